@@ -1,0 +1,1 @@
+"""The pure library: privacy types, schema, mechanisms, accounting, embeddings, generators and synthesizers."""

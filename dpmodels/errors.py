@@ -1,0 +1,66 @@
+"""Errors a person can act on. A message names the rule that was broken and never a private value."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+
+class NacreError(Exception):
+    """Base of every error whose message is written for the user and is safe to show and to store."""
+
+
+class InvalidArgument(NacreError):
+    """A public argument breaks its rule; the message reads ``name=value must rule``."""
+
+    def __init__(self, name: str, value: object, rule: str) -> None:
+        super().__init__(f"{name}={value} must {rule}")
+        self.name, self.value, self.rule = name, value, rule
+
+
+@dataclass(frozen=True)
+class SchemaFault:
+    """One fault of a schema file: where it is (1-based line, 0 when unknown), what is wrong and what to write."""
+
+    line: int
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: " if self.line else ""
+        return f"{place}{self.where}: {self.message}"
+
+
+class SchemaError(NacreError):
+    """A schema file cannot be used; carries every fault found, not only the first."""
+
+    def __init__(self, source: str, faults: Sequence[SchemaFault]) -> None:
+        super().__init__(f"schema {source} has {len(faults)} fault(s): " + "; ".join(map(str, faults)))
+        self.source, self.faults = source, tuple(faults)
+
+
+class DataError(NacreError):
+    """The sensitive input breaks the schema. Names the column and the rule; never a value and never a count."""
+
+    def __init__(self, column: str, rule: str) -> None:
+        super().__init__(f"column {column}: {rule}" if column else rule)
+        self.column, self.rule = column, rule
+
+
+class BudgetExhausted(NacreError):
+    """A charge would pass the account's cap; nothing was drawn and nothing was charged."""
+
+    def __init__(self, account: str, requested: Decimal, remaining: Decimal, cap: Decimal, delta: Decimal) -> None:
+        super().__init__(
+            f"account {account} refuses the charge: requested epsilon={requested}, remaining epsilon={remaining} "
+            f"of cap={cap} at delta={delta}; nothing was drawn"
+        )
+        self.account, self.requested, self.remaining = account, requested, remaining
+        self.cap, self.delta = cap, delta
+
+
+class LedgerError(NacreError):
+    """The ledger cannot do what was asked: unknown account, a transition that is not allowed, or a broken chain."""
+
+
+class ArtifactError(NacreError):
+    """An artifact is missing, was changed after it was sealed, or its place is already taken."""
