@@ -1,0 +1,39 @@
+# Everything below sets itself up: it needs only make and Python 3.11 or later.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+BENCHMARKS = $(filter-out __init__ common,$(basename $(notdir $(wildcard benchmarks/*.py))))
+
+# On shared cores thread pools cost more than they give.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check bench
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+
+install: $(INSTALLED) ## make .venv and install nacre with its development tools
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nacre needs Python 3.11 or later: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: $(INSTALLED) ## run the whole pipeline on a public health-insurance study (about 3 minutes)
+	$(BIN)/nacre demo
+
+test: $(INSTALLED) ## run the tests
+	$(BIN)/python -m pytest -m 'not gpu'
+
+check: $(INSTALLED) ## lint, format, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(INSTALLED) ## run every benchmark in its quick form
+	@set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name --quick; done

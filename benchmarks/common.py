@@ -1,0 +1,153 @@
+"""The convention every benchmark keeps: the same arguments, one Markdown report, one JSON record.
+
+A cell is a word, a number, or the list of numbers that several seeds gave; a list is shown as mean ± standard
+deviation and kept whole in the record.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).parents[1]
+Cell = str | int | float | Sequence[float]
+
+
+def parse(
+    description: str | None,
+    configure: Callable[[argparse.ArgumentParser], object] = lambda parser: None,
+    argv: Sequence[str] | None = None,
+) -> argparse.Namespace:
+    """Parse ``--quick``, ``--json`` and whatever ``configure`` adds; pass the module's ``__doc__`` as description."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer seeds and rows: checks that it runs, not a result")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write one machine-readable record")
+    configure(parser)
+    return parser.parse_args(argv)
+
+
+def data_dir() -> Path:
+    """Return where the public data sets lie: ``NACRE_DATA``, else ``shared/data`` beside the checkout."""
+    folder = Path(os.environ.get("NACRE_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        raise SystemExit(f"no data at {folder}: set NACRE_DATA to the folder that holds the data sets")
+    return folder
+
+
+@dataclass
+class Table:
+    """Rows under named columns; ``digits`` are those after the point of a float."""
+
+    title: str
+    columns: list[str]
+    digits: int = 3
+    rows: list[list[Cell]] = field(default_factory=list)
+
+    def add(self, *cells: Cell) -> None:
+        """Append one row."""
+        if len(cells) != len(self.columns):
+            raise ValueError(f"{len(cells)} cells for the {len(self.columns)} columns of {self.title}")
+        self.rows.append([cell if isinstance(cell, str | int | float) else [float(x) for x in cell] for cell in cells])
+
+    def markdown(self) -> str:
+        """Render as a Markdown table."""
+        lines = [self.columns, ["---"] * len(self.columns), *([self._show(cell) for cell in row] for row in self.rows)]
+        return "\n".join([f"### {self.title}", "", *("| " + " | ".join(line) + " |" for line in lines)])
+
+    def _show(self, cell: Cell) -> str:
+        if isinstance(cell, str | int):
+            return str(cell)
+        if isinstance(cell, float):
+            return f"{cell:.{self.digits}f}"
+        if len(cell) < 2:
+            return self._show(cell[0]) if cell else "–"
+        return f"{statistics.mean(cell):.{self.digits}f} ± {statistics.stdev(cell):.{self.digits}f}"
+
+
+def report(name: str, tables: Sequence[Table], seeds: Sequence[int], args: argparse.Namespace) -> None:
+    """Print the tables with what they were measured on and, with ``--json``, write the record."""
+    record = {
+        "benchmark": name,
+        "quick": args.quick,
+        "seeds": list(seeds),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
+        "machine": machine(),
+        "tables": [asdict(table) for table in tables],
+    }
+    on = "; ".join(f"{key} {value}" for key, value in machine().items())
+    print(f"## {name}{' (quick: not a result)' if args.quick else ''}\n")
+    print("\n\n".join(table.markdown() for table in tables))
+    print(f"\n{record['date'][:10]}, commit {record['commit']}, seeds {', '.join(map(str, seeds)) or 'none'}; {on}")
+    if args.json:
+        args.json.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def machine() -> dict[str, str | int | float]:
+    """Describe the machine by kind, never by name."""
+    cpuinfo = Path("/proc/cpuinfo")
+    models = [line for line in cpuinfo.read_text().splitlines() if "model name" in line] if cpuinfo.exists() else []
+    return {
+        "cpu": models[0].split(":")[1].strip() if models else platform.processor() or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+
+
+def commit() -> str:
+    """Return the short commit of this checkout, marked when tracked files differ from it."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short", "HEAD") + ("-dirty" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a child process took: wall seconds and the peak resident MiB of it and its descendants together."""
+
+    seconds: float
+    peak_mib: float
+    code: int
+    output: str
+
+
+def measure(command: Sequence[str], every: float = 0.05, **options: Any) -> Measured:
+    """Run a command to its end; memory is sampled, and pages that processes share count once for each."""
+    began, peak = time.perf_counter(), 0
+    with tempfile.TemporaryFile("w+") as output:
+        process = psutil.Popen(command, stdout=output, stderr=subprocess.STDOUT, **options)
+        while process.poll() is None:
+            peak = max(peak, _resident(process))
+            time.sleep(every)
+        seconds = time.perf_counter() - began
+        output.seek(0)
+        return Measured(seconds, peak / 2**20, process.returncode, output.read())
+
+
+def _resident(process: psutil.Process) -> int:
+    """Add up the resident bytes of a process and its descendants, some of which may just have ended."""
+    total = 0
+    with suppress(psutil.NoSuchProcess):
+        for one in (process, *process.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                total += one.memory_info().rss
+    return total
