@@ -1,0 +1,119 @@
+"""What every stage promises, said once: its name, whether it touches sensitive data, and how it fails.
+
+A stage stays a plain function of its run, so the pipeline works without Prefect; ``as_task`` wraps it under the house
+policy when a flow wants it.
+"""
+
+import errno
+import functools
+import os
+import sqlite3
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from dpmodels.errors import NacreError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How a stage is named and treated."""
+
+    name: str
+    sensitive: bool
+
+
+def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
+    """Declare a function to be a stage; its first argument is the run, whose ``sensitive`` is a private directory.
+
+    A full disk is reported as such by every stage. Whatever else goes wrong in a sensitive stage leaves it as a
+    ``NacreError`` that names the stage and the kind of error only: third parties quote the values they choke on. The
+    full account goes to ``error.txt`` in the run's sensitive directory.
+    """
+    policy = Policy(name, sensitive)
+
+    def declare(function: F) -> F:
+        @functools.wraps(function)
+        def guarded(run: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(run, *args, **kwargs)
+            except Exception as error:
+                failure = _publishable(error, policy, run.sensitive)
+            # Raised out here: inside the except block the original would travel along as its context.
+            raise failure
+
+        guarded.policy = policy  # type: ignore[attr-defined]
+        return cast(F, guarded)
+
+    return declare
+
+
+def as_task(function: F) -> F:
+    """Wrap a stage as a Prefect task.
+
+    Nothing is persisted or cached, since results are handles and idempotency is the ledger's. A sensitive stage is
+    never retried; a free one is, unless its error is one that the user must act on.
+    """
+    from prefect import task
+    from prefect.cache_policies import NO_CACHE
+
+    policy: Policy = function.policy  # type: ignore[attr-defined]
+    wrap = task(
+        name=policy.name,
+        retries=0 if policy.sensitive else 2,
+        retry_condition_fn=_may_heal,
+        persist_result=False,
+        cache_policy=NO_CACHE,
+        log_prints=False,
+    )
+    return cast(F, wrap(function))
+
+
+def _may_heal(_task: Any, _run: Any, state: Any) -> bool:
+    """Tell whether running again could help."""
+    return not isinstance(state.result(raise_on_failure=False), NacreError)
+
+
+def _publishable(error: Exception, policy: Policy, private: Path) -> Exception:
+    """Return the error that may leave the stage, after keeping the full one inside."""
+    if _disk_is_full(error):
+        return NacreError(f"stage {policy.name}: the disk is full; free some space and resume the run")
+    if not policy.sensitive:
+        return error
+    kept = _keep(error, private / "error.txt")
+    if not isinstance(error, NacreError):
+        return NacreError(f"stage {policy.name} failed with {type(error).__name__}; {kept}")
+    error.__cause__ = error.__context__ = error.__traceback__ = None
+    return error
+
+
+def _keep(error: Exception, path: Path) -> str:
+    """Write the full traceback where only the owner reads it, and say where."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.writelines(traceback.format_exception(error))
+    except OSError:
+        return "its details could not be written"
+    return f"the details, which may hold private values, are in {path}"
+
+
+def _disk_is_full(error: BaseException) -> bool:
+    """Look for a full disk anywhere in the chain, as the system or as SQLite says it."""
+    return any(
+        getattr(link, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        or getattr(link, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+        for link in _chain(error)
+    )
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield the error and everything it was raised from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
