@@ -1,0 +1,41 @@
+"""Who may import whom: the contracts of pyproject.toml hold, and they would notice if they did not."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-c", "from importlinter.cli import lint_imports_command as c; c(['--no-cache'])"]
+    return subprocess.run(command, cwd=folder, env={"PYTHONPATH": str(folder)}, capture_output=True, text=True)
+
+
+def test_the_contracts_hold() -> None:
+    result = lint_imports(ROOT)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "contract"),
+    [
+        ("dpmodels/errors.py", "import prefect", "dpmodels is a pure library"),
+        ("dpmodels/errors.py", "import tasks.stage", "deployments > flows > tasks > dpmodels"),
+        ("tasks/stage.py", "import flows.server", "deployments > flows > tasks > dpmodels"),
+        ("dpmodels/errors.py", "import dpmodels.privacy", "the rooms of dpmodels"),
+        ("tasks/stage.py", "import benchmarks.common", "the product does not know its tests and benchmarks"),
+    ],
+)
+def test_a_planted_import_breaks_its_contract(tmp_path: Path, module: str, line: str, contract: str) -> None:
+    for package in ("dpmodels", "tasks", "flows"):
+        shutil.copytree(ROOT / package, tmp_path / package)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with open(tmp_path / module, "a") as file:
+        file.write(f"\n{line}\n")
+    result = lint_imports(tmp_path)
+    assert result.returncode == 1
+    assert f"{contract} BROKEN" in result.stdout

@@ -1,0 +1,31 @@
+"""``nacre --help`` answers at once, because what is slow to import is imported where it is used."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAVY = "torch prefect pandas scipy sklearn great_expectations opendp dp_accounting"
+pytestmark = pytest.mark.skipif(not (ROOT / "flows" / "cli.py").exists(), reason="there is no command line yet")
+
+
+def run(code: str, *arguments: str) -> tuple[float, str]:
+    began = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True)
+    seconds = time.perf_counter() - began
+    assert done.returncode == 0, done.stderr
+    return seconds, done.stdout
+
+
+def test_help_takes_less_than_half_a_second() -> None:
+    runs = [run("from flows.cli import main; main()", "--help") for _ in range(5)]
+    assert "synthesize" in runs[0][1]
+    assert min(seconds for seconds, _ in runs) < 0.5
+
+
+def test_the_command_line_imports_nothing_heavy() -> None:
+    code = f"import sys, flows.cli; print(*sorted(set({HEAVY!r}.split()) & set(sys.modules)))"
+    assert run(code)[1] == "\n"

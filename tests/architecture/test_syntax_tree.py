@@ -1,0 +1,165 @@
+"""House rules that are read off the syntax tree, each shown to catch what it forbids."""
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+REVEALS = {f"dpmodels/{room}" for room in ("schema", "mechanisms", "embeddings", "evaluation")}
+# DP-SGD draws its noise on the device; its privacy page says what that costs.
+SEEDED_NOISE = {"dpmodels/mechanisms/dp_sgd.py"}
+NUMPY_EXPLICIT = {"default_rng", "Generator", "SeedSequence", "PCG64", "Philox", "BitGenerator"}
+TORCH_DRAWS = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson"}
+
+Rule = Callable[[ast.AST], Iterator[str]]
+
+
+def dotted(node: ast.AST) -> str:
+    """Return ``a.b.c`` for such an expression, else the empty string."""
+    if isinstance(node, ast.Attribute):
+        inner = dotted(node.value)
+        return f"{inner}.{node.attr}" if inner else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return []
+
+
+def reveals(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Attribute) and node.attr in ("reveal", "_Sensitive__value"):
+        yield "reveals a sensitive value"
+    if isinstance(node, ast.Constant) and node.value in ("reveal", "_Sensitive__value"):
+        yield "names the way into a sensitive value"
+
+
+def draws_pseudo_random(node: ast.AST) -> Iterator[str]:
+    """Find any generator but the system's: in the mechanisms even a seeded one would be a way to undo the noise."""
+    for name in imported(node):
+        if name == "random" or name.startswith(("random.", "numpy.random", "torch.random")):
+            yield f"imports {name}"
+    name = dotted(node)
+    if name.startswith(("np.random", "numpy.random", "torch.random", "torch.cuda.manual_seed")):
+        yield f"uses {name}"
+    if name in {
+        f"torch.{draw}" for draw in (*TORCH_DRAWS, "manual_seed", "seed", "Generator", "rand_like", "randn_like")
+    }:
+        yield f"uses {name}"
+    if isinstance(node, ast.Attribute) and node.attr in (
+        "normal_",
+        "uniform_",
+        "bernoulli_",
+        "random_",
+        "exponential_",
+    ):
+        yield f"uses {node.attr}"
+
+
+def uses_global_random_state(node: ast.AST) -> Iterator[str]:
+    if "random" in imported(node):
+        yield "imports random"
+    name = dotted(node)
+    if name.startswith(("np.random.", "numpy.random.")) and name.split(".")[2] not in NUMPY_EXPLICIT:
+        yield f"uses {name}"
+    if isinstance(node, ast.Call):
+        name = dotted(node.func)
+        drawn = name in {f"torch.{draw}" for draw in TORCH_DRAWS} or name in ("torch.rand_like", "torch.randn_like")
+        if drawn and not any(keyword.arg == "generator" for keyword in node.keywords):
+            yield f"calls {name} without a generator"
+    if isinstance(node, ast.FunctionDef):
+        calls = [dotted(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)]
+        if "torch.manual_seed" in calls and "torch.random.fork_rng" not in calls:
+            yield f"{node.name} seeds torch for everybody"
+
+
+def reads_the_environment(node: ast.AST) -> Iterator[str]:
+    if dotted(node) in ("os.environ", "os.getenv", "os.environb") or {"os.environ", "os.getenv"} & {*imported(node)}:
+        yield "reads the environment"
+
+
+def asserts(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Assert):
+        yield "asserts; python -O removes it"
+
+
+def faults(rule: Rule, *folders: str, spared: set[str] = frozenset()) -> list[str]:
+    """Apply a rule to every module under the folders but the spared ones."""
+    found = []
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            place = path.relative_to(ROOT).as_posix()
+            if not place.startswith(tuple(spared)):
+                nodes = ast.walk(ast.parse(path.read_text()))
+                found += [f"{place}:{getattr(node, 'lineno', 0)} {fault}" for node in nodes for fault in rule(node)]
+    return found
+
+
+def test_sensitive_values_are_revealed_in_four_rooms_only() -> None:
+    assert faults(reveals, "dpmodels", "tasks", "flows", "deployments", spared=REVEALS) == []
+
+
+def test_mechanisms_draw_from_the_system_only() -> None:
+    assert faults(draws_pseudo_random, "dpmodels/mechanisms", spared=SEEDED_NOISE) == []
+
+
+def test_the_library_keeps_no_global_random_state() -> None:
+    assert faults(uses_global_random_state, "dpmodels") == []
+
+
+def test_the_library_reads_no_environment() -> None:
+    assert faults(reads_the_environment, "dpmodels") == []
+
+
+def test_nothing_depends_on_assert() -> None:
+    assert faults(asserts, "dpmodels", "tasks", "flows") == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "source"),
+    [
+        (reveals, "x.reveal()"),
+        (reveals, "f = x.reveal"),
+        (reveals, "getattr(x, 'reveal')()"),
+        (reveals, "x._Sensitive__value"),
+        (draws_pseudo_random, "import random"),
+        (draws_pseudo_random, "from random import gauss"),
+        (draws_pseudo_random, "from numpy.random import default_rng"),
+        (draws_pseudo_random, "from numpy import random"),
+        (draws_pseudo_random, "np.random.default_rng(0)"),
+        (draws_pseudo_random, "torch.randn(3, generator=g)"),
+        (draws_pseudo_random, "torch.Generator()"),
+        (draws_pseudo_random, "x.normal_()"),
+        (uses_global_random_state, "import random"),
+        (uses_global_random_state, "np.random.normal()"),
+        (uses_global_random_state, "torch.rand(3)"),
+        (uses_global_random_state, "torch.randn_like(x)"),
+        (uses_global_random_state, "def f():\n    torch.manual_seed(0)"),
+        (reads_the_environment, "os.environ['HOME']"),
+        (reads_the_environment, "from os import getenv"),
+        (asserts, "assert x"),
+    ],
+)
+def test_the_rule_catches(rule: Rule, source: str) -> None:
+    assert [fault for node in ast.walk(ast.parse(source)) for fault in rule(node)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "source"),
+    [
+        (reveals, "class S:\n    def reveal(self): ..."),
+        (draws_pseudo_random, "from secrets import randbits"),
+        (draws_pseudo_random, "torch.floor(x)"),
+        (uses_global_random_state, "np.random.default_rng(7).normal()"),
+        (uses_global_random_state, "torch.rand(3, generator=g)"),
+        (uses_global_random_state, "def f():\n    with torch.random.fork_rng():\n        torch.manual_seed(0)"),
+        (reads_the_environment, "os.path.join('a')"),
+    ],
+)
+def test_the_rule_spares(rule: Rule, source: str) -> None:
+    assert not [fault for node in ast.walk(ast.parse(source)) for fault in rule(node)]
