@@ -1,0 +1,1 @@
+"""The privacy account: what a release costs, what costs add up to, and the ledger that refuses the rest."""
