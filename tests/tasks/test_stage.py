@@ -43,6 +43,11 @@ def train(run: Run, tries: list[int]) -> str:
     return "weights"
 
 
+@stage("validate", sensitive=False)
+def reject(run: Run) -> None:
+    raise NacreError("the synthetic table breaks its schema")
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     return Run(tmp_path / "sensitive" / "run")
@@ -165,19 +170,19 @@ def test_the_house_policy() -> None:
 
 
 def test_nothing_private_reaches_prefect(run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Fail in both ways inside a real flow, succeed after retries, then search all that Prefect wrote."""
+    """Fail in every way inside a real flow, succeed after retries, then search all that Prefect wrote."""
     tries: list[int] = []
     with prefect_server(tmp_path / "home"):
         from prefect import flow
 
         @flow
         def pipeline() -> list[object]:
-            failed = [as_task(stage_)(run, return_state=True) for stage_ in (cast, refuse)]
+            failed = [as_task(stage_)(run, return_state=True) for stage_ in (cast, refuse, reject)]
             assert as_task(train)(run, tries) == "weights"
             return [state.result(raise_on_failure=False) for state in failed]
 
         errors = pipeline()
-    assert [type(error) for error in errors] == [NacreError, DataError]
+    assert [type(error) for error in errors] == [NacreError, DataError, NacreError]
     assert len(tries) == 3
     database = sqlite3.connect(tmp_path / "home" / "prefect" / "prefect.db")
     rows = database.execute("select name, state_name, run_count from task_run order by name").fetchall()
@@ -186,6 +191,7 @@ def test_nothing_private_reaches_prefect(run: Run, tmp_path: Path, capfd: pytest
         ("ingest", "Failed", 1),
         ("sanitize", "Failed", 1),
         ("train", "Completed", 3),
+        ("validate", "Failed", 1),
     ]
     written = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
     assert len(written) > 1
