@@ -1,0 +1,67 @@
+"""What all columns share: nullability, discrete states, and faults that name the key they are about."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, model_validator
+
+
+class ColumnFaults(ValueError):
+    """Faults of one column that only show when its keys are read together: pairs of (key, message)."""
+
+    def __init__(self, faults: Sequence[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{key} {message}" for key, message in faults))
+        self.faults = tuple(faults)
+
+
+class Modelled(BaseModel):
+    """What every modelled column has: discrete states, the last of which is null when the column is nullable."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    continuous: ClassVar[bool] = False
+    nullable: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if faults := list(self._faults()):
+            raise ColumnFaults(faults)
+        return self
+
+    def _faults(self) -> Sequence[tuple[str, str]]:
+        return []
+
+    @property
+    @abstractmethod
+    def states(self) -> int:
+        """Count the discrete states."""
+
+    @property
+    @abstractmethod
+    def resolved_dtype(self) -> str:
+        """Name the output type, declared or by default."""
+
+    @property
+    @abstractmethod
+    def rule(self) -> str:
+        """Say in words which values the schema admits."""
+
+    @property
+    def null_state(self) -> int | None:
+        """Return the state that stands for null, if the column may be null."""
+        return self.states - 1 if self.nullable else None
+
+    @property
+    def size(self) -> int:
+        """Count the cells: the states, with "has a value" split into its value cells."""
+        return self.states
+
+
+def overflow(dtype: str, low: float, high: float) -> str:
+    """Say that an integer ``dtype`` is too narrow for the bounds, or return an empty text."""
+    if not dtype.startswith(("int", "uint")):
+        limit = 2**24 if dtype == "float32" else 2**53
+        return "" if max(-low, high) < limit else f"{dtype} cannot tell integers of this size apart"
+    info = np.iinfo(dtype)
+    return "" if info.min <= low and high <= info.max else f"{dtype} cannot hold {low} to {high}"

@@ -1,0 +1,138 @@
+"""The kinds of column a schema may declare: categorical, boolean, identifier, and those on an interval."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+from dpmodels.schema.base import Modelled, overflow
+from dpmodels.schema.interval import Continuous, Datetime, Integer, IntegerType, Number
+
+Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
+FloatType = Literal["float32", "float64"]
+TextType = Literal["string", "large_string"]
+EXACT = 2**53 - 1  # the largest integer a float64 tells from its neighbours
+
+
+class Identifier(BaseModel):
+    """A column that names a record and is never modelled: dropped, or regenerated as fresh sequential numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    type: Literal["identifier"]
+    keep: Literal["drop", "regenerate"] = "drop"
+
+
+class Categorical(Modelled):
+    """A column with a listed set of values, in the order of its states."""
+
+    type: Literal["categorical"]
+    values: Annotated[tuple[Scalar, ...], Field(min_length=1, strict=False)]
+    outside: Literal["refuse", "reject-row", "other"] = "refuse"
+    other: Scalar | None = None
+    dtype: TextType | IntegerType | FloatType | Literal["dictionary", "bool"] | None = None
+
+    @property
+    def kind(self) -> str:
+        """Name what the values are: text, integer, number, boolean, or mixed."""
+        kinds = {type(value) for value in self.values}
+        names: dict[frozenset[type], str] = {
+            frozenset({str}): "text",
+            frozenset({int}): "integer",
+            frozenset({bool}): "boolean",
+            frozenset({float}): "number",
+            frozenset({int, float}): "number",
+        }
+        return names.get(frozenset(kinds), "mixed")
+
+    @property
+    def cells(self) -> int:
+        """Count the cells of the listed values and of null."""
+        return self.states
+
+    @property
+    def states(self) -> int:
+        """Count the listed values, and null if allowed."""
+        return len(self.values) + self.nullable
+
+    @property
+    def resolved_dtype(self) -> str:
+        """Name the output type; by default that of the values."""
+        return self.dtype or {"text": "string", "integer": "int64", "number": "float64", "boolean": "bool"}[self.kind]
+
+    @property
+    def rule(self) -> str:
+        """Say in words which values the schema admits."""
+        return "must be one of the listed values"
+
+    @property
+    def keys(self) -> list[Any]:
+        """List the values as they are compared: text and booleans as they are, numbers as float64 of the dtype."""
+        if self.kind in ("text", "boolean"):
+            return list(self.values)
+        width = np.float32 if self.resolved_dtype == "float32" else np.float64
+        return [float(width(value)) for value in self.values]
+
+    def _faults(self) -> Sequence[tuple[str, str]]:
+        if self.kind == "mixed":
+            return [("values", "must be all text, all numbers or all true/false; quote text that looks like a number")]
+        if self.kind == "integer" and max(map(abs, map(int, self.values))) > EXACT:
+            return [("values", "must stay within 2**53; an identifier is no categorical column")]
+        faults = []
+        if self.dtype and (message := _misfit(self.kind, self.dtype, self.values)):
+            faults.append(("dtype", message))
+        elif len(set(self.keys)) < len(self.keys):
+            faults.append(("values", "lists a value twice"))
+        if (self.outside == "other") != (self.other is not None):
+            faults.append(("other", "names the value that replaces unlisted ones: it goes with `outside: other`"))
+        if self.other is not None and (type(self.other), self.other) not in [(type(v), v) for v in self.values]:
+            faults.append(("other", "must be one of the listed values"))
+        return faults
+
+
+def _misfit(kind: str, dtype: str, values: Sequence[Any]) -> str:
+    """Say why categories of this kind cannot be stored as ``dtype``, or return an empty text."""
+    fits = {
+        "text": ("string", "large_string", "dictionary"),
+        "boolean": ("bool",),
+        "number": ("float32", "float64"),
+        "integer": ("dictionary", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"),
+    }[kind]
+    if dtype not in fits:
+        return f"cannot hold these values; write one of {', '.join(fits)}"
+    return overflow(dtype, min(values), max(values)) if kind == "integer" else ""
+
+
+class Boolean(Modelled):
+    """A column of false (state 0) and true (state 1)."""
+
+    type: Literal["boolean"]
+    outside: Literal["refuse", "reject-row"] = "refuse"
+    dtype: Literal["bool"] | None = None
+
+    @property
+    def cells(self) -> int:
+        """Count the cells of false, true and null."""
+        return self.states
+
+    @property
+    def states(self) -> int:
+        """Count false, true, and null if allowed."""
+        return 2 + self.nullable
+
+    @property
+    def resolved_dtype(self) -> str:
+        """Name the output type."""
+        return "bool"
+
+    @property
+    def rule(self) -> str:
+        """Say in words which values the schema admits."""
+        return "must be true or false"
+
+
+Column = Annotated[
+    Categorical | Boolean | Integer | Number | Datetime | Identifier,
+    Field(discriminator="type"),
+]
+__all__ = ["Boolean", "Categorical", "Column", "Continuous", "Datetime", "Identifier", "Integer", "Modelled", "Number"]

@@ -1,0 +1,151 @@
+"""One column between Arrow and numpy: its types, its states and unit values, and the policy for what lies outside."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpmodels.errors import DataError
+from dpmodels.schema.base import Modelled
+from dpmodels.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Identifier, Integer
+
+Mask = NDArray[np.bool_]
+
+
+def arrow_type(column: Modelled) -> pa.DataType:
+    """Return the Arrow type a column is decoded to."""
+    name = column.resolved_dtype
+    if name == "dictionary":
+        text = isinstance(column, Categorical) and column.kind == "text"
+        return pa.dictionary(pa.int32(), pa.string() if text else pa.int64())
+    if name.startswith("timestamp"):
+        return pa.timestamp(name.removeprefix("timestamp[").removesuffix("]"))
+    return pa.type_for_alias(name)
+
+
+def csv_type(column: Column) -> pa.DataType:
+    """Return the type to read a column of a CSV file as."""
+    if isinstance(column, Datetime):
+        return pa.timestamp("us")
+    if isinstance(column, Boolean):
+        return pa.bool_()
+    if isinstance(column, Categorical):
+        return {"text": pa.string(), "boolean": pa.bool_()}.get(column.kind, pa.float64())
+    return pa.string() if isinstance(column, Identifier) else pa.float64()
+
+
+def check_type(name: str, column: Modelled, found: pa.DataType) -> None:
+    """Refuse a type that cannot hold the column's values; a column of nothing but nulls has any type."""
+    inner = found.value_type if pa.types.is_dictionary(found) else found
+    text = pa.types.is_string(inner) or pa.types.is_large_string(inner) or pa.types.is_string_view(inner)
+    number = pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner)
+    moment = pa.types.is_date(inner) or (pa.types.is_timestamp(inner) and inner.tz is None)
+    wanted, fits = "numbers", number
+    if isinstance(column, Datetime):
+        wanted, fits = "dates, or times without a zone", moment
+    elif isinstance(column, Boolean) or (isinstance(column, Categorical) and column.kind == "boolean"):
+        wanted, fits = "booleans", pa.types.is_boolean(inner)
+    elif isinstance(column, Categorical) and column.kind == "text":
+        wanted, fits = "text", text
+    if not (fits or pa.types.is_null(inner)):
+        declared = type(column).__name__.lower()
+        raise DataError(name, f"must hold {wanted}, as its type {declared} in the schema says; it holds {found}")
+
+
+def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Join the chunks of a column and expand its dictionary."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def to_floats(array: pa.Array) -> NDArray[np.float64]:
+    """Return an array as float64, null as NaN; beyond 2**53 rounding cannot bring a value back within bounds."""
+    wide: NDArray[np.float64] = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return wide
+
+
+def to_keys(column: Categorical, array: pa.Array) -> NDArray[np.float64]:
+    """Return numeric categories as they are compared: in the precision of the output type, null as NaN."""
+    width = np.float32 if column.resolved_dtype == "float32" else np.float64
+    return to_floats(array).astype(width).astype(np.float64) + 0.0  # + 0.0 turns -0.0 into 0.0
+
+
+def _refuse(name: str, column: Any, outside: Mask, null: Mask) -> Mask:
+    """Raise for what the schema refuses; return the rows it rejects."""
+    barred = np.zeros_like(null) if column.nullable else null
+    if column.outside == "reject-row":
+        return outside | barred
+    if barred.any():
+        raise DataError(name, "must not be null (the schema says nullable: false)")
+    if column.outside == "refuse" and outside.any():
+        raise DataError(name, f"{column.rule} (the schema says outside: refuse)")
+    return np.zeros_like(null)
+
+
+def encode_discrete(name: str, column: Any, array: pa.Array) -> tuple[NDArray[np.int32], float, Mask]:
+    """Return the states, no values, and the rejected rows of a categorical or boolean column."""
+    keys = column.keys if isinstance(column, Categorical) else [False, True]
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.array(keys).type)
+    if isinstance(keys[0], float):
+        array = pa.array(to_keys(column, array), from_pandas=True)
+    elif pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    null = array.is_null().to_numpy(zero_copy_only=False)
+    found = pc.index_in(array, value_set=pa.array(keys, type=array.type))
+    state = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    outside = (state < 0) & ~null
+    dropped = _refuse(name, column, outside, null)
+    if column.outside == "other":
+        state[outside] = column.values.index(column.other)
+    if column.nullable:
+        state[null] = column.null_state
+    return state, 0.0, dropped
+
+
+def encode_continuous(name: str, column: Any, array: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.float64], Mask]:
+    """Return the states, unit values and rejected rows of a column on an interval."""
+    x = to_ticks(array, column.tick) if isinstance(column, Datetime) else to_floats(array)
+    null = np.isnan(x)
+    if isinstance(column, Integer) and (np.isfinite(x) & (x != np.floor(x))).any():
+        raise DataError(name, "must hold whole numbers, as its type integer in the schema says")
+    outside = ~null & ((x < column.low) | (x > column.high))
+    dropped = _refuse(name, column, outside, null)
+    x = column.snap(np.where(null, column.low, x))
+    state = np.zeros(len(x), dtype=np.int32)
+    if column.zero_state is not None:
+        state[x == 0] = column.zero_state
+    if column.nullable:
+        state[null] = column.null_state
+    return state, np.where(state == 0, column.to_unit(x), 0.0), dropped
+
+
+def to_ticks(array: pa.Array, tick: str) -> NDArray[np.float64]:
+    """Return moments as whole ticks since 1970, cut down to the resolution, null as NaN."""
+    if pa.types.is_null(array.type):
+        return np.full(len(array), np.nan)
+    moments = array.to_numpy(zero_copy_only=False).astype(f"datetime64[{tick}]")
+    return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
+
+
+def decode_column(column: Modelled, states: NDArray[np.int32], values: NDArray[np.float64]) -> pa.Array:
+    """Turn one column's states and values back into its output type."""
+    null = states == column.null_state if column.null_state is not None else np.zeros(len(states), dtype=np.bool_)
+    target = arrow_type(column)
+    if not isinstance(column, Continuous):
+        keys = list(column.values) if isinstance(column, Categorical) else [False, True]
+        index = pa.array(states, type=pa.int32(), mask=null)
+        if pa.types.is_dictionary(target):
+            return pa.DictionaryArray.from_arrays(index, pa.array(keys, type=target.value_type))
+        return pa.array(keys, type=target).take(index)
+    x = column.from_unit(values)
+    if column.zero_state is not None:
+        x[states == column.zero_state] = 0.0
+    if isinstance(column, Datetime):
+        unit = "D" if target == pa.date32() else target.unit
+        moments = np.rint(x).astype(np.int64).astype(f"datetime64[{column.tick}]")
+        return pa.array(moments.astype(f"datetime64[{unit}]"), type=target, mask=null)
+    return pa.array(x.astype(target.to_pandas_dtype()), type=target, mask=null)

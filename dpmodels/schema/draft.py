@@ -1,0 +1,95 @@
+"""Draft a schema from column names and types alone, with a TODO wherever a value would have to be looked at."""
+
+import csv
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from dpmodels.errors import DataError
+
+HEADER = """\
+# A draft from the names and types of the columns; no value was read. Replace every TODO from public documentation
+# (a codebook, a form, a law), never by looking at the data: a bound or a list taken from the data is a leak.
+# Then check it: nacre schema lint THIS_FILE
+#   categorical  values: [a, b]                  boolean     no further key
+#   integer      min, max; cells, scale: log     number      min, max; round: DECIMALS
+#   datetime     min, max; resolution: day       identifier  keep: drop, or regenerate
+# Any of them but identifier: nullable: true; outside: refuse, reject-row, clip (intervals) or other (categories).
+"""
+NUMBER = re.compile(r"\s*[-+]?[0-9.]+([eE][-+]?[0-9]+)?\s*")
+
+
+def draft(data_path: str | Path) -> str:
+    """Write the YAML of a schema that ``lint`` refuses until a person has filled in every TODO.
+
+    Privacy: reads a Parquet footer's names and types, or the header line of a CSV file; never a value.
+
+    Raises:
+        DataError: there is no such file, it is damaged, or a CSV file has no header.
+    """
+    path = _first_file(Path(data_path))
+    columns = _parquet_columns(path) if path.suffix == ".parquet" else _csv_columns(path)
+    lines = [HEADER, f"name: {re.sub(r'[^a-z0-9_-]+', '-', path.stem.lower()).strip('-') or 'data'}"]
+    lines += ["unit: record  # or {user: ID_COLUMN, max_rows: N} when one person may have several rows", "columns:"]
+    lines += [f"  {_quoted(name)}: {{{keys}}}" for name, keys in columns]
+    return "\n".join(lines) + "\n"
+
+
+def _first_file(path: Path) -> Path:
+    """Return the file itself, or the first data file of a directory."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.suffix in (".parquet", ".csv"))
+        if not files:
+            raise DataError("", f"{path} holds no .parquet or .csv file")
+        return files[0]
+    if not path.is_file():
+        raise DataError("", f"{path} does not exist")
+    return path
+
+
+def _parquet_columns(path: Path) -> list[tuple[str, str]]:
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError):
+        schema = None
+    if schema is None:
+        raise DataError("", f"{path} is no Parquet file, or is cut short")
+    return [(field.name, _keys(field.type)) for field in schema]
+
+
+def _csv_columns(path: Path) -> list[tuple[str, str]]:
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        names = next(csv.reader(file), [])
+    if not names or any(not name.strip() or NUMBER.fullmatch(name) for name in names):
+        raise DataError("", f"{path} must begin with a line of column names")
+    return [(name, "type: TODO") for name in names]
+
+
+def _keys(kind: pa.DataType) -> str:
+    """Write what a type tells of a column; its values stay unknown."""
+    if pa.types.is_boolean(kind):
+        return "type: boolean"
+    if pa.types.is_integer(kind):
+        dtype = "" if kind in (pa.int64(), pa.uint64()) else f", dtype: {kind}"
+        return f"type: integer, min: TODO, max: TODO{dtype}"
+    if pa.types.is_floating(kind):
+        dtype = ", dtype: float32" if kind == pa.float32() else ""
+        return f"type: number, min: TODO, max: TODO{dtype}"
+    if pa.types.is_dictionary(kind):
+        return "type: categorical, values: TODO, dtype: dictionary"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "type: categorical, values: TODO"
+    if pa.types.is_date(kind):
+        return "type: datetime, min: TODO, max: TODO, resolution: day"
+    if pa.types.is_timestamp(kind):
+        return f'type: datetime, min: TODO, max: TODO, resolution: TODO, dtype: "timestamp[{kind.unit}]"'
+    return "type: TODO"
+
+
+def _quoted(name: str) -> str:
+    """Write a column name so that YAML reads it back as the same text."""
+    text = yaml.safe_dump(name, default_flow_style=True, width=10_000, allow_unicode=True).removesuffix("...\n").strip()
+    return text if "\n" not in text else yaml.safe_dump(name, default_style='"', width=10_000).strip()

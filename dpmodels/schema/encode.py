@@ -1,0 +1,192 @@
+"""Table to arrays and back: one row at a time in meaning, whole columns at a time in code."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.schema.columns import Continuous, Identifier
+from dpmodels.schema.convert import (
+    arrow_type,
+    check_type,
+    csv_type,
+    decode_column,
+    encode_continuous,
+    encode_discrete,
+    plain,
+)
+from dpmodels.schema.lint import near
+from dpmodels.schema.schema import VALUE_SUFFIX, Schema
+
+Table: TypeAlias = pa.Table | pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Encoded rows: each column's state, and its unit value where the state is "has a value".
+
+    Shapes:
+        states [B, F] int32; values [B, F] float64 in [0, 1], 0 where the state says it all.
+    """
+
+    states: NDArray[np.int32]
+    values: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def take(self, index: Any) -> "Records":
+        """Select rows by anything numpy indexes rows with: positions, a mask, a slice."""
+        return Records(self.states[index], self.values[index])
+
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> "Records":
+        """Join at least one part, in order."""
+        return Records(np.concatenate([p.states for p in parts]), np.concatenate([p.values for p in parts]))
+
+
+class Codec:
+    """The encoding a schema defines; a row's code depends on that row and the public schema alone."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.columns = schema.modelled
+        self.cell_sizes = tuple(column.size for column in self.columns.values())
+        fields: list[tuple[str, pa.DataType]] = []
+        for name, column in self.columns.items():
+            fields.append((name, pa.int32()))
+            if column.continuous:
+                fields.append((name + VALUE_SUFFIX, pa.float64()))
+        self.arrow_schema = pa.schema(fields)
+        self.output_schema = pa.schema(
+            [
+                (name, pa.int64() if isinstance(column, Identifier) else arrow_type(column))
+                for name, column in schema.columns.items()
+                if not (isinstance(column, Identifier) and column.keep == "drop")
+            ]
+        )
+
+    @property
+    def csv_types(self) -> dict[str, pa.DataType]:
+        """Return the type to read each column of a CSV file as; wide, so that the schema judges and not the reader."""
+        return {name: csv_type(column) for name, column in self.schema.columns.items()}
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Refuse a table whose columns are not the schema's by name.
+
+        Raises:
+            DataError: a column is missing, unknown, or there twice.
+        """
+        declared = self.schema.columns
+        for name in names:
+            if names.count(name) > 1:
+                raise DataError(name, "is in the data more than once")
+        missing = [name for name in declared if name not in names]
+        extra = [name for name in names if name not in declared]
+        if missing:
+            raise DataError(missing[0], "is in the schema but not in the data" + near(missing[0], extra))
+        if extra:
+            raise DataError(extra[0], "is in the data but not in the schema" + near(extra[0], declared))
+
+    def check_types(self, arrow_schema: pa.Schema) -> None:
+        """Refuse a table whose columns are not the schema's, by name and by type.
+
+        Raises:
+            DataError: the names are wrong, or a type cannot hold the column's declared values.
+        """
+        self.check_names(arrow_schema.names)
+        for name, column in self.columns.items():
+            check_type(name, column, arrow_schema.field(name).type)
+
+    def encode(self, table: Table) -> Records:
+        """Encode the modelled columns of a table, after the schema's policy for values outside it.
+
+        Privacy: reads raw rows; the result is as sensitive as they are. Each row is encoded, or dropped
+            (``reject-row``), by itself, so any chunking gives the same rows.
+
+        Raises:
+            DataError: a column is missing or of a wrong type, or breaks a rule the schema says to refuse.
+        """
+        keep = np.ones(table.num_rows, dtype=np.bool_)
+        states = np.zeros((table.num_rows, len(self.columns)), dtype=np.int32)
+        values = np.zeros(states.shape)
+        for index, (name, column) in enumerate(self.columns.items()):
+            if table.schema.names.count(name) != 1:
+                raise DataError(name, "must be in the data exactly once")
+            array = plain(table.column(name))
+            check_type(name, column, array.type)
+            encode = encode_continuous if isinstance(column, Continuous) else encode_discrete
+            states[:, index], values[:, index], dropped = encode(name, column, array)
+            keep &= ~dropped
+        records = Records(states, values)
+        return records if keep.all() else records.take(keep)
+
+    def decode(self, records: Records, first_row: int = 0) -> pa.Table:
+        """Decode records to a table of the schema's types and order; identifiers are counted from ``first_row`` + 1."""
+        self._check_shape(records.states)
+        place = {name: index for index, name in enumerate(self.columns)}
+        arrays: list[pa.Array] = []
+        for name in self.output_schema.names:
+            if name in place:
+                states, values = records.states[:, place[name]], records.values[:, place[name]]
+                arrays.append(decode_column(self.columns[name], states, values))
+            else:
+                arrays.append(pa.array(np.arange(first_row + 1, first_row + 1 + len(records), dtype=np.int64)))
+        return pa.Table.from_arrays(arrays, schema=self.output_schema)
+
+    def to_arrow(self, records: Records) -> pa.RecordBatch:
+        """Lay records out as columns of states and values, the form in which they are stored."""
+        self._check_shape(records.states)
+        arrays: list[pa.Array] = []
+        for index, column in enumerate(self.columns.values()):
+            arrays.append(pa.array(records.states[:, index]))
+            if column.continuous:
+                arrays.append(pa.array(records.values[:, index]))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
+
+    def from_arrow(self, batch: Table) -> Records:
+        """Read records back from their stored form."""
+        if not batch.schema.equals(self.arrow_schema):
+            raise DataError("", "the encoded data does not belong to this schema")
+        shape = (batch.num_rows, len(self.columns))
+        records = Records(np.zeros(shape, dtype=np.int32), np.zeros(shape))
+        for index, (name, column) in enumerate(self.columns.items()):
+            records.states[:, index] = batch.column(name).to_numpy()
+            if column.continuous:
+                records.values[:, index] = batch.column(name + VALUE_SUFFIX).to_numpy()
+        return records
+
+    def to_cells(self, records: Records) -> NDArray[np.int32]:
+        """Number each record's cell: a continuous column's value cells come first, then its other states.
+
+        Shapes:
+            [B, F] int32, column f below ``cell_sizes[f]``.
+        """
+        self._check_shape(records.states)
+        cells = records.states.copy()
+        for index, column in enumerate(self.columns.values()):
+            if isinstance(column, Continuous):
+                states = records.states[:, index]
+                value_cell = column.to_cells(records.values[:, index])
+                cells[:, index] = np.where(states == 0, value_cell, states + column.cells - 1)
+        return cells
+
+    def from_cells(self, cells: NDArray[np.int32], rng: np.random.Generator) -> Records:
+        """Draw records from their cells: uniformly within a value cell, then on the column's lattice."""
+        self._check_shape(cells)
+        states, values = cells.astype(np.int32), np.zeros(cells.shape)
+        for index, column in enumerate(self.columns.values()):
+            if isinstance(column, Continuous):
+                cell = cells[:, index]
+                has_value = cell < column.cells
+                states[:, index] = np.where(has_value, 0, cell - column.cells + 1)
+                values[has_value, index] = column.from_cells(cell[has_value], rng)
+        return Records(states, values)
+
+    def _check_shape(self, array: NDArray[np.int32]) -> None:
+        if array.ndim != 2 or array.shape[1] != len(self.columns):
+            raise InvalidArgument("records", array.shape, f"have {len(self.columns)} columns, as the schema has")

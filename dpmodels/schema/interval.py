@@ -1,0 +1,302 @@
+"""Columns on a bounded interval: integers, numbers and datetimes, their unit scale, lattice and cells."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dpmodels.schema.base import Modelled, overflow
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int32]
+Whole = Annotated[int, Field(ge=-(2**53) + 1, le=2**53 - 1)]  # the integers a float64 tells apart
+IntegerType = Literal["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]
+TimestampType = Literal["timestamp[s]", "timestamp[ms]", "timestamp[us]", "timestamp[ns]"]
+
+EXACT_STEPS = 2**50  # lattice steps that survive float64 on the unit interval and back
+EXACT_LOG_STEPS = 2**40  # the same through log1p and expm1
+DEFAULT_CELLS = 32
+TICK = {"day": "D", "hour": "h", "minute": "m", "second": "s"}
+
+
+class Continuous(Modelled):
+    """A column on a bounded interval: state 0 "has a value", then "zero" if zero-inflated, then null if nullable.
+
+    Values are handled as float64 (datetimes as ticks of their resolution). A value with a lattice (integers,
+    datetimes, rounded numbers) survives ``from_unit(to_unit(x))`` exactly.
+    """
+
+    continuous: ClassVar[bool] = True
+    outside: Literal["refuse", "reject-row", "clip"] = "refuse"
+    cells: Annotated[int, Field(ge=1, le=4096)] = 0  # 0 is never left: validation settles the default
+
+    @property
+    @abstractmethod
+    def low(self) -> float:
+        """Return the lower bound as float64."""
+
+    @property
+    @abstractmethod
+    def high(self) -> float:
+        """Return the upper bound as float64."""
+
+    @property
+    def decimals(self) -> int | None:
+        """Return the decimals kept, or None when the column has no lattice."""
+        return 0
+
+    @property
+    def log(self) -> bool:
+        """Tell whether the unit interval is logarithmic in the distance from the lower bound."""
+        return False
+
+    @property
+    def zero_state(self) -> int | None:
+        """Return the state that stands for exactly zero, if the column is zero-inflated."""
+        return None
+
+    @property
+    def states(self) -> int:
+        """Count "has a value", zero if inflated, and null if allowed."""
+        return 1 + (self.zero_state is not None) + self.nullable
+
+    @property
+    def size(self) -> int:
+        """Count the value cells and the other states."""
+        return self.cells + self.states - 1
+
+    def snap(self, x: Floats) -> Floats:
+        """Move values to the column's lattice and into its bounds."""
+        lattice = x if self.decimals is None else np.round(x, self.decimals)
+        return np.clip(lattice, self.low, self.high) + 0.0  # + 0.0 turns -0.0 into 0.0
+
+    def to_unit(self, x: Floats) -> Floats:
+        """Map values within the bounds to [0, 1]."""
+        span = self._scale(np.float64(self.high - self.low))
+        return self._scale(x - self.low) / span if span > 0 else np.zeros_like(x)
+
+    def from_unit(self, u: Floats) -> Floats:
+        """Map [0, 1] to values on the lattice and within the bounds."""
+        span = self._scale(np.float64(self.high - self.low))
+        return self.snap(self.low + self._unscale(np.clip(u, 0.0, 1.0) * span))
+
+    def _scale(self, offset: Any) -> Any:
+        return np.log1p(offset) if self.log else offset
+
+    def _unscale(self, scaled: Any) -> Any:
+        return np.expm1(scaled) if self.log else scaled
+
+    @property
+    def points(self) -> int | None:
+        """Count the lattice points that are values (an inflated zero is not), or None without a lattice."""
+        if self.decimals is None:
+            return None
+        steps = round((self.high - self.low) * 10.0**self.decimals)
+        return steps + 1 - (self.zero_state is not None)
+
+    def _edges(self) -> NDArray[np.int64]:
+        """Return the rank of each cell's first lattice point, then the number of points; no cell is empty.
+
+        Ranks number the lattice points upwards. The cuts are those of equal cells on the unit interval, moved to
+        the next point where a cell would hold none.
+        """
+        points, step, index = self.points or 0, 10.0 ** -(self.decimals or 0), np.arange(self.cells + 1)
+        ideal = self._unscale(index / self.cells * self._scale(points * step)) / step
+        rising = np.maximum.accumulate(np.rint(ideal).astype(np.int64) - index) + index
+        return np.minimum(rising, points - self.cells + index)
+
+    def _zero_rank(self) -> float:
+        return np.inf if self.zero_state is None else np.rint(-self.low * 10.0 ** (self.decimals or 0))
+
+    def to_cells(self, u: Floats) -> Indices:
+        """Number the value cell of each unit value."""
+        if self.decimals is None:
+            return np.minimum(u * self.cells, self.cells - 1).astype(np.int32)
+        rank = np.rint((self.from_unit(u) - self.low) * 10.0**self.decimals)
+        rank -= rank > self._zero_rank()
+        return np.searchsorted(self._edges()[1:-1], rank, side="right").astype(np.int32)
+
+    def from_cells(self, cells: Indices, rng: np.random.Generator) -> Floats:
+        """Draw a unit value uniformly on the unit interval within each cell, on the lattice if there is one."""
+        draw = rng.random(len(cells))
+        if self.decimals is None:
+            return self.to_unit(self.from_unit((cells + draw) / self.cells))
+        edges, step = self._edges(), 10.0**-self.decimals
+        first, last = edges[cells], edges[cells + 1] - 1
+        left, right = self._scale(first * step), self._scale((last + 1) * step)
+        rank = np.clip(np.floor(self._unscale(left + draw * (right - left)) / step), first, last)
+        rank += rank >= self._zero_rank()
+        return self.to_unit(self.snap(self.low + rank * step))
+
+    def _settle(self) -> Sequence[tuple[str, str]]:
+        """Set the default number of cells, or say that a declared one exceeds the lattice."""
+        points = self.points if self.points is not None else 4096
+        if self.cells > points:
+            return [("cells", f"is more than the {points} value(s) the bounds allow")]
+        object.__setattr__(self, "cells", self.cells or min(points, DEFAULT_CELLS))
+        return []
+
+
+class Scaled(Continuous):
+    """A continuous column of numbers, whose scale may be logarithmic and whose zeros may be a state of their own."""
+
+    scale: Literal["linear", "log"] = "linear"
+    zero_inflated: bool = False
+
+    @property
+    def log(self) -> bool:
+        """Tell whether the unit interval is logarithmic in the distance from the lower bound."""
+        return self.scale == "log"
+
+    @property
+    def zero_state(self) -> int | None:
+        """Return the state that stands for exactly zero, if the column is zero-inflated."""
+        return 1 if self.zero_inflated else None
+
+    @property
+    def rule(self) -> str:
+        """Say in words which values the schema admits."""
+        return f"must lie between {self.low:.17g} and {self.high:.17g}"
+
+    def _zero_faults(self) -> Sequence[tuple[str, str]]:
+        if self.zero_inflated and not (self.low <= 0 <= self.high and self.low < self.high):
+            return [("zero_inflated", "needs bounds that include zero and something besides")]
+        return []
+
+
+class Integer(Scaled):
+    """A column of whole numbers between two public bounds."""
+
+    type: Literal["integer"]
+    min: Whole
+    max: Whole
+    dtype: IntegerType | None = None
+
+    @property
+    def low(self) -> float:
+        """Return the lower bound as float64."""
+        return float(self.min)
+
+    @property
+    def high(self) -> float:
+        """Return the upper bound as float64."""
+        return float(self.max)
+
+    @property
+    def resolved_dtype(self) -> str:
+        """Name the output type, declared or by default."""
+        return self.dtype or "int64"
+
+    def _faults(self) -> Sequence[tuple[str, str]]:
+        if self.min > self.max:
+            return [("min", f"{self.min} is above max {self.max}: the bounds are reversed")]
+        if self.max - self.min > (EXACT_LOG_STEPS if self.log else EXACT_STEPS):
+            return [("max", "is too far from min for an exact round trip; an identifier is no integer column")]
+        if message := overflow(self.resolved_dtype, self.min, self.max):
+            return [("dtype", message)]
+        return self._zero_faults() or self._settle()
+
+
+class Number(Scaled):
+    """A column of real numbers between two public bounds, optionally rounded to a number of decimals."""
+
+    type: Literal["number"]
+    min: float
+    max: float
+    round: Annotated[int, Field(ge=0, le=12)] | None = None
+    dtype: Literal["float32", "float64"] | None = None
+
+    @property
+    def low(self) -> float:
+        """Return the lower bound as float64, taken to the precision of the output type."""
+        return float(np.float32(self.min)) if self.dtype == "float32" else self.min
+
+    @property
+    def high(self) -> float:
+        """Return the upper bound as float64, taken to the precision of the output type."""
+        return float(np.float32(self.max)) if self.dtype == "float32" else self.max
+
+    @property
+    def decimals(self) -> int | None:
+        """Return the decimals kept, or None when the column has no lattice."""
+        return self.round
+
+    @property
+    def resolved_dtype(self) -> str:
+        """Name the output type, declared or by default."""
+        return self.dtype or "float64"
+
+    def _faults(self) -> Sequence[tuple[str, str]]:
+        if not self.min < self.max:
+            return [("min", f"{self.min} is not below max {self.max}: a number needs min < max")]
+        limit = 3e38 if self.dtype == "float32" else 8e307
+        if max(-self.min, self.max) > limit:
+            return [("max", f"and min must be at most {limit:g} in size")]
+        if not self.low < self.high:
+            return [("dtype", "float32 cannot tell min from max")]
+        return self._round_faults() or self._zero_faults() or self._settle()
+
+    def _round_faults(self) -> Sequence[tuple[str, str]]:
+        if self.round is None:
+            return []
+        exact = 2**22 if self.dtype == "float32" else EXACT_LOG_STEPS
+        if max(-self.min, self.max) * 10**self.round > exact:
+            return [("round", f"keeps more decimals than {self.resolved_dtype} can hold at these bounds")]
+        off = [key for key in ("min", "max") if np.round(getattr(self, key), self.round) != getattr(self, key)]
+        return [(key, f"has more decimals than `round: {self.round}` keeps") for key in off]
+
+
+class Datetime(Continuous):
+    """A column of dates or times without a zone, cut down to a resolution; handled as ticks since 1970."""
+
+    type: Literal["datetime"]
+    min: date | datetime
+    max: date | datetime
+    resolution: Literal["day", "hour", "minute", "second"] = "day"
+    dtype: TimestampType | Literal["date32"] | None = None
+
+    @property
+    def low(self) -> float:
+        """Return the first tick."""
+        return self._ticks(self.min)
+
+    @property
+    def high(self) -> float:
+        """Return the last tick; a plain date means the whole of that day."""
+        if isinstance(self.max, datetime):
+            return self._ticks(self.max)
+        return float((np.datetime64(self.max) + 1).astype(f"datetime64[{self.tick}]").astype(np.int64)) - 1
+
+    @property
+    def tick(self) -> str:
+        """Return numpy's unit of the resolution."""
+        return TICK[self.resolution]
+
+    @property
+    def resolved_dtype(self) -> str:
+        """Name the output type, declared or by default."""
+        return self.dtype or ("date32" if self.resolution == "day" else "timestamp[us]")
+
+    @property
+    def rule(self) -> str:
+        """Say in words which values the schema admits."""
+        return f"must lie between {self.min} and {self.max}"
+
+    def _ticks(self, moment: date | datetime) -> float:
+        return float(np.datetime64(moment).astype(f"datetime64[{self.tick}]").astype(np.int64))
+
+    def _faults(self) -> Sequence[tuple[str, str]]:
+        zoned = [key for key in ("min", "max") if getattr(getattr(self, key), "tzinfo", None)]
+        if zoned:
+            return [(key, "must be written without a time zone") for key in zoned]
+        if self.low > self.high:
+            return [("min", f"{self.min} is after max {self.max}: the bounds are reversed")]
+        if self.dtype == "date32" and self.resolution != "day":
+            return [("dtype", f"date32 cannot hold the resolution {self.resolution}")]
+        if self.dtype == "timestamp[ns]" and not 1678 <= self.min.year <= self.max.year <= 2261:
+            return [("dtype", "timestamp[ns] holds only the years 1678 to 2261")]
+        return self._settle()

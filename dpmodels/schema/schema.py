@@ -1,0 +1,103 @@
+"""The schema: a data set's columns, its privacy unit and its target, read from a file a person wrote."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
+
+from dpmodels.errors import SchemaError
+from dpmodels.privacy import PrivacyUnit
+from dpmodels.schema.base import ColumnFaults
+from dpmodels.schema.columns import Boolean, Categorical, Column, Identifier, Modelled
+
+VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
+
+
+class Schema(BaseModel):
+    """The public contract of one table; everything in it is public by declaration, including the column names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
+    unit: PrivacyUnit = PrivacyUnit()
+    target: str | None = None
+    columns: dict[str, Column]
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Schema":
+        """Read a schema file.
+
+        Raises:
+            SchemaError: the file has faults; every one is in it, with its line.
+        """
+        from dpmodels.schema.lint import read
+
+        schema, faults = read(path)
+        if schema is None:
+            raise SchemaError(str(path), faults)
+        return schema
+
+    def to_yaml(self) -> str:
+        """Write the schema as the YAML that reads back equal to it."""
+        content = self.model_dump(exclude_defaults=True)
+        return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+
+    @cached_property
+    def modelled(self) -> dict[str, Modelled]:
+        """Return the modelled columns in the order of the file; identifiers are left out."""
+        return {name: column for name, column in self.columns.items() if not isinstance(column, Identifier)}
+
+    @property
+    def classes(self) -> int:
+        """Count the states of a categorical or boolean target; 1 without one."""
+        column = self.modelled[self.target] if self.target else None
+        return column.states if isinstance(column, Categorical | Boolean) else 1
+
+    @property
+    def target_index(self) -> int | None:
+        """Return the target's place among the modelled columns."""
+        return list(self.modelled).index(self.target) if self.target else None
+
+    @cached_property
+    def hash(self) -> str:
+        """Return the sha256 of the schema's canonical JSON; column order counts."""
+        canonical = json.dumps(self.model_dump(mode="json"), separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @field_validator("unit", mode="before")
+    @classmethod
+    def _read_unit(cls, unit: Any) -> Any:
+        if isinstance(unit, str) and unit != "record":
+            raise ValueError("must be record, or a mapping such as {user: patient_id, max_rows: 4}")
+        return PrivacyUnit() if unit == "record" else unit
+
+    @field_serializer("unit")
+    def _write_unit(self, unit: PrivacyUnit) -> str | dict[str, Any]:
+        return "record" if unit.user is None else unit.model_dump()
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        kinds = {name: column.type for name, column in self.columns.items()}
+        if faults := name_faults(kinds, self.target, self.unit.user):
+            raise ColumnFaults(faults)
+        return self
+
+
+def name_faults(kinds: Mapping[str, str], target: str | None, user: str | None) -> list[tuple[str, str]]:
+    """List what is wrong with the column names and with the names that refer to them, as (key, message)."""
+    faults = [("columns", f"`{name}` is no usable column name") for name in kinds if not _usable(name)]
+    if all(kind == "identifier" for kind in kinds.values()):
+        faults.append(("columns", "must have at least one column that is not an identifier"))
+    if target is not None and kinds.get(target, "identifier") == "identifier":
+        faults.append(("target", f"`{target}` must be a column that is not an identifier"))
+    if user is not None and kinds.get(user, "absent") not in ("identifier", ""):
+        faults.append(("unit", f"the user column `{user}` must be a column of type identifier"))
+    return faults
+
+
+def _usable(name: str) -> bool:
+    return bool(name.strip()) and name.isprintable() and not name.endswith(VALUE_SUFFIX)

@@ -1,0 +1,236 @@
+"""Round trips, policies, cells and types of the encoding."""
+
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.schema import Schema
+from tests.schema.conftest import make, one
+
+
+def same(left: Records, right: Records) -> bool:
+    return np.array_equal(left.states, right.states) and np.array_equal(left.values, right.values)
+
+
+def test_every_kind_of_column_survives_the_round_trip_with_its_type(schema: Schema, table: pa.Table) -> None:
+    codec = Codec(schema)
+    codec.check_types(table.schema)
+    records = codec.encode(table)
+    decoded = codec.decode(records, first_row=10)
+    expected = table.drop_columns(["patient"])
+    assert decoded.schema.equals(codec.output_schema)
+    for name in expected.column_names:
+        assert decoded[name].type == expected[name].type, name
+        if name == "ratio":  # no lattice: exact to rounding
+            assert np.allclose(decoded[name].to_numpy(), expected[name].to_numpy(), rtol=0, atol=1e-15)
+        else:
+            assert decoded[name].to_pylist() == expected[name].to_pylist(), name
+    assert records.states.dtype == np.int32 and records.values.dtype == np.float64
+    assert records.values.min() >= 0 and records.values.max() <= 1
+    assert same(codec.from_arrow(codec.to_arrow(records)), records)
+
+
+def test_dictionary_keeps_the_schemas_order(schema: Schema, table: pa.Table) -> None:
+    codec = Codec(schema)
+    colour = codec.decode(codec.encode(table))["colour"].chunk(0)
+    assert colour.dictionary.to_pylist() == ["red", "green", "?"]
+
+
+def test_states_are_in_the_documented_order(schema: Schema, table: pa.Table) -> None:
+    records, names = Codec(schema).encode(table), list(schema.modelled)
+    states = {name: records.states[:, names.index(name)].tolist() for name in names}
+    assert states["colour"] == [0, 3, 2, 1] and states["smoker"] == [1, 0, 2, 1]
+    assert states["gain"] == [1, 0, 2, 0] and states["change"] == [0, 1, 0, 0] and states["visited"] == [0, 1, 0, 0]
+    assert (records.values[records.states != 0] == 0).all()
+    assert schema.classes == 3 and schema.target_index == names.index("smoker")
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), log=st.booleans(), zero=st.booleans(), width=st.integers(1, 2**40))
+def test_integers_round_trip_exactly(data: st.DataObject, log: bool, zero: bool, width: int) -> None:
+    low = 0 if zero else data.draw(st.integers(-(2**53) + 1, 2**53 - 1 - width))
+    scale = "log" if log else "linear"
+    codec = Codec(one(f"{{type: integer, min: {low}, max: {low + width}, scale: {scale}, zero_inflated: {zero}}}"))
+    values = [*data.draw(st.lists(st.integers(low, low + width), min_size=1)), low, low + width]
+    records = codec.encode(pa.table({"x": values}))
+    assert codec.decode(records)["x"].to_pylist() == values
+    cells = codec.to_cells(records)
+    drawn = codec.from_cells(cells, np.random.default_rng(0))
+    assert cells.min() >= 0 and cells.max() < codec.cell_sizes[0]
+    assert np.array_equal(codec.to_cells(drawn), cells)
+    assert same(codec.encode(codec.decode(drawn)), drawn)
+
+
+@settings(max_examples=60, deadline=None)
+@given(values=st.lists(st.integers(-9999, 9999), min_size=1), log=st.booleans())
+def test_rounded_numbers_round_trip_exactly(values: list[int], log: bool) -> None:
+    scale = "log" if log else "linear"
+    codec = Codec(one(f"{{type: number, min: -99.99, max: 99.99, round: 2, scale: {scale}, zero_inflated: true}}"))
+    floats = [value / 100 for value in values]
+    records = codec.encode(pa.table({"x": floats}))
+    assert codec.decode(records)["x"].to_pylist() == floats
+    drawn = codec.from_cells(codec.to_cells(records), np.random.default_rng(1))
+    assert np.array_equal(codec.to_cells(drawn), codec.to_cells(records))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "{type: integer, min: 0, max: 99999, scale: log, zero_inflated: true, cells: 32}",
+        "{type: integer, min: -5, max: 5, zero_inflated: true, cells: 10}",
+        "{type: integer, min: 1, max: 99, cells: 50}",
+        "{type: integer, min: 3, max: 3}",
+        "{type: number, min: 0, max: 1, round: 1, scale: log}",
+        "{type: datetime, min: 2020-01-01, max: 2020-02-29, cells: 7}",
+    ],
+)
+def test_no_cell_is_empty_and_drawing_stays_in_the_cell(column: str) -> None:
+    codec = Codec(one(column))
+    cells = np.repeat(np.arange(codec.cell_sizes[0], dtype=np.int32), 50)[:, None]
+    drawn = codec.from_cells(cells, np.random.default_rng(2))
+    assert np.array_equal(codec.to_cells(drawn), cells)
+    assert same(codec.encode(codec.decode(drawn)), drawn)
+
+
+def test_equal_cells_of_a_linear_scale_are_drawn_from_evenly() -> None:
+    codec = Codec(one("{type: integer, min: 0, max: 9, cells: 2}"))
+    drawn = codec.decode(codec.from_cells(np.zeros((20_000, 1), dtype=np.int32), np.random.default_rng(3)))
+    shares = np.bincount(drawn["x"].to_numpy(), minlength=10) / 20_000
+    assert np.allclose(shares, [0.2] * 5 + [0] * 5, atol=0.02)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_chunks_do_not_matter(schema: Schema, table: pa.Table, rows: int) -> None:
+    codec = Codec(schema)
+    parts = [codec.encode(batch) for batch in table.to_batches(max_chunksize=rows)]
+    chunked = pa.Table.from_batches(table.to_batches(max_chunksize=rows))
+    assert same(Records.concat(parts), codec.encode(table))
+    assert same(codec.encode(chunked), codec.encode(table))
+
+
+def test_zero_rows_are_no_special_case(schema: Schema, table: pa.Table) -> None:
+    codec = Codec(schema)
+    records = codec.encode(table.slice(0, 0))
+    assert len(records) == 0 and codec.decode(records).num_rows == 0 and codec.to_cells(records).shape == (0, 12)
+
+
+INTEGER = "type: integer, min: 0, max: 9"
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "kept"),
+    [
+        (f"{{{INTEGER}, outside: clip}}", [-4, 5, 12], [0, 5, 9]),
+        (f"{{{INTEGER}, outside: reject-row}}", [-4, 5, None, 12], [5]),
+        (f"{{{INTEGER}, outside: reject-row, nullable: true}}", [-4, 5, None], [5, None]),
+        ("{type: integer, min: 0, max: 9, outside: clip}", [float("inf"), 4.0, -float("inf")], [9, 4, 0]),
+        ("{type: integer, min: 0, max: 9, nullable: true}", [float("nan"), 4.0], [None, 4]),
+        ("{type: integer, min: 0, max: 9007199254740, outside: clip}", [2**63 - 1, 3], [9007199254740, 3]),
+        ("{type: number, min: 0, max: 1, outside: clip}", [-float("inf"), 0.5, 3.0], [0.0, 0.5, 1.0]),
+        ("{type: number, min: 0, max: 1, round: 1}", [0.04, 0.55, 0.96], [0.0, 0.6, 1.0]),
+        ("{type: categorical, values: [a, rest], outside: other, other: rest}", ["a", "b", "c"], ["a", "rest", "rest"]),
+        ("{type: categorical, values: [a], outside: reject-row}", ["a", "b", None], ["a"]),
+        ("{type: categorical, values: [0, 1]}", [0.0, -0.0, 1.0], [0, 0, 1]),
+        ("{type: boolean, outside: reject-row}", [True, None], [True]),
+        (
+            "{type: datetime, min: 2020-01-01, max: 2020-01-02, resolution: hour, outside: clip}",
+            [datetime(2019, 1, 1), datetime(2020, 1, 1, 5, 59), datetime(2021, 1, 1)],
+            [datetime(2020, 1, 1), datetime(2020, 1, 1, 5), datetime(2020, 1, 2, 23)],
+        ),
+    ],
+)
+def test_policies(column: str, given: list[object], kept: list[object]) -> None:
+    codec = Codec(one(column))
+    assert codec.decode(codec.encode(pa.table({"x": given})))["x"].to_pylist() == kept
+
+
+@pytest.mark.parametrize(
+    ("column", "given"),
+    [
+        (f"{{{INTEGER}}}", [4, 987654321]),
+        (f"{{{INTEGER}, outside: clip}}", [4.0, 987654321.5]),
+        ("{type: number, min: 0, max: 1}", [987654321.0]),
+        ("{type: number, min: 0, max: 1}", [float("inf")]),
+        ("{type: number, min: 0, max: 1, outside: clip}", [None, 0.5]),
+        ("{type: number, min: 0, max: 1}", [float("nan")]),
+        ("{type: categorical, values: [a]}", ["987654321"]),
+        ("{type: categorical, values: [0.144292]}", [0.1442921]),
+        ("{type: boolean}", [None, True]),
+        ("{type: datetime, min: 2020-01-01, max: 2020-12-31}", [datetime(2021, 1, 1)]),
+    ],
+)
+def test_refusal_names_column_and_rule_and_no_value(column: str, given: list[object]) -> None:
+    with pytest.raises(DataError) as caught:
+        Codec(one(column)).encode(pa.table({"x": given}))
+    error = caught.value
+    assert error.column == "x" and error.rule and "987654321" not in str(error) and "inf" not in str(error)
+    assert error.__cause__ is None and error.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("column", "given"),
+    [
+        (f"{{{INTEGER}}}", pa.array(["4"])),
+        (f"{{{INTEGER}}}", pa.array([True])),
+        ("{type: number, min: 0, max: 1}", pa.array(["x"]).dictionary_encode()),
+        ("{type: categorical, values: [a]}", pa.array([1])),
+        ("{type: categorical, values: [1]}", pa.array(["1"])),
+        ("{type: boolean}", pa.array([1])),
+        ("{type: datetime, min: 2020-01-01, max: 2020-12-31}", pa.array(["2020-01-01"])),
+        ("{type: datetime, min: 2020-01-01, max: 2020-12-31}", pa.array([0], pa.timestamp("s", tz="UTC"))),
+    ],
+)
+def test_wrong_types_are_refused(column: str, given: pa.Array) -> None:
+    codec, data = Codec(one(column)), pa.table({"x": given})
+    with pytest.raises(DataError, match="column x: must hold"):
+        codec.check_types(data.schema)
+    with pytest.raises(DataError, match="column x: must hold"):
+        codec.encode(data)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string()), pa.null()]
+)
+def test_any_arrow_text_is_text(kind: pa.DataType) -> None:
+    codec = Codec(one("{type: categorical, values: [a, b], nullable: true}"))
+    values = [None, None] if kind == pa.null() else ["b", None]
+    data = pa.table({"x": pa.array(values).cast(kind)})
+    codec.check_types(data.schema)
+    assert codec.decode(codec.encode(data))["x"].to_pylist() == values
+
+
+def test_float32_compares_in_its_own_precision() -> None:
+    data = pa.table({"x": pa.array([0.1, 0.7], pa.float32())})
+    for column in (
+        "{type: number, min: 0.1, max: 0.7, dtype: float32}",
+        "{type: categorical, values: [0.1, 0.7], dtype: float32}",
+    ):
+        codec = Codec(one(column))
+        assert codec.decode(codec.encode(data))["x"].to_pylist() == data["x"].to_pylist()
+
+
+def test_names_must_match_and_the_message_suggests() -> None:
+    codec = Codec(make("name: a\ncolumns:\n  income: {type: boolean}\n  id: {type: identifier}\n"))
+    with pytest.raises(DataError, match="column income: is in the schema but not in the data; did you mean `Income`"):
+        codec.check_names(["Income", "id"])
+    with pytest.raises(DataError, match="column extra: is in the data but not in the schema"):
+        codec.check_names(["income", "id", "extra"])
+    with pytest.raises(DataError, match="column id: is in the data more than once"):
+        codec.check_names(["income", "id", "id"])
+    with pytest.raises(DataError, match="column income: must be in the data exactly once"):
+        codec.encode(pa.table({"id": [1]}))
+
+
+def test_a_stranger_s_records_are_refused(schema: Schema, table: pa.Table) -> None:
+    records = Codec(schema).encode(table)
+    other = Codec(one("{type: boolean}"))
+    with pytest.raises(InvalidArgument):
+        other.decode(records)
+    with pytest.raises(DataError):
+        other.from_arrow(Codec(schema).to_arrow(records))
