@@ -51,7 +51,7 @@ class PrefectServer:
     """
 
     def __init__(self, home: Path) -> None:
-        self.home = home / "prefect"
+        self.home = home.absolute() / "prefect"
         self.url = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._settings = ExitStack()
@@ -141,7 +141,7 @@ def _spawn(home: Path, listener: socket.socket) -> "subprocess.Popen[bytes]":
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     environment |= _SERVER_SETTINGS | {
         "PREFECT_HOME": str(home),
-        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home / 'prefect.db'}",
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:///prefect.db",  # in cwd, so no path needs quoting
         "PYTHONPATH": str(Path(__file__).parents[1]),
     }
     descriptor = listener.fileno()

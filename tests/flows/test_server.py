@@ -121,8 +121,10 @@ def test_a_flow_is_recorded_down_to_its_last_task(home: Path) -> None:
     assert (home / "prefect" / "server.log").read_text() == ""
 
 
-def test_what_the_server_keeps_is_private(home: Path) -> None:
-    with prefect_server(home):
+def test_what_the_server_keeps_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "a home? #1 50%"
+    monkeypatch.chdir(tmp_path)
+    with prefect_server(home.relative_to(tmp_path)):
         pass
     assert stat.S_IMODE(home.stat().st_mode) == stat.S_IMODE((home / "prefect").stat().st_mode) == 0o700
     assert stat.S_IMODE((home / "prefect" / "prefect.db").stat().st_mode) == 0o600
