@@ -5,11 +5,8 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 HEAVY = "torch prefect pandas scipy sklearn great_expectations opendp dp_accounting"
-pytestmark = pytest.mark.skipif(not (ROOT / "flows" / "cli.py").exists(), reason="there is no command line yet")
 
 
 def run(code: str, *arguments: str) -> tuple[float, str]:
