@@ -1,0 +1,1 @@
+"""Bounded feature maps: what is summed over the records and released once."""

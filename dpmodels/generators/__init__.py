@@ -1,0 +1,1 @@
+"""Networks and the loop that reconstructs a released embedding: post-processing, free for ever."""

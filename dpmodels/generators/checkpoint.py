@@ -1,0 +1,59 @@
+"""Networks and optimiser state in one safetensors file, written atomically; nothing is ever unpickled."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from dpmodels.errors import ArtifactError
+
+Part = nn.Module | torch.optim.Optimizer
+
+
+def save_state(path: Path, parts: Mapping[str, Part], metadata: Mapping[str, str]) -> None:
+    """Write every part's tensors under its name; the file is either the old one or the new one, never half."""
+    tensors = {f"{name}/{key}": t.contiguous() for name, part in parts.items() for key, t in _tensors(part).items()}
+    temporary = path.with_suffix(".tmp")
+    save_file(tensors, temporary, metadata=dict(metadata))
+    temporary.replace(path)
+
+
+def load_state(path: Path, parts: Mapping[str, Part], *, expect: Mapping[str, str]) -> dict[str, str]:
+    """Restore every part in place and return the metadata.
+
+    Raises:
+        ArtifactError: the file is damaged, or was written with other settings than ``expect``.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+            stored = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
+    except SafetensorError as fault:
+        raise ArtifactError(f"checkpoint {path.name} is damaged; delete it to train again") from fault
+    for key, value in expect.items():
+        if metadata.get(key) != value:
+            raise ArtifactError(f"checkpoint {path.name} was written with another {key}; delete it to train again")
+    for name, part in parts.items():
+        prefix = f"{name}/"
+        _restore(part, {key.removeprefix(prefix): t for key, t in stored.items() if key.startswith(prefix)})
+    return metadata
+
+
+def _tensors(part: Part) -> dict[str, Tensor]:
+    if isinstance(part, nn.Module):
+        return part.state_dict()
+    return {f"{i}/{key}": t for i, state in part.state_dict()["state"].items() for key, t in state.items()}
+
+
+def _restore(part: Part, tensors: dict[str, Tensor]) -> None:
+    if isinstance(part, nn.Module):
+        part.load_state_dict(tensors)
+        return
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        index, name = key.split("/")
+        state.setdefault(int(index), {})[name] = tensor
+    part.load_state_dict({"state": state, "param_groups": part.state_dict()["param_groups"]})

@@ -1,0 +1,56 @@
+"""The generator network of PEARL for tables: FC-BN-ReLU-FC-BN-ReLU-FC, softmax for states, sigmoid for values."""
+
+from typing import Annotated
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+
+from dpmodels.embeddings.base import Layout, ProductRows
+
+
+class NetworkSpec(BaseModel):
+    """Size of the generator network."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    latent_dim: Annotated[int, Field(ge=1)] = 32
+    hidden_dim: Annotated[int, Field(ge=1)] = 256
+
+
+class TabularGenerator(nn.Module):
+    """Map a latent and a class to a proposed row: ``G_theta(z, y)``.
+
+    Shapes: z [B, latent_dim], y [B] int64 -> ProductRows of B rows.
+    """
+
+    def __init__(self, spec: NetworkSpec, layout: Layout) -> None:
+        super().__init__()
+        self.spec, self.layout = spec, layout
+        hidden = spec.hidden_dim
+        self.net = nn.Sequential(
+            nn.Linear(spec.latent_dim + layout.classes, hidden),
+            nn.BatchNorm1d(hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, hidden),
+            nn.BatchNorm1d(hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, layout.dim),
+        )
+
+    def forward(self, z: Tensor, y: Tensor) -> ProductRows:
+        """Propose rows."""
+        logits = self.net(torch.cat([z, nn.functional.one_hot(y, self.layout.classes).to(z.dtype)], dim=1))
+        return ProductRows(
+            [torch.softmax(logits[:, b.start : b.value], dim=1) if b.one_hot else None for b in self.layout.blocks],
+            [torch.sigmoid(logits[:, b.value]) if b.continuous else None for b in self.layout.blocks],
+        )
+
+
+def initialise(network: nn.Module, generator: torch.Generator) -> None:
+    """Set linear layers by Kaiming's uniform rule from an explicit generator, so that no global RNG is touched."""
+    for module in network.modules():
+        if isinstance(module, nn.Linear):
+            bound = module.in_features**-0.5
+            with torch.no_grad():
+                module.weight.uniform_(-bound, bound, generator=generator)
+                module.bias.uniform_(-bound, bound, generator=generator)

@@ -1,0 +1,169 @@
+"""PEARL's training loop (Alg. 1): fit a generator to a released embedding. Reads released objects only.
+
+    repeat   sigma <- sigma + eta_C grad_sigma  sum_j omega_j(sigma) r_j        every `generator_steps` steps
+             theta <- theta - eta_G grad_theta  sum_j omega_j(sigma) r_j
+
+with r_j = |Phi_released(t_j) - Phi_theta(t_j)|^2, estimated without bias from two independent half batches. Every step's
+randomness is a function of (seed, step) alone, so that a resumed run continues exactly where the killed one stopped.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+
+from dpmodels.embeddings.characteristic import CharacteristicFunction
+from dpmodels.errors import ArtifactError
+from dpmodels.generators.checkpoint import load_state, save_state
+from dpmodels.generators.critic import FrequencyCritic
+from dpmodels.generators.networks import NetworkSpec, TabularGenerator, initialise
+
+Progress = Callable[[int, int, float], None]
+"""Called with (steps done, steps in all, loss)."""
+
+REPORT_EVERY = 20
+"""Steps between two progress reports; reading the loss off a GPU more often would hold it up."""
+
+
+class TrainingSpec(BaseModel):
+    """Training hyper-parameters; none of them can change what was charged."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    network: NetworkSpec = NetworkSpec()
+    steps: Annotated[int, Field(ge=1)] = 1500
+    batch_size: Annotated[int, Field(ge=4)] = 1024
+    frequencies_per_step: Annotated[int, Field(ge=1)] = 250
+    generator_learning_rate: Annotated[float, Field(gt=0)] = 3e-3
+    critic_learning_rate: Annotated[float, Field(gt=0)] = 1e-2
+    critic: bool = True
+    generator_steps: Annotated[int, Field(ge=1)] = 5
+    max_divergence: Annotated[float, Field(gt=0)] = 0.5
+    ema_decay: Annotated[float, Field(ge=0, lt=1)] = 0.99
+    checkpoint_every: Annotated[int, Field(ge=1)] = 200
+
+
+@dataclass(frozen=True)
+class Target:
+    """The released mean embedding of each class and how noisy it is.
+
+    Shapes: ``mean`` [classes, k] complex64, of modulus near or below 1; ``noise_variance`` [classes], the known variance
+    of |noise|^2 a frequency (real and imaginary part together).
+    """
+
+    mean: Tensor
+    noise_variance: Tensor
+
+    def class_weights(self) -> Tensor:
+        """Weigh a class by signal over signal plus noise: 1 for a big class, near 0 for one lost in the noise."""
+        return 1 / (1 + self.noise_variance)
+
+
+class Reconstruction:
+    """Generator, critic, their optimisers and the averaged generator that is kept."""
+
+    def __init__(
+        self, features: CharacteristicFunction, target: Target, spec: TrainingSpec, *, seed: int, device: str
+    ) -> None:
+        self.features, self.spec, self.seed, self.device = features, spec, seed, torch.device(device)
+        self.target = Target(target.mean.to(device), target.noise_variance.to(device))
+        self.classes = features.layout.classes
+        self.half = max(1, math.ceil(spec.batch_size / (2 * self.classes)))
+        self.step = 0
+        self.generator = TabularGenerator(spec.network, features.layout)
+        initialise(self.generator, self._randomness(0))
+        self.average = TabularGenerator(spec.network, features.layout)
+        self.average.load_state_dict(self.generator.state_dict())
+        self.critic = FrequencyCritic(torch.as_tensor(features.relative, dtype=torch.float32), spec.max_divergence)
+        for module in (self.generator, self.average, self.critic):
+            module.to(self.device)
+        self.generator_optimizer = torch.optim.Adam(self.generator.parameters(), lr=spec.generator_learning_rate)
+        self.critic_optimizer = torch.optim.Adam(
+            self.critic.parameters(), lr=spec.critic_learning_rate, maximize=True
+        )
+
+    def run(self, checkpoint: Path, progress: Progress | None = None) -> TabularGenerator:
+        """Train to the end, from the checkpoint if there is one, and return the averaged generator."""
+        if checkpoint.exists():
+            self._load(checkpoint)
+        while self.step < self.spec.steps:
+            loss = self._step()
+            last = self.step == self.spec.steps
+            if progress is not None and (last or self.step % REPORT_EVERY == 0):
+                progress(self.step, self.spec.steps, loss.item())
+            if last or self.step % self.spec.checkpoint_every == 0:
+                if not math.isfinite(loss.item()):
+                    raise ArtifactError(f"training diverged at step {self.step}; lower generator_learning_rate")
+                self._save(checkpoint)
+        return self.average.eval()
+
+    def _step(self) -> Tensor:
+        randomness = self._randomness(self.step + 1)
+        self._set_learning_rates()
+        if self.spec.critic and self.step % self.spec.generator_steps == 0:
+            index = self._choose_frequencies(randomness)
+            with torch.no_grad():
+                residual = self._residuals(index, randomness)
+            self._descend(self.critic_optimizer, self.critic(index) @ residual)
+        index = self._choose_frequencies(randomness)
+        weights = self.critic(index).detach()
+        loss = weights @ self._residuals(index, randomness) / len(index)
+        self._descend(self.generator_optimizer, loss)
+        self._average()
+        self.step += 1
+        return loss.detach()
+
+    def _residuals(self, index: Tensor, randomness: torch.Generator) -> Tensor:
+        """Return unbiased |Phi_released - Phi_theta|^2 less the known noise, weighed over classes. Shapes: [J]."""
+        labels = torch.arange(self.classes).repeat_interleave(self.half).repeat(2)
+        z = torch.randn(len(labels), self.spec.network.latent_dim, generator=randomness)
+        rows = self.generator(z.to(self.device), labels.to(self.device))
+        means = self.features.expectation(rows, index).view(2, self.classes, self.half, -1).mean(dim=2)
+        first, second = self.target.mean[:, index] - means  # [classes, J] each, independent of each other
+        squared = first.real * second.real + first.imag * second.imag - self.target.noise_variance[:, None]
+        weights = self.target.class_weights()
+        return (weights / weights.sum()) @ squared
+
+    def _choose_frequencies(self, randomness: torch.Generator) -> Tensor:
+        count = min(self.spec.frequencies_per_step, self.features.spec.count)
+        return torch.randperm(self.features.spec.count, generator=randomness)[:count].to(self.device)
+
+    def _descend(self, optimizer: torch.optim.Optimizer, objective: Tensor) -> None:
+        optimizer.zero_grad(set_to_none=True)
+        objective.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    def _set_learning_rates(self) -> None:
+        decay = 0.5 * (1 + math.cos(math.pi * self.step / self.spec.steps))  # cosine schedule
+        for group in self.generator_optimizer.param_groups:
+            group["lr"] = self.spec.generator_learning_rate * decay
+        for group in self.critic_optimizer.param_groups:
+            group["lr"] = self.spec.critic_learning_rate * decay
+
+    def _average(self) -> None:
+        decay = min(self.spec.ema_decay, (1 + self.step) / (10 + self.step))
+        current = self.generator.state_dict()
+        for name, value in self.average.state_dict().items():
+            if value.dtype.is_floating_point:
+                value.lerp_(current[name], 1 - decay)
+
+    def _randomness(self, step: int) -> torch.Generator:
+        return torch.Generator().manual_seed((self.seed << 32) + step)
+
+    def _parts(self) -> Iterator[tuple[str, nn.Module | torch.optim.Optimizer]]:
+        yield "generator", self.generator
+        yield "average", self.average
+        yield "critic", self.critic
+        yield "generator_optimizer", self.generator_optimizer
+        yield "critic_optimizer", self.critic_optimizer
+
+    def _save(self, path: Path) -> None:
+        save_state(path, dict(self._parts()), {"step": str(self.step), "spec": self.spec.model_dump_json()})
+
+    def _load(self, path: Path) -> None:
+        metadata = load_state(path, dict(self._parts()), expect={"spec": self.spec.model_dump_json()})
+        self.step = int(metadata["step"])

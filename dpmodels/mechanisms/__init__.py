@@ -1,0 +1,1 @@
+"""The only noise in the library: every draw is exact, on integers, from system randomness."""

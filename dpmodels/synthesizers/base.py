@@ -1,0 +1,121 @@
+"""The three verbs every system has, and the two objects that travel between them: the plan and the release.
+
+    plan(schema, budget)                        -> Plan      what it will charge; touches no data
+    measure(sensitive, plan, ledger)            -> Released  the only verb that reads data; charges the ledger
+    fit(released) -> Generator ; sample(n, seed)             post-processing, free for ever
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from dpmodels.accounting.events import Event
+from dpmodels.errors import ArtifactError
+from dpmodels.privacy import PrivacyBudget, Released
+from dpmodels.schema.encode import Records
+from dpmodels.schema.schema import Schema
+
+PLAN_KEY, ENTRY_KEY, HASH_KEY, EVENT_KEY, ADJACENCY_KEY = (
+    b"nacre.plan",
+    b"nacre.ledger_entry",
+    b"nacre.values_sha256",
+    b"nacre.event",
+    b"nacre.adjacency",
+)
+
+
+class Plan(BaseModel):
+    """All that will be charged and measured, decided from public inputs alone.
+
+    Attributes:
+        method: name of the system in the registry.
+        schema: the public contract of the data, in full: a release can be read with nothing but itself.
+        budget: the target.
+        event: what the ledger is charged.
+        noise_multiplier: noise standard deviation over ``l2_sensitivity``.
+        l2_sensitivity: in lattice steps.
+        measurement: the method's own public parameters.
+        fingerprint: hash of everything drawn from the public seed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    method: str
+    table: Schema
+    budget: PrivacyBudget
+    event: Event
+    noise_multiplier: float
+    l2_sensitivity: int
+    measurement: dict[str, Any]
+    fingerprint: str
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical JSON form."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Release(BaseModel):
+    """A measured plan: the noisy vector, and the ledger entry that paid for it."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+    plan: Plan
+    vector: NDArray[np.int64]
+    entry: str
+
+
+class Generator(Protocol):
+    """A trained generator; sampling is post-processing."""
+
+    def default_rows(self) -> int:
+        """Return the released (noisy) number of records."""
+
+    def sample(self, rows: int, seed: int) -> Iterator[Records]:
+        """Yield batches of synthetic records; the same (rows, seed) gives the same records."""
+
+    def save(self, path: Path) -> None:
+        """Write the generator to one safetensors file."""
+
+
+def write_release(
+    path: Path, release: Released[NDArray[np.int64]], plan: Plan, entry: str, coordinates: Mapping[str, Any]
+) -> None:
+    """Write a release as Parquet, one row a coordinate, everything needed to read it in the footer."""
+    vector = np.ascontiguousarray(release.value, dtype="<i8")
+    metadata = {
+        PLAN_KEY: plan.model_dump_json(),
+        ENTRY_KEY: entry,
+        HASH_KEY: hashlib.sha256(vector.tobytes()).hexdigest(),
+        EVENT_KEY: json.dumps(plan.event.model_dump(mode="json")),
+        ADJACENCY_KEY: plan.budget.adjacency.value,
+    }
+    table = pa.table({**coordinates, "value": vector})
+    pq.write_table(table.replace_schema_metadata(metadata), path, compression="zstd")
+
+
+def read_release(path: Path) -> Released[Release]:
+    """Read a release back and check its vector against the hash in the footer.
+
+    Raises:
+        ArtifactError: the file is missing, damaged, or its values were changed.
+    """
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as fault:
+        raise ArtifactError(f"release {path.name} is missing or damaged") from fault
+    metadata = table.schema.metadata or {}
+    if not {PLAN_KEY, ENTRY_KEY, HASH_KEY} <= set(metadata):
+        raise ArtifactError(f"{path.name} is not a nacre release")
+    vector = np.ascontiguousarray(table["value"].to_numpy(), dtype="<i8")
+    if hashlib.sha256(vector.tobytes()).hexdigest() != metadata[HASH_KEY].decode():
+        raise ArtifactError(f"the values of release {path.name} were changed after it was written")
+    plan = Plan.model_validate_json(metadata[PLAN_KEY])
+    return Released(Release(plan=plan, vector=vector.astype(np.int64), entry=metadata[ENTRY_KEY].decode()))
