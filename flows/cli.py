@@ -1,0 +1,231 @@
+"""The command line. Imports stay inside the commands, so that ``nacre --help`` answers at once."""
+
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from dpmodels.errors import NacreError
+
+if TYPE_CHECKING:
+    from flows.config import SynthesizeConfig
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="Turn sensitive data into synthetic data under one cumulative privacy account.",
+)
+ledger_app = typer.Typer(no_args_is_help=True, help="Open and inspect privacy accounts.")
+schema_app = typer.Typer(no_args_is_help=True, help="Draft and check schemas, the public contract of a table.")
+app.add_typer(ledger_app, name="ledger")
+app.add_typer(schema_app, name="schema")
+
+HOME = Path(".nacre")
+Data = Annotated[Path, typer.Argument(help="CSV or Parquet: one file or a folder.")]
+SchemaFile = Annotated[Path | None, typer.Option("--schema", help="Schema of the table (YAML).")]
+Epsilon = Annotated[float | None, typer.Option("--target-epsilon", help="Epsilon to spend, 0.001 to 1000.")]
+Delta = Annotated[float | None, typer.Option(help="Delta, above 0 and below 1; never from the row count.")]
+Method = Annotated[str | None, typer.Option(help="Synthesis method.  [default: pearl]")]
+Rows = Annotated[int | None, typer.Option(help="Synthetic rows.  [default: the released, noisy number of records]")]
+AccountName = Annotated[str | None, typer.Option("--account", help="Account that pays.  [default: the data set's]")]
+Device = Annotated[str | None, typer.Option(help="auto, cpu or cuda.  [default: auto]")]
+Seed = Annotated[int | None, typer.Option(help="Seeds training and sampling only, never the noise.  [default: 0]")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML with any of these and the model's settings.")]
+Home = Annotated[Path | None, typer.Option(envvar="NACRE_HOME", help="State: ledger, zones, runs.  [default: .nacre]")]
+Out = Annotated[Path | None, typer.Option(help="Hand-off folder; must be new or empty.")]
+Prefect = Annotated[bool | None, typer.Option("--prefect/--no-prefect", help="Run as a Prefect flow.  [default: on]")]
+
+
+@app.command()
+def synthesize(
+    data: Data,
+    schema: SchemaFile = None,
+    target_epsilon: Epsilon = None,
+    delta: Delta = None,
+    out: Out = None,
+    method: Method = None,
+    rows: Rows = None,
+    account: AccountName = None,
+    device: Device = None,
+    seed: Seed = None,
+    config: ConfigFile = None,
+    home: Home = None,
+    prefect: Prefect = None,
+) -> None:
+    """Make a synthetic copy of a table: ingest, sanitize (the only charge), train, sample, validate, hand off."""
+    from flows.synthesize import carry_out, start
+    from flows.show import show_hand_off
+
+    settings = _config(
+        data, schema, target_epsilon, delta, out, method, rows, account, device, seed, config, home, prefect
+    )
+    run = start(settings)
+    typer.echo(f"run {run.name}; if it is interrupted: nacre resume {run.name} --home {run.home}", err=True)
+    show_hand_off(carry_out(run, settings.runtime.prefect))
+
+
+@app.command()
+def plan(
+    data: Data,
+    schema: SchemaFile = None,
+    target_epsilon: Epsilon = None,
+    delta: Delta = None,
+    out: Out = None,
+    method: Method = None,
+    rows: Rows = None,
+    account: AccountName = None,
+    device: Device = None,
+    seed: Seed = None,
+    config: ConfigFile = None,
+    home: Home = None,
+    prefect: Prefect = None,
+) -> None:
+    """Show what the same `synthesize` would charge and how much noise it would add; opens no data file."""
+    from flows.show import show_plan
+    from flows.synthesize import make_plan, make_quote
+
+    settings = _config(
+        data, schema, target_epsilon, delta, out, method, rows, account, device, seed, config, home, prefect
+    )
+    made = make_plan(settings)
+    quote = make_quote(settings, made)
+    show_plan(made, quote)
+    if quote is not None and not quote.accepted:
+        raise typer.Exit(1)
+
+
+@app.command()
+def resume(run: str, home: Home = None, prefect: Prefect = None) -> None:
+    """Go on with an interrupted run, from whatever stage it reached; never charges a second time."""
+    from flows.show import show_hand_off
+    from flows.synthesize import carry_out
+    from tasks.store import Run
+
+    show_hand_off(carry_out(Run.find(home or HOME, run), prefect is not False))
+
+
+@app.command()
+def demo(folder: Annotated[Path, typer.Option(help="Where the demo works.")] = Path("demo")) -> None:
+    """Run the whole pipeline on a real public table, the RAND Health Insurance Experiment."""
+    from flows.demo import run_demo
+
+    run_demo(folder)
+
+
+@ledger_app.command("open")
+def ledger_open(
+    name: str,
+    schema: Annotated[Path, typer.Option(help="Schema that names the data set and its privacy unit.")],
+    cap_epsilon: Annotated[float, typer.Option(help="Hard cap on everything ever released.")],
+    cap_delta: Annotated[float, typer.Option(help="Delta of the cap.")],
+    note: Annotated[str, typer.Option(help="Free text kept with the account.")] = "",
+    home: Home = None,
+) -> None:
+    """Open an account with a hard cap."""
+    from dpmodels.accounting.ledger import Ledger
+    from dpmodels.schema.schema import Schema
+    from flows.show import show_accounts
+    from flows.synthesize import make_budget
+
+    table = Schema.load(schema)
+    cap = make_budget(cap_epsilon, cap_delta, table.unit)
+    ledger = Ledger((home or HOME) / "ledger.sqlite")
+    show_accounts(ledger, [ledger.open_account(name, dataset=table.name, budget_cap=cap, note=note)])
+
+
+@ledger_app.command("show")
+def ledger_show(name: Annotated[str | None, typer.Argument()] = None, home: Home = None) -> None:
+    """Show accounts: cap, spent, remaining, and the charges of one account."""
+    from flows.show import show_accounts, show_charges
+
+    ledger = _existing_ledger(home)
+    show_accounts(ledger, [ledger.account(name)] if name else ledger.accounts())
+    if name:
+        show_charges(ledger, name)
+
+
+@ledger_app.command("verify")
+def ledger_verify(home: Home = None) -> None:
+    """Check the hash chain and every sealed release; names what was changed."""
+    from flows.show import sealed_releases
+
+    ledger = _existing_ledger(home)
+    faults = ledger.verify(sealed_releases(ledger, home or HOME))
+    for fault in faults:
+        typer.echo(fault, err=True)
+    if faults:
+        raise NacreError(f"the ledger has {len(faults)} fault(s)")
+    typer.echo("the chain is whole and every sealed release is unchanged")
+
+
+@schema_app.command("init")
+def schema_init(data: Data) -> None:
+    """Draft a schema from column names and types only; every bound and category is left for you to fill in."""
+    from dpmodels.schema.draft import draft
+
+    typer.echo(draft(data))
+
+
+@schema_app.command("lint")
+def schema_lint(schema: Path) -> None:
+    """Explain every fault of a schema with its line."""
+    from dpmodels.schema.lint import lint
+
+    faults = lint(schema)
+    for fault in faults:
+        typer.echo(f"{schema}: {fault}", err=True)
+    if faults:
+        raise typer.Exit(1)
+    typer.echo(f"{schema}: no faults")
+
+
+def main() -> NoReturn:
+    """Run the command line; an error for the user is one sentence on standard error and exit code 1."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leave through every `finally`
+    try:
+        app()
+    except NacreError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(1)
+    sys.exit(0)
+
+
+def _config(
+    data: Path,
+    schema: Path | None,
+    target_epsilon: float | None,
+    delta: float | None,
+    out: Path | None,
+    method: str | None,
+    rows: int | None,
+    account: str | None,
+    device: str | None,
+    seed: int | None,
+    config: Path | None,
+    home: Path | None,
+    prefect: bool | None,
+) -> "SynthesizeConfig":
+    from flows.config import SynthesizeConfig
+
+    options: dict[str, Any] = {
+        "data": data,
+        "schema": schema,
+        "out": out,
+        "rows": rows,
+        "privacy": {"target_epsilon": target_epsilon, "delta": delta, "account": account},
+        "model": {"method": method},
+        "runtime": {"home": home, "device": device, "seed": seed, "prefect": prefect},
+    }
+    return SynthesizeConfig.build(options, config)
+
+
+def _existing_ledger(home: Path | None) -> Any:
+    from dpmodels.accounting.ledger import Ledger
+
+    path = (home or HOME) / "ledger.sqlite"
+    if not path.exists():
+        raise NacreError(f"there is no ledger at {path}; name its home with --home")
+    return Ledger(path)

@@ -1,0 +1,92 @@
+"""The configuration of a run: what to protect, how to model it, and where to compute. Runtime never changes privacy."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dpmodels.errors import InvalidArgument
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class PrivacyConfig(_Model):
+    """The budget asked for and the account that pays."""
+
+    target_epsilon: float
+    delta: float
+    account: str | None = None
+
+
+class ModelConfig(_Model):
+    """The method and its settings; ``measurement`` is part of the plan, ``training`` is free."""
+
+    method: str = "pearl"
+    measurement: dict[str, Any] = {}
+    training: dict[str, Any] = {}
+
+
+class RuntimeConfig(_Model):
+    """Where and how to compute."""
+
+    home: Path = Path(".nacre")
+    device: str = "auto"
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    batch_rows: Annotated[int, Field(ge=1)] = 65_536
+    prefect: bool = True
+
+
+class SynthesizeConfig(_Model):
+    """Everything ``nacre synthesize`` needs."""
+
+    data: Path
+    table_schema: Annotated[Path, Field(alias="schema")]
+    out: Path
+    rows: Annotated[int, Field(ge=1)] | None = None
+    privacy: PrivacyConfig
+    model: ModelConfig = ModelConfig()
+    runtime: RuntimeConfig = RuntimeConfig()
+
+    @classmethod
+    def build(cls, options: dict[str, Any], file: Path | None = None) -> "SynthesizeConfig":
+        """Merge a configuration file with options; an option that was given wins.
+
+        Raises:
+            InvalidArgument: an unknown, missing or impossible setting.
+        """
+        merged = _merge(_read(file) if file else {}, options)
+        try:
+            return cls.model_validate(merged)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            shown = "nothing" if first["type"] == "missing" else first["input"]
+            raise InvalidArgument(".".join(map(str, first["loc"])), shown, f"satisfy: {first['msg']}") from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError:
+        raise InvalidArgument("config", file, "be a readable file") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise InvalidArgument("config", file, f"be YAML; see line {mark.line + 1 if mark else 1}") from None
+    if not isinstance(content, dict):
+        raise InvalidArgument("config", file, "be a mapping of settings")
+    return content
+
+
+def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Lay ``over`` on ``base``, mapping by mapping; an option that is None was not given."""
+    merged = dict(base)
+    for key, value in over.items():
+        if isinstance(value, dict):
+            merged[key] = _merge(base.get(key) or {}, value)
+        elif value is not None:
+            merged[key] = value
+    return merged
+
+

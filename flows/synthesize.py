@@ -1,0 +1,143 @@
+"""The synthesis flow: ingest -> sanitize -> train -> sample -> validate -> hand-off.
+
+One pipeline, written once; it runs as plain Python, or with every stage as a task of one Prefect flow run.
+"""
+
+from collections.abc import Callable
+
+from pydantic import ValidationError
+
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.accounting.records import Account, Quote
+from dpmodels.errors import BudgetExhausted, DataError, InvalidArgument
+from dpmodels.privacy import PrivacyBudget, PrivacyUnit
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.base import Plan
+from dpmodels.synthesizers.registry import create
+from flows.config import PrivacyConfig, SynthesizeConfig
+from tasks.ingest import ingest
+from tasks.publish import check_free, publish
+from tasks.sample import sample
+from tasks.sanitize import charge_of, sanitize
+from tasks.stage import as_task
+from tasks.store import Handle, Run, Settings, make_private
+from tasks.train import pick_device, train
+from tasks.validate import evaluate, validate
+
+
+def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
+    """Run every stage that has not finished yet; ``call`` decides how a stage is run."""
+    release = run.finished("sanitize") or call(sanitize, run, call(ingest, run))
+    generator = call(train, run, release)
+    synthetic = call(sample, run, generator)
+    report = call(validate, run, release, synthetic)
+    if (run.sensitive / "encoded").exists():  # the sensitive zone may be gone, and nothing else needs it
+        call(evaluate, run, Handle(path=run.sensitive / "encoded"), synthetic)
+    return call(publish, run, release, synthetic, report)
+
+
+def synthesize(config: SynthesizeConfig) -> Run:
+    """Start a new run and take it to its hand-off."""
+    return carry_out(start(config), config.runtime.prefect)
+
+
+def start(config: SynthesizeConfig) -> Run:
+    """Check everything public, ask the ledger, and create the run; reads no data and charges nothing.
+
+    Raises:
+        NacreError: whatever would make the run fail for a public reason, or an exhausted budget.
+    """
+    plan = make_plan(config)
+    pick_device(config.runtime.device)
+    check_free(config.out)
+    if not config.data.exists():
+        raise DataError("", f"{config.data} does not exist")
+    home = config.runtime.home.absolute()
+    make_private(home)
+    ledger = Ledger(home / "ledger.sqlite")
+    settings = _settings(config, _account(ledger, config.privacy, plan).name)
+    refuse_if_exhausted(ledger, ledger.quote(charge_of("quote", plan, settings)))
+    return Run.create(home, settings, plan)
+
+
+def carry_out(run: Run, prefect: bool) -> Run:
+    """Run what is left of a run: the same stages as plain calls or as the tasks of one flow run."""
+    if not prefect:
+        pipeline(run, lambda stage, *handles: stage(*handles))
+        return run
+    from flows.server import PrefectServer
+
+    with PrefectServer(run.home) as server:
+        from prefect import flow
+
+        @flow(name="synthesize", flow_run_name=run.name, persist_result=False, validate_parameters=False)
+        def synthesize_flow(home: str, run: str) -> None:
+            pipeline(Run.find(home, run), lambda stage, *handles: as_task(stage)(*handles))
+
+        server.wait()
+        synthesize_flow(str(run.home), run.name)
+    return run
+
+
+def make_plan(config: SynthesizeConfig) -> Plan:
+    """Plan a run from public inputs alone."""
+    schema = Schema.load(config.table_schema)
+    method = create(config.model.method, config.model.measurement, config.model.training)
+    return method.plan(schema, make_budget(config.privacy.target_epsilon, config.privacy.delta, schema.unit))
+
+
+def make_quote(config: SynthesizeConfig, plan: Plan) -> Quote | None:
+    """Ask the ledger what it would say to a plan, without writing; None if its account is not open yet."""
+    path = config.runtime.home / "ledger.sqlite"
+    if not path.exists():
+        return None
+    ledger = Ledger(path)
+    name = config.privacy.account or _scope_account(ledger, plan)
+    return ledger.quote(charge_of("quote", plan, _settings(config, name))) if name else None
+
+
+def refuse_if_exhausted(ledger: Ledger, quote: Quote) -> None:
+    """Refuse early, before any data is read, what ``reserve`` would refuse later.
+
+    Raises:
+        BudgetExhausted: the account cannot pay.
+    """
+    if not quote.accepted:
+        remaining = ledger.balance(quote.account).remaining_epsilon
+        raise BudgetExhausted(quote.account, quote.requested_epsilon, remaining, quote.cap, quote.delta)
+
+
+def _settings(config: SynthesizeConfig, account: str) -> Settings:
+    return Settings(
+        data=config.data.absolute(),
+        out=config.out.absolute(),
+        account=account,
+        rows=config.rows,
+        seed=config.runtime.seed,
+        device=config.runtime.device,
+        batch_rows=config.runtime.batch_rows,
+        training=config.model.training,
+    )
+
+
+def make_budget(epsilon: float, delta: float, unit: PrivacyUnit) -> PrivacyBudget:
+    """Make a budget, or say in words what is wrong with it."""
+    try:
+        return PrivacyBudget(epsilon=epsilon, delta=delta, unit=unit)
+    except ValidationError as error:
+        if any(fault["loc"] == ("epsilon",) for fault in error.errors()):
+            raise InvalidArgument("target_epsilon", epsilon, "lie between 0.001 and 1000") from None
+        raise InvalidArgument("delta", delta, "lie between 0 and 1, both excluded") from None
+
+
+def _account(ledger: Ledger, privacy: PrivacyConfig, plan: Plan) -> Account:
+    """Return the named account, or the data set's; the first run on a data set opens it with its own budget as cap."""
+    if name := privacy.account or _scope_account(ledger, plan):
+        return ledger.account(name)
+    note = "opened by its first run, with that run's budget as the cap"
+    return ledger.open_account(plan.table.name, dataset=plan.table.name, budget_cap=plan.budget, note=note)
+
+
+def _scope_account(ledger: Ledger, plan: Plan) -> str | None:
+    scope = (plan.table.name, str(plan.budget.unit), str(plan.budget.adjacency))
+    return next((account.name for account in ledger.accounts() if account.scope == scope), None)

@@ -1,0 +1,24 @@
+"""Ingest: read the raw table, hold it against its schema, and write it encoded into the sensitive zone."""
+
+import json
+
+from dpmodels.schema.ingest import transform_encode
+from dpmodels.schema.load import load_table
+from tasks.stage import stage
+from tasks.store import Handle, Run, make_private, replace_folder, write_text
+
+
+@stage("ingest", sensitive=True)
+def ingest(run: Run) -> Handle:
+    """Encode the raw data; no budget is touched. Leaves the gate's results beside the encoded table."""
+    plan, settings = run.plan, run.settings
+    target = run.sensitive / "encoded"
+    if target.exists():  # moved here whole
+        return Handle(path=target)
+    part = run.sensitive / ".part-encoded"
+    make_private(part)
+    raw = load_table(settings.data, plan.table, settings.batch_rows)
+    gate = transform_encode(raw, plan.table, part / "part-00000.parquet")
+    write_text(run.sensitive / "ingest.json", json.dumps(gate.results(), indent=1))
+    replace_folder(part, target)
+    return Handle(path=target)

@@ -1,0 +1,83 @@
+"""Publish: assemble the hand-off, which appears whole or not at all."""
+
+import json
+import shutil
+from decimal import Decimal
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from dpmodels.accounting.artifact import sha256_of
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.errors import ArtifactError
+from dpmodels.synthesizers.base import Plan
+from tasks.sanitize import charge_of
+from tasks.stage import stage
+from tasks.store import Handle, Run, digest, replace_folder
+
+
+@stage("publish", sensitive=False)
+def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Handle:
+    """Copy the synthetic table and the report, and write the manifest that accounts for them."""
+    out, plan = run.settings.out, run.plan
+    if holds_run(out, run.name):
+        return Handle(path=out, sha256=digest(out))
+    check_free(out)
+    part = out.with_name(f".part-{out.name}-{run.name}")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    shutil.copytree(synthetic.path, part / "synthetic")
+    for file in report.path.iterdir():
+        shutil.copy(file, part / file.name)
+    (part / "manifest.json").write_text(json.dumps(manifest(run, plan, release, part), indent=1), encoding="utf-8")
+    replace_folder(part, out)
+    return Handle(path=out, sha256=digest(out))
+
+
+def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> dict[str, Any]:
+    """Say what was asked, what was spent, what came of it, and which ledger entries paid."""
+    charge = charge_of(run.name, plan, run.settings)
+    entries = Ledger(run.ledger).entries(key=charge.key)
+    budget = plan.budget
+    return {
+        "format": 1,
+        "nacre_version": version("nacre"),
+        "run": run.name,
+        "data_set": plan.table.name,
+        "method": plan.method,
+        "asked": {"epsilon": budget.epsilon, "delta": budget.delta},
+        "spent": {"epsilon": str(spent_epsilon([plan.event], Decimal(repr(budget.delta)))), "delta": budget.delta},
+        "adjacency": budget.adjacency.value,
+        "unit": str(budget.unit),
+        "events": [plan.event.model_dump(mode="json")],
+        "schema_sha256": plan.table.hash,
+        "plan_sha256": plan.hash,
+        "release_sha256": release.sha256,
+        "ledger": {
+            "account": charge.account,
+            "charge": charge.key,
+            "entries": [{"seq": e.seq, "kind": e.kind, "time": e.time, "hash": e.hash} for e in entries],
+        },
+        "artifacts": {
+            str(file.relative_to(folder)): sha256_of(file) for file in sorted(folder.rglob("*")) if file.is_file()
+        },
+    }
+
+
+def holds_run(out: Path, name: str) -> bool:
+    """Tell whether the hand-off of this very run is already in place."""
+    try:
+        return bool(json.loads((out / "manifest.json").read_text())["run"] == name)
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def check_free(out: Path) -> None:
+    """Refuse a hand-off folder that is already taken.
+
+    Raises:
+        ArtifactError: it holds files, or is one.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ArtifactError(f"--out {out} already holds files; name a new folder")

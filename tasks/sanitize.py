@@ -1,0 +1,53 @@
+"""Sanitize: the only stage that draws noise, and the only one that is charged."""
+
+from collections.abc import Iterator
+
+import pyarrow.parquet as pq
+
+from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.synthesizers.base import Plan
+from dpmodels.synthesizers.registry import create
+from tasks.progress import progress_bar
+from tasks.stage import stage
+from tasks.store import Handle, Run, Settings
+from tasks.train import pick_device
+
+
+@stage("sanitize", sensitive=True)
+def sanitize(run: Run, ingested: Handle) -> Handle:
+    """Measure the encoded table once, inside one ledger charge."""
+    plan, settings = run.plan, run.settings
+    with progress_bar("sanitize"):
+        released = create(plan.method, plan.measurement, settings.training).measure(
+            Sensitive(load_records(ingested, Codec(plan.table), settings.batch_rows)),
+            plan,
+            ledger=Ledger(run.ledger),
+            charge=charge_of(run.name, plan, settings),
+            staged=run.sensitive / "release.parquet",
+            released=run.released / "release.parquet",
+            device=pick_device(settings.device),
+        )
+    return run.finish("sanitize", released.value)
+
+
+def charge_of(run_name: str, plan: Plan, settings: Settings) -> Charge:
+    """Write a plan down as the charge that the ledger decides on."""
+    return Charge(
+        account=settings.account,
+        dataset=plan.table.name,
+        mechanism=plan.method,
+        event=plan.event,
+        budget=plan.budget,
+        plan_hash=plan.hash,
+        schema_hash=plan.table.hash,
+        run=run_name,
+    )
+
+
+def load_records(ingested: Handle, codec: Codec, batch_rows: int) -> Iterator[Records]:
+    """Stream the encoded table in batches."""
+    for file in sorted(ingested.path.glob("*.parquet")):
+        for batch in pq.ParquetFile(file).iter_batches(batch_size=batch_rows):
+            yield codec.from_arrow(batch)

@@ -1,0 +1,158 @@
+"""Where a run keeps what it makes: one folder in the sensitive zone, one in the released zone, and the ledger.
+
+    NACRE_HOME/ledger.sqlite
+    NACRE_HOME/sensitive/RUN/    0700; may be deleted as soon as the release is sealed
+    NACRE_HOME/released/RUN/     plan, release, generator, synthetic table, report
+
+A stage that finished leaves a record of its artifact; a resumed run skips every stage whose record still holds.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from dpmodels.accounting.artifact import sha256_of, sync
+from dpmodels.errors import ArtifactError
+from dpmodels.synthesizers.base import Plan
+
+
+class Settings(BaseModel):
+    """What the stages of one run need besides the plan; nothing here can change what is charged."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    data: Path
+    out: Path
+    account: str
+    rows: int | None
+    seed: int
+    device: str
+    batch_rows: int
+    training: dict[str, Any]
+
+
+class Handle(BaseModel):
+    """An artifact of a finished stage: its place and the SHA-256 of its bytes (empty in the sensitive zone)."""
+
+    model_config = ConfigDict(frozen=True)
+    path: Path
+    sha256: str = ""
+
+
+class Run(BaseModel):
+    """One run of the pipeline, by its home and its name: small enough to be a Prefect parameter."""
+
+    model_config = ConfigDict(frozen=True)
+    home: Path
+    name: str
+
+    @property
+    def sensitive(self) -> Path:
+        """The run's folder in the sensitive zone."""
+        return self.home / "sensitive" / self.name
+
+    @property
+    def released(self) -> Path:
+        """The run's folder in the released zone."""
+        return self.home / "released" / self.name
+
+    @property
+    def ledger(self) -> Path:
+        """The ledger's file, shared by all runs of a home."""
+        return self.home / "ledger.sqlite"
+
+    @property
+    def settings(self) -> Settings:
+        """The run's settings, as they were when it was created."""
+        return Settings.model_validate_json(self._read("settings.json"))
+
+    @property
+    def plan(self) -> Plan:
+        """The run's plan, as it was when it was created."""
+        return Plan.model_validate_json(self._read("plan.json"))
+
+    @classmethod
+    def create(cls, home: Path, settings: Settings, plan: Plan) -> "Run":
+        """Make the folders of a new run and write down what it is to do."""
+        name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{token_hex(3)}"
+        run = cls(home=home.absolute(), name=name)
+        make_private(run.home)
+        make_private(run.sensitive)
+        (run.released / "stages").mkdir(parents=True)
+        write_text(run.released / "plan.json", plan.model_dump_json(indent=1))
+        write_text(run.released / "settings.json", settings.model_dump_json(indent=1))
+        return run
+
+    @classmethod
+    def find(cls, home: str | Path, name: str) -> "Run":
+        """Return an existing run.
+
+        Raises:
+            ArtifactError: there is none of this name.
+        """
+        run = cls(home=Path(home).absolute(), name=name)
+        if not (run.released / "settings.json").is_file():
+            known = sorted(path.name for path in (run.home / "released").glob("*/"))
+            raise ArtifactError(f"no run {name} under {run.home}; the latest are: {', '.join(known[-5:]) or 'none'}")
+        return run
+
+    def finished(self, stage: str) -> Handle | None:
+        """Return what a stage left, if it finished and its artifact is still there, unchanged."""
+        record = self.released / "stages" / f"{stage}.json"
+        if not record.is_file():
+            return None
+        stored = json.loads(record.read_text())
+        path = self.home / stored["path"]
+        if not path.exists():
+            return None
+        if digest(path) != stored["sha256"]:
+            raise ArtifactError(f"artifact {stored['path']} was changed after stage {stage} finished")
+        return Handle(path=path, sha256=stored["sha256"])
+
+    def finish(self, stage: str, path: Path) -> Handle:
+        """Record a finished stage of the released zone. Hashes of sensitive artifacts are never written down."""
+        handle = Handle(path=path, sha256=digest(path))
+        record = {"path": str(path.relative_to(self.home)), "sha256": handle.sha256}
+        write_text(self.released / "stages" / f"{stage}.json", json.dumps(record))
+        return handle
+
+    def _read(self, name: str) -> str:
+        return (self.released / name).read_text(encoding="utf-8")
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and its missing parents, that only its owner can open."""
+    missing = [part for part in (folder, *folder.parents) if not part.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in missing:
+        part.chmod(0o700)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small file so that it is either whole or absent."""
+    temporary = path.with_name(f".part-{path.name}")
+    temporary.write_text(text, encoding="utf-8")
+    sync(temporary)
+    os.replace(temporary, path)
+
+
+def replace_folder(part: Path, target: Path) -> None:
+    """Move a finished folder to its place, replacing an unfinished one."""
+    if target.exists():
+        shutil.rmtree(target)
+    os.replace(part, target)
+    sync(target.parent)
+
+
+def digest(path: Path) -> str:
+    """Hash a file, or the names and hashes of a folder's files."""
+    if path.is_file():
+        return sha256_of(path)
+    lines = [f"{file.relative_to(path)} {sha256_of(file)}" for file in sorted(path.rglob("*")) if file.is_file()]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
