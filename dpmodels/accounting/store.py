@@ -32,7 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
-from dpmodels.accounting.artifact import sync
+from dpmodels.accounting import artifact
 from dpmodels.errors import LedgerError
 
 FIRST_HASH = "0" * 64
@@ -152,18 +152,19 @@ def chain_faults(chain: Sequence[Entry]) -> list[tuple[int, str]]:
 
 
 def connect(path_or_url: str | Path) -> Engine:
-    """Open the database, making the file (owner only), its folder and its tables where they are missing.
+    """Open the ledger's database, and make it where it is missing.
 
     Raises:
-        LedgerError: the place cannot be opened as a database.
+        LedgerError: the place cannot be opened, or holds something that is not a ledger.
     """
     url = make_url(str(path_or_url)) if "://" in str(path_or_url) else URL.create("sqlite", database=str(path_or_url))
     if url.get_backend_name() == "sqlite":
         engine = _connect_sqlite(url)
     else:
         engine = create_engine(url, isolation_level="SERIALIZABLE", hide_parameters=True)
-    with transaction(engine, write=True) as connection:
-        _metadata.create_all(connection)
+        _make_tables(engine)
+    with transaction(engine) as connection:
+        connection.execute(select(entries.c.seq).limit(1))
     return engine
 
 
@@ -182,27 +183,42 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
         raise LedgerError(f"the ledger cannot be {'written' if write else 'read'}: {reason}") from error
 
 
+def _make_tables(engine: Engine) -> None:
+    with transaction(engine, write=True) as connection:
+        _metadata.create_all(connection)
+
+
 def _connect_sqlite(url: URL) -> Engine:
-    """Open SQLite: the only place that knows its dialect. No pool, so that threads and forks share nothing."""
-    path = Path(url.database or "")
+    """Open a SQLite file, for its owner only; a new one appears with all its tables or not at all."""
     if url.database in (None, "", ":memory:"):
         raise LedgerError("the ledger needs a file: a ledger in memory would forget what was spent")
+    path = Path(url.database or "")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        sync(path.parent)
+        if not path.exists():
+            with artifact.exclusive(path):
+                if not path.exists():
+                    artifact.write_whole(path, _new_sqlite)
     except OSError as error:
-        raise LedgerError(f"the ledger {path} cannot be opened: {error.strerror}") from error
+        raise LedgerError(f"the ledger {path} cannot be made: {error.strerror}") from error
+    return _sqlite_engine(url)
+
+
+def _new_sqlite(path: Path) -> None:
+    # Closed before SQLite opens it: closing any other handle of a database would drop SQLite's locks on it.
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+    _make_tables(_sqlite_engine(URL.create("sqlite", database=str(path))))
+
+
+def _sqlite_engine(url: URL) -> Engine:
+    """Set SQLite up: the only place that speaks its dialect. No pool, so threads and forks share nothing."""
     engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
         connection.isolation_level = None  # transactions begin below, not in the driver
-        connection.execute("PRAGMA busy_timeout=60000")
-        if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-            connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA foreign_keys=ON")
+        for setting in ("busy_timeout=60000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {setting}")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.accounting.calibration import gaussian_epsilon, gaussian_noise_multiplier
 from dpmodels.accounting.composition import pld_epsilon, remaining_epsilon, renyi_epsilon, spent_epsilon
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, leaves, to_dp_accounting
 from dpmodels.privacy import PrivacyBudget
@@ -67,6 +67,11 @@ def test_neither_order_nor_nesting_changes_the_cost(some: list[Event], random: o
 @given(gaussians, st.sampled_from([Decimal("1e-9"), Decimal("1e-5"), Decimal("1e-3")]))
 def test_a_smaller_delta_never_costs_less(event: Event, delta: Decimal) -> None:
     assert spent_epsilon([event], delta / 2) >= spent_epsilon([event], delta)
+
+
+@given(gaussians)
+def test_the_decimal_is_not_below_the_float(event: Event) -> None:
+    assert spent_epsilon([event], Decimal(2) ** -17) >= Decimal(gaussian_epsilon(event.noise_multiplier, 2.0**-17))
 
 
 def test_nothing_costs_nothing() -> None:

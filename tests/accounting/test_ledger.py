@@ -237,6 +237,9 @@ def test_a_file_that_is_no_ledger_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "notes.db").write_text("not a database, only some words, long enough to be read as a header " * 20)
     with pytest.raises(LedgerError, match="not a database"):
         Ledger(tmp_path / "notes.db")
+    sqlite3.connect(tmp_path / "other.db").execute("CREATE TABLE patients (name)").connection.close()
+    with pytest.raises(LedgerError, match="no such table"):
+        Ledger(tmp_path / "other.db")
     with pytest.raises(LedgerError, match="needs a file"):
         Ledger(":memory:")
 
