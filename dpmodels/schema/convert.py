@@ -112,7 +112,7 @@ def encode_continuous(name: str, column: Any, array: pa.Array) -> tuple[NDArray[
     null = np.isnan(x)
     if isinstance(column, Integer) and (np.isfinite(x) & (x != np.floor(x))).any():
         raise DataError(name, "must hold whole numbers, as its type integer in the schema says")
-    outside = ~null & ((x < column.low) | (x > column.high))
+    outside = (x < column.low) | (x > column.high)  # false for null, which is NaN
     dropped = _refuse(name, column, outside, null)
     x = column.snap(np.where(null, column.low, x))
     state = np.zeros(len(x), dtype=np.int32)

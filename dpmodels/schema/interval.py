@@ -106,8 +106,8 @@ class Continuous(Modelled):
         """
         points, step, index = self.points or 0, 10.0 ** -(self.decimals or 0), np.arange(self.cells + 1)
         ideal = self._unscale(index / self.cells * self._scale(points * step)) / step
-        rising = np.maximum.accumulate(np.rint(ideal).astype(np.int64) - index) + index
-        return np.minimum(rising, points - self.cells + index)
+        # Cuts grow no slower than linearly (the scale is concave), so pushing early ones up never passes the last.
+        return np.maximum.accumulate(np.rint(ideal).astype(np.int64) - index) + index
 
     def _zero_rank(self) -> float:
         return np.inf if self.zero_state is None else np.rint(-self.low * 10.0 ** (self.decimals or 0))

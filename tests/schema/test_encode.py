@@ -215,6 +215,25 @@ def test_float32_compares_in_its_own_precision() -> None:
         assert codec.decode(codec.encode(data))["x"].to_pylist() == data["x"].to_pylist()
 
 
+def test_double_data_meets_float32_categories() -> None:
+    codec = Codec(one("{type: categorical, values: [0.1, 0.7], dtype: float32}"))
+    assert codec.encode(pa.table({"x": [0.7, 0.1]})).states[:, 0].tolist() == [1, 0]
+
+
+def test_no_negative_zero_comes_out() -> None:
+    codec = Codec(one("{type: number, min: -1, max: 1, round: 1}"))
+    assert str(codec.decode(codec.encode(pa.table({"x": [-0.04]})))["x"][0].as_py()) == "0.0"
+
+
+@settings(max_examples=100, deadline=None)
+@given(points=st.integers(2, 10**6), cells=st.integers(1, 4096), log=st.booleans(), zero=st.booleans())
+def test_cells_partition_the_lattice(points: int, cells: int, log: bool, zero: bool) -> None:
+    cells, scale = min(cells, points - zero), "log" if log else "linear"
+    text = f"{{type: integer, min: 0, max: {points - 1}, cells: {cells}, scale: {scale}, zero_inflated: {zero}}}"
+    edges = one(text).modelled["x"]._edges()
+    assert len(edges) == cells + 1 and edges[0] == 0 and edges[-1] == points - zero and (np.diff(edges) > 0).all()
+
+
 def test_names_must_match_and_the_message_suggests() -> None:
     codec = Codec(make("name: a\ncolumns:\n  income: {type: boolean}\n  id: {type: identifier}\n"))
     with pytest.raises(DataError, match="column income: is in the schema but not in the data; did you mean `Income`"):
