@@ -5,7 +5,7 @@ from typing import Annotated, Any, Generic, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-T = TypeVar("T")
+T = TypeVar("T", covariant=True)
 
 
 class Adjacency(StrEnum):

@@ -1,7 +1,9 @@
 """The command line. Imports stay inside the commands, so that ``nacre --help`` answers at once."""
 
+import inspect
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -28,19 +30,18 @@ Data = Annotated[Path, typer.Argument(help="CSV or Parquet: one file or a folder
 SchemaFile = Annotated[Path | None, typer.Option("--schema", help="Schema of the table (YAML).")]
 Epsilon = Annotated[float | None, typer.Option("--target-epsilon", help="Epsilon to spend, 0.001 to 1000.")]
 Delta = Annotated[float | None, typer.Option(help="Delta, above 0 and below 1; never from the row count.")]
-Method = Annotated[str | None, typer.Option(help="Synthesis method.  [default: pearl]")]
-Rows = Annotated[int | None, typer.Option(help="Synthetic rows.  [default: the released, noisy number of records]")]
-AccountName = Annotated[str | None, typer.Option("--account", help="Account that pays.  [default: the data set's]")]
-Device = Annotated[str | None, typer.Option(help="auto, cpu or cuda.  [default: auto]")]
-Seed = Annotated[int | None, typer.Option(help="Seeds training and sampling only, never the noise.  [default: 0]")]
+Method = Annotated[str | None, typer.Option(help="Synthesis method. (default: pearl)")]
+Rows = Annotated[int | None, typer.Option(help="Synthetic rows. (default: the released, noisy number of records)")]
+AccountName = Annotated[str | None, typer.Option("--account", help="Account that pays. (default: the data set's)")]
+Device = Annotated[str | None, typer.Option(help="auto, cpu or cuda. (default: auto)")]
+Seed = Annotated[int | None, typer.Option(help="Seeds training and sampling only, never the noise. (default: 0)")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML with any of these and the model's settings.")]
-Home = Annotated[Path | None, typer.Option(envvar="NACRE_HOME", help="State: ledger, zones, runs.  [default: .nacre]")]
+Home = Annotated[Path | None, typer.Option(envvar="NACRE_HOME", help="State: ledger, zones, runs. (default: .nacre)")]
 Out = Annotated[Path | None, typer.Option(help="Hand-off folder; must be new or empty.")]
-Prefect = Annotated[bool | None, typer.Option("--prefect/--no-prefect", help="Run as a Prefect flow.  [default: on]")]
+Prefect = Annotated[bool | None, typer.Option("--prefect/--no-prefect", help="Run as a Prefect flow. (default: on)")]
 
 
-@app.command()
-def synthesize(
+def read_options(
     data: Data,
     schema: SchemaFile = None,
     target_epsilon: Epsilon = None,
@@ -54,44 +55,55 @@ def synthesize(
     config: ConfigFile = None,
     home: Home = None,
     prefect: Prefect = None,
-) -> None:
+) -> "SynthesizeConfig":
+    """Turn the options of a synthesis into its configuration; what was not given comes from ``--config``."""
+    from flows.config import SynthesizeConfig
+
+    options: dict[str, Any] = {
+        "data": data,
+        "schema": schema,
+        "out": out,
+        "rows": rows,
+        "privacy": {"target_epsilon": target_epsilon, "delta": delta, "account": account},
+        "model": {"method": method},
+        "runtime": {"home": home, "device": device, "seed": seed, "prefect": prefect},
+    }
+    return SynthesizeConfig.build(options, config)
+
+
+def takes_options(command: Callable[["SynthesizeConfig"], None]) -> Callable[..., None]:
+    """Give a command that wants a configuration the options of ``read_options``."""
+
+    def parsed(**options: Any) -> None:
+        command(read_options(**options))
+
+    parsed.__name__, parsed.__doc__ = command.__name__, command.__doc__
+    parsed.__signature__ = inspect.signature(read_options)  # type: ignore[attr-defined]
+    parsed.__annotations__ = {**read_options.__annotations__, "return": None}
+    return parsed
+
+
+@app.command()
+@takes_options
+def synthesize(config: "SynthesizeConfig") -> None:
     """Make a synthetic copy of a table: ingest, sanitize (the only charge), train, sample, validate, hand off."""
-    from flows.synthesize import carry_out, start
     from flows.show import show_hand_off
+    from flows.synthesize import carry_out, start
 
-    settings = _config(
-        data, schema, target_epsilon, delta, out, method, rows, account, device, seed, config, home, prefect
-    )
-    run = start(settings)
+    run = start(config)
     typer.echo(f"run {run.name}; if it is interrupted: nacre resume {run.name} --home {run.home}", err=True)
-    show_hand_off(carry_out(run, settings.runtime.prefect))
+    show_hand_off(carry_out(run, config.runtime.prefect))
 
 
 @app.command()
-def plan(
-    data: Data,
-    schema: SchemaFile = None,
-    target_epsilon: Epsilon = None,
-    delta: Delta = None,
-    out: Out = None,
-    method: Method = None,
-    rows: Rows = None,
-    account: AccountName = None,
-    device: Device = None,
-    seed: Seed = None,
-    config: ConfigFile = None,
-    home: Home = None,
-    prefect: Prefect = None,
-) -> None:
+@takes_options
+def plan(config: "SynthesizeConfig") -> None:
     """Show what the same `synthesize` would charge and how much noise it would add; opens no data file."""
     from flows.show import show_plan
     from flows.synthesize import make_plan, make_quote
 
-    settings = _config(
-        data, schema, target_epsilon, delta, out, method, rows, account, device, seed, config, home, prefect
-    )
-    made = make_plan(settings)
-    quote = make_quote(settings, made)
+    made = make_plan(config)
+    quote = make_quote(config, made)
     show_plan(made, quote)
     if quote is not None and not quote.accepted:
         raise typer.Exit(1)
@@ -191,35 +203,6 @@ def main() -> NoReturn:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)
     sys.exit(0)
-
-
-def _config(
-    data: Path,
-    schema: Path | None,
-    target_epsilon: float | None,
-    delta: float | None,
-    out: Path | None,
-    method: str | None,
-    rows: int | None,
-    account: str | None,
-    device: str | None,
-    seed: int | None,
-    config: Path | None,
-    home: Path | None,
-    prefect: bool | None,
-) -> "SynthesizeConfig":
-    from flows.config import SynthesizeConfig
-
-    options: dict[str, Any] = {
-        "data": data,
-        "schema": schema,
-        "out": out,
-        "rows": rows,
-        "privacy": {"target_epsilon": target_epsilon, "delta": delta, "account": account},
-        "model": {"method": method},
-        "runtime": {"home": home, "device": device, "seed": seed, "prefect": prefect},
-    }
-    return SynthesizeConfig.build(options, config)
 
 
 def _existing_ledger(home: Path | None) -> Any:

@@ -88,5 +88,3 @@ def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
         elif value is not None:
             merged[key] = value
     return merged
-
-

@@ -8,7 +8,8 @@ from typing import Protocol
 class Tick(Protocol):
     """Report how far the work is; ``total`` is None while nobody may know it."""
 
-    def __call__(self, done: float, total: float | None = None, note: str = "") -> None: ...
+    def __call__(self, done: float, total: float | None = None, note: str = "") -> None:
+        """Move the bar."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Validate: the gate and the publishable summary from released objects, the internal summary inside the sensitive zone."""
+"""Validate: a gate and a publishable report from released objects; an internal one inside the sensitive zone."""
 
 import json
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from dpmodels.synthesizers.registry import create
 from tasks.sanitize import load_records
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
+
 
 @stage("validate", sensitive=False)
 def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:

@@ -109,7 +109,9 @@ class CharacteristicFunction:
         cos, sin = torch.cos(angles), torch.sin(angles)
         real, imag = torch.ones((), device=index.device), torch.zeros((), device=index.device)
         for block, p, v in zip(self.layout.blocks, rows.probabilities, rows.values, strict=True):
-            c, s = _column(block.one_hot, cos[block.start :], sin[block.start :], slopes[block.value : block.stop], p, v)
+            c, s = _column(
+                block.one_hot, cos[block.start :], sin[block.start :], slopes[block.value : block.stop], p, v
+            )
             real, imag = real * c - imag * s, real * s + imag * c
         return torch.complex(real, imag)
 

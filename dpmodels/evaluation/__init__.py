@@ -1,1 +1,1 @@
-"""How good is the synthetic table: scores against real data stay sensitive, everything else is a summary of releases."""
+"""How good is the synthetic table: scores against real data stay sensitive; the rest is a summary of releases."""

@@ -59,8 +59,9 @@ def summarise(
 def render(summary: Mapping[str, Any]) -> str:
     """Lay a summary out as one self-contained HTML page."""
     environment = Environment(
-        loader=PackageLoader("dpmodels.evaluation"), autoescape=select_autoescape(), trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("dpmodels.evaluation"),
+        autoescape=select_autoescape(),
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     return environment.get_template("report.html").render(report=summary)
-
-

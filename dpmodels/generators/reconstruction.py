@@ -3,8 +3,8 @@
     repeat   sigma <- sigma + eta_C grad_sigma  sum_j omega_j(sigma) r_j        every `generator_steps` steps
              theta <- theta - eta_G grad_theta  sum_j omega_j(sigma) r_j
 
-with r_j = |Phi_released(t_j) - Phi_theta(t_j)|^2, estimated without bias from two independent half batches. Every step's
-randomness is a function of (seed, step) alone, so that a resumed run continues exactly where the killed one stopped.
+with r_j = |Phi_released(t_j) - Phi_theta(t_j)|^2, estimated without bias from two independent half batches. The
+randomness of a step is a function of (seed, step) alone, so that a resumed run goes on exactly where it stopped.
 """
 
 import math
@@ -51,8 +51,8 @@ class TrainingSpec(BaseModel):
 class Target:
     """The released mean embedding of each class and how noisy it is.
 
-    Shapes: ``mean`` [classes, k] complex64, of modulus near or below 1; ``noise_variance`` [classes], the known variance
-    of |noise|^2 a frequency (real and imaginary part together).
+    Shapes: ``mean`` [classes, k] complex64, of modulus near or below 1; ``noise_variance`` [classes], the known mean
+    of |noise|^2 at a frequency (real and imaginary part together).
     """
 
     mean: Tensor
@@ -82,9 +82,7 @@ class Reconstruction:
         for module in (self.generator, self.average, self.critic):
             module.to(self.device)
         self.generator_optimizer = torch.optim.Adam(self.generator.parameters(), lr=spec.generator_learning_rate)
-        self.critic_optimizer = torch.optim.Adam(
-            self.critic.parameters(), lr=spec.critic_learning_rate, maximize=True
-        )
+        self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=spec.critic_learning_rate, maximize=True)
 
     def run(self, checkpoint: Path, progress: Progress | None = None) -> TabularGenerator:
         """Train to the end, from the checkpoint if there is one, and return the averaged generator."""
@@ -115,7 +113,8 @@ class Reconstruction:
         self._descend(self.generator_optimizer, loss)
         self._average()
         self.step += 1
-        return loss.detach()
+        detached: Tensor = loss.detach()
+        return detached
 
     def _residuals(self, index: Tensor, randomness: torch.Generator) -> Tensor:
         """Return unbiased |Phi_released - Phi_theta|^2 less the known noise, weighed over classes. Shapes: [J]."""
@@ -126,7 +125,8 @@ class Reconstruction:
         first, second = self.target.mean[:, index] - means  # [classes, J] each, independent of each other
         squared = first.real * second.real + first.imag * second.imag - self.target.noise_variance[:, None]
         weights = self.target.class_weights()
-        return (weights / weights.sum()) @ squared
+        weighed: Tensor = (weights / weights.sum()) @ squared
+        return weighed
 
     def _choose_frequencies(self, randomness: torch.Generator) -> Tensor:
         count = min(self.spec.frequencies_per_step, self.features.spec.count)

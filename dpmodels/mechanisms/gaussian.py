@@ -1,12 +1,12 @@
 """The discrete Gaussian mechanism on integer vectors, sampled exactly by OpenDP with system randomness.
 
-Accounting. The mechanism is charged as a *continuous* Gaussian of noise multiplier z, so it must be at least as private
-as one. Let N_Z(0, s^2) be the discrete Gaussian and s^2 = (z * sensitivity)^2 + SMOOTHING. Draw y ~ N(q, s^2 - SMOOTHING)
-and round each coordinate to the integer x with probability proportional to exp(-(x - y)^2 / (2 * SMOOTHING)). By Poisson
-summation the normaliser of that rounding is constant in y up to a factor 1 +- 2 exp(-2 pi^2 * SMOOTHING), so x follows
-q + N_Z(0, s^2) up to (1 +- 2 exp(-2 pi^2 * SMOOTHING))^2 a coordinate. With SMOOTHING = 16 that factor is 1 +- 1e-136:
-the discrete Gaussian *is* a post-processing of the continuous one, up to an additive epsilon below 1e-125 for 1e9
-coordinates, which the one-sided calibration absorbs.
+Accounting. The mechanism is charged as a *continuous* Gaussian of noise multiplier z, so it must be at least as
+private as one. Let N_Z(0, s^2) be the discrete Gaussian and s^2 = (z * sensitivity)^2 + SMOOTHING. Draw
+y ~ N(q, s^2 - SMOOTHING) and round each coordinate to the integer x with probability proportional to
+exp(-(x - y)^2 / (2 * SMOOTHING)). By Poisson summation the normaliser of that rounding is constant in y up to a factor
+1 +- 2 exp(-2 pi^2 * SMOOTHING), so x follows q + N_Z(0, s^2) up to the square of that factor a coordinate. With
+SMOOTHING = 16 it is 1 +- 1e-136: the discrete Gaussian *is* a post-processing of the continuous one, up to an additive
+epsilon below 1e-125 for 1e9 coordinates, which the one-sided calibration absorbs.
 
 Source: Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy" (2020), for the sampler; the
 smoothing argument is the one above.
@@ -57,6 +57,7 @@ def measure_gaussian(
     Shapes: ``total`` is any 1-d int64 vector; the release has the same shape.
     Privacy: releases ``total + N_Z(0, s^2 I)`` where neighbouring totals differ by at most ``l2_sensitivity`` in L2
         norm (the caller's proof). Charged by the caller's ledger entry as Gaussian(noise_multiplier).
+
     Raises:
         InvalidArgument: a scale that is not positive and finite, or a total that could overflow.
     """

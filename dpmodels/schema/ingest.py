@@ -19,6 +19,7 @@ def transform_encode(raw: Sensitive[Batches], schema: Schema, target: Path) -> G
 
     Privacy: Sensitive -> Sensitive; each row is encoded by itself (stability 1). ``target`` must be in the sensitive
         zone. That the gate passed is seen by whoever sees the run at all (docs/privacy.md).
+
     Raises:
         DataError: the table has no rows, or breaks the schema; every broken column is named.
     """

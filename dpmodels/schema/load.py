@@ -22,6 +22,7 @@ def load_table(path: Path, schema: Schema, batch_rows: int) -> Sensitive[Batches
 
     Privacy: Sensitive. With a user as the unit, rows beyond ``max_rows`` of a user, in reading order, are left out;
         which of a user's rows stay depends on that user's rows alone, so a neighbour changes at most ``max_rows`` rows.
+
     Raises:
         DataError: no such file, not a table, damaged, no rows' worth of columns, or columns the schema does not have.
     """

@@ -1,8 +1,8 @@
 """The three verbs every system has, and the two objects that travel between them: the plan and the release.
 
-    plan(schema, budget)                        -> Plan      what it will charge; touches no data
-    measure(sensitive, plan, ledger)            -> Released  the only verb that reads data; charges the ledger
-    fit(released) -> Generator ; sample(n, seed)             post-processing, free for ever
+plan(schema, budget)                        -> Plan      what it will charge; touches no data
+measure(sensitive, plan, ledger)            -> Released  the only verb that reads data; charges the ledger
+fit(released) -> Generator ; sample(n, seed)             post-processing, free for ever
 """
 
 import hashlib

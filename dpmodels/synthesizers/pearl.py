@@ -9,7 +9,7 @@ sqrt(1 + w^2), not 2/n twice), no bandwidth from data, exact noise, an unbiased 
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -45,8 +45,8 @@ class PearlMeasurement(BaseModel):
 class Pearl:
     """The three verbs of PEARL."""
 
-    measurement: PearlMeasurement = PearlMeasurement()
-    training: TrainingSpec = TrainingSpec()
+    measurement: PearlMeasurement = field(default_factory=PearlMeasurement)
+    training: TrainingSpec = field(default_factory=TrainingSpec)
 
     def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
         """Decide what to charge: one Gaussian event, whatever the data; touches no data.
@@ -89,9 +89,7 @@ class Pearl:
 
         def draw(path: Path, entry: str) -> None:
             total = transform_sum(embedding, sensitive, device)
-            noisy = measure_gaussian(
-                total, l2_sensitivity=plan.l2_sensitivity, noise_multiplier=plan.noise_multiplier
-            )
+            noisy = measure_gaussian(total, l2_sensitivity=plan.l2_sensitivity, noise_multiplier=plan.noise_multiplier)
             write_release(path, noisy, plan, entry, embedding.coordinates())
 
         return Released(ledger.release(charge, staged=staged, released=released, draw=draw))
@@ -114,7 +112,6 @@ class Pearl:
         training = Reconstruction(embedding.parts, target, self.training, seed=seed, device=device)
         network = training.run(checkpoint, progress)
         return TabularModel(release.value.plan.table, network.to("cpu"), counts, release.value.entry)
-
 
     def noise(self, plan: Plan) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
