@@ -212,3 +212,7 @@ def _existing_ledger(home: Path | None) -> Any:
     if not path.exists():
         raise NacreError(f"there is no ledger at {path}; name its home with --home")
     return Ledger(path)
+
+
+if __name__ == "__main__":
+    main()

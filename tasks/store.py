@@ -80,8 +80,7 @@ class Run(BaseModel):
     @classmethod
     def create(cls, home: Path, settings: Settings, plan: Plan) -> "Run":
         """Make the folders of a new run and write down what it is to do."""
-        name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{token_hex(3)}"
-        run = cls(home=home.absolute(), name=name)
+        run = cls(home=home.absolute(), name=new_name())
         make_private(run.home)
         make_private(run.sensitive)
         (run.released / "stages").mkdir(parents=True)
@@ -124,6 +123,11 @@ class Run(BaseModel):
 
     def _read(self, name: str) -> str:
         return (self.released / name).read_text(encoding="utf-8")
+
+
+def new_name() -> str:
+    """Return a fresh name that sorts by time."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{token_hex(3)}"
 
 
 def make_private(folder: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 
 from dpmodels.embeddings.base import Layout, ProductRows
 
@@ -20,6 +21,8 @@ class NetworkSpec(BaseModel):
 class TabularGenerator(nn.Module):
     """Map a latent and a class to a proposed row: ``G_theta(z, y)``.
 
+    The weights are left unset, so that no global randomness is used: `initialise` them, or load them.
+
     Shapes: z [B, latent_dim], y [B] int64 -> ProductRows of B rows.
     """
 
@@ -28,13 +31,13 @@ class TabularGenerator(nn.Module):
         self.spec, self.layout = spec, layout
         hidden = spec.hidden_dim
         self.net = nn.Sequential(
-            nn.Linear(spec.latent_dim + layout.classes, hidden),
+            skip_init(nn.Linear, spec.latent_dim + layout.classes, hidden),
             nn.BatchNorm1d(hidden),
             nn.ReLU(),
-            nn.Linear(hidden, hidden),
+            skip_init(nn.Linear, hidden, hidden),
             nn.BatchNorm1d(hidden),
             nn.ReLU(),
-            nn.Linear(hidden, layout.dim),
+            skip_init(nn.Linear, hidden, layout.dim),
         )
 
     def forward(self, z: Tensor, y: Tensor) -> ProductRows:
@@ -47,7 +50,7 @@ class TabularGenerator(nn.Module):
 
 
 def initialise(network: nn.Module, generator: torch.Generator) -> None:
-    """Set linear layers by Kaiming's uniform rule from an explicit generator, so that no global RNG is touched."""
+    """Set linear layers by Kaiming's uniform rule from an explicit generator."""
     for module in network.modules():
         if isinstance(module, nn.Linear):
             bound = module.in_features**-0.5

@@ -22,6 +22,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.generators.checkpoint import load_state, save_state
 from dpmodels.generators.critic import FrequencyCritic
 from dpmodels.generators.networks import NetworkSpec, TabularGenerator, initialise
+from dpmodels.generators.randomness import stream
 
 Progress = Callable[[int, int, float], None]
 """Called with (steps done, steps in all, loss)."""
@@ -75,7 +76,7 @@ class Reconstruction:
         self.half = max(1, math.ceil(spec.batch_size / (2 * self.classes)))
         self.step = 0
         self.generator = TabularGenerator(spec.network, features.layout)
-        initialise(self.generator, self._randomness(0))
+        initialise(self.generator, stream(seed, 0))
         self.average = TabularGenerator(spec.network, features.layout)
         self.average.load_state_dict(self.generator.state_dict())
         self.critic = FrequencyCritic(torch.as_tensor(features.relative, dtype=torch.float32), spec.max_divergence)
@@ -100,7 +101,7 @@ class Reconstruction:
         return self.average.eval()
 
     def _step(self) -> Tensor:
-        randomness = self._randomness(self.step + 1)
+        randomness = stream(self.seed, self.step + 1)
         self._set_learning_rates()
         if self.spec.critic and self.step % self.spec.generator_steps == 0:
             index = self._choose_frequencies(randomness)
@@ -150,9 +151,6 @@ class Reconstruction:
         for name, value in self.average.state_dict().items():
             if value.dtype.is_floating_point:
                 value.lerp_(current[name], 1 - decay)
-
-    def _randomness(self, step: int) -> torch.Generator:
-        return torch.Generator().manual_seed((self.seed << 32) + step)
 
     def _parts(self) -> Iterator[tuple[str, nn.Module | torch.optim.Optimizer]]:
         yield "generator", self.generator

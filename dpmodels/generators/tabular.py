@@ -14,6 +14,7 @@ from torch import Tensor
 from dpmodels.embeddings.base import Layout
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.networks import NetworkSpec, TabularGenerator
+from dpmodels.generators.randomness import stream
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
@@ -48,8 +49,7 @@ class TabularModel:
             raise InvalidArgument("rows", rows, "be at least 1")
         network = self.network.to(device).eval()
         for batch, start in enumerate(range(0, rows, SAMPLE_ROWS)):
-            randomness = torch.Generator(device).manual_seed((seed << 32) + batch)
-            yield self._sample_batch(network, min(SAMPLE_ROWS, rows - start), randomness)
+            yield self._sample_batch(network, min(SAMPLE_ROWS, rows - start), stream(seed, batch, device))
 
     @torch.no_grad()
     def _sample_batch(self, network: TabularGenerator, rows: int, randomness: torch.Generator) -> Records:
@@ -72,13 +72,14 @@ class TabularModel:
 
     def save(self, path: Path) -> None:
         """Write network, counts and schema to one safetensors file."""
-        metadata = {
-            "schema": self.schema.model_dump_json(),
-            "network": self.network.spec.model_dump_json(),
-            "release_entry": json.dumps(self.release_entry),
+        facts = {
+            "schema": self.schema.model_dump(mode="json"),
+            "network": self.network.spec.model_dump(mode="json"),
+            "release_entry": self.release_entry,
         }
         tensors = {f"network/{key}": value.cpu().contiguous() for key, value in self.network.state_dict().items()}
-        save_file({**tensors, "class_counts": self.class_counts}, path, metadata=metadata)
+        # under one key, because safetensors writes several in no fixed order
+        save_file({**tensors, "class_counts": self.class_counts}, path, metadata={"nacre": json.dumps(facts)})
 
     @classmethod
     def load(cls, path: Path) -> "TabularModel":
@@ -89,12 +90,12 @@ class TabularModel:
         """
         try:
             with safe_open(path, framework="pt") as file:
-                metadata = file.metadata()
+                facts = json.loads(file.metadata()["nacre"])
                 tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
-        except (OSError, SafetensorError) as fault:
+        except (OSError, SafetensorError, KeyError, TypeError) as fault:
             raise ArtifactError(f"generator {path.name} is missing or damaged; train it again") from fault
-        schema = Schema.model_validate_json(metadata["schema"])
-        network = TabularGenerator(NetworkSpec.model_validate_json(metadata["network"]), Layout.of(schema))
+        schema = Schema.model_validate_json(json.dumps(facts["schema"]))
+        network = TabularGenerator(NetworkSpec.model_validate(facts["network"]), Layout.of(schema))
         counts = tensors.pop("class_counts")
         network.load_state_dict({key.removeprefix("network/"): value for key, value in tensors.items()})
-        return cls(schema, network.eval(), counts, json.loads(metadata["release_entry"]))
+        return cls(schema, network.eval(), counts, facts["release_entry"])

@@ -46,7 +46,8 @@ def lattice_noise_stddev(l2_sensitivity: int, noise_multiplier: float) -> float:
 
     Units: ``l2_sensitivity`` in lattice steps; ``noise_multiplier`` is noise standard deviation over sensitivity.
     """
-    return math.sqrt((noise_multiplier * l2_sensitivity) ** 2 + SMOOTHING)
+    stddev = math.sqrt((noise_multiplier * l2_sensitivity) ** 2 + SMOOTHING)
+    return stddev * (1 + 2.0**-50)  # four roundings above lose less than this, so never less noise than charged for
 
 
 def measure_gaussian(

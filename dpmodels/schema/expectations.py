@@ -1,5 +1,6 @@
 """The schema as Great Expectations: a gate before a budget is touched, and again before a hand-off."""
 
+import logging
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -118,6 +119,8 @@ class Gate:
     def _run(self) -> Callable[[Any], dict[int, bool]]:
         """Build the Great Expectations suite once; the function runs it on a frame: rule number -> success."""
         import great_expectations as gx
+
+        logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it announces its temporary folders
         from great_expectations.data_context.types.base import ProgressBarsConfig
 
         context = gx.get_context(mode="ephemeral")

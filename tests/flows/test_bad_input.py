@@ -1,0 +1,224 @@
+"""Bad input gives one clear sentence and a non-zero exit, spends nothing, and never prints a private value."""
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support import charges, make_table, run_cli, synthesize_words, write_clinic
+
+PRIVATE = ["north", "south", "west", "8675309", "-77.5", "zebra"]
+Change = Callable[[pa.Table], pa.Table]
+
+
+def refused(folder: Path, **options: object) -> str:
+    """Run, expect a refusal that spent nothing, and return its one sentence."""
+    code, out, err = run_cli(*synthesize_words(folder, **options))
+    sentence = next(line for line in err.splitlines() if line.startswith("error: "))
+    assert code == 1
+    assert err.count("error: ") == 1 and "Traceback" not in err + out
+    assert not any(value in out + err for value in PRIVATE)
+    home = folder / "home"
+    assert not home.exists() or not (home / "ledger.sqlite").exists() or charges(home) == []
+    assert not (folder / "out").exists() or "already" in sentence
+    return sentence
+
+
+def put(name: str, values: list[object], kind: pa.DataType | None = None) -> Change:
+    """Overwrite the first values of a column."""
+
+    def change(table: pa.Table) -> pa.Table:
+        index = table.schema.get_field_index(name)
+        whole = values + table[name].to_pylist()[len(values) :]
+        return table.set_column(index, name, pa.array(whole, kind or table[name].type))
+
+    return change
+
+
+TABLES: dict[str, tuple[Change, str]] = {
+    "missing column": (lambda t: t.drop_columns(["ward"]), "column ward: is in the schema but not in the data"),
+    "extra column": (lambda t: t.append_column("shoe", t["age"]), "column shoe: is in the data but not in the schema"),
+    "renamed column": (lambda t: t.rename_columns({"ward": "Ward"}), "ward"),
+    "wrong dtype": (lambda t: t.set_column(1, "age", pc.cast(t["age"], pa.string())), "column age: must hold numbers"),
+    "fraction in an integer": (put("age", [-77.5], pa.float64()), "age"),
+    "nan": (put("age", [float("nan")], pa.float64()), "column age must not be null"),
+    "infinity": (put("age", [float("inf")], pa.float64()), "column age must"),
+    "minus infinity": (put("dose", [float("-inf")]), "column dose must"),
+    "null where none may be": (put("smoker", [None]), "column smoker must not be null"),
+    "above the bound": (put("age", [8675309]), "column age must"),
+    "a category outside the schema": (put("ward", ["zebra"]), "column ward must be one of the listed values"),
+    "no rows": (lambda t: t.slice(0, 0), "no rows"),
+}
+
+
+TEXT_IS_FINE_IN_CSV = "wrong dtype"  # text that reads as numbers is how CSV holds numbers
+CASES = [(case, kind) for case in TABLES for kind in ("parquet", "csv") if (case, kind) != (TEXT_IS_FINE_IN_CSV, "csv")]
+
+
+@pytest.mark.parametrize(("case", "kind"), CASES)
+def test_a_table_that_breaks_its_schema(tmp_path, case, kind):
+    write_clinic(tmp_path)
+    change, match = TABLES[case]
+    table, data = change(make_table(100)), tmp_path / f"clinic.{kind}"
+    write = pq.write_table if kind == "parquet" else pyarrow.csv.write_csv
+    write(table, data)
+    assert match in refused(tmp_path, data=data)
+
+
+def test_every_broken_column_is_named_at_once(tmp_path):
+    write_clinic(tmp_path)
+    table = put("age", [8675309])(put("ward", ["zebra"])(make_table(50)))
+    pq.write_table(table, tmp_path / "clinic.parquet")
+    sentence = refused(tmp_path)
+    assert "column age" in sentence and "column ward" in sentence
+
+
+def test_text_in_a_number_column_of_a_csv(tmp_path):
+    write_clinic(tmp_path)
+    lines = "patient,age,ward,dose,smoker,sick\n" + "1,zebra,north,1.5,true,no\n" * 9
+    (tmp_path / "clinic.csv").write_text(lines)
+    assert "column age: must hold values of type double" in refused(tmp_path, data=tmp_path / "clinic.csv")
+
+
+def test_files_that_are_no_tables(tmp_path):
+    write_clinic(tmp_path)
+    data, whole = tmp_path / "clinic.parquet", (tmp_path / "clinic.parquet").read_bytes()
+    data.write_bytes(whole[: len(whole) // 2])
+    assert "damaged" in refused(tmp_path)
+    data.write_bytes(b"")
+    assert "empty" in refused(tmp_path)
+    data.unlink()
+    assert "does not exist" in refused(tmp_path)
+    (tmp_path / "folder").mkdir()
+    assert "holds no files" in refused(tmp_path, data=tmp_path / "folder")
+    (tmp_path / "folder" / "a.txt").write_text("x")
+    assert ".csv or .parquet" in refused(tmp_path, data=tmp_path / "folder")
+
+
+def test_a_parquet_file_damaged_in_its_middle(tmp_path):
+    write_clinic(tmp_path, rows=20_000)
+    data = tmp_path / "clinic.parquet"
+    content = bytearray(data.read_bytes())
+    content[2000:6000] = bytes(4000)
+    data.write_bytes(content)
+    assert "damaged" in refused(tmp_path)
+
+
+def test_one_row_and_a_constant_column_go_through(tmp_path):
+    write_clinic(tmp_path)
+    pq.write_table(make_table(1), tmp_path / "clinic.parquet")
+    assert run_cli(*synthesize_words(tmp_path, rows=20))[0] == 0
+    other = tmp_path / "constant"
+    write_clinic(other)
+    table = make_table(80)
+    constant = table.set_column(1, "age", pa.array(np.full(80, 42)))
+    pq.write_table(constant, other / "clinic.parquet")
+    assert run_cli(*synthesize_words(other, rows=20))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ("max: 99", "max: -1", "age"),
+        ("type: integer", "type: intger", "intger"),
+        ("columns:", "colums:", "colums"),
+        ("target: sick", "target: sikc", "sikc"),
+        ("max: 99", "max: TODO", "TODO"),
+        ("age:", "age: [", "line"),
+    ],
+)
+def test_a_schema_with_a_fault_is_explained_with_its_line(tmp_path, old, new, match):
+    write_clinic(tmp_path)
+    schema = tmp_path / "clinic.yaml"
+    text = schema.read_text()
+    assert old in text
+    schema.write_text(text.replace(old, new, 1))
+    sentence = refused_schema(tmp_path)
+    assert match in sentence
+    code, _, err = run_cli("schema", "lint", schema)
+    assert code == 1 and "line" in err
+
+
+def refused_schema(folder: Path) -> str:
+    code, _, err = run_cli(*synthesize_words(folder))
+    assert code == 1 and "Traceback" not in err and not (folder / "home").exists()
+    return err
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"target_epsilon": 0}, "target_epsilon=0.0 must lie between 0.001 and 1000"),
+        ({"target_epsilon": -1}, "target_epsilon=-1.0 must"),
+        ({"target_epsilon": "nan"}, "target_epsilon"),
+        ({"target_epsilon": 1e-9}, "target_epsilon=1e-09 must"),
+        ({"target_epsilon": 1e9}, "target_epsilon=1000000000.0 must"),
+        ({"delta": 0}, "delta=0.0 must lie between 0 and 1"),
+        ({"delta": 1}, "delta=1.0 must"),
+        ({"delta": 1.5}, "delta=1.5 must"),
+        ({"target_epsilon": None}, "privacy.target_epsilon=nothing"),
+        ({"rows": 0}, "rows=0 must"),
+        ({"seed": -1}, "runtime.seed=-1 must"),
+        ({"method": "perl"}, "method=perl must be one of pearl"),
+        ({"device": "cuda"}, "device=cuda must be auto or cpu"),
+    ],
+)
+def test_an_impossible_option(tmp_path, options, match):
+    write_clinic(tmp_path)
+    assert match in refused(tmp_path, **options)
+
+
+def test_a_broken_configuration_file(tmp_path):
+    write_clinic(tmp_path)
+    config = tmp_path / "config.yaml"
+    config.write_text("model: [")
+    assert "config" in refused(tmp_path) and "YAML" in refused(tmp_path)
+    config.write_text("modell: {}")
+    assert "modell" in refused(tmp_path)
+    config.unlink()
+    assert "readable" in refused(tmp_path)
+
+
+def test_an_out_folder_that_already_holds_a_run(tmp_path):
+    write_clinic(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "manifest.json").write_text("{}")
+    assert "already holds files" in refused(tmp_path)
+
+
+def test_an_unknown_run_and_a_missing_ledger(tmp_path):
+    code, _, err = run_cli("resume", "no-such-run", "--home", tmp_path)
+    assert code == 1 and "no run no-such-run" in err
+    code, _, err = run_cli("ledger", "show", "--home", tmp_path)
+    assert code == 1 and "no ledger" in err
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("stage", ["ingest", "sanitize", "sample", "publish"])
+def test_a_full_disk_loses_nothing_and_is_not_charged_twice(tmp_path, monkeypatch, stage):
+    write_clinic(tmp_path)
+    place = {
+        "ingest": "dpmodels.schema.ingest.pq.ParquetWriter",
+        "sanitize": "dpmodels.synthesizers.base.pq.write_table",
+        "sample": "tasks.sample.write_parts",
+        "publish": "tasks.publish.shutil.copytree",
+    }[stage]
+    with monkeypatch.context() as patched:
+        patched.setattr(place, full)
+        code, _, err = run_cli(*synthesize_words(tmp_path))
+    assert code == 1 and "disk is full" in err and "Traceback" not in err
+    expected = {"ingest": [], "sanitize": ["reserve", "draw"]}.get(stage, ["reserve", "draw", "seal", "commit"])
+    assert charges(tmp_path / "home") == expected
+    run = next((tmp_path / "home" / "released").iterdir()).name
+    assert run_cli("resume", run, "--home", tmp_path / "home", "--no-prefect")[0] == 0
+    assert charges(tmp_path / "home").count("reserve") == charges(tmp_path / "home").count("commit") == 1
+    assert (tmp_path / "out" / "manifest.json").exists()

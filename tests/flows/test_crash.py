@@ -1,0 +1,112 @@
+"""Killed at any stage, a run resumes to one hand-off and one charge."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support import charges, run_cli, synthesize_words, write_clinic
+
+ROOT = Path(__file__).parents[2]
+KILL_AT = """
+import os, signal, sys
+import {module} as module
+from flows import cli
+real = module.{name}
+def deadly(*args, **kwargs):
+    if {before}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    real(*args, **kwargs)
+    os.kill(os.getpid(), signal.SIGKILL)
+module.{name} = deadly
+cli.main()
+"""
+# what is being done when the power goes: the module that calls it, and the name it calls
+MOMENTS = {
+    "ingest": ("tasks.ingest", "transform_encode"),
+    "sanitize: summing": ("dpmodels.synthesizers.pearl", "transform_sum"),
+    "sanitize: drawing": ("dpmodels.synthesizers.pearl", "measure_gaussian"),
+    "sanitize: publishing": ("dpmodels.accounting.artifact", "publish"),
+    "train": ("dpmodels.generators.reconstruction", "save_state"),
+    "sample": ("tasks.sample", "write_parts"),
+    "validate": ("tasks.validate", "render"),
+    "evaluate": ("tasks.validate", "evaluate_table"),
+    "publish": ("tasks.publish", "replace_folder"),
+}
+
+
+def kill_at(folder: Path, moment: str, before: bool) -> None:
+    module, name = MOMENTS[moment]
+    script = KILL_AT.format(module=module, name=name, before=before)
+    words = [str(word) for word in synthesize_words(folder)]
+    ended = subprocess.run([sys.executable, "-c", script, *words], cwd=ROOT, capture_output=True, timeout=120)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+
+
+def only_run(folder: Path) -> str:
+    (run,) = (folder / "home" / "released").iterdir()
+    return run.name
+
+
+@pytest.mark.parametrize(
+    ("moment", "before"),
+    [(moment, True) for moment in MOMENTS] + [(m, False) for m in ("train", "sanitize: publishing", "publish")],
+)
+def test_killed_and_resumed_there_is_one_charge_and_one_hand_off(tmp_path, moment, before):
+    write_clinic(tmp_path, rows=60)
+    kill_at(tmp_path, moment, before)
+    assert moment == "publish" or not (tmp_path / "out").exists()
+    drawn = charges(tmp_path / "home").count("draw")
+    code, _, err = run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")
+    assert code == 0, err
+    kinds = charges(tmp_path / "home")
+    assert [kinds.count(kind) for kind in ("reserve", "seal", "commit")] == [1, 1, 1]
+    assert kinds.count("draw") - drawn <= 1  # a draw nobody saw may be drawn again, under the same charge
+    assert run_cli("ledger", "verify", "--home", tmp_path / "home")[0] == 0
+    assert pq.read_table(tmp_path / "out" / "synthetic").num_rows >= 1
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".part")) == []
+
+
+def servers() -> set[int]:
+    return {p.pid for p in psutil.process_iter(["cmdline"]) if "flows.server" in " ".join(p.info["cmdline"] or [])}
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_prefect_run_leaves_no_server_and_resumes(tmp_path, how):
+    write_clinic(tmp_path, rows=60)
+    config = tmp_path / "config.yaml"
+    config.write_text(config.read_text().replace("steps: 6", "steps: 1000000"))  # training will not end by itself
+    before = servers()
+    words = [str(word) for word in synthesize_words(tmp_path) if word != "--no-prefect"]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "flows.cli", *words], cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    wait_until(lambda: (tmp_path / "home" / "released").exists() and training(tmp_path), child)
+    assert servers() - before
+    os.kill(child.pid, how)
+    child.wait(60)
+    wait_until(lambda: not servers() - before)
+    settings = tmp_path / "home" / "released" / only_run(tmp_path) / "settings.json"
+    settings.write_text(settings.read_text().replace("1000000", "6"))
+    checkpoint = settings.with_name("checkpoint.safetensors")
+    checkpoint.unlink(missing_ok=True)
+    assert run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")[0] == 0
+    assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
+
+
+def training(folder: Path) -> bool:
+    return bool(list((folder / "home" / "released").glob("*/stages/sanitize.json")))
+
+
+def wait_until(condition: object, child: subprocess.Popen[bytes] | None = None, seconds: float = 90) -> None:
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end, "it took too long"
+        assert child is None or child.poll() is None, "the run ended by itself"
+        time.sleep(0.2)

@@ -1,0 +1,104 @@
+"""A small table, its schema, and short training: what the tests of the pipeline share."""
+
+import io
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.schema import Schema
+from flows import cli
+
+SCHEMA_TEXT = """
+name: clinic
+unit: record
+target: sick
+columns:
+  patient: {type: identifier, keep: regenerate}
+  age: {type: integer, min: 0, max: 99}
+  ward: {type: categorical, values: [north, south, west]}
+  dose: {type: number, min: 0, max: 10, round: 2, nullable: true, zero_inflated: true}
+  smoker: {type: boolean}
+  sick: {type: categorical, values: ["no", "yes"]}
+"""
+
+
+def make_schema(**changes: object) -> Schema:
+    """Return the clinic's schema, with top-level keys replaced."""
+    return Schema.model_validate({**yaml.safe_load(SCHEMA_TEXT), **changes})
+
+
+def make_table(rows: int, seed: int = 0) -> pa.Table:
+    """Return clinic rows in which smoking, age and ward go with being sick."""
+    rng = np.random.default_rng(seed)
+    smoker = rng.random(rows) < 0.4
+    age = rng.integers(0, 100, rows)
+    sick = rng.random(rows) < 0.1 + 0.5 * smoker + 0.3 * (age > 60)
+    dose = np.where(rng.random(rows) < 0.3, 0.0, np.round(rng.random(rows) * 10, 2))
+    return pa.table(
+        {
+            "patient": pa.array(np.arange(rows)),
+            "age": pa.array(age),
+            "ward": pa.array(np.array(["north", "south", "west"])[rng.integers(0, 3, rows)]),
+            "dose": pa.array(dose, mask=rng.random(rows) < 0.1),
+            "smoker": pa.array(smoker),
+            "sick": pa.array(np.where(sick, "yes", "no")),
+        }
+    )
+
+
+def make_records(rows: int, seed: int = 0) -> Records:
+    """Return clinic rows, encoded."""
+    return Codec(make_schema()).encode(make_table(rows, seed))
+
+
+def write_clinic(folder: Path, rows: int = 200, **changes: object) -> tuple[Path, Path, Path]:
+    """Write data, schema and a configuration with short training; return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data, schema, config = folder / "clinic.parquet", folder / "clinic.yaml", folder / "config.yaml"
+    pq.write_table(make_table(rows), data)
+    schema.write_text(make_schema(**changes).to_yaml())
+    training = {"steps": 6, "batch_size": 32, "frequencies_per_step": 16, "network": {"hidden_dim": 16}}
+    measurement = {"frequencies": {"count": 32}}
+    config.write_text(yaml.safe_dump({"model": {"measurement": measurement, "training": training, "method": "pearl"}}))
+    return data, schema, config
+
+
+def run_cli(*words: object) -> tuple[int, str, str]:
+    """Run the command line in this process; return exit code, standard output and standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", ["nacre", *map(str, words)]):
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+    return code, out.getvalue(), err.getvalue()
+
+
+def synthesize_words(folder: Path, **options: object) -> list[object]:
+    """Return the words of a quick `nacre synthesize` on the clinic written to ``folder``; options override."""
+    named = {
+        "schema": folder / "clinic.yaml",
+        "config": folder / "config.yaml",
+        "target-epsilon": 1,
+        "delta": 1e-5,
+        "out": folder / "out",
+        "home": folder / "home",
+        **{key.replace("_", "-"): value for key, value in options.items()},
+    }
+    data = named.pop("data", folder / "clinic.parquet")
+    words = ["synthesize", data, "--no-prefect"]
+    return words + [word for key, value in named.items() if value is not None for word in (f"--{key}", value)]
+
+
+def charges(home: Path) -> list[str]:
+    """Return the kinds of the ledger's entries, openings left out."""
+    ledger = Ledger(home / "ledger.sqlite")
+    return [entry.kind for entry in ledger.entries() if entry.kind != "open"]
