@@ -31,13 +31,13 @@ class TabularGenerator(nn.Module):
         self.spec, self.layout = spec, layout
         hidden = spec.hidden_dim
         self.net = nn.Sequential(
-            skip_init(nn.Linear, spec.latent_dim + layout.classes, hidden),
+            _linear(spec.latent_dim + layout.classes, hidden),
             nn.BatchNorm1d(hidden),
             nn.ReLU(),
-            skip_init(nn.Linear, hidden, hidden),
+            _linear(hidden, hidden),
             nn.BatchNorm1d(hidden),
             nn.ReLU(),
-            skip_init(nn.Linear, hidden, layout.dim),
+            _linear(hidden, layout.dim),
         )
 
     def forward(self, z: Tensor, y: Tensor) -> ProductRows:
@@ -47,6 +47,11 @@ class TabularGenerator(nn.Module):
             [torch.softmax(logits[:, b.start : b.value], dim=1) if b.one_hot else None for b in self.layout.blocks],
             [torch.sigmoid(logits[:, b.value]) if b.continuous else None for b in self.layout.blocks],
         )
+
+
+def _linear(inputs: int, outputs: int) -> nn.Linear:
+    layer: nn.Linear = skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
+    return layer
 
 
 def initialise(network: nn.Module, generator: torch.Generator) -> None:

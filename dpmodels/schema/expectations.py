@@ -119,10 +119,9 @@ class Gate:
     def _run(self) -> Callable[[Any], dict[int, bool]]:
         """Build the Great Expectations suite once; the function runs it on a frame: rule number -> success."""
         import great_expectations as gx
-
-        logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it announces its temporary folders
         from great_expectations.data_context.types.base import ProgressBarsConfig
 
+        logging.getLogger(ProgressBarsConfig.__module__).setLevel(logging.WARNING)  # announces temporary folders
         context = gx.get_context(mode="ephemeral")
         context.variables.progress_bars = ProgressBarsConfig(globally=False)
         asset = context.data_sources.add_pandas("tables").add_dataframe_asset("table")
