@@ -13,6 +13,7 @@ from flows.synthesize import synthesize
 
 SCHEMA = Path(__file__).with_name("randhie.yaml")
 EPSILON, DELTA, CAP = 1.0, 1e-5, 10.0
+MODEL: dict[str, object] = {}  # the defaults
 
 
 def run_demo(folder: Path) -> None:
@@ -30,7 +31,7 @@ def run_demo(folder: Path) -> None:
     ledger = Ledger(home / "ledger.sqlite")
     ledger.open_account("randhie", dataset=schema.name, budget_cap=cap, note="demo")
     out = next(out for n in range(1, 10_000) if not (out := folder / f"hand-off-{n}").exists())
-    options = {"data": data, "schema": SCHEMA, "out": out, "runtime": {"home": home}}
+    options = {"data": data, "schema": SCHEMA, "out": out, "model": MODEL, "runtime": {"home": home}}
     config = SynthesizeConfig.build({**options, "privacy": {"target_epsilon": EPSILON, "delta": DELTA}})
     run = synthesize(config)
     show_hand_off(run)
