@@ -3,26 +3,35 @@
 import sys
 import tempfile
 from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 from benchmarks.common import ROOT, Table, data_dir, measure, parse, report
-from benchmarks.judge import TableJudge, Verdict
+from benchmarks.judge import TableJudge
+from benchmarks.peers import PEERS, Outcome, run_peer
+from dpmodels.schema.encode import Codec
+from dpmodels.schema.schema import Schema
 
 EPSILON, DELTA = 1.0, 1e-5
+SCHEMA = ROOT / "benchmarks" / "schemas" / "adult.yaml"
 SEEDS, QUICK_SEEDS = (0, 1, 2), (0,)
 
 
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--methods", nargs="+", default=["pearl"], help="methods to run side by side")
+    parser.add_argument("--peers", nargs="*", default=[], choices=list(PEERS), help="other tools to run beside them")
+    parser.add_argument("--peer-seeds", type=int, default=1, help="seeds of each peer; they take minutes a run")
     parser.add_argument("--epsilon", type=float, default=EPSILON)
 
 
-def synthesize(method: str, epsilon: float, seed: int, folder: Path) -> tuple[pd.DataFrame, float, float]:
-    """Run the command line in a process of its own; return the table, seconds, and peak MiB."""
+def synthesize(method: str, epsilon: float, seed: int, folder: Path) -> Outcome:
+    """Run the command line in a process of its own."""
     words = {
-        "--schema": ROOT / "benchmarks" / "schemas" / "adult.yaml",
+        "--schema": SCHEMA,
         "--target-epsilon": epsilon,
         "--delta": DELTA,
         "--method": method,
@@ -35,7 +44,23 @@ def synthesize(method: str, epsilon: float, seed: int, folder: Path) -> tuple[pd
     ran = measure([str(word) for word in [*command, *(w for pair in words.items() for w in pair)]], cwd=ROOT)
     if ran.code:
         raise SystemExit(f"nacre synthesize failed:\n{ran.output}")
-    return pd.read_parquet(folder / "out" / "synthetic"), ran.seconds, ran.peak_mib
+    return Outcome(pd.read_parquet(folder / "out" / "synthetic"), ran.seconds, ran.peak_mib)
+
+
+def add_row(table: Table, judge: TableJudge, name: str, runs: Sequence[Callable[[Path], Outcome]]) -> None:
+    """Run every seed of one method, judge the tables, and add their row."""
+    verdicts, seconds, peaks = [], [], []
+    for run in runs:
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = run(Path(folder))
+        if outcome.table is None:
+            table.add(name, "failed", outcome.failure, "–", "–", outcome.seconds, outcome.peak_mib)
+            return
+        verdicts.append(judge.judge(outcome.table))
+        seconds.append(outcome.seconds)
+        peaks.append(outcome.peak_mib)
+    scores = [[getattr(v, score) for v in verdicts] for score in ("auroc", "auprc", "tvd_1_way", "tvd_2_way")]
+    table.add(name, *scores, seconds, peaks)
 
 
 def main() -> None:
@@ -48,16 +73,11 @@ def main() -> None:
     real = judge.real()
     table.add("real data", real.auroc, real.auprc, 0.0, 0.0, "–", "–")
     for method in args.methods:
-        verdicts: list[Verdict] = []
-        seconds, peaks = [], []
-        for seed in seeds:
-            with tempfile.TemporaryDirectory() as folder:
-                made, took, peak = synthesize(method, args.epsilon, seed, Path(folder))
-            verdicts.append(judge.judge(made))
-            seconds.append(took)
-            peaks.append(peak)
-        scores = [[getattr(v, name) for v in verdicts] for name in ("auroc", "auprc", "tvd_1_way", "tvd_2_way")]
-        table.add(method, *scores, seconds, peaks)
+        add_row(table, judge, method, [partial(synthesize, method, args.epsilon, seed) for seed in seeds])
+    raw, codec = pq.read_table(data_dir() / "adult_train.parquet"), Codec(Schema.load(SCHEMA))
+    for peer in (PEERS[name] for name in args.peers):
+        run = partial(run_peer, peer, raw, codec, args.epsilon, DELTA)
+        add_row(table, judge, peer.name, [partial(run, seed) for seed in range(args.peer_seeds)])
     report("adult", [table], seeds, args)
 
 

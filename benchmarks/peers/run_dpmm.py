@@ -1,0 +1,21 @@
+"""Run one method of dpmm on cell numbers; started by benchmarks.peers inside dpmm's own environment."""
+
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+from dpmm.pipelines import AIMPipeline, MSTPipeline, PrivBayesPipeline
+
+PIPELINES = {"aim": AIMPipeline, "mst": MSTPipeline, "priv-bayes": PrivBayesPipeline}
+
+folder = Path(sys.argv[1])
+task = json.loads((folder / "task.json").read_text())
+real = pd.read_parquet(folder / "real.parquet")
+domain = task["sizes"]
+options = {"n_jobs": 1, "disable_processing": True}
+if task["method"] == "aim":
+    options["max_model_size"] = 80  # its published default, in megabytes
+pipeline = PIPELINES[task["method"]](epsilon=task["epsilon"], delta=task["delta"], **options)
+pipeline.fit(real, domain, random_state=task["seed"])
+pipeline.generate(n_records=len(real), random_state=task["seed"]).to_parquet(folder / "synthetic.parquet")
