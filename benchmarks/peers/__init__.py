@@ -62,7 +62,7 @@ def run_peer(
     """Fit and sample as many rows as the real table has, in a process of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     cells = pd.DataFrame(codec.to_cells(codec.encode(real)), columns=list(codec.columns))
-    cells.to_parquet(folder / "real.parquet")
+    cells.to_csv(folder / "real.csv", index=False)
     task = {
         "method": peer.method,
         "sizes": dict(zip(codec.columns, map(int, codec.cell_sizes), strict=True)),
@@ -80,7 +80,7 @@ def run_peer(
     if ran.code:
         last = ran.output.strip().splitlines()[-1:] or ["no output"]
         return Outcome(None, ran.seconds, ran.peak_mib, "out of time" if ran.code == 124 else last[0][:80])
-    made = pd.read_parquet(folder / "synthetic.parquet")[list(codec.columns)].to_numpy().astype(np.int32)
+    made = pd.read_csv(folder / "synthetic.csv")[list(codec.columns)].to_numpy().astype(np.int32)
     records = codec.from_cells(made, np.random.default_rng(seed))
     return Outcome(codec.decode(records).to_pandas(), ran.seconds, ran.peak_mib)
 

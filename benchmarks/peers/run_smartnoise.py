@@ -9,7 +9,7 @@ from snsynth import Synthesizer
 
 folder = Path(sys.argv[1])
 task = json.loads((folder / "task.json").read_text())
-real = pd.read_parquet(folder / "real.parquet")
+real = pd.read_csv(folder / "real.csv")
 synthesizer = Synthesizer.create(task["method"], epsilon=task["epsilon"], delta=task["delta"])
 synthesizer.fit(real, categorical_columns=list(real.columns), preprocessor_eps=0.0)
-synthesizer.sample(len(real)).astype("int32").to_parquet(folder / "synthetic.parquet")
+synthesizer.sample(len(real)).astype("int32").to_csv(folder / "synthetic.csv", index=False)
