@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from dpmodels.generators.tabular import TabularModel
+from dpmodels.generators.load import load_generator
 from dpmodels.schema.encode import Codec, Records
 from tasks.progress import progress_bar
 from tasks.stage import stage
@@ -22,7 +22,7 @@ def sample(run: Run, generator: Handle) -> Handle:
     if done := run.finished("sample"):
         return done
     settings = run.settings
-    model = TabularModel.load(generator.path)
+    model = load_generator(generator.path)
     codec = Codec(model.schema)
     rows = settings.rows or model.default_rows()
     part, target = run.released / ".part-synthetic", run.released / "synthetic"

@@ -1,6 +1,8 @@
 """Sanitize: the only stage that draws noise, and the only one that is charged."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow.parquet as pq
 
@@ -46,8 +48,20 @@ def charge_of(run_name: str, plan: Plan, settings: Settings) -> Charge:
     )
 
 
-def load_records(ingested: Handle, codec: Codec, batch_rows: int) -> Iterator[Records]:
-    """Stream the encoded table in batches."""
-    for file in sorted(ingested.path.glob("*.parquet")):
-        for batch in pq.ParquetFile(file).iter_batches(batch_size=batch_rows):
-            yield codec.from_arrow(batch)
+@dataclass(frozen=True)
+class EncodedTable:
+    """The encoded table, streamed in batches from the start each time it is iterated."""
+
+    folder: Path
+    codec: Codec
+    batch_rows: int
+
+    def __iter__(self) -> Iterator[Records]:
+        for file in sorted(self.folder.glob("*.parquet")):
+            for batch in pq.ParquetFile(file).iter_batches(batch_size=self.batch_rows):
+                yield self.codec.from_arrow(batch)
+
+
+def load_records(ingested: Handle, codec: Codec, batch_rows: int) -> EncodedTable:
+    """Open the encoded table."""
+    return EncodedTable(ingested.path, codec, batch_rows)

@@ -73,6 +73,7 @@ class TabularModel:
     def save(self, path: Path) -> None:
         """Write network, counts and schema to one safetensors file."""
         facts = {
+            "kind": "network",
             "schema": self.schema.model_dump(mode="json"),
             "network": self.network.spec.model_dump(mode="json"),
             "release_entry": self.release_entry,

@@ -1,23 +1,36 @@
-"""The methods by name; a new system is one entry here."""
+"""The methods by name, as data: what runs one, and the two models of its settings. A new system is one entry."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from dpmodels.errors import InvalidArgument
+from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.reconstruction import TrainingSpec
+from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
 
-
-def _pearl(measurement: Mapping[str, Any], training: Mapping[str, Any]) -> Pearl:
-    return Pearl(PearlMeasurement.model_validate(measurement), TrainingSpec.model_validate(training))
+Synthesizer = Nacre | Pearl
 
 
-METHODS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Pearl]] = {"pearl": _pearl}
+@dataclass(frozen=True)
+class Method:
+    """A system and the models that check its settings: ``measurement`` is part of the plan, ``training`` is free."""
+
+    system: Callable[[Any, Any], Synthesizer]
+    measurement: type[BaseModel]
+    training: type[BaseModel]
 
 
-def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, Any]) -> Pearl:
+METHODS = {
+    "nacre": Method(Nacre, NacreMeasurement, MixtureSpec),
+    "pearl": Method(Pearl, PearlMeasurement, TrainingSpec),
+}
+
+
+def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, Any]) -> Synthesizer:
     """Make a synthesizer from its name and its settings.
 
     Raises:
@@ -25,8 +38,9 @@ def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, A
     """
     if method not in METHODS:
         raise InvalidArgument("method", method, f"be one of {', '.join(METHODS)}")
+    entry = METHODS[method]
     try:
-        return METHODS[method](measurement, training)
+        return entry.system(entry.measurement.model_validate(measurement), entry.training.model_validate(training))
     except ValidationError as fault:
         first = fault.errors(include_url=False)[0]
         name = ".".join(map(str, first["loc"])) or method

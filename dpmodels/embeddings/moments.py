@@ -1,0 +1,98 @@
+"""Moments of the one-hot record, conditional on the class: all one-way and two-way marginals of every class.
+
+    phi(x) = [ a * onehot(x)_i ]_i  +  [ b * onehot(x)_i onehot(x)_j ]_{i<j, of different columns}     (x)  e_class(x)
+
+Privacy: a record with F columns has one cell in each, so exactly F first and F (F - 1) / 2 second moments are not zero,
+all in the block of its class: ||phi(x)||^2 = F a^2 + F (F - 1) / 2 b^2 for *every* record. a and b are whole lattice
+steps, so the bound is an equality between integers. With at most m rows a unit it is m times that (triangle
+inequality).
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dpmodels.embeddings.base import Embedding
+from dpmodels.embeddings.partition import Partition
+from dpmodels.errors import InvalidArgument
+from dpmodels.mechanisms.lattice import integer_radius
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.encode import Records
+
+BLOCK_ROWS = 4096
+"""Rows multiplied at once. Below 2**24 every float32 product of one-hot rows is an exact integer."""
+
+Floats = NDArray[np.float64]
+
+
+class Moments(Embedding):
+    """First moments of ``one_way`` lattice steps a record and second moments of ``two_way`` (0: none).
+
+    Shapes: the vector is [classes, D + P] flattened: D cells, then P pairs of cells of different columns, row by row.
+    """
+
+    def __init__(self, partition: Partition, one_way: int, two_way: int, max_rows: int) -> None:
+        if one_way < 1 or two_way < 0:
+            raise InvalidArgument("one_way, two_way", (one_way, two_way), "be at least 1 and at least 0 steps")
+        self.partition, self.one_way, self.two_way, self.max_rows = partition, one_way, two_way, max_rows
+        column = np.repeat(np.arange(len(partition.sizes)), partition.sizes)
+        self.cells = len(column)
+        self.first, self.second = np.nonzero(column[:, None] < (column[None, :] if two_way else 0))
+        self.dim = partition.classes * (self.cells + len(self.first))
+        self.l2_sensitivity = max_rows * integer_radius(self.squared_norm)
+
+    @property
+    def squared_norm(self) -> int:
+        """Return the squared norm of one record's features, the same for every record, in lattice steps."""
+        columns = len(self.partition.sizes)
+        return columns * self.one_way**2 + columns * (columns - 1) // 2 * self.two_way**2
+
+    def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
+        """Sum the features of a batch by Gram products of one-hot blocks."""
+        place = torch.from_numpy(self.partition.cells(records) + self.partition.offsets[:-1]).to(device)
+        label = torch.from_numpy(self.partition.class_of(records)).to(device)
+        classes = [self._class_sum(place[label == c]) for c in range(self.partition.classes)]
+        return torch.cat(classes).cpu()
+
+    def _class_sum(self, place: Tensor) -> Tensor:
+        ones = torch.bincount(place.flatten(), minlength=self.cells) * self.one_way
+        if not self.two_way:
+            return ones
+        gram = torch.zeros(self.cells, self.cells, dtype=torch.int64, device=place.device)
+        for block in torch.split(place, BLOCK_ROWS):
+            one_hot = torch.zeros(len(block), self.cells, device=place.device).scatter_(1, block, 1.0)
+            gram += (one_hot.T @ one_hot).to(torch.int64)
+        return torch.cat([ones, gram[self.first, self.second] * self.two_way])
+
+    def unpack(self, released: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Split a released vector into noisy counts of cells and of pairs of cells (post-processing).
+
+        Shapes: [classes, D] and symmetric [classes, D, D], zero between two cells of one column; in records.
+        """
+        blocks = released.reshape(self.partition.classes, -1).astype(np.float64)
+        pairs = np.zeros((len(blocks), self.cells, self.cells))
+        if self.two_way:
+            pairs[:, self.first, self.second] = blocks[:, self.cells :] / self.two_way
+        return blocks[:, : self.cells] / self.one_way, pairs + pairs.transpose(0, 2, 1)
+
+    def coordinates(self) -> dict[str, Any]:
+        """Name every coordinate of the vector: its class and its one or two cells (-1: none)."""
+        classes = self.partition.classes
+        first = np.concatenate([np.arange(self.cells), self.first])
+        second = np.concatenate([np.full(self.cells, -1), self.second])
+        return {
+            "class": np.repeat(np.arange(classes), len(first)),
+            "first_cell": np.tile(first, classes),
+            "second_cell": np.tile(second, classes),
+        }
+
+
+def check_repeatable(batches: Sensitive[Iterable[Records]]) -> None:
+    """Refuse a stream that can be read only once: the second look would see no rows, and no error would say so."""
+    stream = batches.reveal()
+    if iter(stream) is stream:
+        raise InvalidArgument("sensitive", "<redacted>", "be an iterable that can be read twice, not an iterator")

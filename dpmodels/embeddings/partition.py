@@ -1,0 +1,141 @@
+"""Cells: a record as one small integer a column, at the finest public grid or after merging thin cells.
+
+The fine cells are public. Merging reads a *released* histogram, so the merged cells are released too: a run of adjacent
+cells, or a set of rare categories, becomes one cell until it holds enough to stand out of the noise.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.schema.columns import Continuous, Modelled
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.schema import Schema
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The cells of every modelled column but the conditioning one.
+
+    Attributes:
+        codec: encoder of the schema whose interval columns have the fine cells.
+        merge: one array a column, from fine cell to cell.
+        classes: states of the conditioning column, 1 without one.
+        class_column: its place among the modelled columns.
+    """
+
+    codec: Codec
+    merge: tuple[Counts, ...]
+    classes: int
+    class_column: int | None
+
+    @classmethod
+    def fine(cls, schema: Schema, most_cells: int, conditional: bool = True) -> "Partition":
+        """Cut every interval column into at most ``most_cells`` cells; condition on a categorical target if asked."""
+        codec = Codec(_with_cells(schema, most_cells))
+        class_column = schema.target_index if conditional and schema.classes > 1 else None
+        sizes = [size for index, size in enumerate(codec.cell_sizes) if index != class_column]
+        classes = 1 if class_column is None else schema.classes
+        return cls(codec, tuple(np.arange(size) for size in sizes), classes, class_column)
+
+    @property
+    def columns(self) -> list[Modelled]:
+        """List the columns that have cells here, in schema order."""
+        return [c for index, c in enumerate(self.codec.columns.values()) if index != self.class_column]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Count each column's cells."""
+        return [int(merge.max()) + 1 for merge in self.merge]
+
+    @property
+    def offsets(self) -> Counts:
+        """Return the first coordinate of each column, then the number of all cells."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    def cells(self, records: Records) -> Counts:
+        """Number each record's cells. Shapes: [B, F] int64, column f below ``sizes[f]``."""
+        fine = self.codec.to_cells(records).astype(np.int64)
+        if self.class_column is not None:
+            fine = np.delete(fine, self.class_column, axis=1)
+        return np.stack([merge[column] for merge, column in zip(self.merge, fine.T, strict=True)], axis=1)
+
+    def class_of(self, records: Records) -> Counts:
+        """Return each record's class, zero without a conditioning column. Shapes: [B] int64."""
+        if self.class_column is None:
+            return np.zeros(len(records), dtype=np.int64)
+        return records.states[:, self.class_column].astype(np.int64)
+
+    def merged(self, histograms: list[Counts], least: int, runs: int, most_cells: int) -> "Partition":
+        """Merge thin cells of a fine partition, by released histograms over all classes.
+
+        Args:
+            histograms: one a column, in any unit; may be negative.
+            least: what a cell should hold at least, in that unit.
+            runs: cells that the values of an interval column should be cut into, if each can hold ``least``.
+            most_cells: bound on the cells of all columns together, unless the fewest possible already exceed it.
+        """
+        most = _water_level(self.sizes, most_cells)
+        merge = tuple(
+            _merge_interval(counts, column.cells, least, min(runs, most - (column.states - 1)))
+            if isinstance(column, Continuous)
+            else _merge_rare(counts, least, most)
+            for column, counts in zip(self.columns, histograms, strict=True)
+        )
+        return Partition(self.codec, merge, self.classes, self.class_column)
+
+
+def _with_cells(schema: Schema, most: int) -> Schema:
+    columns = {
+        name: column.model_copy(update={"cells": min(most, column.points or most)})
+        if isinstance(column, Continuous)
+        else column
+        for name, column in schema.columns.items()
+    }
+    return Schema(name=schema.name, unit=schema.unit, target=schema.target, columns=columns)
+
+
+def _water_level(sizes: list[int], most_cells: int) -> int:
+    """Return the largest q >= 2 with sum of min(size, q) <= ``most_cells``."""
+    level = 2
+    while level < max(sizes) and sum(min(size, level + 1) for size in sizes) <= most_cells:
+        level += 1
+    return level
+
+
+def _merge_interval(counts: Counts, values: int, least: int, runs: int) -> Counts:
+    """Merge the value cells into at most ``runs`` runs; the special states after them keep a cell of their own."""
+    runs = max(runs, 1)
+    held = counts[:values]  # signed: clipping would let empty cells add their noise up to a mass
+    full = max(least, math.ceil(int(held.sum()) / runs), 1)
+    while (place := _cut(held, least, full))[-1] >= runs:
+        full += full // 4 + 1
+    specials = np.arange(place[-1] + 1, place[-1] + 1 + len(counts) - values)
+    return np.concatenate([place, specials])
+
+
+def _cut(held: Counts, least: int, full: int) -> Counts:
+    """Close a run once it holds ``full``, or ``least`` where the next cell is full by itself."""
+    place, run, mass = np.zeros(len(held), dtype=np.int64), 0, 0
+    for index, count in enumerate(held.tolist()):
+        if mass >= full or (count >= full and mass >= least):
+            run, mass = run + 1, 0
+        place[index] = run
+        mass += count
+    if run > 0 and mass < least:  # the last run is too thin to stand alone
+        place[place == run] = run - 1
+    return place
+
+
+def _merge_rare(counts: Counts, least: int, most: int) -> Counts:
+    """Give every category of at least ``least`` its own cell, the largest first if there are too many, the rest one."""
+    order = np.argsort(-counts, kind="stable")
+    own = order[: most - 1] if len(counts) > most else order
+    own = np.sort(own[counts[own] >= least])
+    place = np.full(len(counts), len(own), dtype=np.int64)
+    place[own] = np.arange(len(own))
+    return place

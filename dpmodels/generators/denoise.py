@@ -1,0 +1,93 @@
+"""What released moments say once the known noise is taken into account: post-processing, no tuning on data.
+
+- One-way counts: every two-way table of a column sums to its one-way counts; average all of them by their variances,
+  and project onto the non-negative counts of the same total.
+- Two-way tables: the product of their one-way counts, plus a residual whose singular values are shrunk by what the
+  noise adds to them. Columns that are independent lose all their noise, and two columns rarely share many directions.
+- Fine cells: a dyadic split departs from the expected one only if it is significant (Haar thresholding).
+
+Source: Gavish and Donoho, "Optimal shrinkage of singular values" (2017), equation 7, for the Frobenius norm.
+"""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+SPLIT_SIGNIFICANCE = 2.5
+"""Standard deviations beyond which a split of a fine histogram is believed."""
+
+
+def project(counts: Floats) -> Floats:
+    """Return the nearest non-negative vector of the same sum (nothing at all if that is not positive)."""
+    total = float(counts.sum())
+    if total <= 0:
+        return np.zeros_like(counts)
+    descending = np.sort(counts)[::-1]
+    excess = (np.cumsum(descending) - total) / np.arange(1, len(counts) + 1)
+    result: Floats = np.maximum(counts - excess[np.nonzero(descending > excess)[0][-1]], 0)
+    return result
+
+
+def pool(estimates: list[Floats], variances: list[Floats]) -> Floats:
+    """Average unbiased estimates of the same numbers by their inverse variances, then project."""
+    weights = 1 / np.stack(variances)
+    result: Floats = (np.stack(estimates) * weights).sum(axis=0) / weights.sum(axis=0)
+    return project(result)
+
+
+def shrink(residual: Floats, noise_stddev: float) -> Floats:
+    """Shrink the singular values of signal + white noise towards those of the signal.
+
+    With y = s / (noise sqrt(n)) and aspect ratio beta = m / n:  y -> sqrt((y^2 - beta - 1)^2 - 4 beta) / y.
+    """
+    short, long = sorted(residual.shape)
+    beta, unit = short / long, noise_stddev * math.sqrt(long)
+    left, values, right = np.linalg.svd(residual, full_matrices=False)
+    y = values / unit
+    kept = np.sqrt(np.maximum((y**2 - beta - 1) ** 2 - 4 * beta, 0)) / np.maximum(y, 1e-12)
+    result: Floats = (left * np.where(y > 1 + math.sqrt(beta), kept * unit, 0)) @ right
+    return result
+
+
+def denoise_pairs(pairs: Floats, one_way: Floats, offsets: NDArray[np.int64], noise_stddev: float) -> Floats:
+    """Rebuild the two-way tables of one class from their one-way counts and their shrunk residuals.
+
+    Shapes: pairs [D, D] symmetric, one_way [D] non-negative -> [D, D] symmetric, zero within a column.
+    """
+    blocks = [slice(a, b) for a, b in pairwise(offsets.tolist())]
+    total = max(float(one_way.sum()) / len(blocks), 1.0)
+    clean = np.zeros_like(pairs)
+    for j, columns in enumerate(blocks):
+        for rows in blocks[:j]:
+            expected = np.outer(one_way[rows], one_way[columns]) / total
+            residual = pairs[rows, columns] - expected
+            residual -= residual.mean(axis=0) + residual.mean(axis=1, keepdims=True) - residual.mean()
+            clean[rows, columns] = expected + shrink(residual, noise_stddev)
+    return clean + clean.T
+
+
+def split_by_halves(counts: Floats, expected: Floats, noise_stddev: float) -> Floats:
+    """Estimate a distribution over ordered cells: ``expected``, except where the counts significantly differ.
+
+    Shapes: counts and expected [n]; returns [n], non-negative and of sum 1.
+    """
+    shares = np.zeros(len(counts))
+    todo = [(0, len(counts), 1.0)]
+    while todo:
+        start, stop, mass = todo.pop()
+        if stop - start == 1:
+            shares[start] = mass
+            continue
+        middle = (start + stop) // 2
+        left, right = float(counts[start:middle].sum()), float(counts[middle:stop].sum())
+        whole = float(expected[start:stop].sum())
+        share = float(expected[start:middle].sum()) / whole if whole > 0 else (middle - start) / (stop - start)
+        spread = noise_stddev * math.sqrt((1 - share) ** 2 * (middle - start) + share**2 * (stop - middle))
+        if abs(left - share * max(left + right, 0.0)) > SPLIT_SIGNIFICANCE * spread and max(left, right) > 0:
+            share = max(left, 0.0) / (max(left, 0.0) + max(right, 0.0))
+        todo += [(start, middle, mass * share), (middle, stop, mass * (1 - share))]
+    return shares

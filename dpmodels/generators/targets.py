@@ -1,0 +1,91 @@
+"""From a release of nacre to what its mixture is fitted to: denoised moments, class counts, spread within cells."""
+
+import math
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.partition import Partition
+from dpmodels.generators.denoise import denoise_pairs, pool, project, split_by_halves
+from dpmodels.generators.moment_matching import MomentTarget
+from dpmodels.schema.columns import Continuous
+
+SHRINKAGE = 0.8
+"""Part of the known noise that is shrunk away before the fit, which averages out the rest."""
+
+Floats = NDArray[np.float64]
+
+
+def moment_target(
+    first: Moments, moments: Moments, vector: NDArray[np.int64], noise: float
+) -> tuple[MomentTarget, Floats]:
+    """Turn a release into denoised moments as shares of all records, and the number of records of each class."""
+    fine, _ = first.unpack(vector[: first.dim])
+    one_way, pairs = moments.unpack(vector[first.dim :])
+    offsets = moments.partition.offsets
+    clean = np.zeros_like(one_way)
+    for label in range(moments.partition.classes):
+        for column in range(len(moments.partition.merge)):
+            estimates = _estimates(first, moments, fine[label], one_way[label], pairs[label], column)
+            clean[label, offsets[column] : offsets[column + 1]] = pool(*estimates)
+    counts = _agree(clean, moments.partition.sizes)
+    total = max(float(counts.sum()), 1.0)
+    stddev = SHRINKAGE * noise / moments.two_way
+    two_way = [denoise_pairs(table, m, offsets, stddev) for table, m in zip(pairs, clean, strict=True)]
+    shares, first_moments, second_moments = (
+        torch.from_numpy(part / total).float() for part in (counts, clean, np.stack(two_way))
+    )
+    return MomentTarget(shares, first_moments, second_moments, moments.partition.sizes), counts
+
+
+def _estimates(
+    first: Moments, moments: Moments, fine: Floats, one_way: Floats, pairs: Floats, column: int
+) -> tuple[list[Floats], list[Floats]]:
+    """List all that was measured of one column's cells in one class, and its variances in units of the noise."""
+    partition, offsets = moments.partition, moments.partition.offsets
+    cells = slice(offsets[column], offsets[column + 1])
+    merge, begin = partition.merge[column], first.partition.offsets[column]
+    parts = np.bincount(merge).astype(np.float64)
+    estimates = [np.bincount(merge, fine[begin : begin + len(merge)]).astype(np.float64), one_way[cells]]
+    variances = [parts / first.one_way**2, np.full(len(parts), moments.one_way**-2.0)]
+    for other, size in enumerate(partition.sizes):
+        if other != column:
+            estimates.append(pairs[cells, offsets[other] : offsets[other + 1]].sum(axis=1))
+            variances.append(np.full(len(parts), size / moments.two_way**2))
+    return estimates, variances
+
+
+def _agree(one_way: Floats, sizes: list[int]) -> Floats:
+    """Give every column of a class the same total, in place, and return the totals. Shapes: [classes]."""
+    starts = np.cumsum([0, *sizes[:-1]])
+    totals = np.add.reduceat(one_way, starts, axis=1)
+    counts: Floats = np.average(totals, axis=1, weights=1 / np.array(sizes))  # a sum over fewer cells has less noise
+    factor = counts[:, None] / np.where(totals > 0, totals, 1)
+    one_way *= np.repeat(factor, sizes, axis=1)
+    one_way += np.repeat(np.where(totals > 0, 0, counts[:, None] / np.array(sizes)), sizes, axis=1)
+    return counts
+
+
+def details(partition: Partition, fine: Floats, offsets: NDArray[np.int64], noise: float) -> list[Floats]:
+    """Estimate how each class spreads over the fine cells of every merged cell.
+
+    Shapes: fine [classes, fine cells of all columns] in records; returns one [classes, fine cells] a column.
+    """
+    result = []
+    for column, merge, begin in zip(partition.columns, partition.merge, offsets, strict=False):
+        counts = fine[:, begin : begin + len(merge)]
+        shares = np.ones_like(counts)
+        for cell in np.flatnonzero(np.bincount(merge) > 1):
+            inside = np.flatnonzero(merge == cell)
+            together = counts[:, inside].sum(axis=0)
+            if isinstance(column, Continuous):
+                even = np.ones(len(inside))
+                expected = split_by_halves(together, even, noise * math.sqrt(partition.classes))
+            else:
+                expected = project(together)
+            for label in range(partition.classes):
+                shares[label, inside] = split_by_halves(counts[label, inside], expected, noise)
+        result.append(shares)
+    return result

@@ -1,0 +1,223 @@
+"""Nacre, the default for tables: two looks at low-order moments, one charge, and a mixture that reproduces them.
+
+    measure   h = sum_x a onehot_fine(x) (x) e_class                       + noise      where the mass of each column is
+              cells = merge(h)                                             released     thin cells merged, from h alone
+              s = sum_x [ b onehot(x) ; c onehot(x) onehot(x)' ] (x) e_class  + noise   all 1-way, 2-way, label-3-way
+    denoise   average what measures the same, shrink what is noise         generators/denoise.py
+    fit       a mixture of product distributions to the moments            generators/moment_matching.py
+
+Privacy: both looks get discrete Gaussian noise of one scale z * Delta, with Delta^2 = Delta_h^2 + Delta_s^2 (proofs:
+embeddings/moments.py). They are Gaussian mechanisms of mu_h = Delta_h / (z Delta) and mu_s = Delta_s / (z Delta); the
+second may depend on the released first, and mu_h^2 + mu_s^2 <= 1 / z^2: together they cost no more than one Gaussian
+of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.embeddings.base import VALUE_BITS
+from dpmodels.embeddings.joint import transform_sum
+from dpmodels.embeddings.moments import Moments, check_repeatable
+from dpmodels.embeddings.partition import Partition
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.generators.mixture import MixtureModel
+from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
+from dpmodels.generators.reconstruction import Progress
+from dpmodels.generators.targets import details, moment_target
+from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
+from dpmodels.mechanisms.lattice import integer_radius
+from dpmodels.privacy import PrivacyBudget, Released, Sensitive
+from dpmodels.schema.encode import Records
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.base import Plan, Release, write_release
+
+FINE_LIMIT = 2**17
+"""Fine cells of all classes and columns together."""
+PAIR_LIMIT = 2**19
+"""Second moments of all classes together; it bounds noise draws, memory and the time of a training step."""
+
+
+class NacreMeasurement(BaseModel):
+    """What is measured: public parameters that decide the release and so are part of the plan.
+
+    Attributes:
+        fine_cells: cells of an interval column at the first look.
+        fine_share: share of the squared sensitivity (so of the budget, mu squared) that the first look takes.
+        one_way_weight: weight of a first moment at the second look, where a second moment has 1.
+        runs: merged cells that the values of an interval column are cut into, where the mass allows.
+        least_noise: what a merged cell should hold at least, in standard deviations of a second moment's noise.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    fine_cells: Annotated[int, Field(ge=2, le=4096)] = 256
+    fine_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.3
+    one_way_weight: Annotated[float, Field(ge=0.01, le=100)] = 1.0
+    runs: Annotated[int, Field(ge=2, le=4096)] = 32
+    least_noise: Annotated[float, Field(ge=0, le=100)] = 2.0
+
+
+class Looks:
+    """The two embeddings of a plan; the second exists once the first is released."""
+
+    def __init__(self, spec: NacreMeasurement, schema: Schema) -> None:
+        columns = len(schema.modelled)
+        conditional = columns > 1 and schema.classes * (2 * (columns - 1)) ** 2 <= 2 * PAIR_LIMIT
+        columns -= conditional and schema.classes > 1
+        classes = schema.classes if conditional else 1
+        self.spec, self.max_rows = spec, schema.unit.max_rows
+        self.most_fine = min(spec.fine_cells, max(16, FINE_LIMIT // (classes * columns)))
+        self.most_cells = math.isqrt(2 * PAIR_LIMIT // classes)
+        self.fine = Partition.fine(schema, self.most_fine, conditional)
+        self.two_way = 1 << VALUE_BITS
+        self.one_way = max(1, round(spec.one_way_weight * self.two_way))
+        pairs = columns * (columns - 1) // 2
+        second = columns * self.one_way**2 + pairs * self.two_way**2
+        step = round(math.sqrt(spec.fine_share / (1 - spec.fine_share) * second / columns))
+        self.first = Moments(self.fine, step, 0, self.max_rows)
+        self.second_radius = self.max_rows * integer_radius(second)
+        self.l2_sensitivity = integer_radius(self.first.l2_sensitivity**2 + self.second_radius**2)
+
+    def second(self, first: NDArray[np.int64], noise_stddev: float) -> Moments:
+        """Return the second embedding, on cells merged by the released first vector (post-processing)."""
+        counts = first.reshape(self.fine.classes, -1).sum(axis=0)
+        least = math.ceil(self.spec.least_noise * noise_stddev * self.first.one_way / self.two_way)
+        histograms = np.split(counts, self.fine.offsets[1:-1])
+        partition = self.fine.merged(histograms, least, self.spec.runs, self.most_cells)
+        return Moments(partition, self.one_way, self.two_way, self.max_rows)
+
+    def event(self, noise_multiplier: float) -> ComposedEvent:
+        """Return the two Gaussians that are charged."""
+        scale = noise_multiplier * self.l2_sensitivity
+        parts = (("fine one-way", self.first.l2_sensitivity), ("one- and two-way", self.second_radius))
+        return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=scale / r, mechanism=m) for m, r in parts))
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the cells and weights that schema and parameters lead to."""
+        facts = [self.fine.sizes, self.fine.classes, self.most_cells, self.first.one_way, self.one_way, self.two_way]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Looks":
+        """Rebuild the looks of a plan."""
+        looks = cls(NacreMeasurement.model_validate(plan.measurement), plan.table)
+        if looks.fingerprint() != plan.fingerprint:
+            raise ArtifactError("the release was planned with other cells than this version cuts")
+        return looks
+
+
+@dataclass(frozen=True)
+class Nacre:
+    """The three verbs of nacre."""
+
+    measurement: NacreMeasurement = field(default_factory=NacreMeasurement)
+    training: MixtureSpec = field(default_factory=MixtureSpec)
+
+    def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
+        """Decide what to charge: two composed Gaussian events, whatever the data; touches no data.
+
+        Raises:
+            InvalidArgument: the budget's unit is not the schema's.
+        """
+        if budget.unit != schema.unit:
+            raise InvalidArgument("unit", budget.unit, f"be the schema's unit, {schema.unit}")
+        looks = Looks(self.measurement, schema)
+        noise_multiplier = gaussian_noise_multiplier(budget)
+        return Plan(
+            method="nacre",
+            table=schema,
+            budget=budget,
+            event=looks.event(noise_multiplier),
+            noise_multiplier=noise_multiplier,
+            l2_sensitivity=looks.l2_sensitivity,
+            measurement=self.measurement.model_dump(mode="json"),
+            fingerprint=looks.fingerprint(),
+        )
+
+    def measure(
+        self,
+        sensitive: Sensitive[Iterable[Records]],
+        plan: Plan,
+        *,
+        ledger: Ledger,
+        charge: Charge,
+        staged: Path,
+        released: Path,
+        device: str = "cpu",
+    ) -> Released[Path]:
+        """Look twice, each time summing exactly and adding noise once, all inside one ledger charge.
+
+        Privacy: add or remove one unit. Releases both sums through the discrete Gaussian at scale z * Delta; charges
+            the two Gaussians of ``plan.event``. The cells of the second are read off the released first.
+        """
+        check_repeatable(sensitive)
+        looks = Looks.of(plan)
+
+        def look(embedding: Moments) -> NDArray[np.int64]:
+            total = transform_sum(embedding, sensitive, device)
+            l2, z = plan.l2_sensitivity, plan.noise_multiplier
+            return measure_gaussian(total, l2_sensitivity=l2, noise_multiplier=z).value
+
+        def draw(path: Path, entry: str) -> None:
+            first = look(looks.first)
+            moments = looks.second(first, lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier))
+            second = look(moments)
+            parts = looks.first.coordinates(), moments.coordinates()
+            names = {"look": np.repeat([1, 2], [looks.first.dim, moments.dim])}
+            names |= {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+            write_release(path, Released(np.concatenate([first, second])), plan, entry, names)
+
+        return Released(ledger.release(charge, staged=staged, released=released, draw=draw))
+
+    def fit(
+        self,
+        release: Released[Release],
+        *,
+        seed: int,
+        device: str,
+        checkpoint: Path,
+        progress: Progress | None = None,
+    ) -> MixtureModel:
+        """Denoise the release and fit a mixture to it, resuming from the checkpoint if there is one.
+
+        Privacy: post-processing.
+        """
+        plan, looks = release.value.plan, Looks.of(release.value.plan)
+        noise = lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
+        vector = release.value.vector
+        moments = looks.second(vector[: looks.first.dim], noise)
+        fine = looks.first.unpack(vector[: looks.first.dim])[0]
+        target, counts = moment_target(looks.first, moments, vector, noise)
+        training = MomentMatching(target, self.training, seed=seed, device=device)
+        probabilities = training.run(checkpoint, progress)
+        detail = details(moments.partition, fine, looks.fine.offsets, noise / looks.first.one_way)
+        return MixtureModel(
+            plan.table,
+            looks.most_fine,
+            moments.partition,
+            probabilities,
+            detail,
+            torch.from_numpy(counts),
+            release.value.entry,
+        )
+
+    def noise(self, plan: Plan) -> dict[str, float]:
+        """Name what a release holds and the standard deviation of its noise."""
+        looks, steps = Looks.of(plan), lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
+        return {
+            "records in a fine cell of one column and class": steps / looks.first.one_way,
+            "records in a merged cell of one column and class": steps / looks.one_way,
+            "records in a pair of merged cells of two columns and class": steps / looks.two_way,
+        }

@@ -1,0 +1,154 @@
+import numpy as np
+import pytest
+import torch
+
+from dpmodels.embeddings.partition import Partition
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.generators.denoise import denoise_pairs, pool, project, shrink, split_by_halves
+from dpmodels.generators.load import load_generator
+from dpmodels.generators.mixture import MixtureModel
+from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget
+from dpmodels.schema.encode import Records
+from tests.support import make_schema
+
+SPEC = MixtureSpec(components=20, directions=2, steps=9, checkpoint_every=4)
+
+
+def target() -> MomentTarget:
+    """Two classes of two binary columns, perfectly dependent in the first class and independent in the second."""
+    share = torch.tensor([0.6, 0.4])
+    one_way = torch.stack([0.6 * torch.full((4,), 0.5), 0.4 * torch.tensor([0.9, 0.1, 0.3, 0.7])])
+    two_way = torch.zeros(2, 4, 4)
+    two_way[0, :2, 2:] = 0.6 * torch.tensor([[0.5, 0.0], [0.0, 0.5]])
+    two_way[1, :2, 2:] = 0.4 * torch.outer(torch.tensor([0.9, 0.1]), torch.tensor([0.3, 0.7]))
+    return MomentTarget(share, one_way, two_way + two_way.transpose(1, 2), [2, 2])
+
+
+def training(spec: MixtureSpec = SPEC) -> MomentMatching:
+    return MomentMatching(target(), spec, seed=5, device="cpu")
+
+
+def test_the_mixture_reproduces_dependence_and_independence(tmp_path):
+    matching = training(SPEC.model_copy(update={"steps": 300, "learning_rate": 0.1}))
+    before = matching.loss().item()
+    p = matching.run(tmp_path / "a.safetensors")
+    assert matching.loss().item() < 1e-3 * before
+    for label, w in enumerate(target().share):
+        gram = w * p[label].T @ p[label] / p.shape[1]
+        assert torch.allclose(gram[:2, 2:], target().two_way[label, :2, 2:], atol=0.01)
+    assert torch.allclose(p[:, :, :2].sum(2), torch.ones(p.shape[:2]))
+
+
+def test_a_resumed_training_ends_where_an_uninterrupted_one_does(tmp_path):
+    straight = training().run(tmp_path / "a.safetensors")
+
+    class Stop(Exception):
+        pass
+
+    def stop(path: object) -> None:
+        MomentMatching._save(broken, path)
+        raise Stop
+
+    broken = training()
+    broken._save = stop  # dies right after a checkpoint
+    with pytest.raises(Stop):
+        broken.run(tmp_path / "b.safetensors")
+    assert broken.step == 4
+    assert torch.equal(training().run(tmp_path / "b.safetensors"), straight)
+
+
+def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
+    training().run(tmp_path / "c.safetensors")
+    with pytest.raises(ArtifactError, match="another spec"):
+        training(SPEC.model_copy(update={"steps": 10})).run(tmp_path / "c.safetensors")
+
+
+def model(counts: tuple[float, float] = (600.0, 400.0)) -> MixtureModel:
+    """Return a mixture over the clinic in which ages 0-49 go with not smoking, whatever the class."""
+    fine = Partition.fine(make_schema(), 10)  # age 10 cells, ward 3, dose 10 + zero + null, smoker 2
+    age = np.repeat([0, 1], 5)
+    partition = Partition(fine.codec, (age, np.arange(3), np.array([0] * 10 + [1, 2]), np.arange(2)), 2, 4)
+    one = torch.tensor([1, 0, 0.2, 0.3, 0.5, 0.5, 0.25, 0.25, 1, 0])
+    other = torch.tensor([0, 1, 0.2, 0.3, 0.5, 0.5, 0.25, 0.25, 0, 1])
+    detail = [np.ones((2, size)) for size in fine.sizes]
+    detail[0][:] = np.tile([0.5, 0.5, 0, 0, 0], 2)  # only the first two of five fine ages occur
+    detail[2][:, :10] = 0.1
+    return MixtureModel(
+        make_schema(), 10, partition, torch.stack([torch.stack([one, other])] * 2), detail, torch.tensor(counts), "e"
+    )
+
+
+def rows(count: int, seed: int = 1) -> Records:
+    return Records.concat(list(model().sample(count, seed)))
+
+
+def test_samples_follow_the_mixture_its_detail_and_the_class_counts():
+    records = rows(20_000)
+    fine = model().partition.codec.to_cells(records)
+    assert np.array_equal(fine[:, 0] >= 5, records.states[:, 3] == 1)  # age and smoking are one
+    assert set(fine[:, 0]) == {0, 1, 5, 6}
+    assert np.bincount(records.states[:, 4]).tolist() == [12_000, 8_000]
+    assert np.allclose(np.bincount(records.states[:, 1]) / 20_000, [0.2, 0.3, 0.5], atol=2e-3)
+    assert np.allclose(np.bincount(records.states[:, 2]) / 20_000, [0.5, 0.25, 0.25], atol=2e-3)
+    assert np.abs(np.bincount(fine[:, 2], minlength=12)[:10] / 10_000 - 0.1).max() < 0.015
+
+
+def test_the_same_seed_gives_the_same_records_and_another_gives_others():
+    one, same, other = rows(500), rows(500), rows(500, seed=2)
+    assert np.array_equal(one.states, same.states) and np.array_equal(one.values, same.values)
+    assert not np.array_equal(one.states, other.states)
+
+
+@pytest.mark.parametrize("counts", [(-5.0, 3.0), (-5.0, -3.0), (0.0, 0.0)])
+def test_noisy_class_counts_never_break_sampling(counts):
+    (records,) = model(counts).sample(50, 0)
+    assert len(records) == 50 and model(counts).default_rows() >= 1
+    if counts[1] > 0:
+        assert set(records.states[:, 4]) == {1}
+    with pytest.raises(InvalidArgument):
+        next(model().sample(0, 0))
+
+
+def test_a_saved_model_samples_the_same_and_a_damaged_file_is_refused(tmp_path):
+    path = tmp_path / "generator.safetensors"
+    model().save(path)
+    loaded = load_generator(path)
+    (a,), (b,) = loaded.sample(100, 3), model().sample(100, 3)
+    assert np.array_equal(a.states, b.states) and np.array_equal(a.values, b.values)
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(ArtifactError, match="damaged"):
+        load_generator(path)
+
+
+def test_projection_is_the_nearest_counts_of_the_same_sum():
+    assert project(np.array([3.0, -1.0, 2.0])) == pytest.approx([2.5, 0, 1.5])
+    assert project(np.array([-3.0, 1.0])).sum() == 0
+    assert pool([np.array([0.0, 4.0]), np.array([4.0, 0.0])], [np.ones(2), 3 * np.ones(2)]) == pytest.approx([1, 3])
+
+
+def test_shrinkage_removes_noise_and_keeps_signal():
+    rng = np.random.default_rng(0)
+    noise, signal = rng.normal(0, 1, (30, 20)), 60 * np.outer(*(rng.normal(0, n**-0.5, n) for n in (30, 20)))
+    assert np.abs(shrink(noise, 1.2)).max() == 0
+    assert np.linalg.norm(shrink(signal + noise, 1.0) - signal) < 0.5 * np.linalg.norm(noise)
+
+
+def test_denoised_pairs_are_nearer_to_the_truth_than_what_was_measured():
+    rng, offsets = np.random.default_rng(0), np.array([0, 10, 25])
+    p, q = rng.dirichlet(np.ones(10)), rng.dirichlet(np.ones(15))
+    truth = np.zeros((25, 25))
+    truth[:10, 10:] = 1e4 * np.outer(p, q)
+    truth += truth.T
+    noisy = truth + np.triu(rng.normal(0, 20, truth.shape))
+    clean = denoise_pairs(noisy, 1e4 * np.concatenate([p, q]), offsets, 20.0)
+    assert np.linalg.norm((clean - truth)[:10, 10:]) < 0.2 * np.linalg.norm((noisy - truth)[:10, 10:])
+    assert np.array_equal(clean, clean.T) and not clean[:10, :10].any()
+
+
+def test_a_fine_histogram_keeps_what_stands_out_and_flattens_the_rest():
+    counts = np.random.default_rng(0).normal(0, 5, 64)
+    counts[37] += 1000
+    shares = split_by_halves(counts, np.ones(64), 5.0)
+    assert shares.sum() == pytest.approx(1) and shares[37] > 0.9
+    flat = split_by_halves(np.full(8, 10.0), np.ones(8), 5.0)
+    assert flat == pytest.approx(np.full(8, 1 / 8))

@@ -1,0 +1,181 @@
+"""Nacre from plan to generator: what it charges, what noise it draws, and that it learns."""
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.embeddings.moments import Moments
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.generators.mixture import MixtureModel
+from dpmodels.generators.moment_matching import MixtureSpec
+from dpmodels.mechanisms.gaussian import lattice_noise_stddev
+from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.base import Plan, read_release
+from dpmodels.synthesizers.nacre import FINE_LIMIT, PAIR_LIMIT, Looks, Nacre, NacreMeasurement
+from dpmodels.synthesizers.registry import create
+from tests.support import make_records, make_schema
+
+BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
+NACRE = Nacre(training=MixtureSpec(components=128, steps=120))
+
+
+def measured(tmp_path, plan: Plan, records: Records, method: Nacre = NACRE):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.open_account("a", dataset=plan.table.name, budget_cap=plan.budget)
+    charge = Charge(
+        account="a",
+        dataset=plan.table.name,
+        mechanism="nacre",
+        event=plan.event,
+        budget=plan.budget,
+        plan_hash=plan.hash,
+        schema_hash=plan.table.hash,
+        run="r",
+    )
+    paths = {"staged": tmp_path / "staged.parquet", "released": tmp_path / "release.parquet"}
+    path = method.measure(Sensitive([records]), plan, ledger=ledger, charge=charge, **paths)
+    return read_release(path.value), ledger
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.8])
+def test_the_two_looks_together_cost_the_budget_and_not_more(epsilon, share):
+    budget = PrivacyBudget(epsilon=epsilon, delta=1e-5)
+    plan = Nacre(NacreMeasurement(fine_share=share)).plan(make_schema(), budget)
+    spent = spent_epsilon([plan.event], Decimal("1e-5"))
+    assert Decimal(repr(0.999 * epsilon)) < spent <= Decimal(repr(epsilon))
+
+
+def test_each_look_is_charged_for_its_own_sensitivity_at_the_noise_that_is_drawn():
+    plan = NACRE.plan(make_schema(), BUDGET)
+    looks = Looks.of(plan)
+    noise = lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
+    second = looks.second(np.zeros(looks.first.dim, dtype=np.int64), noise)
+    for event, embedding in zip(plan.event.events, (looks.first, second), strict=True):
+        assert event.noise_multiplier * embedding.l2_sensitivity <= noise
+        assert event.noise_multiplier * embedding.l2_sensitivity == pytest.approx(noise, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_second_bound_holds_whatever_the_first_look_says(seed):
+    looks = Looks.of(NACRE.plan(make_schema(), BUDGET))
+    first = np.random.default_rng(seed).integers(-(10**9), 10**9, looks.first.dim)
+    second = looks.second(first, 1e6)
+    assert second.l2_sensitivity == looks.second_radius
+    one = second.lattice_sum(make_records(1)).numpy().astype(object)
+    assert (one**2).sum() == second.squared_norm <= looks.second_radius**2
+
+
+def test_a_user_is_charged_for_all_rows():
+    schema = make_schema(unit={"user": "patient", "max_rows": 2})
+    plan = NACRE.plan(schema, PrivacyBudget(epsilon=1, delta=1e-5, unit=schema.unit))
+    assert plan.l2_sensitivity == pytest.approx(2 * NACRE.plan(make_schema(), BUDGET).l2_sensitivity, rel=1e-5)
+    with pytest.raises(InvalidArgument, match="unit"):
+        NACRE.plan(schema, BUDGET)
+
+
+def test_the_drawn_noise_has_the_charged_scale(tmp_path):
+    """A confidence band of 5 standard errors accepts the true scale and excludes 2/3 and 3/2 of it."""
+    plan, records = NACRE.plan(make_schema(), BUDGET), make_records(2000)
+    release, _ = measured(tmp_path, plan, records)
+    looks, vector = Looks.of(plan), release.value.vector
+    noise = lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
+    second = looks.second(vector[: looks.first.dim], noise)
+    truth = np.concatenate([look.lattice_sum(records).numpy() for look in (looks.first, second)])
+    drawn = (vector - truth) / noise
+    band = 5 / np.sqrt(2 * len(drawn))
+    assert abs(drawn.std() - 1) < band < 1 / 3 and abs(drawn.mean()) < 5 / np.sqrt(len(drawn))
+
+
+def correlation(records: Records, label: int) -> float:
+    chosen = records.states[:, 4] == label
+    return float(np.corrcoef(records.values[chosen, 0] > 0.6, records.states[chosen, 3])[0, 1])
+
+
+def dependent_records(rows: int) -> Records:
+    """Return clinic rows in which smoking follows age among the sick and opposes it among the others."""
+    records, rng = make_records(rows), np.random.default_rng(1)
+    old, sick = records.values[:, 0] > 0.6, records.states[:, 4] == 1
+    records.states[:, 3] = np.where(rng.random(rows) < 0.9, old == sick, old != sick)
+    return records
+
+
+def test_with_a_large_budget_it_recovers_class_conditional_dependence_and_one_charge_is_made(tmp_path):
+    plan, real = NACRE.plan(make_schema(), PrivacyBudget(epsilon=50, delta=1e-5)), dependent_records(5000)
+    release, ledger = measured(tmp_path, plan, real)
+    assert [entry.kind for entry in ledger.entries() if entry.kind != "open"].count("reserve") == 1
+    model = NACRE.fit(release, seed=0, device="cpu", checkpoint=tmp_path / "c.safetensors")
+    assert abs(model.default_rows() - 5000) < 50
+    (synthetic,) = model.sample(5000, 0)
+    for label in (0, 1):
+        assert correlation(synthetic, label) == pytest.approx(correlation(real, label), abs=0.12)
+    for column in (1, 2, 3, 4):
+        shares = [np.bincount(r.states[:, column], minlength=3) / len(r) for r in (real, synthetic)]
+        assert np.abs(shares[0] - shares[1]).max() < 0.02
+
+
+def test_fitting_again_from_the_same_release_gives_the_same_generator(tmp_path):
+    release, _ = measured(tmp_path, NACRE.plan(make_schema(), BUDGET), make_records(300))
+    models = [NACRE.fit(release, seed=3, device="cpu", checkpoint=tmp_path / f"{i}.safetensors") for i in (0, 1)]
+    (a,), (b,) = (model.sample(200, 1) for model in models)
+    assert np.array_equal(a.states, b.states) and np.array_equal(a.values, b.values)
+
+
+def synthetic_of(tmp_path, schema: Schema, records: Records) -> tuple[MixtureModel, pa.Table]:
+    release, _ = measured(tmp_path, NACRE.plan(schema, BUDGET), records)
+    model = NACRE.fit(release, seed=0, device="cpu", checkpoint=tmp_path / "c.safetensors")
+    (sampled,) = model.sample(100, 0)
+    return model, Codec(schema).decode(sampled)
+
+
+@pytest.mark.parametrize("target", [None, "age"])
+def test_without_a_categorical_target_there_is_one_class(tmp_path, target):
+    model, table = synthetic_of(tmp_path, make_schema(target=target), make_records(300))
+    assert model.probabilities.shape[0] == 1 and table.num_rows == 100
+    assert table["sick"].null_count == 0
+
+
+@pytest.mark.parametrize("rows", [0, 1, 50])
+@pytest.mark.parametrize(("names", "target"), [(["ward"], "ward"), (["ward"], None), (["age", "dose", "sick"], "sick")])
+def test_few_rows_few_columns_and_constant_columns_give_a_table(tmp_path, rows, names, target):
+    columns = {name: make_schema().columns[name] for name in names}
+    constant = Records(np.zeros((rows, len(names)), dtype=np.int32), np.zeros((rows, len(names))))
+    _, table = synthetic_of(tmp_path, Schema(name="clinic", target=target, columns=columns), constant)
+    assert table.num_rows == 100
+
+
+@pytest.mark.parametrize(("columns", "classes"), [(178, 2), (60, 26), (617, 26)])
+def test_wide_tables_stay_within_the_public_limits(columns, classes):
+    number = {"type": "number", "min": -1.0, "max": 1.0}
+    letters = {"type": "categorical", "values": [f"c{i}" for i in range(classes)]}
+    wide = {f"x{i}": number for i in range(columns)} | {"y": letters}
+    schema = Schema.model_validate({"name": "wide", "target": "y", "columns": wide})
+    looks = Looks(NacreMeasurement(), schema)
+    assert looks.first.dim <= max(FINE_LIMIT, 16 * looks.fine.classes * columns)
+    everything = np.full(looks.first.dim, 10**9)
+    partition = looks.fine.merged(
+        np.split(everything.reshape(looks.fine.classes, -1).sum(0), looks.fine.offsets[1:-1]), 0, 32, looks.most_cells
+    )
+    cells = sum(partition.sizes)
+    assert partition.classes * cells**2 <= 2 * PAIR_LIMIT or (partition.classes == 1 and cells <= 2 * (columns + 1))
+    assert isinstance(Moments(partition, 1, 0, 1), Moments)
+
+
+def test_a_plan_of_other_cells_is_refused():
+    plan = NACRE.plan(make_schema(), BUDGET)
+    with pytest.raises(ArtifactError, match="other cells"):
+        Looks.of(plan.model_copy(update={"measurement": {**plan.measurement, "fine_cells": 8}}))
+
+
+def test_the_registry_knows_it_and_checks_its_settings():
+    assert create("nacre", {}, {}) == Nacre()
+    with pytest.raises(InvalidArgument, match="fine_share"):
+        create("nacre", {"fine_share": 2.0}, {})
+    with pytest.raises(InvalidArgument, match="no_such"):
+        create("nacre", {}, {"no_such": 1})
