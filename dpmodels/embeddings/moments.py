@@ -71,10 +71,12 @@ class Moments(Embedding):
     def unpack(self, released: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Split a released vector into noisy counts of cells and of pairs of cells (post-processing).
 
-        Shapes: [classes, D] and symmetric [classes, D, D], zero between two cells of one column; in records.
+        Shapes: [classes, D] and symmetric [classes, D, D], zero between two cells of one column; in records. Without
+        second moments the latter is [classes, 0, 0], for D may be large.
         """
         blocks = released.reshape(self.partition.classes, -1).astype(np.float64)
-        pairs = np.zeros((len(blocks), self.cells, self.cells))
+        side = self.cells if self.two_way else 0
+        pairs = np.zeros((len(blocks), side, side))
         if self.two_way:
             pairs[:, self.first, self.second] = blocks[:, self.cells :] / self.two_way
         return blocks[:, : self.cells] / self.one_way, pairs + pairs.transpose(0, 2, 1)

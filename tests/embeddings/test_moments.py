@@ -65,6 +65,11 @@ def test_the_moments_are_the_marginals_of_every_class():
     assert {len(names) for names in embedding.coordinates().values()} == {embedding.dim}
 
 
+def test_first_moments_alone_need_no_memory_for_pairs():
+    one_way, pairs = Moments(CONDITIONAL, 3, 0, max_rows=1).unpack(np.arange(2 * sum(CONDITIONAL.sizes)))
+    assert one_way.shape == (2, sum(CONDITIONAL.sizes)) and pairs.size == 0
+
+
 def test_a_stream_that_can_be_read_once_is_refused():
     check_repeatable(Sensitive([make_records(3)]))
     with pytest.raises(InvalidArgument, match="read twice"):
