@@ -24,7 +24,7 @@ class PrivacyConfig(_Model):
 class ModelConfig(_Model):
     """The method and its settings; ``measurement`` is part of the plan, ``training`` is free."""
 
-    method: str = "pearl"
+    method: str = "nacre"
     measurement: dict[str, Any] = {}
     training: dict[str, Any] = {}
 

@@ -9,6 +9,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.schema.encode import Codec
@@ -53,6 +54,18 @@ def test_the_hand_off_accounts_for_itself(clinic):
     assert set(manifest["artifacts"]) == {"report.html", "report.json", "synthetic/part-00000.parquet"}
     assert all(digest(hand_off / name) == sha256 for name, sha256 in manifest["artifacts"].items())
     assert "age" in (hand_off / "report.html").read_text()
+
+
+def test_the_default_method_goes_from_table_to_hand_off(tmp_path):
+    data, schema, _ = write_clinic(tmp_path)
+    settings = {"model": {"training": {"components": 8, "steps": 5}}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings))
+    code, out, err = run_cli(*synthesize_words(tmp_path))
+    assert code == 0, err
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["method"] == "nacre" and 0.999 < float(manifest["spent"]["epsilon"]) <= 1
+    assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
+    assert pq.read_table(tmp_path / "out" / "synthetic").schema.equals(Codec(make_schema()).output_schema)
 
 
 def test_the_default_number_of_rows_is_the_released_one(clinic):
