@@ -43,10 +43,11 @@ class PearlMeasurement(BaseModel):
 
 @dataclass(frozen=True)
 class Pearl:
-    """The three verbs of PEARL."""
+    """The three verbs of PEARL; under another name, of whatever its settings make of it (DP-MERF has no critic)."""
 
     measurement: PearlMeasurement = field(default_factory=PearlMeasurement)
     training: TrainingSpec = field(default_factory=TrainingSpec)
+    name: str = "pearl"
 
     def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
         """Decide what to charge: one Gaussian event, whatever the data; touches no data.
@@ -59,7 +60,7 @@ class Pearl:
         embedding = _embedding(self.measurement, schema)
         noise_multiplier = gaussian_noise_multiplier(budget)
         return Plan(
-            method="pearl",
+            method=self.name,
             table=schema,
             budget=budget,
             event=GaussianEvent(noise_multiplier=noise_multiplier),

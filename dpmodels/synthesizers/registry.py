@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from dpmodels.errors import InvalidArgument
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.reconstruction import TrainingSpec
+from dpmodels.synthesizers.dp_merf import DpMerfMeasurement, DpMerfTraining, dp_merf
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
 
@@ -26,6 +27,7 @@ class Method:
 
 METHODS = {
     "nacre": Method(Nacre, NacreMeasurement, MixtureSpec),
+    "dp-merf": Method(dp_merf, DpMerfMeasurement, DpMerfTraining),
     "pearl": Method(Pearl, PearlMeasurement, TrainingSpec),
 }
 

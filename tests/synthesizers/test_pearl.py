@@ -131,6 +131,15 @@ def test_fit_reads_only_the_release(tmp_path):
     assert len(rows) == 50 and model.release_entry == release.value.entry
 
 
+def test_dp_merf_is_the_same_frame_without_a_critic():
+    baseline = create("dp-merf", {}, {})
+    assert baseline.plan(make_schema(), BUDGET).method == "dp-merf" and baseline.training.critic is False
+    phases = _embedding_of(baseline.plan(make_schema(), BUDGET)).parts.relative
+    assert (phases != 0).all()  # every frequency looks at every column
+    with pytest.raises(InvalidArgument, match="critic"):
+        create("dp-merf", {}, {"critic": True})
+
+
 @pytest.mark.parametrize(
     ("method", "measurement", "training", "match"),
     [

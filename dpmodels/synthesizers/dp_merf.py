@@ -1,0 +1,27 @@
+"""DP-MERF (Harder, Adamczewski, Park; AISTATS 2021): PEARL's frame with fixed random Fourier features and no critic.
+
+The baseline. Every frequency looks at every column and all have one public bandwidth; corrected like PEARL otherwise.
+"""
+
+from typing import Literal
+
+from dpmodels.embeddings.characteristic import FrequencySpec
+from dpmodels.generators.reconstruction import TrainingSpec
+from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
+
+
+class DpMerfMeasurement(PearlMeasurement):
+    """Frequencies of one scale over all columns."""
+
+    frequencies: FrequencySpec = FrequencySpec(scale_low=1, scale_high=1, value_scale=1, columns_per_frequency=0)
+
+
+class DpMerfTraining(TrainingSpec):
+    """Training without a critic."""
+
+    critic: Literal[False] = False
+
+
+def dp_merf(measurement: DpMerfMeasurement, training: DpMerfTraining) -> Pearl:
+    """Make the baseline."""
+    return Pearl(measurement, training, name="dp-merf")
