@@ -34,7 +34,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--epsilon", type=float, default=EPSILON)
 
 
-def synthesize(data: str, schema: str, method: str, epsilon: float, seed: int, folder: Path) -> Outcome:
+def synthesize(data: str | Path, schema: str, method: str, epsilon: float, seed: int, folder: Path) -> Outcome:
     """Run the command line in a process of its own."""
     words = {
         "--schema": SCHEMAS / schema,
