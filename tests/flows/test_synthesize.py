@@ -57,10 +57,10 @@ def test_the_hand_off_accounts_for_itself(clinic):
 
 
 def test_the_default_method_goes_from_table_to_hand_off(tmp_path):
-    data, schema, _ = write_clinic(tmp_path)
+    write_clinic(tmp_path)
     settings = {"model": {"training": {"components": 8, "steps": 5}}}
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings))
-    code, out, err = run_cli(*synthesize_words(tmp_path))
+    code, _, err = run_cli(*synthesize_words(tmp_path))
     assert code == 0, err
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["method"] == "nacre" and 0.999 < float(manifest["spent"]["epsilon"]) <= 1
