@@ -1,80 +1,185 @@
 """What several releases spend together: exact for Gaussians, privacy loss distributions for anything else.
 
 Amounts are decimals on a grid of 1e-12, always rounded up, so that a cap is compared exactly and never by luck.
+Every answer depends on the tally alone and is remembered, so an account is reckoned once per appended charge.
 """
 
 import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from pydantic import TypeAdapter
+
 from dpmodels.accounting.calibration import gaussian_epsilon, gaussian_noise_multiplier
-from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, leaves, to_dp_accounting
+from dpmodels.accounting.events import Event, GaussianEvent, LaplaceEvent, Leaf, SampledGaussianEvent
+from dpmodels.accounting.renyi import ORDERS, divergence, filter_cost, filter_epsilon
+from dpmodels.accounting.tally import SCALE, Tally
 from dpmodels.privacy import PrivacyBudget
 
 if TYPE_CHECKING:
-    from dp_accounting import PrivacyAccountant
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 SPENT_GRID = Decimal("1e-12")
 REMAINING_GRID = Decimal("1e-9")
+# Privacy losses are told apart at 1e-4 up to this epsilon and more coarsely beyond, so that time stays bounded.
+FINE_UP_TO = 30.0
+# Distributions that were grouped in other ways differ by less than this; added, so that ours is never the lower one.
+_PLD_MARGIN = 1e-7
+_LEAF: TypeAdapter[Leaf] = TypeAdapter(Leaf)
+
+Spending = Tally | Sequence[Event]
 
 
-def spent_epsilon(events: Sequence[Event], delta: Decimal) -> Decimal:
+def spent_epsilon(spending: Spending, delta: Decimal, order: int | None = None) -> Decimal:
     """Return the epsilon that all events spend together at delta, rounded up; adding an event never lowers it.
+
+    With an order it is the epsilon of a Renyi filter (see ``renyi``), for a tally that was kept at that order.
 
     Privacy:
         Adaptive composition under add-or-remove-one. Gaussians compose exactly: mu^2 is the sum of the mu_i^2
         (Dong, Roth and Su 2019, corollary 3.3), whatever their order.
     """
-    if not events:
-        return Decimal(0)
-    parts = list(leaves(events))
-    if all(isinstance(part, GaussianEvent) for part in parts):
-        mu = math.sqrt(math.fsum(part.noise_multiplier**-2 for part in parts))
-        return _ceiling(gaussian_epsilon(1 / mu, _float_below(delta)))
-    return pld_epsilon(events, delta)
+    tally = _tally(spending)
+    if order is not None:
+        return _ceiling(filter_epsilon(tally.renyi / SCALE, order, _float_below(delta)))
+    return _spent(tally.key, _float_below(delta))
 
 
-def pld_epsilon(events: Sequence[Event], delta: Decimal) -> Decimal:
-    """Return the epsilon by privacy loss distributions, pessimistic up to their own grid of 1e-4, rounded up."""
-    from dp_accounting import NeighboringRelation, pld
-
-    return _by_accountant(pld.PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE), events, delta)
-
-
-def renyi_epsilon(events: Sequence[Event], delta: Decimal) -> Decimal:
-    """Return the looser epsilon of Renyi accounting, rounded up; shown beside the ledger's own, never decides."""
-    from dp_accounting import NeighboringRelation, rdp
-
-    return _by_accountant(rdp.RdpAccountant(neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE), events, delta)
+def pld_epsilon(spending: Spending, delta: Decimal) -> Decimal:
+    """Return the epsilon by privacy loss distributions, pessimistic up to their own grid, rounded up."""
+    tally = _tally(spending)
+    return _by_pld(tally, _float_below(delta)) if tally else Decimal(0)
 
 
-def remaining_epsilon(events: Sequence[Event], cap: Decimal, delta: Decimal) -> Decimal:
+def renyi_epsilon(spending: Spending, delta: Decimal) -> Decimal:
+    """Return the looser epsilon of Renyi accounting over many orders, rounded up; for comparison, never decides."""
+    tally = _tally(spending)
+    return _ceiling(_renyi(tally.key, _float_below(delta))) if tally else Decimal(0)
+
+
+def remaining_epsilon(spending: Spending, cap: Decimal, delta: Decimal, order: int | None = None) -> Decimal:
     """Return the largest epsilon of one further Gaussian release at delta that still fits under the cap.
 
     It is found by asking, not by subtracting: cap - spent would be far too small, because epsilons do not add up.
-    Rounded down to 1e-9; 0 when not even the smallest budget (0.001) fits.
+    Rounded down to 1e-9, or to a thousandth of the cap where each question needs a privacy loss distribution; 0 when
+    not even the smallest budget (0.001) fits.
     """
+    tally = _tally(spending)
+    grid = max(REMAINING_GRID, cap / 1000) if tally.others else REMAINING_GRID
+    return _remaining(tally.key, cap, delta, order, grid)
 
-    def fits(steps: int) -> bool:
-        budget = PrivacyBudget(epsilon=float(steps * REMAINING_GRID), delta=_float_below(delta))
-        further = GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget))
-        return spent_epsilon([*events, further], delta) <= cap
 
-    low, high = int(Decimal("1e-3") / REMAINING_GRID), int(cap / REMAINING_GRID)
-    if not fits(low):
+@lru_cache(maxsize=4096)
+def _remaining(key: tuple, cap: Decimal, delta: Decimal, order: int | None, grid: Decimal) -> Decimal:  # type: ignore[type-arg]
+    tally = _of_key(key)
+
+    def fits(epsilon: Decimal) -> bool:
+        budget = PrivacyBudget(epsilon=float(epsilon), delta=_float_below(delta))
+        further = [GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget))]
+        cost = Tally.of(further) if order is None else filter_cost(further, order)
+        return spent_epsilon(tally + cost, delta, order) <= cap
+
+    least = Decimal("1e-3")
+    if not fits(least):
         return Decimal(0)
+    low, high = 0, int((cap - least) / grid)  # steps of the grid above the least budget
+    if order is None and not tally.others:
+        guess = int((_gaussian_room(tally.mu_squared, cap, delta) - least) / grid)
+        width = 3 + guess // 10**7
+        below, above = max(low, guess - width), min(high, guess + width)
+        low = below if fits(least + below * grid) else low
+        high = above if not fits(least + above * grid) else high
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low * REMAINING_GRID
+        low, high = (middle, high) if fits(least + middle * grid) else (low, middle - 1)
+    return (least + low * grid).quantize(REMAINING_GRID)
 
 
-def _by_accountant(accountant: "PrivacyAccountant", events: Sequence[Event], delta: Decimal) -> Decimal:
-    if not events:
-        return Decimal(0)
-    accountant.compose(to_dp_accounting(ComposedEvent(events=tuple(events))))
-    return _ceiling(float(accountant.get_epsilon(_float_below(delta))))
+def _gaussian_room(mu_squared: float, cap: Decimal, delta: Decimal) -> Decimal:
+    """Guess what remains from the 1/z^2 that is left under the cap; the search starts there."""
+    at = _float_below(delta)
+    whole = gaussian_noise_multiplier(PrivacyBudget(epsilon=float(cap), delta=at)) ** -2
+    left = max(whole - mu_squared, 1e-20)
+    return min(max(Decimal(gaussian_epsilon(left**-0.5, at)), Decimal("1e-3")), cap)
+
+
+@lru_cache(maxsize=4096)
+def _spent(key: tuple, delta: float) -> Decimal:  # type: ignore[type-arg]
+    tally = _of_key(key)
+    if tally.others:
+        return _by_pld(tally, delta)
+    return _ceiling(gaussian_epsilon(tally.mu_squared**-0.5, delta)) if tally else Decimal(0)
+
+
+@lru_cache(maxsize=4096)
+def _renyi(key: tuple, delta: float) -> float:  # type: ignore[type-arg]
+    tally = _of_key(key)
+    kinds = [(_LEAF.validate_json(kind), times) for kind, times in tally.others.items()]
+
+    def at(order: int) -> float:
+        others = math.fsum(times * divergence(part, order) for part, times in kinds)
+        return filter_epsilon(order / 2 * tally.mu_squared + others, order, delta)
+
+    return min(map(at, ORDERS))
+
+
+def _by_pld(tally: Tally, delta: float) -> Decimal:
+    """Compose the distributions of all kinds of releases; all Gaussians are one Gaussian.
+
+    The grid of losses is a power of two times 1e-4, coarser the larger the epsilon, and rounds every loss up: the
+    answer stays an upper bound, with a number of cells that depends on neither epsilon nor the number of releases.
+    """
+    rough = _renyi(tally.key, delta)
+    grid = 1e-4 * 2 ** max(0, math.ceil(math.log2(max(rough, 1e-9) / FINE_UP_TO)))
+    parts = [_repeated(kind, times, grid) for kind, times in sorted(tally.others.items())]
+    if tally.gaussian:
+        parts.append(_distribution(GaussianEvent(noise_multiplier=tally.mu_squared**-0.5), grid))
+    parts.sort(key=_width)  # short ones first: each step costs the length of both
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.compose(part)
+    return _ceiling(min(float(whole.get_epsilon_for_delta(delta)) * (1 + _PLD_MARGIN), rough))
+
+
+@lru_cache(maxsize=2 * 64)
+def _repeated(kind: str, times: int, grid: float) -> "PrivacyLossDistribution":
+    """Compose one kind of release with itself."""
+    return _distribution(_LEAF.validate_json(kind), grid).self_compose(times)
+
+
+def _distribution(part: Leaf, grid: float) -> "PrivacyLossDistribution":
+    """Return the pessimistic privacy loss distribution of one release, under add-or-remove-one."""
+    from dp_accounting.pld import common
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    match part:
+        case GaussianEvent():
+            return pld.from_gaussian_mechanism(part.noise_multiplier, value_discretization_interval=grid)
+        case SampledGaussianEvent():
+            return pld.from_gaussian_mechanism(
+                part.noise_multiplier,
+                value_discretization_interval=grid,
+                sampling_prob=part.sampling_probability,
+            )
+        case LaplaceEvent():
+            return pld.from_laplace_mechanism(part.noise_multiplier, value_discretization_interval=grid)
+    parameters = common.DifferentialPrivacyParameters(part.epsilon, 0.0)
+    return pld.from_privacy_parameters(parameters, value_discretization_interval=grid)
+
+
+def _width(distribution: "PrivacyLossDistribution") -> int:
+    return int(distribution._pmf_remove.size)
+
+
+def _tally(spending: Spending) -> Tally:
+    return spending if isinstance(spending, Tally) else Tally.of(spending)
+
+
+def _of_key(key: tuple) -> Tally:  # type: ignore[type-arg]
+    gaussian, others, renyi = key
+    return Tally(gaussian=gaussian, others=dict(others), renyi=renyi)
 
 
 def _ceiling(epsilon: float) -> Decimal:

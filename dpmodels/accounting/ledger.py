@@ -6,125 +6,169 @@ happens to it afterwards, unless it is voided before any noise was drawn.
 """
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from pathlib import Path
+from typing import Any, NoReturn
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert, select, update
 
-from dpmodels.accounting import artifact, store
-from dpmodels.accounting.events import Event
-from dpmodels.accounting.records import TRANSITIONS, Account, Balance, Charge, Quote, Reservation, follow, lives
+from dpmodels.accounting import artifact, audit, books, opening, store, weighing
+from dpmodels.accounting.books import Limit
+from dpmodels.accounting.database import Database, lock
+from dpmodels.accounting.records import CAP_TERMS, TRANSITIONS, Account, Balance, Charge, Quote, Reservation
 from dpmodels.accounting.store import Entry
-from dpmodels.errors import ArtifactError, BudgetExhausted, InvalidArgument, LedgerError
+from dpmodels.accounting.tally import Tally
+from dpmodels.errors import InvalidArgument, LedgerError
 from dpmodels.privacy import PrivacyBudget
+
+Proof = Callable[[Connection, Reservation], Mapping[str, object]]
 
 __all__ = ["Account", "Balance", "Charge", "Entry", "Ledger", "Quote", "Reservation"]
 
 
 class Ledger:
-    """The ledger in one SQLite file (or at a database URL), safe for threads and processes."""
+    """The ledger in one SQLite file (or at a PostgreSQL URL), safe for threads, processes and forks."""
 
     def __init__(self, path_or_url: str | Path) -> None:
-        self._engine = store.connect(path_or_url)
+        self._database = Database(path_or_url)
 
-    def open_account(self, name: str, *, dataset: str, budget_cap: PrivacyBudget, note: str = "") -> Account:
+    def open_account(self, name: str, *, dataset: str, budget_cap: PrivacyBudget, **terms: Any) -> Account:
         """Open an account, or return it if it is open with exactly these terms.
 
+        ``terms`` are the other fields of ``Account``: owner, note, parent, run_cap, expires, composition. A child has
+        its parent's unit, adjacency and composition; opening it declares its data disjoint from its siblings'.
+
         Raises:
-            LedgerError: the name is open with other terms, or its data set, unit and adjacency have an account.
+            LedgerError: the name is open with other terms, its data set, unit and adjacency have an account, or the
+                parent is of another kind.
+            InvalidArgument: a term is impossible.
         """
-        wanted = Account(name=name, dataset=dataset, cap=budget_cap, note=note)
-        with store.transaction(self._engine, write=True) as connection:
-            for known in _accounts(connection, _whole_chain(connection)):
-                if known == wanted.model_copy(update={"created": known.created}):
-                    return known
-                if known.name == name:
-                    raise LedgerError(f"account {name} is already open with other terms; a cap is never changed")
-                if known.scope == wanted.scope:
-                    raise LedgerError(
-                        f"data set {dataset} already has account {known.name} for this unit and adjacency; "
-                        "a second account would be a second budget"
-                    )
-            opened = wanted.model_copy(update={"created": store.now()})
+        wanted = opening.new_account(name, dataset, budget_cap, terms)
+
+        def work(connection: Connection) -> Account:
+            known = opening.known_account(connection, wanted)
+            if known is not None:
+                return known
+            opened = opening.under_parent(connection, wanted).model_copy(update={"created": store.now()})
             connection.execute(insert(store.accounts).values(opened.row))
-            store.append(connection, opened.created, name, name, "open", 1, opened.terms)
-        return opened
+            store.append(connection, name, name, "open", 1, opened.terms, time=opened.created)
+            return opened
+
+        return self._database.write(work)
+
+    def change_cap(self, name: str, *, reason: str, **changes: Any) -> Account:
+        """Change an account's epsilon, delta, run_cap or expires; the change and its reason are entries for ever.
+
+        Privacy:
+            Nothing is given back: what was spent counts against the new cap, and a cap below it is refused. A cap that
+            is raised after looking at releases promises the new cap only.
+
+        Raises:
+            LedgerError: less than what is spent, or no reason.
+            InvalidArgument: a term is impossible.
+        """
+        if not reason.strip():
+            raise LedgerError("a cap is changed for a reason, which stays in the ledger")
+
+        def work(connection: Connection) -> Account:
+            path = books.line(connection, name, write=True)
+            account, tally = path[-1].account, path[-1].tally
+            changed = opening.with_changes(account, changes)
+            if changed == account:
+                return account
+            (limit,) = books.limits(connection, [books.Book(changed, tally)])
+            if (spent := limit.spent()) > changed.epsilon_cap:
+                raise LedgerError(f"account {name} has spent epsilon={spent}; its cap cannot be below that")
+            times = len(store.read(connection, store.entries.c.account == name, store.entries.c.kind == "cap"))
+            terms = {term: changed.terms[term] for term in CAP_TERMS}
+            payload = {**terms, "reason": reason, "tally": tally.brief}
+            store.append(connection, name, name, "cap", times + 1, payload)
+            connection.execute(update(store.accounts).where(store.accounts.c.name == name).values(changed.row))
+            return changed
+
+        return self._database.write(work)
 
     def accounts(self) -> list[Account]:
         """List the accounts, oldest first."""
-        with store.transaction(self._engine) as connection:
-            return _accounts(connection, _whole_chain(connection))
+
+        def work(connection: Connection) -> list[Account]:
+            names = select(store.entries.c.account).where(store.entries.c.kind == "open").order_by(store.entries.c.seq)
+            return [books.book(connection, name).account for name in connection.execute(names).scalars().all()]
+
+        return self._database.read(work)
 
     def account(self, name: str) -> Account:
         """Return one account.
 
         Raises:
-            LedgerError: no such account is open, or the chain is broken.
+            LedgerError: no such account is open, or the entries it is read from are broken.
         """
-        with store.transaction(self._engine) as connection:
-            return _account(connection, _whole_chain(connection), name)
+        return self._database.read(lambda connection: books.book(connection, name).account)
 
     def entries(self, *, account: str | None = None, key: str | None = None) -> list[Entry]:
         """List the entries, oldest first: all, one account's, or one charge's."""
         where = [store.entries.c.account == account] if account is not None else []
         where += [store.entries.c.charge == key] if key is not None else []
-        with store.transaction(self._engine) as connection:
-            return store.read(connection, *where)
+        return self._database.read(lambda connection: store.read(connection, *where))
 
     def balance(self, name: str) -> Balance:
-        """Add up an account."""
-        from dpmodels.accounting.composition import remaining_epsilon, renyi_epsilon, spent_epsilon
+        """Add up an account, with the heaviest line of accounts below it."""
 
-        with store.transaction(self._engine) as connection:
-            chain = _whole_chain(connection)
-            account = _account(connection, chain, name)
-        events = _spent_events(chain, name)
-        cap, delta = account.epsilon_cap, account.delta_cap
+        def work(connection: Connection) -> tuple[Limit, int, list[str]]:
+            (limit,) = books.limits(connection, [books.book(connection, name)])
+            return limit, books.charges(connection, name), books.children(connection, name)
+
+        limit, charges, children = self._database.read(work)
+        spent = limit.spent()
         return Balance(
             account=name,
-            spent_epsilon=spent_epsilon(events, delta),
-            renyi_epsilon=renyi_epsilon(events, delta),
-            remaining_epsilon=remaining_epsilon(events, cap, delta),
-            cap=cap,
-            delta=delta,
-            charges=len(events),
+            spent_epsilon=spent,
+            renyi_epsilon=spent if limit.order else limit.renyi(),
+            remaining_epsilon=limit.remaining(),
+            cap=limit.cap,
+            delta=limit.delta,
+            charges=charges,
+            children=tuple(children),
         )
 
     def quote(self, charge: Charge) -> Quote:
         """Say what ``reserve`` would answer to this charge, and write nothing."""
-        with store.transaction(self._engine) as connection:
-            return _quote(connection, charge)[0]
+        return self._database.read(lambda connection: weighing.weigh(connection, charge).quote)
 
     def find(self, key: str) -> Reservation | None:
         """Return a charge and its state, or None."""
-        with store.transaction(self._engine) as connection:
-            return _find(connection, key)
+        return self._database.read(lambda connection: books.find(connection, key))
 
     def reserve(self, charge: Charge) -> Reservation:
         """Charge the account, or return the charge made before under the same key.
 
         Privacy:
-            The balance is read and the charge is written in one transaction that excludes every other writer, so
-            the cap holds under any concurrency; a refusal happens before any noise exists.
+            The balance is read and the charge is written in one transaction that excludes every other writer of the
+            account, so the cap holds under any concurrency; a refusal happens before any noise exists.
 
         Raises:
-            BudgetExhausted: the account's cap would be passed.
-            LedgerError: the account is for other data, the charge costs more than its own budget, was voided, or
-                its key belongs to a different charge.
+            BudgetExhausted: the cap of the account, of one above it, or of one run would be passed.
+            LedgerError: the account is for other data or has expired, the charge costs more than its own budget, was
+                voided, or its key belongs to a different charge.
         """
-        from dpmodels.accounting.composition import remaining_epsilon
+        if Tally.of([charge.event]).others:
+            self.quote(charge)  # reckoned slowly now and remembered, so that the lock is not held over it
 
-        with store.transaction(self._engine, write=True) as connection:
-            quote, events = _quote(connection, charge)
-            if quote.state == "voided":
+        def work(connection: Connection) -> Reservation | weighing.Weighed:
+            weighed = weighing.weigh(connection, charge, write=True)
+            if weighed.quote.state == "voided":
                 raise LedgerError(f"charge {charge.key} is voided and stays so; start a new run")
-            if not quote.accepted:
-                remaining = remaining_epsilon(events, quote.cap, quote.delta)
-                raise BudgetExhausted(charge.account, quote.requested_epsilon, remaining, quote.cap, quote.delta)
-            if quote.state == "new":
-                payload = charge.model_dump(mode="json")
-                store.append(connection, store.now(), charge.account, charge.key, "reserve", 1, payload)
-            return _known(connection, charge.key)
+            if not weighed.quote.accepted:
+                return weighed
+            if weighed.quote.state == "new":
+                payload = {**charge.model_dump(mode="json"), "cost": weighed.cost.brief, "tally": weighed.tally.brief}
+                store.append(connection, charge.account, charge.key, "reserve", 1, payload)
+                return weighed.held.model_copy(update={"state": "reserved"})
+            return weighed.held
+
+        answer = self._database.write(work)
+        if isinstance(answer, weighing.Weighed):
+            raise answer.refusal()
+        return answer
 
     def begin_draw(self, key: str) -> Reservation:
         """Record that noise is about to be drawn; again if the draw before was never sealed."""
@@ -141,18 +185,40 @@ class Ledger:
         return self._advance(key, "commit", {})
 
     def void(self, key: str, reason: str) -> Reservation:
-        """Give a charge back whose draw never began; the entry and its reason stay."""
-        return self._advance(key, "void", {"reason": reason})
+        """Give a charge back whose draw never began; the entry, its reason and the proof stay.
 
-    def _advance(self, key: str, kind: str, payload: Mapping[str, object]) -> Reservation:
+        Privacy:
+            A draw is recorded durably before it begins, so a chain without that entry proves that there was none; from
+            this entry on none can begin.
+
+        Raises:
+            LedgerError: a draw began, or there is no reason.
+        """
+        if not reason.strip():
+            raise LedgerError("a charge is voided for a reason, which stays in the ledger")
+
+        def proof(connection: Connection, held: Reservation) -> Mapping[str, object]:
+            (reserve,) = store.read(connection, store.entries.c.charge == key, store.entries.c.kind == "reserve")
+            tally = books.book(connection, held.charge.account).tally - held.cost
+            return {"reason": reason, "proof": {"reserve": reserve.hash, "draws": held.draws}, "tally": tally.brief}
+
+        return self._advance(key, "void", proof)
+
+    def _advance(self, key: str, kind: str, payload: Mapping[str, object] | Proof) -> Reservation:
         """Append one transition of a charge, if its state allows it."""
-        with store.transaction(self._engine, write=True) as connection:
+
+        def work(connection: Connection) -> Reservation:
+            account = _known(connection, key).charge.account
+            lock(connection, [account])
             held = _known(connection, key)
             if (held.state, kind) not in TRANSITIONS:
                 raise LedgerError(f"charge {key} is {held.state}: {kind} is not allowed")
+            content = payload(connection, held) if callable(payload) else payload
             attempt = held.draws + 1 if kind == "draw" else 1
-            store.append(connection, store.now(), held.charge.account, key, kind, attempt, payload)
+            store.append(connection, account, key, kind, attempt, content)
             return _known(connection, key)
+
+        return self._database.write(work)
 
     def release(self, charge: Charge, *, staged: Path, released: Path, draw: Callable[[Path, str], None]) -> Path:
         """Release one artifact for one charge; after a crash, call it again with the same arguments.
@@ -177,132 +243,52 @@ class Ledger:
             if (self.find(key) or Reservation(charge=charge)).state in ("new", "reserved"):
                 artifact.check_free(staged, released)
             held = self.reserve(charge)
-            if held.state in ("reserved", "drawing"):
+            if held.state in ("reserved", "drawing") and not staged.exists():
                 # 2. Draw, into the sensitive zone; a staged file that exists is a complete earlier draw.
-                if not staged.exists():
-                    self.begin_draw(key)
-                    artifact.write_whole(staged, lambda part: draw(part, key))
-                # 3. Seal: from here on this artifact and no other.
-                held = self.seal(key, artifact.sha256_of(staged))
-            if held.state == "sealed":
-                # 4. Commit, once the artifact stands in its released place.
-                artifact.publish(staged, released, held.artifact_hash)
-                self.commit(key)
+                held = self.begin_draw(key)
+                artifact.write_whole(staged, lambda part: draw(part, key))
+            return self._finish(held, staged, released)
+
+    def recover(self, key: str, *, staged: Path, released: Path) -> Reservation:
+        """Finish what a crash left of one charge, as far as that needs no draw, and return where it stands.
+
+        A complete draw is sealed and released; a charge whose draw never began, or was never completed, stays charged
+        until its run is resumed (or, in the first case, until it is voided).
+
+        Raises:
+            ArtifactError: a sealed artifact is missing or was changed.
+        """
+        held = self.find(key) or _unknown(key)
+        if held.state == "sealed" or (held.state == "drawing" and staged.exists()):
+            artifact.prepare_places(staged, released)
+            with artifact.exclusive(staged):
+                self._finish(self.find(key) or held, staged, released)
+        return self.find(key) or held
+
+    def _finish(self, held: Reservation, staged: Path, released: Path) -> Path:
+        """Seal a complete draw and release it."""
+        if held.state == "drawing":
+            # 3. Seal: from here on this artifact and no other.
+            held = self.seal(held.key, artifact.sha256_of(staged))
+        if held.state == "sealed":
+            # 4. Commit, once the artifact stands in its released place.
+            artifact.publish(staged, released, held.artifact_hash)
+            self.commit(held.key)
         return artifact.checked(released, held.artifact_hash)
 
     def verify(self, released: Mapping[str, Path] | None = None) -> list[str]:
-        """Walk the chain and name every fault: edited, deleted or moved entries, account rows, illegal lives.
+        """Walk the whole chain and name every fault: entries, account rows, illegal lives, wrong sums.
 
         ``released`` maps charge keys to artifacts whose hashes are compared with the sealed ones. Two things cannot
         be seen from inside: that the newest entries were all cut off, and that the whole chain was rewritten with
         new hashes. Against both, compare the newest entry's hash with one kept elsewhere, as in a manifest.
         """
-        with store.transaction(self._engine) as connection:
-            chain = store.read(connection)
-            rows = {row.name: dict(row._mapping) for row in connection.execute(select(store.accounts))}
-        faults = store.chain_faults(chain)
-        edited = {seq for seq, _ in faults}
-        found = [message for _, message in faults]
-        opened = {entry.account: entry for entry in chain if entry.kind == "open"}
-        for name in sorted(rows.keys() | opened.keys()):
-            if name not in rows or name not in opened:
-                found.append(f"account {name} lacks its row or its opening entry")
-            elif opened[name].seq not in edited and rows[name] != Account.opened_by(opened[name]).row:
-                found.append(f"account {name} differs from its opening entry")
-        for key, life in lives(chain).items():
-            if not edited & {entry.seq for entry in life}:
-                found += _life_faults(life, (released or {}).get(key))
-        return found
-
-
-def _whole_chain(connection: Connection) -> list[Entry]:
-    """Read every entry and refuse to reckon with a broken chain."""
-    chain = store.read(connection)
-    if faults := store.chain_faults(chain):
-        raise LedgerError(f"the chain is broken: {faults[0][1]}; `nacre ledger verify` lists every fault")
-    return chain
-
-
-def _accounts(connection: Connection, chain: list[Entry]) -> list[Account]:
-    return [_account(connection, chain, entry.account) for entry in chain if entry.kind == "open"]
-
-
-def _account(connection: Connection, chain: list[Entry], name: str) -> Account:
-    opening = next((entry for entry in chain if entry.kind == "open" and entry.account == name), None)
-    if opening is None:
-        raise LedgerError(f"account {name} is not open")
-    account = Account.opened_by(opening)
-    row = connection.execute(select(store.accounts).where(store.accounts.c.name == name)).one_or_none()
-    if row is None or dict(row._mapping) != account.row:
-        raise LedgerError(f"account {name} differs from its opening entry; `nacre ledger verify` lists every fault")
-    return account
-
-
-def _find(connection: Connection, key: str) -> Reservation | None:
-    life = store.read(connection, store.entries.c.charge == key, store.entries.c.kind != "open")
-    return follow(life) if life else None
+        return self._database.read(lambda connection: audit.audit(connection, released or {}))
 
 
 def _known(connection: Connection, key: str) -> Reservation:
-    held = _find(connection, key)
-    if held is None:
-        raise LedgerError(f"charge {key} is not reserved")
-    return held
+    return books.find(connection, key) or _unknown(key)
 
 
-def _spent_events(chain: list[Entry], name: str) -> list[Event]:
-    held = [follow(life) for life in lives(entry for entry in chain if entry.account == name).values()]
-    return [one.charge.event for one in held if one.state != "voided"]
-
-
-def _quote(connection: Connection, charge: Charge) -> tuple[Quote, list[Event]]:
-    """Compare a charge with its account; also return the events that already count."""
-    from dpmodels.accounting.composition import spent_epsilon
-
-    chain = _whole_chain(connection)
-    account = _account(connection, chain, charge.account)
-    _check_terms(charge, account)
-    held = _find(connection, charge.key)
-    if held is not None and held.charge != charge:
-        raise LedgerError(f"charge {charge.key} was reserved with other terms; a changed plan needs a new run")
-    events = _spent_events(chain, charge.account)
-    before = spent_epsilon(events, account.delta_cap)
-    after = before if held else spent_epsilon([*events, charge.event], account.delta_cap)
-    quote = Quote(
-        account=account.name,
-        state=held.state if held else "new",
-        accepted=held.state != "voided" if held else after <= account.epsilon_cap,
-        requested_epsilon=Decimal(repr(charge.budget.epsilon)),
-        spent_before=before,
-        spent_after=after,
-        cap=account.epsilon_cap,
-        delta=account.delta_cap,
-    )
-    return quote, events
-
-
-def _check_terms(charge: Charge, account: Account) -> None:
-    """Refuse a charge that is about other data than the account, or whose event costs more than it says."""
-    from dpmodels.accounting.composition import spent_epsilon
-
-    asked, cap = charge.budget, account.cap
-    if (charge.dataset, asked.unit, asked.adjacency) != (account.dataset, cap.unit, cap.adjacency):
-        raise LedgerError(
-            f"account {account.name} is for data set {account.dataset}, unit {cap.unit}, {cap.adjacency}; "
-            f"the charge is for {charge.dataset}, {asked.unit}, {asked.adjacency}"
-        )
-    if spent_epsilon([charge.event], Decimal(repr(asked.delta))) > Decimal(repr(asked.epsilon)):
-        raise LedgerError(
-            f"the charge's event costs more than its budget: epsilon={asked.epsilon}, delta={asked.delta}"
-        )
-
-
-def _life_faults(life: list[Entry], released: Path | None) -> list[str]:
-    """Name what is wrong with one charge's entries, or with its released artifact."""
-    try:
-        held = follow(life)
-        if released is not None and held.state == "committed":
-            artifact.checked(released, held.artifact_hash)
-    except (LedgerError, ArtifactError) as error:
-        return [str(error)]
-    return []
+def _unknown(key: str) -> NoReturn:
+    raise LedgerError(f"charge {key} is not reserved")

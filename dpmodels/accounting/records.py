@@ -1,13 +1,15 @@
 """The ledger's words: an account, a charge and its life, a quote, a balance."""
 
 from collections.abc import Iterable
+from datetime import date
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.events import Event
-from dpmodels.accounting.store import Entry, digest
+from dpmodels.accounting.store import ACCOUNT_KINDS, Entry, digest
+from dpmodels.accounting.tally import Tally
 from dpmodels.errors import LedgerError
 from dpmodels.privacy import PrivacyBudget
 
@@ -21,6 +23,9 @@ TRANSITIONS = {
     ("reserved", "void"): "voided",
 }
 
+# What an account's `cap` entry may change; everything else is as it was opened.
+CAP_TERMS = ("cap", "run_cap", "expires")
+
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 
 
@@ -29,12 +34,28 @@ class _Model(BaseModel):
 
 
 class Account(_Model):
-    """A data set, a privacy unit and an adjacency, with a hard cap on everything ever released about them."""
+    """A data set, a privacy unit and an adjacency, with a hard cap on everything ever released about them.
+
+    Attributes:
+        owner: who answers for the account.
+        parent: the account above; what a child spends counts there too, in parallel with its siblings.
+        run_cap: the epsilon that all charges of one run may spend together at the cap's delta.
+        expires: the last day on which a charge is accepted. What was spent stays spent: a budget never refreshes.
+        composition: ``exact`` composes what was released; ``renyi_filter`` holds a cap on one Renyi divergence, which
+            is valid for any releases whose budgets were chosen after seeing earlier ones.
+        order: the order of the Renyi filter; 0 when the composition is exact.
+    """
 
     name: Text
     dataset: Text
     cap: PrivacyBudget
+    owner: str = ""
     note: str = ""
+    parent: str = ""
+    run_cap: Annotated[float, Field(gt=0)] | None = None
+    expires: date | None = None
+    composition: Literal["exact", "renyi_filter"] = "exact"
+    order: Annotated[int, Field(ge=0)] = 0
     created: str = ""
 
     @property
@@ -53,9 +74,17 @@ class Account(_Model):
         return self.model_dump(mode="json", exclude={"name", "created"})
 
     @classmethod
-    def opened_by(cls, entry: Entry) -> "Account":
-        """Read an account back from its opening entry."""
-        return cls.model_validate({**entry.content, "name": entry.account, "created": entry.time})
+    def written_in(cls, opening: Entry, changed: Entry | None) -> "Account":
+        """Read an account from the entry that opened it and the newest one that changed its caps."""
+        content = {**opening.content, "name": opening.account, "created": opening.time}
+        if changed is not None:
+            content |= {term: changed.content[term] for term in CAP_TERMS}
+        return cls.model_validate(content)
+
+    @property
+    def filter_order(self) -> int | None:
+        """The order to reckon at, or None where composition is exact."""
+        return self.order or None
 
     @property
     def scope(self) -> tuple[str, str, str]:
@@ -74,6 +103,7 @@ class Account(_Model):
             "delta_cap": str(self.delta_cap),
             "note": self.note,
             "created": self.created,
+            "parent": self.parent,
         }
 
 
@@ -96,12 +126,13 @@ class Charge(_Model):
 
 
 class Reservation(_Model):
-    """A charge and how far its life has gone."""
+    """A charge, how far its life has gone, and what it added to its account's tally."""
 
     charge: Charge
     state: str = "new"
     draws: int = 0
     artifact_hash: str = ""
+    cost: Tally = Tally()
 
     @property
     def key(self) -> str:
@@ -113,6 +144,7 @@ class Quote(_Model):
     """What ``reserve`` would answer; epsilons at the account's delta.
 
     Attributes:
+        account: the account whose cap decides: the charge's own, or one above it.
         state: ``new``, or how far the same charge already went; it is then not charged again.
         requested_epsilon: the charge's own target.
         spent_after: what would be spent with the charge, by composition.
@@ -134,7 +166,8 @@ class Balance(_Model):
     Attributes:
         renyi_epsilon: the same spending by Renyi accounting, looser, for comparison.
         remaining_epsilon: the largest further Gaussian release that would be accepted; not cap - spent.
-        charges: the charges that count.
+        charges: the account's own charges that count.
+        children: the accounts directly below; what the heaviest of them spent is part of this balance.
     """
 
     account: str
@@ -144,13 +177,19 @@ class Balance(_Model):
     cap: Decimal
     delta: Decimal
     charges: int
+    children: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> float:
+        """The part of the cap that is spent, 0 to 1."""
+        return float(self.spent_epsilon / self.cap)
 
 
 def lives(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    """Sort entries by charge, oldest first; the openings of accounts are left out."""
+    """Sort entries by charge, oldest first; what is about accounts is left out."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
-        if entry.kind != "open":
+        if entry.kind not in ACCOUNT_KINDS:
             found.setdefault(entry.charge, []).append(entry)
     return found
 
@@ -171,4 +210,12 @@ def follow(life: Iterable[Entry]) -> Reservation:
         draws += entry.kind == "draw"
         seen[entry.kind] = entry.content
     sealed = seen.get("seal", {}).get("artifact_hash", "")
-    return Reservation(charge=Charge.model_validate(seen["reserve"]), state=state, draws=draws, artifact_hash=sealed)
+    charge, cost = read_reserve(seen["reserve"])
+    return Reservation(charge=charge, state=state, draws=draws, artifact_hash=sealed, cost=cost)
+
+
+def read_reserve(content: dict[str, Any]) -> tuple[Charge, Tally]:
+    """Take a reserve entry apart: the charge, and what it cost; ledgers older than tallies wrote the charge only."""
+    charge = Charge.model_validate({key: value for key, value in content.items() if key not in ("cost", "tally")})
+    cost = Tally.model_validate(content["cost"]) if "cost" in content else Tally.of([charge.event])
+    return charge, cost

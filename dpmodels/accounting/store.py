@@ -2,12 +2,8 @@
 
 import hashlib
 import json
-import os
-import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -15,32 +11,31 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    Engine,
     ForeignKey,
+    Index,
     Integer,
     MetaData,
-    NullPool,
     String,
     Table,
     UniqueConstraint,
-    create_engine,
-    event,
+    func,
     insert,
-    make_url,
     select,
+    text,
+    union_all,
 )
-from sqlalchemy.engine import URL
-from sqlalchemy.exc import SQLAlchemyError
 
-from dpmodels.accounting import artifact
 from dpmodels.errors import LedgerError
 
+VERSION_TABLE = "ledger_version"  # Alembic's, under a name that no other program's has
 FIRST_HASH = "0" * 64
+ACCOUNT_KINDS = ("open", "cap")  # entries about an account; all others are about a charge
+SPENDING_KINDS = ("open", "cap", "reserve", "void")  # entries that carry the account's tally from there on
 
-_metadata = MetaData()
+metadata = MetaData()
 accounts = Table(
     "accounts",
-    _metadata,
+    metadata,
     Column("name", String, primary_key=True),
     Column("dataset", String, nullable=False),
     Column("unit", String, nullable=False),
@@ -49,22 +44,27 @@ accounts = Table(
     Column("delta_cap", String, nullable=False),
     Column("note", String, nullable=False),
     Column("created", String, nullable=False),
+    Column("parent", String, nullable=False, server_default="", index=True),
     UniqueConstraint("dataset", "unit", "adjacency"),  # a second name must not be a second budget
 )
 entries = Table(
     "entries",
-    _metadata,
+    metadata,
     Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("account", String, ForeignKey("accounts.name"), nullable=False),
-    Column("charge", String, nullable=False),  # the charge's key; the account's name where the account opens
+    Column("charge", String, nullable=False),  # the charge's key; the account's name where the entry is about it
     Column("kind", String, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("payload", String, nullable=False),  # canonical JSON
     Column("time", String, nullable=False),
     Column("previous_hash", String, nullable=False, unique=True),  # no fork, on any database
     Column("hash", String, nullable=False),
+    Column("run", String, nullable=False, server_default=""),  # the payload's, of a reserve entry; to find it by
     UniqueConstraint("charge", "kind", "attempt"),
+    Index("ix_entries_account_kind_seq", "account", "kind", "seq"),
+    Index("ix_entries_account_run", "account", "run"),
 )
+_HASHED = [column for column in entries.c if column.name != "run"]
 
 
 class Entry(BaseModel):
@@ -92,6 +92,11 @@ class Entry(BaseModel):
         content: dict[str, Any] = json.loads(self.payload)
         return content
 
+    @property
+    def run(self) -> str:
+        """The run that a reserve entry charges for; empty for any other entry."""
+        return str(self.content["run"]) if self.kind == "reserve" else ""
+
     def __str__(self) -> str:
         return f"entry {self.seq} ({self.kind})"
 
@@ -112,31 +117,63 @@ def now() -> str:
 
 
 def append(
-    connection: Connection, time: str, account: str, charge: str, kind: str, attempt: int, payload: Mapping[str, object]
-) -> None:
-    """Add one entry at the end of the chain, inside the caller's write transaction."""
-    end = connection.execute(select(entries.c.seq, entries.c.hash).order_by(entries.c.seq.desc()).limit(1)).first()
-    entry = Entry(
+    connection: Connection,
+    account: str,
+    charge: str,
+    kind: str,
+    attempt: int,
+    payload: Mapping[str, object],
+    *,
+    time: str = "",
+) -> Entry:
+    """Add one entry at the end of the chain, inside the caller's write transaction.
+
+    Raises:
+        LedgerError: the newest entry was edited, or does not follow the one before it.
+    """
+    if connection.dialect.name == "postgresql":  # writers of other accounts wait here; readers do not
+        connection.execute(text("LOCK TABLE entries IN EXCLUSIVE MODE"))
+    last = connection.execute(select(*_HASHED).order_by(entries.c.seq.desc()).limit(2))
+    end, before = [*(_entry(row) for row in last), None, None][:2]
+    if end and (end.hash != end.true_hash or end.previous_hash != (before.hash if before else FIRST_HASH)):
+        raise LedgerError(f"the chain is broken at its newest {end}; `nacre ledger verify` lists every fault")
+    draft = Entry(
         seq=end.seq + 1 if end else 1,
         account=account,
         charge=charge,
         kind=kind,
         attempt=attempt,
         payload=canonical_json(payload),
-        time=time,
+        time=time or now(),
         previous_hash=end.hash if end else FIRST_HASH,
         hash="",
     )
-    connection.execute(insert(entries).values(**entry.model_dump(exclude={"hash"}), hash=entry.true_hash))
+    entry = draft.model_copy(update={"hash": draft.true_hash})
+    connection.execute(insert(entries).values(**entry.model_dump(), run=entry.run))
+    return entry
+
+
+def head(connection: Connection) -> Entry | None:
+    """Return the newest entry."""
+    row = connection.execute(select(*_HASHED).order_by(entries.c.seq.desc()).limit(1)).first()
+    return _entry(row) if row else None
 
 
 def read(connection: Connection, *where: ColumnElement[bool]) -> list[Entry]:
     """Read entries in order, all of them or those that match."""
-    rows = connection.execute(select(entries).where(*where).order_by(entries.c.seq))
-    return [Entry.model_construct(**row._mapping) for row in rows]
+    return [_entry(row) for row in connection.execute(select(*_HASHED).where(*where).order_by(entries.c.seq))]
 
 
-def chain_faults(chain: Sequence[Entry]) -> list[tuple[int, str]]:
+def newest(connection: Connection, account: str, kinds: tuple[str, ...]) -> dict[str, Entry]:
+    """Return an account's newest entry of each kind that it has; one look into an index for each."""
+    ends = [
+        select(func.max(entries.c.seq).label("seq")).where(entries.c.account == account, entries.c.kind == kind)
+        for kind in kinds
+    ]
+    return {entry.kind: entry for entry in read(connection, entries.c.seq.in_(union_all(*ends)))}
+
+
+def chain_faults(chain: Iterable[Entry]) -> list[tuple[int, str]]:
     """Name each entry, by seq, that was edited, or that does not follow the one before it."""
     faults = []
     seq, previous = 0, FIRST_HASH
@@ -151,78 +188,25 @@ def chain_faults(chain: Sequence[Entry]) -> list[tuple[int, str]]:
     return faults
 
 
-def connect(path_or_url: str | Path) -> Engine:
-    """Open the ledger's database, and make it where it is missing.
-
-    Raises:
-        LedgerError: the place cannot be opened, or holds something that is not a ledger.
-    """
-    url = make_url(str(path_or_url)) if "://" in str(path_or_url) else URL.create("sqlite", database=str(path_or_url))
-    if url.get_backend_name() == "sqlite":
-        engine = _connect_sqlite(url)
-    else:
-        engine = create_engine(url, isolation_level="SERIALIZABLE", hide_parameters=True)
-        _make_tables(engine)
-    with transaction(engine) as connection:
-        connection.execute(select(entries.c.seq).limit(1))
-    return engine
-
-
-@contextmanager
-def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
-    """Run one transaction; a writing one holds the ledger to itself from its first read to its durable end.
-
-    Raises:
-        LedgerError: the database refuses (locked for a minute, full disk, not a ledger); nothing was written.
-    """
-    try:
-        with engine.connect().execution_options(nacre_write=write) as connection, connection.begin():
-            yield connection
-    except (SQLAlchemyError, sqlite3.Error) as error:
-        reason = getattr(error, "orig", None) or error
-        raise LedgerError(f"the ledger cannot be {'written' if write else 'read'}: {reason}") from error
+def link_faults(connection: Connection, some: Iterable[Entry]) -> list[str]:
+    """Name each of a few entries that was edited, or that the entries on both sides of it do not fit."""
+    some = list(some)
+    around = {entry.seq + step for entry in some for step in (-1, 1)}
+    near = {entry.seq: entry for entry in read(connection, entries.c.seq.in_(around))}
+    faults = []
+    for entry in some:
+        before, after = near.get(entry.seq - 1), near.get(entry.seq + 1)
+        if entry.hash != entry.true_hash:
+            faults.append(f"{entry} was edited: its content does not match its hash")
+        if entry.previous_hash != (before.hash if before else FIRST_HASH):
+            faults.append(f"{entry} does not follow the entry before it: one of them was edited, moved or deleted")
+        if after is not None and after.previous_hash != entry.hash:
+            faults.append(f"{after} does not follow {entry}: one of them was edited or moved")
+    for entry in near.values():
+        if entry.hash != entry.true_hash:
+            faults.append(f"{entry} was edited: its content does not match its hash")
+    return faults
 
 
-def _make_tables(engine: Engine) -> None:
-    with transaction(engine, write=True) as connection:
-        _metadata.create_all(connection)
-
-
-def _connect_sqlite(url: URL) -> Engine:
-    """Open a SQLite file, for its owner only; a new one appears with all its tables or not at all."""
-    if url.database in (None, "", ":memory:"):
-        raise LedgerError("the ledger needs a file: a ledger in memory would forget what was spent")
-    path = Path(url.database or "")
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not path.exists():
-            with artifact.exclusive(path):
-                if not path.exists():
-                    artifact.write_whole(path, _new_sqlite)
-    except OSError as error:
-        raise LedgerError(f"the ledger {path} cannot be made: {error.strerror}") from error
-    return _sqlite_engine(url)
-
-
-def _new_sqlite(path: Path) -> None:
-    # Closed before SQLite opens it: closing any other handle of a database would drop SQLite's locks on it.
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
-    _make_tables(_sqlite_engine(URL.create("sqlite", database=str(path))))
-
-
-def _sqlite_engine(url: URL) -> Engine:
-    """Set SQLite up: the only place that speaks its dialect. No pool, so threads and forks share nothing."""
-    engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _: object) -> None:
-        connection.isolation_level = None  # transactions begin below, not in the driver
-        for setting in ("busy_timeout=60000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-            connection.execute(f"PRAGMA {setting}")
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        write = connection.get_execution_options().get("nacre_write")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
-
-    return engine
+def _entry(row: Any) -> Entry:
+    return Entry.model_construct(**row._mapping)

@@ -1,11 +1,13 @@
-"""One open account and one charge, small enough to read in every test of the ledger."""
+"""One open account and one charge, small enough to read in every test of the ledger, on both databases."""
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from benchmarks import postgres
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent
 from dpmodels.accounting.ledger import Charge, Ledger
@@ -15,6 +17,7 @@ settings.register_profile("shared-cores", deadline=None)
 settings.load_profile("shared-cores")
 
 MakeCharge = Callable[..., Charge]
+CAP = PrivacyBudget(epsilon=1.0, delta=1e-5)
 
 
 @pytest.fixture
@@ -25,24 +28,41 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def ledger(path: Path) -> Ledger:
     ledger = Ledger(path)
-    ledger.open_account("clinic", dataset="visits", budget_cap=PrivacyBudget(epsilon=1.0, delta=1e-5))
+    ledger.open_account("clinic", dataset="visits", budget_cap=CAP)
     return ledger
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    if postgres.programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    with postgres.server() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return where a new ledger goes: a file, or an empty database of a PostgreSQL server."""
+    if request.param == "sqlite":
+        return str(tmp_path / "home" / "ledger.db")
+    return postgres.new_database(request.getfixturevalue("postgres_server"), f"l{uuid.uuid4().hex}")
+
+
+def make_charge(run: str = "run-1", epsilon: float = 0.5, **other: object) -> Charge:
+    budget = PrivacyBudget(epsilon=epsilon, delta=1e-5)
+    fields = {
+        "account": "clinic",
+        "dataset": "visits",
+        "mechanism": "embedding",
+        "event": GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget)),
+        "budget": budget,
+        "plan_hash": "plan",
+        "schema_hash": "schema",
+        "run": run,
+    }
+    return Charge(**{**fields, **other})
 
 
 @pytest.fixture
 def charge() -> MakeCharge:
-    def make(run: str = "run-1", epsilon: float = 0.5, **other: object) -> Charge:
-        budget = PrivacyBudget(epsilon=epsilon, delta=1e-5)
-        fields = {
-            "account": "clinic",
-            "dataset": "visits",
-            "mechanism": "embedding",
-            "event": GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget)),
-            "budget": budget,
-            "plan_hash": "plan",
-            "schema_hash": "schema",
-            "run": run,
-        }
-        return Charge(**{**fields, **other})
-
-    return make
+    return make_charge

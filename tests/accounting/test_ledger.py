@@ -156,7 +156,9 @@ def test_a_void_gives_the_budget_back_and_stays(ledger, charge) -> None:
     key = ledger.reserve(charge(epsilon=1.0)).key
     ledger.void(key, "a wrong plan")
     assert ledger.balance("clinic").spent_epsilon == 0
-    assert ledger.entries(key=key)[-1].content == {"reason": "a wrong plan"}
+    reserve, void = ledger.entries(key=key)
+    assert void.content["reason"] == "a wrong plan"
+    assert void.content["proof"] == {"reserve": reserve.hash, "draws": 0}
     with pytest.raises(LedgerError, match="voided"):
         ledger.reserve(charge(epsilon=1.0))
     ledger.reserve(charge("run-2", epsilon=1.0))
@@ -194,8 +196,9 @@ def test_any_edit_of_any_entry_is_named(ledger, charge, path: Path, column: str)
         alter(path, f"UPDATE entries SET {column} = ? WHERE seq = ?", edited, entry.seq)
         seq = edited if column == "seq" else entry.seq
         assert any(f"entry {seq} " in fault and "edited" in fault for fault in ledger.verify())
-        with pytest.raises(LedgerError, match="chain is broken"):
-            ledger.reserve(charge("run-2", epsilon=0.1))
+        if entry.kind in ("open", "reserve", "commit"):  # a charge reckons with these: the account, its tally, the end
+            with pytest.raises(LedgerError, match="chain is broken"):
+                ledger.reserve(charge("run-2", epsilon=0.1))
         alter(path, f"UPDATE entries SET {column} = ? WHERE seq = ?", value, seq)
     assert ledger.verify() == []
 
@@ -238,7 +241,7 @@ def test_a_file_that_is_no_ledger_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="not a database"):
         Ledger(tmp_path / "notes.db")
     sqlite3.connect(tmp_path / "other.db").execute("CREATE TABLE patients (name)").connection.close()
-    with pytest.raises(LedgerError, match="no such table"):
+    with pytest.raises(LedgerError, match="holds other tables"):
         Ledger(tmp_path / "other.db")
     with pytest.raises(LedgerError, match="needs a file"):
         Ledger(":memory:")

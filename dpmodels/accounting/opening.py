@@ -1,0 +1,86 @@
+"""The terms of an account: read from the user, compared with what is open, fitted under a parent, changed."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import Connection, or_, select, tuple_
+
+from dpmodels.accounting import books, store
+from dpmodels.accounting.records import Account
+from dpmodels.errors import InvalidArgument, LedgerError
+from dpmodels.privacy import PrivacyBudget
+
+
+def new_account(name: str, dataset: str, cap: PrivacyBudget, terms: Mapping[str, Any]) -> Account:
+    """Make an account of a user's terms; a Renyi filter gets its order here, from its cap alone.
+
+    Raises:
+        InvalidArgument: a term is unknown or impossible.
+    """
+    account = _valid({"name": name, "dataset": dataset, "cap": cap, **terms})
+    if account.composition == "exact":
+        return account
+    from dpmodels.accounting.renyi import filter_order
+
+    return account.model_copy(update={"order": filter_order(account.epsilon_cap, account.delta_cap)})
+
+
+def known_account(connection: Connection, wanted: Account) -> Account | None:
+    """Return the account if it is open already.
+
+    Raises:
+        LedgerError: its name is open with other terms, or its scope under another name.
+    """
+    table = store.accounts.c
+    same = or_(table.name == wanted.name, tuple_(table.dataset, table.unit, table.adjacency) == wanted.scope)
+    for name in connection.execute(select(table.name).where(same)).scalars().all():
+        known = books.book(connection, name).account
+        if known == wanted.model_copy(update={"created": known.created, "order": known.order}):
+            return known
+        if name == wanted.name:
+            raise LedgerError(f"account {name} is already open with other terms; `nacre ledger cap` changes a cap")
+        raise LedgerError(
+            f"data set {wanted.dataset} already has account {name} for this unit and adjacency; "
+            "a second account would be a second budget"
+        )
+    return None
+
+
+def under_parent(connection: Connection, account: Account) -> Account:
+    """Fit a new account under its parent, whose composition it takes over.
+
+    Raises:
+        LedgerError: the parent is not open, or hides another unit or adjacency.
+    """
+    if not account.parent:
+        return account
+    parent = books.book(connection, account.parent).account
+    if parent.scope[1:] != account.scope[1:]:
+        raise LedgerError(f"account {account.name} must have the unit and adjacency of its parent {parent.name}")
+    return account.model_copy(update={"composition": parent.composition, "order": parent.order})
+
+
+def with_changes(account: Account, changes: Mapping[str, Any]) -> Account:
+    """Return the account with another epsilon, delta, run_cap or expires.
+
+    Raises:
+        InvalidArgument: a term is unknown or impossible.
+    """
+    if unknown := set(changes) - {"epsilon", "delta", "run_cap", "expires"}:
+        raise InvalidArgument(unknown.pop(), "given", "be epsilon, delta, run_cap or expires")
+    cap = account.cap.model_dump() | {key: changes[key] for key in ("epsilon", "delta") if key in changes}
+    rest = {key: changes[key] for key in ("run_cap", "expires") if key in changes}
+    return _valid({**account.model_dump(), "cap": cap, **rest})
+
+
+def _valid(terms: Mapping[str, Any]) -> Account:
+    try:
+        account = Account.model_validate(dict(terms))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InvalidArgument(".".join(map(str, first["loc"])), first["input"], f"satisfy: {first['msg']}") from None
+    if account.run_cap is not None and Decimal(repr(account.run_cap)) > account.epsilon_cap:
+        raise InvalidArgument("run_cap", account.run_cap, "not be above the cap")
+    return account
