@@ -30,7 +30,7 @@ Data = Annotated[Path, typer.Argument(help="CSV or Parquet: one file or a folder
 SchemaFile = Annotated[Path | None, typer.Option("--schema", help="Schema of the table (YAML).")]
 Epsilon = Annotated[float | None, typer.Option("--target-epsilon", help="Epsilon to spend, 0.001 to 1000.")]
 Delta = Annotated[float | None, typer.Option(help="Delta, above 0 and below 1; never from the row count.")]
-Method = Annotated[str | None, typer.Option(help="Synthesis method. (default: nacre)")]
+Method = Annotated[str | None, typer.Option(help="Synthesis method. (default: nacre, or nacre-images)")]
 Rows = Annotated[int | None, typer.Option(help="Synthetic rows. (default: the released, noisy number of records)")]
 AccountName = Annotated[str | None, typer.Option("--account", help="Account that pays. (default: the data set's)")]
 Device = Annotated[str | None, typer.Option(help="auto, cpu or cuda. (default: auto)")]

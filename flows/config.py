@@ -22,9 +22,9 @@ class PrivacyConfig(_Model):
 
 
 class ModelConfig(_Model):
-    """The method and its settings; ``measurement`` is part of the plan, ``training`` is free."""
+    """The method (by default the one that suits the schema) and its settings; only ``measurement`` is in the plan."""
 
-    method: str = "nacre"
+    method: str | None = None
     measurement: dict[str, Any] = {}
     training: dict[str, Any] = {}
 

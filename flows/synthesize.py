@@ -13,7 +13,7 @@ from dpmodels.errors import BudgetExhausted, DataError, InvalidArgument
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan
-from dpmodels.synthesizers.registry import create
+from dpmodels.synthesizers.registry import create, default_method
 from flows.config import PrivacyConfig, SynthesizeConfig
 from tasks.ingest import ingest
 from tasks.publish import check_free, publish
@@ -82,7 +82,7 @@ def carry_out(run: Run, prefect: bool) -> Run:
 def make_plan(config: SynthesizeConfig) -> Plan:
     """Plan a run from public inputs alone."""
     schema = Schema.load(config.table_schema)
-    method = create(config.model.method, config.model.measurement, config.model.training)
+    method = create(config.model.method or default_method(schema), config.model.measurement, config.model.training)
     return method.plan(schema, make_budget(config.privacy.target_epsilon, config.privacy.delta, schema.unit))
 
 

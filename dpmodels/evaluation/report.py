@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 
 from dpmodels.accounting.calibration import gaussian_epsilon
 from dpmodels.evaluation.marginals import histogram
+from dpmodels.evaluation.sheet import Sheet
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.synthesizers.base import Release
 
@@ -27,8 +28,9 @@ def summarise(
     """
     plan, codec = release.plan, Codec(release.plan.table)
     totals = [np.zeros(size) for size in codec.cell_sizes]
-    rows = 0
+    rows, sheet = 0, Sheet(plan.table)
     for records in batches:
+        sheet.add(records)
         cells = codec.to_cells(records)
         rows += len(records)
         for j, size in enumerate(codec.cell_sizes):
@@ -51,6 +53,7 @@ def summarise(
             name: [round(float(share), 6) for share in total / max(rows, 1)]
             for name, total in zip(codec.columns, totals, strict=True)
         },
+        "sample_sheet": sheet.data_uri(),
         "gate": gate,
         "not_promised": list(NOT_PROMISED),
     }

@@ -6,11 +6,16 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from dpmodels.errors import ArtifactError
+from dpmodels.generators.images import ImageModel
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.tabular import TabularModel
 
-Model = MixtureModel | TabularModel
-KINDS: dict[str, type[MixtureModel] | type[TabularModel]] = {"mixture": MixtureModel, "network": TabularModel}
+Model = ImageModel | MixtureModel | TabularModel
+KINDS: dict[str, type[ImageModel] | type[MixtureModel] | type[TabularModel]] = {
+    "images": ImageModel,
+    "mixture": MixtureModel,
+    "network": TabularModel,
+}
 
 
 def load_generator(path: Path) -> Model:

@@ -1,4 +1,4 @@
-"""The kinds of column a schema may declare: categorical, boolean, identifier, and those on an interval."""
+"""The kinds of column a schema may declare: categorical, boolean, identifier, image, and those on an interval."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from dpmodels.schema.base import Modelled, overflow
+from dpmodels.schema.image import Image
 from dpmodels.schema.interval import Continuous, Datetime, Integer, IntegerType, Number
 
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
@@ -132,7 +133,18 @@ class Boolean(Modelled):
 
 
 Column = Annotated[
-    Categorical | Boolean | Integer | Number | Datetime | Identifier,
+    Categorical | Boolean | Integer | Number | Datetime | Identifier | Image,
     Field(discriminator="type"),
 ]
-__all__ = ["Boolean", "Categorical", "Column", "Continuous", "Datetime", "Identifier", "Integer", "Modelled", "Number"]
+__all__ = [
+    "Boolean",
+    "Categorical",
+    "Column",
+    "Continuous",
+    "Datetime",
+    "Identifier",
+    "Image",
+    "Integer",
+    "Modelled",
+    "Number",
+]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled
-from dpmodels.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Identifier, Integer
+from dpmodels.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Integer
 
 Mask = NDArray[np.bool_]
 
@@ -33,7 +33,7 @@ def csv_type(column: Column) -> pa.DataType:
         return pa.bool_()
     if isinstance(column, Categorical):
         return {"text": pa.string(), "boolean": pa.bool_()}.get(column.kind, pa.float64())
-    return pa.string() if isinstance(column, Identifier) else pa.float64()
+    return pa.float64() if isinstance(column, Continuous) else pa.string()  # text is no image, and is refused as one
 
 
 def check_type(name: str, column: Modelled, found: pa.DataType) -> None:

@@ -17,6 +17,7 @@ HEADER = """\
 #   categorical  values: [a, b]                  boolean     no further key
 #   integer      min, max; cells, scale: log     number      min, max; round: DECIMALS
 #   datetime     min, max; resolution: day       identifier  keep: drop, or regenerate
+#   image        height, width (grey; beside it one categorical or boolean column, the target)
 # Any of them but identifier: nullable: true; outside: refuse, reject-row, clip (intervals) or other (categories).
 """
 NUMBER = re.compile(r"\s*[-+]?[0-9.]+([eE][-+]?[0-9]+)?\s*")
@@ -82,6 +83,8 @@ def _keys(kind: pa.DataType) -> str:
         return "type: categorical, values: TODO, dtype: dictionary"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return "type: categorical, values: TODO"
+    if pa.types.is_fixed_size_list(kind) and kind.value_type == pa.uint8():
+        return "type: image, height: TODO, width: TODO"
     if pa.types.is_date(kind):
         return "type: datetime, min: TODO, max: TODO, resolution: day"
     if pa.types.is_timestamp(kind):

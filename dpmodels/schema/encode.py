@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmodels.errors import DataError, InvalidArgument
-from dpmodels.schema.columns import Continuous, Identifier
+from dpmodels.schema.columns import Column, Continuous, Identifier
 from dpmodels.schema.convert import (
     arrow_type,
     check_type,
@@ -19,6 +19,7 @@ from dpmodels.schema.convert import (
     encode_discrete,
     plain,
 )
+from dpmodels.schema.image import Image, Pixels, check_image_type, decode_image, encode_image
 from dpmodels.schema.lint import near
 from dpmodels.schema.schema import VALUE_SUFFIX, Schema
 
@@ -27,26 +28,30 @@ Table: TypeAlias = pa.Table | pa.RecordBatch
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Encoded rows: each column's state, and its unit value where the state is "has a value".
+    """Encoded rows: each column's state, its unit value where the state is "has a value", and the image, if any.
 
     Shapes:
-        states [B, F] int32; values [B, F] float64 in [0, 1], 0 where the state says it all.
+        states [B, F] int32; values [B, F] float64 in [0, 1], 0 where the state says it all; pixels [B, H * W] uint8.
     """
 
     states: NDArray[np.int32]
     values: NDArray[np.float64]
+    pixels: Pixels | None = None
 
     def __len__(self) -> int:
         return len(self.states)
 
     def take(self, index: Any) -> "Records":
         """Select rows by anything numpy indexes rows with: positions, a mask, a slice."""
-        return Records(self.states[index], self.values[index])
+        pixels = None if self.pixels is None else self.pixels[index]
+        return Records(self.states[index], self.values[index], pixels)
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> "Records":
         """Join at least one part, in order."""
-        return Records(np.concatenate([p.states for p in parts]), np.concatenate([p.values for p in parts]))
+        images = [p.pixels for p in parts if p.pixels is not None]
+        pixels = np.concatenate(images) if images else None
+        return Records(np.concatenate([p.states for p in parts]), np.concatenate([p.values for p in parts]), pixels)
 
 
 class Codec:
@@ -61,10 +66,12 @@ class Codec:
             fields.append((name, pa.int32()))
             if column.continuous:
                 fields.append((name + VALUE_SUFFIX, pa.float64()))
+        if schema.image:
+            fields.append((schema.image[0], schema.image[1].arrow_type))
         self.arrow_schema = pa.schema(fields)
         self.output_schema = pa.schema(
             [
-                (name, pa.int64() if isinstance(column, Identifier) else arrow_type(column))
+                (name, _output_type(column))
                 for name, column in schema.columns.items()
                 if not (isinstance(column, Identifier) and column.keep == "drop")
             ]
@@ -101,6 +108,9 @@ class Codec:
         self.check_names(arrow_schema.names)
         for name, column in self.columns.items():
             check_type(name, column, arrow_schema.field(name).type)
+        if self.schema.image:
+            name = self.schema.image[0]
+            check_image_type(name, arrow_schema.field(name).type)
 
     def encode(self, table: Table) -> Records:
         """Encode the modelled columns of a table, after the schema's policy for values outside it.
@@ -122,7 +132,7 @@ class Codec:
             encode = encode_continuous if isinstance(column, Continuous) else encode_discrete
             states[:, index], values[:, index], dropped = encode(name, column, array)
             keep &= ~dropped
-        records = Records(states, values)
+        records = Records(states, values, self._pixels(table))
         return records if keep.all() else records.take(keep)
 
     def decode(self, records: Records, first_row: int = 0) -> pa.Table:
@@ -134,6 +144,8 @@ class Codec:
             if name in place:
                 states, values = records.states[:, place[name]], records.values[:, place[name]]
                 arrays.append(decode_column(self.columns[name], states, values))
+            elif self.schema.image and name == self.schema.image[0]:
+                arrays.append(self._images(records))
             else:
                 arrays.append(pa.array(np.arange(first_row + 1, first_row + 1 + len(records), dtype=np.int64)))
         return pa.Table.from_arrays(arrays, schema=self.output_schema)
@@ -146,6 +158,8 @@ class Codec:
             arrays.append(pa.array(records.states[:, index]))
             if column.continuous:
                 arrays.append(pa.array(records.values[:, index]))
+        if self.schema.image:
+            arrays.append(self._images(records))
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
 
     def from_arrow(self, batch: Table) -> Records:
@@ -153,7 +167,7 @@ class Codec:
         if not batch.schema.equals(self.arrow_schema):
             raise DataError("", "the encoded data does not belong to this schema")
         shape = (batch.num_rows, len(self.columns))
-        records = Records(np.zeros(shape, dtype=np.int32), np.zeros(shape))
+        records = Records(np.zeros(shape, dtype=np.int32), np.zeros(shape), self._pixels(batch))
         for index, (name, column) in enumerate(self.columns.items()):
             records.states[:, index] = batch.column(name).to_numpy()
             if column.continuous:
@@ -187,6 +201,29 @@ class Codec:
                 values[has_value, index] = column.from_cells(cell[has_value], rng)
         return Records(states, values)
 
+    def _pixels(self, table: Table) -> Pixels | None:
+        """Return the image column of a table, if the schema has one."""
+        if self.schema.image is None:
+            return None
+        name, column = self.schema.image
+        if table.schema.names.count(name) != 1:
+            raise DataError(name, "must be in the data exactly once")
+        return encode_image(name, column, plain(table.column(name)))
+
+    def _images(self, records: Records) -> pa.Array:
+        """Lay the images of records out as a column; only for a schema that has one."""
+        name, column = self.schema.image or ("", None)
+        if column is None or records.pixels is None or records.pixels.shape != (len(records), column.pixels):
+            raise InvalidArgument("records", "without images", f"hold an image for column {name}")
+        return decode_image(column, records.pixels)
+
     def _check_shape(self, array: NDArray[np.int32]) -> None:
         if array.ndim != 2 or array.shape[1] != len(self.columns):
             raise InvalidArgument("records", array.shape, f"have {len(self.columns)} columns, as the schema has")
+
+
+def _output_type(column: Column) -> pa.DataType:
+    """Return the Arrow type a column is handed over as."""
+    if isinstance(column, Image):
+        return column.arrow_type
+    return pa.int64() if isinstance(column, Identifier) else arrow_type(column)

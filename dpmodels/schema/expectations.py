@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled
-from dpmodels.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
+from dpmodels.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Image, Integer
 from dpmodels.schema.convert import check_type, plain, to_floats, to_keys, to_ticks
+from dpmodels.schema.image import check_image_type, images_fit
 from dpmodels.schema.schema import Schema
 
 Expectation = tuple[str, dict[str, Any]]
@@ -36,6 +37,8 @@ def suite_for(schema: Schema, *, raw: bool) -> list[Expectation]:
             suite.append(("ExpectColumnValuesToBeInTypeList", {"column": name, "type_list": ["Int64Dtype"]}))
         if outside == "refuse":
             suite.append(_value_rule(name, column))
+    if schema.image:  # shown to the suite as true or false: whether every image of the batch fits
+        suite.append(("ExpectColumnValuesToBeInSet", {"column": schema.image[0], "value_set": [True]}))
     return suite
 
 
@@ -95,14 +98,19 @@ class Gate:
             return "must not be null"
         if kind == "ExpectColumnValuesToBeInTypeList":
             return "must hold whole numbers"
-        return self.schema.modelled[arguments["column"]].rule
+        column = self.schema.columns[arguments["column"]]
+        return "" if isinstance(column, Identifier) else column.rule
 
     def _series(self, name: str, batch: pa.RecordBatch | pa.Table) -> Any:
         """Return a column in the pandas form in which null stays null and integers stay integers."""
         if batch.schema.names.count(name) > 1:
             raise DataError(name, "is in the data more than once")
-        column = self.schema.modelled.get(name)
-        if column is None:
+        column = self.schema.columns.get(name)
+        if isinstance(column, Image):
+            array = plain(batch.column(name))
+            check_image_type(name, array.type)
+            return np.full(batch.num_rows, images_fit(column, array))
+        if column is None or isinstance(column, Identifier):
             return np.zeros(batch.num_rows)  # identifiers and unknown columns are judged by name alone
         array = plain(batch.column(name))
         check_type(name, column, array.type)

@@ -8,7 +8,7 @@ from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate
-from dpmodels.schema.load import Batches
+from dpmodels.schema.pictures import Batches
 from dpmodels.schema.schema import Schema
 
 

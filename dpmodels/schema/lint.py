@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from dpmodels.errors import SchemaFault
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
-from dpmodels.schema.columns import Boolean, Categorical, Datetime, Identifier, Integer, Number
+from dpmodels.schema.columns import Boolean, Categorical, Datetime, Identifier, Image, Integer, Number
 from dpmodels.schema.schema import Schema, name_faults
 
 Place = tuple[str, ...]
@@ -24,6 +24,7 @@ KINDS: dict[str, type[BaseModel]] = {
     "number": Number,
     "datetime": Datetime,
     "identifier": Identifier,
+    "image": Image,
 }
 PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|[-+]?\.[0-9]+([eE][-+]?[0-9]+)?")
 SWITCHES = ("nullable", "zero_inflated")  # here yes and no can only be meant as true and false

@@ -1,6 +1,6 @@
-"""Read a table from CSV or Parquet, one file or a folder, as a stream of batches in bounded memory."""
+"""Read a table from CSV or Parquet, one file or a folder, as a stream of batches in bounded memory; images likewise."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,9 +11,9 @@ from pyarrow.csv import ConvertOptions
 from dpmodels.errors import DataError
 from dpmodels.privacy import PrivacyUnit, Sensitive
 from dpmodels.schema.encode import Codec
+from dpmodels.schema.pictures import Batches, is_pictures, read_pictures
 from dpmodels.schema.schema import Schema
 
-Batches = Iterator[pa.RecordBatch]
 MISSING = pa.array(["NA", "N/A", "NaN", "nan", "null", "NULL"])
 
 
@@ -26,7 +26,12 @@ def load_table(path: Path, schema: Schema, batch_rows: int) -> Sensitive[Batches
     Raises:
         DataError: no such file, not a table, damaged, no rows' worth of columns, or columns the schema does not have.
     """
-    codec, dataset = Codec(schema), _open(path)
+    codec = Codec(schema)
+    if is_pictures(path):
+        types, pictures = read_pictures(path, schema, batch_rows)
+        codec.check_types(types)
+        return Sensitive(pictures if schema.unit.user is None else _bounded(pictures, schema.unit))
+    dataset = _open(path)
     batches = _read(dataset, path, batch_rows)
     if isinstance(dataset.format, ds.CsvFileFormat):
         kinds = codec.csv_types

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_valid
 from dpmodels.errors import SchemaError
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
-from dpmodels.schema.columns import Boolean, Categorical, Column, Identifier, Modelled
+from dpmodels.schema.columns import Boolean, Categorical, Column, Image, Modelled
 
 VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
 
@@ -48,8 +48,13 @@ class Schema(BaseModel):
 
     @cached_property
     def modelled(self) -> dict[str, Modelled]:
-        """Return the modelled columns in the order of the file; identifiers are left out."""
-        return {name: column for name, column in self.columns.items() if not isinstance(column, Identifier)}
+        """Return the modelled columns in the order of the file; identifiers and the image are left out."""
+        return {name: column for name, column in self.columns.items() if isinstance(column, Modelled)}
+
+    @cached_property
+    def image(self) -> tuple[str, Image] | None:
+        """Return the image column and its name, if there is one."""
+        return next(((name, column) for name, column in self.columns.items() if isinstance(column, Image)), None)
 
     @property
     def classes(self) -> int:
@@ -92,11 +97,23 @@ def name_faults(kinds: Mapping[str, str], target: str | None, user: str | None) 
     faults = [("columns", f"`{name}` is no usable column name") for name in kinds if not _usable(name)]
     if all(kind == "identifier" for kind in kinds.values()):
         faults.append(("columns", "must have at least one column that is not an identifier"))
-    if target is not None and kinds.get(target, "identifier") == "identifier":
-        faults.append(("target", f"`{target}` must be a column that is not an identifier"))
+    if target is not None and kinds.get(target, "identifier") in ("identifier", "image"):
+        faults.append(("target", f"`{target}` must be a column that is neither an identifier nor an image"))
+    faults += _image_faults(kinds, target)
     if user is not None and kinds.get(user, "absent") not in ("identifier", ""):
         faults.append(("unit", f"the user column `{user}` must be a column of type identifier"))
     return faults
+
+
+def _image_faults(kinds: Mapping[str, str], target: str | None) -> list[tuple[str, str]]:
+    """Hold a schema with images to what can be synthesised: one image column and its label."""
+    modelled = [name for name, kind in kinds.items() if kind not in ("identifier", "image")]
+    images = [name for name, kind in kinds.items() if kind == "image"]
+    if len(images) > 1:
+        return [("columns", f"`{images[1]}` is a second image column; there can be one")]
+    if images and (modelled != [target] or kinds[modelled[0]] not in ("categorical", "boolean", "")):
+        return [("target", "beside an image there must be one categorical or boolean column, the target")]
+    return []
 
 
 def _usable(name: str) -> bool:

@@ -129,10 +129,12 @@ class Nacre:
         """Decide what to charge: two composed Gaussian events, whatever the data; touches no data.
 
         Raises:
-            InvalidArgument: the budget's unit is not the schema's.
+            InvalidArgument: the budget's unit is not the schema's, or the schema has an image.
         """
         if budget.unit != schema.unit:
             raise InvalidArgument("unit", budget.unit, f"be the schema's unit, {schema.unit}")
+        if schema.image:
+            raise InvalidArgument("method", "nacre", "be nacre-images for a schema with a column of type image")
         looks = Looks(self.measurement, schema)
         noise_multiplier = gaussian_noise_multiplier(budget)
         return Plan(

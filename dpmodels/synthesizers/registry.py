@@ -7,13 +7,16 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from dpmodels.errors import InvalidArgument
+from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.reconstruction import TrainingSpec
+from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.dp_merf import DpMerfMeasurement, DpMerfTraining, dp_merf
+from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
 
-Synthesizer = Nacre | Pearl
+Synthesizer = Nacre | NacreImages | Pearl
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,15 @@ class Method:
 
 METHODS = {
     "nacre": Method(Nacre, NacreMeasurement, MixtureSpec),
+    "nacre-images": Method(NacreImages, ImageMeasurement, MatchingSpec),
     "dp-merf": Method(dp_merf, DpMerfMeasurement, DpMerfTraining),
     "pearl": Method(Pearl, PearlMeasurement, TrainingSpec),
 }
+
+
+def default_method(schema: Schema) -> str:
+    """Name the method that is used when none is asked for."""
+    return "nacre-images" if schema.image else "nacre"
 
 
 def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, Any]) -> Synthesizer:

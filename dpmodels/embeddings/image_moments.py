@@ -1,0 +1,180 @@
+"""The moments of images by class, in a code of a hundred smooth coordinates and the pose.
+
+    code(x) = [ coefficients of the pose-normalised image in a public basis ; pose ]
+    z       = clip_R( (code - centre) V )
+    s       = sum_x [ a ; b z ; z z' ] (x) e_class            all whole numbers; z z' as in mechanisms/dp_pca.py
+
+Privacy: every z is an integer vector of norm at most 2**CODE_BITS, so one image moves s, in one class, by at most
+sqrt(a^2 + (b 2^CODE_BITS)^2 + (D 2^(2 CODE_BITS))^2) in L2 norm; m rows a unit, m times that (triangle inequality).
+The basis is public, V and centre are public or released earlier, and code(x) is a function of the image alone.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dpmodels.embeddings.base import Embedding
+from dpmodels.embeddings.pose import REFERENCE, Frame, to_spreads
+from dpmodels.errors import InvalidArgument
+from dpmodels.mechanisms.dp_pca import DIAGONAL, pack, symmetric_dim, unpack
+from dpmodels.mechanisms.lattice import integer_radius
+from dpmodels.schema.encode import Records
+from dpmodels.schema.schema import Schema
+
+CODE_BITS = 14
+"""The clip radius in steps is 2**CODE_BITS: second moments of a block of rows stay below 2**53 and are exact."""
+BASIS_BITS = 10
+UNIT = 255 << BASIS_BITS
+"""Steps of a code for one unit of intensity."""
+BLOCK_ROWS = 4096
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+
+class ImageCode:
+    """The public code of an image: coefficients of smooth functions, then the pose.
+
+    The functions are the leading eigenvectors of a Gaussian prior over images: neighbouring pixels alike, the ink near
+    the middle. They are rounded to ``2**-BASIS_BITS``, so that the code of whole pixels is whole.
+
+    Shapes: ``basis`` [H * W, coefficients] int64.
+    """
+
+    def __init__(self, schema: Schema, coefficients: int, smoothness: float, pose_weight: float) -> None:
+        if schema.image is None:
+            raise InvalidArgument("schema", schema.name, "have a column of type image")
+        column = schema.image[1]
+        self.frame = Frame(column.height, column.width)
+        self.basis = smooth_basis(self.frame, min(coefficients, column.pixels), smoothness)
+        self.pose_steps = pose_weight * UNIT * (column.pixels / 784) ** 0.5
+        self.classes, self.class_column = schema.classes, schema.target_index or 0
+
+    @property
+    def dim(self) -> int:
+        """Count the coordinates of a code."""
+        return int(self.basis.shape[1]) + len(REFERENCE)
+
+    def encode(self, pixels: NDArray[np.uint8]) -> Whole:
+        """Return the codes of images. Shapes: [B, H * W] -> [B, dim]."""
+        poses = self.frame.poses(pixels)
+        images = self.frame.normalise(pixels, poses)
+        coefficients = images.astype(np.float64) @ self.basis.astype(np.float64)  # exact: whole and below 2**53
+        spreads = np.rint(to_spreads(poses) * self.pose_steps)
+        return np.concatenate([coefficients, spreads], axis=1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class ClipSpec:
+    """How a code becomes a bounded vector, and how its moments are weighted; public or released.
+
+    Attributes:
+        directions: V in steps of ``2**-BASIS_BITS``, [dim, d].
+        centre: what is taken off a code first, in steps of a code, [dim].
+        radius: the norm that is clipped to, in steps of a code.
+        count_weight, mean_weight: of a count and of a first moment, where a second moment has 1.
+    """
+
+    directions: Whole
+    centre: Whole
+    radius: float
+    count_weight: float
+    mean_weight: float
+
+
+class ImageMoments(Embedding):
+    """Count, sum and second moment of clipped codes for each class.
+
+    Shapes: the vector is [classes, 1 + d + d (d + 1) / 2] flattened.
+    """
+
+    def __init__(self, code: ImageCode, clip: ClipSpec, classes: int, max_rows: int) -> None:
+        self.code, self.clip, self.classes = code, clip, classes
+        self.size = clip.directions.shape[1]
+        one = DIAGONAL << (2 * CODE_BITS)
+        self.count_step = round(clip.count_weight * one)
+        self.mean_step = round(clip.mean_weight * (DIAGONAL << CODE_BITS))
+        self.width = 1 + self.size + symmetric_dim(self.size)
+        self.dim = classes * self.width
+        mean_radius = self.mean_step << CODE_BITS
+        self.l2_sensitivity = max_rows * integer_radius(self.count_step**2 + mean_radius**2 + one**2)
+
+    def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
+        """Sum the moments of a batch; exact on the CPU, which is where images are coded."""
+        total = np.zeros((self.classes, self.width), dtype=np.int64)
+        for start in range(0, len(records), BLOCK_ROWS):
+            block = records.take(slice(start, start + BLOCK_ROWS))
+            if block.pixels is None:
+                raise InvalidArgument("records", "without images", "hold one image each")
+            z = self.bounded(self.code.encode(block.pixels)).astype(np.float64)
+            label = (
+                block.states[:, self.code.class_column] if self.classes > 1 else np.zeros(len(block), dtype=np.int32)
+            )
+            for each in np.unique(label):
+                members = z[label == each]
+                gram = (members.T @ members).astype(np.int64)  # sums of at most 2**40: exact
+                total[each, 0] += len(members) * self.count_step
+                total[each, 1 : 1 + self.size] += members.sum(axis=0).astype(np.int64) * self.mean_step
+                total[each, 1 + self.size :] += pack(gram)
+        return torch.from_numpy(total.ravel())
+
+    def bounded(self, codes: Whole) -> Whole:
+        """Centre, turn and clip codes.
+
+        Privacy: the norm of every result is at most ``2**CODE_BITS``: the squared norm of ``turned`` is a sum of whole
+            numbers below 2**53, so exact; scaling loses a relative 2**-40, more than its roundings can add; truncating
+            toward zero shortens every coordinate.
+
+        Shapes: [B, dim] -> [B, d].
+        """
+        centred = (codes - self.clip.centre).astype(np.float64)
+        turned = np.trunc(np.ldexp(centred @ self.clip.directions.astype(np.float64), -BASIS_BITS))
+        norm = np.sqrt((turned * turned).sum(axis=1))
+        scale = np.ldexp(1 - 2.0**-40, CODE_BITS) / np.maximum(norm, self.clip.radius)
+        clipped: Whole = np.trunc(turned * scale[:, None]).astype(np.int64)
+        return clipped
+
+    def unpack(self, released: Whole) -> tuple[Floats, Floats, Floats]:
+        """Split a released vector into counts, sums and second moments, in records of clip norm 1 (post-processing).
+
+        Shapes: [classes], [classes, d], [classes, d, d].
+        """
+        blocks = released.reshape(self.classes, self.width)
+        sums = blocks[:, 1 : 1 + self.size] / (self.mean_step * 2.0**CODE_BITS)
+        moments = unpack(blocks[:, 1 + self.size :], self.size) / 4.0**CODE_BITS
+        return blocks[:, 0] / self.count_step, sums, moments
+
+    def coordinates(self) -> dict[str, NDArray[np.generic]]:
+        """Name every coordinate of the vector: its class, its part, and its place within the part."""
+        rows, columns = np.triu_indices(self.size)
+        parts = np.repeat(["count", "sum", "moment"], [1, self.size, len(rows)])
+        row = np.concatenate([[0], np.arange(self.size), rows])
+        column = np.concatenate([[0], np.arange(self.size), columns])
+        names = {"part": parts, "row": row, "column": column}
+        named = {key: np.tile(values, self.classes) for key, values in names.items()}
+        return {"class": np.repeat(np.arange(self.classes), self.width), **named}
+
+
+def smooth_basis(frame: Frame, count: int, smoothness: float) -> Whole:
+    """Return the leading eigenvectors of the prior ``w(p) w(q) exp(-|p - q|^2 / (2 smoothness^2))``, w Gaussian.
+
+    The prior is a product of one across and one down, and so are its eigenvectors. Shapes: [H * W, count].
+    """
+    sides = [_side(points, smoothness) for points in (frame.y[:: frame.width], frame.x[: frame.width])]
+    (down_values, down), (across_values, across) = sides
+    weight = np.outer(down_values, across_values).ravel()
+    order = np.argsort(-weight, kind="stable")[:count]
+    basis = np.einsum("ik,jl->ijkl", down, across).reshape(frame.height * frame.width, -1)[:, order]
+    whole: Whole = np.rint(np.ldexp(basis, BASIS_BITS)).astype(np.int64)
+    return whole
+
+
+def _side(points: Floats, smoothness: float) -> tuple[Floats, Floats]:
+    window = np.exp(-((points / 14) ** 2))
+    prior = np.exp(-((points[:, None] - points) ** 2) / (2 * smoothness**2)) * np.outer(window, window)
+    values, vectors = np.linalg.eigh(prior)
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(points))])
+    return np.maximum(values[::-1], 0), (vectors * signs)[:, ::-1]

@@ -1,0 +1,97 @@
+"""Fit the Gaussians of an image generator so that its images have the released moments (post-processing).
+
+Drawing clips ink to [0, 1], resamples and rounds; an image's moments are therefore not those of the latent Gaussian.
+So each round draws images, measures them as the real ones were measured, and moves the Gaussian by what is missing:
+
+    mean <- mean + rate (released mean - drawn mean)      covariance <- [covariance + rate (released - drawn)]+
+"""
+
+from collections.abc import Callable
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from dpmodels.embeddings.image_moments import CODE_BITS, ImageMoments
+from dpmodels.generators.images import Painter
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int, float], None]
+
+
+class MatchingSpec(BaseModel):
+    """How the fit is made; free, since it reads the release only.
+
+    Attributes:
+        rounds: how often images are drawn and compared.
+        images: drawn a class and round.
+        rate: share of the missing moments that a round adds.
+        contrast: of the drawn ink about one half; above 1 it makes up for the smoothness of the basis.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    rounds: Annotated[int, Field(ge=0, le=1000)] = 10
+    images: Annotated[int, Field(ge=100, le=100_000)] = 1000
+    rate: Annotated[float, Field(gt=0, le=1)] = 0.7
+    contrast: Annotated[float, Field(ge=1, le=10)] = 1.2
+
+
+def shrink(covariance: Floats, noise_stddev: float) -> Floats:
+    """Remove from a covariance what symmetric noise puts into it, and bring it to what is positive semidefinite.
+
+    Noise of standard deviation s a diagonal entry (off it: s / sqrt 2) has eigenvalues up to e = s sqrt(2 d). An
+    eigenvalue v below e is taken for noise, one above it for a true one blown up: sqrt(v^2 - e^2) is the best guess.
+
+    Source: the optimal shrinker of a spiked Wigner matrix under Frobenius loss (Benaych-Georges, Nadakuditi 2011).
+    """
+    edge = noise_stddev * (2 * len(covariance)) ** 0.5
+    values, vectors = np.linalg.eigh(covariance)
+    kept = np.sqrt(np.maximum(values**2 - edge**2, 0)) * (values > 0)
+    floored = np.maximum(kept, edge / 20)
+    result: Floats = (vectors * floored) @ vectors.T
+    return result
+
+
+def match(
+    embedding: ImageMoments,
+    painter: Painter,
+    targets: tuple[Floats, Floats],
+    spec: MatchingSpec,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[Floats, Floats]:
+    """Return the mean and a factor of the covariance of each class's Gaussian.
+
+    Shapes: ``targets`` and result are [classes, d] and [classes, d, d].
+    """
+    means, covariances = targets[0].copy(), targets[1].copy()
+    rng = np.random.default_rng(seed)
+    draws = _white(rng.standard_normal((max(spec.images, 4 * embedding.size), embedding.size)))
+    for step in range(spec.rounds):
+        missing = 0.0
+        for label, (mean, covariance) in enumerate(zip(*targets, strict=True)):
+            z = means[label] + draws @ _factor(covariances[label]).T
+            drawn = np.ldexp(embedding.bounded(embedding.code.encode(painter.paint(z))).astype(np.float64), -CODE_BITS)
+            lack = covariance - np.cov(drawn.T, ddof=0)
+            means[label] += spec.rate * (mean - drawn.mean(axis=0))
+            factor = _factor(covariances[label] + spec.rate * lack)
+            covariances[label] = factor @ factor.T
+            missing += float(np.linalg.norm(lack) / np.linalg.norm(covariance)) / len(means)
+        if progress:
+            progress(step + 1, spec.rounds, missing)
+    return means, np.stack([_factor(covariance) for covariance in covariances])
+
+
+def _factor(covariance: Floats) -> Floats:
+    """Return F with F F' = covariance, negative eigenvalues taken for 0."""
+    values, vectors = np.linalg.eigh(covariance)
+    result: Floats = vectors * np.sqrt(np.maximum(values, 0))
+    return result
+
+
+def _white(draws: Floats) -> Floats:
+    """Give draws mean 0 and covariance 1 exactly, so that a round sees no chance deviations of its own."""
+    draws = draws - draws.mean(axis=0)
+    result: Floats = np.linalg.solve(np.linalg.cholesky(np.cov(draws.T, ddof=0)), draws.T).T
+    return result

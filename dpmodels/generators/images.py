@@ -1,0 +1,126 @@
+"""A generator of images: for each class a Gaussian code, drawn as a smooth image, clipped to ink, put into its pose.
+
+z ~ N(mean_y, factor_y factor_y')      code = centre + V z      image = restore(clip(contrast(basis . code)), pose)
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from dpmodels.embeddings.image_moments import BASIS_BITS, UNIT, ImageCode
+from dpmodels.embeddings.pose import REFERENCE, from_spreads
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.schema.encode import Records
+from dpmodels.schema.schema import Schema
+
+SAMPLE_ROWS = 4096
+"""Rows sampled at a time."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Painter:
+    """Turns latent vectors into images, with public and released parameters only.
+
+    Shapes: ``decoder`` [d, dim] and ``centre`` [dim], in steps of a code.
+    """
+
+    code: ImageCode
+    decoder: Floats
+    centre: Floats
+    contrast: float
+
+    def paint(self, z: Floats) -> NDArray[np.uint8]:
+        """Draw one image for each latent vector. Shapes: [B, d] -> [B, H * W]."""
+        code, poses = (self.centre + z @ self.decoder) / UNIT, len(REFERENCE)
+        smooth = np.ldexp(code[:, :-poses] @ self.code.basis.T, -BASIS_BITS)
+        ink = np.clip(0.5 + self.contrast * (smooth - 0.5), 0, 1)
+        spreads = code[:, -poses:] * (UNIT / self.code.pose_steps)
+        images = self.code.frame.restore(ink, from_spreads(spreads))
+        return np.rint(255 * images).astype(np.uint8)
+
+
+@dataclass
+class ImageModel:
+    """Draws the class by its released share, a latent vector, and the image.
+
+    Shapes: ``means`` [classes, d]; ``factors`` [classes, d, d]; ``class_counts`` [classes], noisy as released.
+    """
+
+    schema: Schema
+    settings: dict[str, float]
+    painter: Painter
+    means: Floats
+    factors: Floats
+    class_counts: Floats
+    release_entry: str
+
+    def default_rows(self) -> int:
+        """Return the released number of records, at least 1."""
+        return max(1, round(float(self.class_counts.sum())))
+
+    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
+        """Yield batches of synthetic records; the same (rows, seed) gives the same records, whatever the device."""
+        if rows < 1:
+            raise InvalidArgument("rows", rows, "be at least 1")
+        for batch, start in enumerate(range(0, rows, SAMPLE_ROWS)):
+            yield self._sample_batch(min(SAMPLE_ROWS, rows - start), np.random.default_rng([seed, batch]))
+
+    def _sample_batch(self, rows: int, rng: np.random.Generator) -> Records:
+        shares = self.class_counts.clip(min=0)
+        shares = shares / shares.sum() if shares.sum() > 0 else np.full_like(shares, 1 / len(shares))
+        # evenly spread uniforms: each class as often as its share says, up to one row
+        uniform = (np.arange(rows) + rng.random()) / rows
+        labels = np.searchsorted(np.cumsum(shares), rng.permutation(uniform), side="right").clip(max=len(shares) - 1)
+        z = rng.standard_normal((rows, self.means.shape[1]))
+        for label in np.unique(labels):
+            members = labels == label
+            z[members] = self.means[label] + z[members] @ self.factors[label].T
+        states = labels.astype(np.int32)[:, None]
+        return Records(states, np.zeros(states.shape), self.painter.paint(z))
+
+    def save(self, path: Path) -> None:
+        """Write the model to one safetensors file."""
+        facts = {
+            "kind": "images",
+            "schema": self.schema.model_dump(mode="json"),
+            "settings": self.settings,
+            "contrast": self.painter.contrast,
+            "release_entry": self.release_entry,
+        }
+        arrays = {
+            "decoder": self.painter.decoder,
+            "centre": self.painter.centre,
+            "means": self.means,
+            "factors": self.factors,
+            "class_counts": self.class_counts,
+        }
+        tensors = {key: torch.from_numpy(np.ascontiguousarray(array)) for key, array in arrays.items()}
+        # under one key, because safetensors writes several in no fixed order
+        save_file(tensors, path, metadata={"nacre": json.dumps(facts)})
+
+    @classmethod
+    def load(cls, path: Path) -> "ImageModel":
+        """Read a generator back.
+
+        Raises:
+            ArtifactError: the file is missing or damaged.
+        """
+        try:
+            with safe_open(path, framework="pt") as file:
+                facts = json.loads(file.metadata()["nacre"])
+                arrays = {key: file.get_tensor(key).numpy() for key in file.keys()}  # noqa: SIM118 - not a mapping
+        except (OSError, SafetensorError, KeyError, TypeError) as fault:
+            raise ArtifactError(f"generator {path.name} is missing or damaged; train it again") from fault
+        schema, settings = Schema.model_validate_json(json.dumps(facts["schema"])), facts["settings"]
+        painter = Painter(ImageCode(schema, **settings), arrays["decoder"], arrays["centre"], facts["contrast"])
+        means, factors, counts = arrays["means"], arrays["factors"], arrays["class_counts"]
+        return cls(schema, settings, painter, means, factors, counts, facts["release_entry"])

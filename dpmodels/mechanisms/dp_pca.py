@@ -1,0 +1,50 @@
+"""Principal directions of a noisy second moment: symmetric Gaussian noise, never the (retracted) Wishart one.
+
+A record x of integers adds [ D x_i^2 ; O x_i x_j for i < j ] with D = 29 and O = 41, just below 29 sqrt(2). Since
+O^2 <= 2 D^2 its squared norm is at most D^2 (sum_i x_i^4 + 2 sum_{i<j} x_i^2 x_j^2) = (D ||x||^2)^2: what it moves the
+release by is D times the Frobenius norm of x x', with every off-diagonal entry released once and counted twice.
+
+Source: Dwork, Talwar, Thakurta, Zhang, "Analyze Gauss" (2014), algorithm 1, on the integer lattice.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+DIAGONAL, OFF_DIAGONAL = 29, 41
+
+
+def symmetric_dim(size: int) -> int:
+    """Count the coordinates of a symmetric matrix."""
+    return size * (size + 1) // 2
+
+
+def pack(gram: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Write symmetric integer matrices as weighted coordinates of their upper triangles.
+
+    Shapes: [..., d, d] -> [..., d (d + 1) / 2].
+
+    Privacy: for ``gram = x x'`` the norm of the result is at most ``DIAGONAL * ||x||^2``.
+    """
+    rows, columns = np.triu_indices(gram.shape[-1])
+    weight: NDArray[np.int64] = np.where(rows == columns, DIAGONAL, OFF_DIAGONAL)
+    return gram[..., rows, columns] * weight
+
+
+def unpack(packed: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+    """Return the symmetric matrices of (noisy) coordinates: noise of standard deviation s becomes s / D and s / O."""
+    rows, columns = np.triu_indices(size)
+    matrix = np.zeros((*packed.shape[:-1], size, size))
+    matrix[..., rows, columns] = packed / np.where(rows == columns, DIAGONAL, OFF_DIAGONAL)
+    matrix[..., columns, rows] = matrix[..., rows, columns]
+    return matrix
+
+
+def principal_directions(matrix: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return the leading eigenvectors of a released symmetric matrix, largest eigenvalue first (post-processing).
+
+    The sign of each is fixed, so that the same release gives the same directions everywhere. Shapes: [d, count].
+    """
+    vectors: NDArray[np.float64] = np.linalg.eigh(matrix)[1][:, ::-1][:, :count]
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
+    result: NDArray[np.float64] = vectors * signs
+    return result

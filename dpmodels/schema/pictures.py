@@ -1,0 +1,104 @@
+"""Read images that are not in a table: an .npz of arrays, or a folder of PNG files in one sub-folder a label."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpmodels.errors import DataError
+from dpmodels.schema.columns import Boolean, Categorical
+from dpmodels.schema.image import Image, decode_image
+from dpmodels.schema.schema import Schema
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def is_pictures(path: Path) -> bool:
+    """Tell by name whether a path is read here: an .npz file, or a folder with PNG files in it."""
+    return path.suffix.lower() == ".npz" or (path.is_dir() and next(path.rglob("*.png"), None) is not None)
+
+
+def read_pictures(path: Path, schema: Schema, batch_rows: int) -> tuple[pa.Schema, Batches]:
+    """Open images as a stream of tables with the schema's columns.
+
+    Raises:
+        DataError: the schema has no image column, or the files are damaged or not what they should be.
+    """
+    if schema.image is None:
+        raise DataError("", f"{path} holds images, and the schema has no column of type image")
+    if path.suffix.lower() == ".npz":
+        return _read_arrays(path, *schema.image, batch_rows)
+    return _read_folder(path, schema, *schema.image, batch_rows)
+
+
+def _read_arrays(path: Path, name: str, column: Image, batch_rows: int) -> tuple[pa.Schema, Batches]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays: dict[str, NDArray[Any]] = {key: file[key] for key in file.files}
+    except (OSError, ValueError, EOFError, KeyError):
+        arrays = {}
+    if not arrays or len({len(np.atleast_1d(array)) for array in arrays.values()}) != 1:
+        raise DataError("", f"{path} must be an .npz file of arrays of one length, named as the columns")
+    for key, array in arrays.items():
+        if key == name and (array[0].size != column.pixels or array.dtype != np.uint8):
+            raise DataError(name, f"{column.rule}, as unsigned bytes")
+        if key != name and array.ndim != 1:
+            raise DataError(key, "must be an array of one dimension")
+
+    def batch(start: int) -> pa.RecordBatch:
+        part = {key: array[start : start + batch_rows] for key, array in arrays.items()}
+        columns = {
+            key: decode_image(column, rows.reshape(len(rows), -1)) if key == name else pa.array(rows)
+            for key, rows in part.items()
+        }
+        return pa.RecordBatch.from_pydict(columns)
+
+    rows = len(next(iter(arrays.values())))
+    return batch(0).schema, (batch(start) for start in range(0, rows, batch_rows))
+
+
+def _read_folder(path: Path, schema: Schema, name: str, column: Image, batch_rows: int) -> tuple[pa.Schema, Batches]:
+    target = schema.target or ""
+    labels = _labels(schema)
+    files = sorted(path.rglob("*.png"))
+    if any(file.parent.parent != path or file.parent.name not in labels for file in files):
+        raise DataError(target, f"PNG files must lie in sub-folders of {path} named as the values of the schema")
+    if len(list(schema.columns)) != 2:
+        raise DataError("", "a folder of PNG files holds an image and a label, and the schema has further columns")
+    label_type = pa.array(list(labels.values())).type
+
+    def batch(start: int) -> pa.RecordBatch:
+        part = files[start : start + batch_rows]
+        pixels = np.stack([_read_png(file, name, column) for file in part])
+        values = pa.array([labels[file.parent.name] for file in part], type=label_type)
+        return pa.RecordBatch.from_arrays([decode_image(column, pixels), values], [name, target])
+
+    types = pa.schema([(name, column.arrow_type), (target, label_type)])
+    return types, (batch(start) for start in range(0, len(files), batch_rows))
+
+
+def _labels(schema: Schema) -> dict[str, Any]:
+    """Map a folder's name to the value it stands for."""
+    column = schema.modelled[schema.target or ""]
+    if isinstance(column, Boolean) or not isinstance(column, Categorical):
+        return {"false": False, "true": True}
+    return {str(value).lower() if isinstance(value, bool) else str(value): value for value in column.values}
+
+
+def _read_png(file: Path, name: str, column: Image) -> NDArray[np.uint8]:
+    from PIL import Image as Picture
+    from PIL import UnidentifiedImageError
+
+    pixels = None
+    try:
+        with Picture.open(file, formats=["PNG"]) as picture:
+            if picture.mode == "L" and picture.size == (column.width, column.height):
+                pixels = np.asarray(picture, dtype=np.uint8)
+    except (OSError, UnidentifiedImageError, SyntaxError, ValueError):
+        pass
+    if pixels is None:
+        raise DataError(name, f"must be grey 8-bit PNG files of {column.width} x {column.height} pixels")
+    return pixels.ravel()

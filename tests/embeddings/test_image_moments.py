@@ -1,0 +1,125 @@
+"""The contract of the image embedding: bounded, exact, and a function of the image alone."""
+
+import numpy as np
+import pytest
+import torch
+
+from dpmodels.embeddings.image_moments import BASIS_BITS, CODE_BITS, ImageMoments, smooth_basis
+from dpmodels.embeddings.joint import transform_sum
+from dpmodels.embeddings.pose import REFERENCE, STEPS, Frame, from_spreads, to_spreads
+from dpmodels.privacy import Sensitive
+from dpmodels.synthesizers.image_moments import ImageMeasurement, Looks
+from tests.pictures import make_records, make_schema
+
+LOOKS = Looks(ImageMeasurement(coefficients=30, directions=12), make_schema())
+FIRST = LOOKS.first
+SECOND = LOOKS.second(FIRST.lattice_sum(make_records(300, seed=9)).numpy())
+
+
+def squared(vector: torch.Tensor) -> int:
+    return sum(int(v) ** 2 for v in vector)
+
+
+def strange_pixels(rows: int = 200) -> np.ndarray:
+    """Return images nobody draws: empty, full, one pixel, noise, a checkerboard."""
+    rng = np.random.default_rng(1)
+    single = np.zeros((4, 120), dtype=np.uint8)
+    single[[0, 1, 2, 3], [0, 9, 110, 119]] = 255
+    flat = np.stack([np.zeros(120), np.full(120, 255), np.resize([0, 255], 120)]).astype(np.uint8)
+    return np.concatenate([single, flat, rng.integers(0, 256, (rows, 120), dtype=np.uint8)])
+
+
+@pytest.mark.parametrize("embedding", [FIRST, SECOND], ids=["first look", "second look"])
+def test_no_image_moves_the_sum_by_more_than_its_bound(embedding: ImageMoments):
+    records, strange = make_records(50), strange_pixels()
+    zeros = np.zeros((len(strange), 1))
+    odd = type(records)(zeros.astype(np.int32), zeros, strange)
+    for batch in (records, odd):
+        moved = [squared(embedding.lattice_sum(batch.take(slice(i, i + 1)))) for i in range(len(batch))]
+        assert max(moved) <= embedding.l2_sensitivity**2
+
+
+def test_the_bound_is_tight_where_images_are_clipped():
+    clipped = ImageMoments(
+        FIRST.code, FIRST.clip.__class__(FIRST.clip.directions, FIRST.clip.centre, 1e-3, 0.15, 0.6), 1, 1
+    )
+    records = make_records(20)
+    moved = [squared(clipped.lattice_sum(records.take(slice(i, i + 1)))) ** 0.5 for i in range(20)]
+    assert max(moved) > 0.995 * clipped.l2_sensitivity
+
+
+def test_a_code_is_never_longer_than_its_clip_radius():
+    codes = FIRST.code.encode(strange_pixels(500))
+    for factor in (1, 3, 50):
+        z = SECOND.bounded(codes * factor)
+        assert (z**2).sum(axis=1).max() <= 4**CODE_BITS
+
+
+@pytest.mark.parametrize("embedding", [FIRST, SECOND], ids=["first look", "second look"])
+@pytest.mark.parametrize("chunks", [1, 7, 64])
+def test_the_sum_is_the_same_bits_for_any_chunks_and_any_order(embedding: ImageMoments, chunks: int):
+    records = make_records(5000)
+    expected = embedding.lattice_sum(records)
+    shuffled = records.take(np.random.default_rng(chunks).permutation(len(records)))
+    parts = [shuffled.take(index) for index in np.array_split(np.arange(len(records)), chunks)]
+    assert np.array_equal(transform_sum(embedding, Sensitive(parts)).reveal(), expected.numpy())
+
+
+def test_neighbours_differ_by_one_image_exactly():
+    records = make_records(100)
+    whole, without = SECOND.lattice_sum(records), SECOND.lattice_sum(records.take(slice(1, None)))
+    assert torch.equal(whole - without, SECOND.lattice_sum(records.take(slice(0, 1))))
+
+
+def test_unpacked_moments_are_those_of_the_clipped_codes():
+    records = make_records(200)
+    z = SECOND.bounded(SECOND.code.encode(records.pixels)) / 2**CODE_BITS
+    counts, sums, moments = SECOND.unpack(SECOND.lattice_sum(records).numpy())
+    for label in (0, 1):
+        members = z[records.states[:, 0] == label]
+        assert counts[label] == pytest.approx(len(members))
+        assert np.allclose(sums[label], members.sum(axis=0))
+        assert np.allclose(moments[label], members.T @ members)
+
+
+def test_every_coordinate_is_named():
+    names = SECOND.coordinates()
+    assert all(len(column) == SECOND.dim for column in names.values())
+    vector = SECOND.lattice_sum(make_records(100)).numpy()
+    counts = vector[names["part"] == "count"] / SECOND.count_step
+    assert counts.sum() == pytest.approx(100)
+
+
+def test_the_basis_is_orthonormal_and_smooth_functions_come_first():
+    basis = smooth_basis(Frame(14, 10), 20, 2.0) / 2**BASIS_BITS
+    assert np.allclose(basis.T @ basis, np.eye(20), atol=0.01)
+    roughness = np.abs(np.diff(basis.reshape(14, 10, 20), axis=0)).sum(axis=(0, 1))
+    assert roughness[0] < roughness[-1]
+
+
+def disc(frame: Frame, x: float, y: float, slant: float, width: float, height: float) -> np.ndarray:
+    v = (frame.y - y) / height
+    u = (frame.x - x - slant * (frame.y - y)) / width
+    return np.rint(255 * np.exp(-(u**2 + v**2) / 2)).astype(np.uint8)[None]
+
+
+@pytest.mark.parametrize("frame", [Frame(28, 28), Frame(40, 20)], ids=str)
+@pytest.mark.parametrize("pose", [(0.0, 0.0, 0.0, 4.0, 5.0), (1.5, -2.0, 0.3, 3.0, 4.0), (-1.0, 1.0, -0.4, 2.5, 4.5)])
+def test_the_pose_of_a_blob_is_its_place_slant_and_size(frame: Frame, pose: tuple[float, ...]):
+    assert frame.poses(disc(frame, *pose))[0] / STEPS == pytest.approx(pose, abs=0.12)
+
+
+def test_a_normalised_blob_has_the_reference_pose_and_restoring_brings_it_back():
+    frame = Frame(28, 28)
+    image = disc(frame, 1.5, -2.0, 0.3, 2.5, 3.0)
+    poses = frame.poses(image)
+    normal = frame.normalise(image, poses)
+    assert frame.poses(normal.astype(np.uint8))[0] / STEPS == pytest.approx(REFERENCE, abs=0.25)
+    back = frame.restore(normal.astype(np.float64), poses)
+    assert np.abs(back - image).mean() < 0.05 * image.mean()
+
+
+def test_poses_stay_within_public_bounds_and_round_trip():
+    poses = Frame(12, 10).poses(strange_pixels())
+    assert np.array_equal(from_spreads(to_spreads(poses)), poses)
+    assert np.abs(to_spreads(poses)).max() <= 3

@@ -1,0 +1,169 @@
+"""Images in a schema: declared, read from three kinds of source, checked, stored and handed over unchanged."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image as Picture
+
+from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.schema.draft import draft
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.expectations import Gate
+from dpmodels.schema.ingest import transform_encode
+from dpmodels.schema.lint import parse
+from dpmodels.schema.load import load_table
+from dpmodels.schema.schema import Schema
+from tests.pictures import SCHEMA_TEXT, make_pictures, make_records, make_schema, make_table
+
+SCHEMA = make_schema()
+
+
+def read(path: Path, schema: Schema = SCHEMA) -> Records:
+    codec = Codec(schema)
+    return Records.concat([codec.encode(batch) for batch in load_table(path, schema, 7).reveal()])
+
+
+def same(a: Records, b: Records) -> bool:
+    return np.array_equal(a.states, b.states) and np.array_equal(a.pixels, b.pixels)
+
+
+def test_a_schema_with_an_image_reads_back_and_counts_its_classes():
+    schema, faults = parse(SCHEMA_TEXT)
+    assert faults == [] and schema == SCHEMA
+    assert parse(schema.to_yaml())[0] == schema
+    assert (schema.classes, schema.target_index, list(schema.modelled)) == (2, 0, ["kind"])
+    assert schema.image[0] == "picture" and schema.image[1].pixels == 120
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("target: kind", "target: picture", "neither an identifier nor an image"),
+        ("  kind:", "  other: {type: image, height: 4, width: 4}\n  kind:", "second image column"),
+        ("  kind:", "  age: {type: integer, min: 0, max: 9}\n  kind:", "one categorical or boolean column"),
+        ("target: kind\n", "", "one categorical or boolean column"),
+        ("width: 10", "width: 1", "at least 4"),
+        ("width: 10", "depth: 10", "is no key here"),
+    ],
+)
+def test_a_schema_that_cannot_be_synthesised_is_refused(old: str, new: str, message: str):
+    schema, faults = parse(SCHEMA_TEXT.replace(old, new, 1))
+    assert schema is None and any(message in str(fault) for fault in faults)
+
+
+def test_records_carry_their_images_through_every_operation():
+    records = make_records(20)
+    assert records.pixels.shape == (20, 120)
+    halves = [records.take(slice(0, 8)), records.take(np.arange(8, 20))]
+    assert same(Records.concat(halves), records) and len(halves[1]) == 12
+    codec = Codec(SCHEMA)
+    assert same(codec.from_arrow(codec.to_arrow(records)), records)
+    assert codec.decode(records).equals(make_table(20).cast(codec.output_schema))
+
+
+def test_records_without_images_are_refused_where_the_schema_has_some():
+    records = make_records(3)
+    with pytest.raises(InvalidArgument, match="picture"):
+        Codec(SCHEMA).decode(Records(records.states, records.values))
+
+
+def test_parquet_arrays_and_png_files_hold_the_same_records(tmp_path):
+    pixels, kinds = make_pictures(20)
+    pq.write_table(make_table(20), tmp_path / "a.parquet")
+    lists = pa.table({"picture": pixels.reshape(20, -1).astype(np.int64).tolist(), "kind": kinds})
+    pq.write_table(lists, tmp_path / "b.parquet")
+    np.savez(tmp_path / "c.npz", picture=pixels, kind=kinds)
+    for index, (image, kind) in enumerate(zip(pixels, kinds, strict=True)):
+        (tmp_path / "d" / kind).mkdir(parents=True, exist_ok=True)
+        Picture.fromarray(image).save(tmp_path / "d" / kind / f"{index:03d}.png")
+    expected = make_records(20)
+    for name in ("a.parquet", "b.parquet", "c.npz"):
+        assert same(read(tmp_path / name), expected)
+    by_kind = expected.take(np.argsort(expected.states[:, 0], kind="stable"))
+    assert same(read(tmp_path / "d"), by_kind)
+
+
+BAD_ROWS = [
+    pytest.param([[0] * 119], pa.list_(pa.uint8()), id="too short"),
+    pytest.param([[0] * 119 + [None]], pa.list_(pa.uint8()), id="a null pixel"),
+    pytest.param([[0] * 119 + [256]], pa.list_(pa.int64()), id="too bright"),
+    pytest.param([[0] * 119 + [-1]], pa.list_(pa.int64()), id="too dark"),
+    pytest.param([None], pa.list_(pa.uint8()), id="no image"),
+    pytest.param([[0] * 121], pa.list_(pa.uint8(), 121), id="too long"),
+]
+
+
+@pytest.mark.parametrize(("rows", "kind"), BAD_ROWS)
+def test_the_gate_and_the_encoding_refuse_what_is_no_image(tmp_path, rows, kind):
+    good = [[9] * 120] if not pa.types.is_fixed_size_list(kind) else []
+    bad = pa.table({"picture": pa.array(good + rows, type=kind), "kind": ["bar"] * (len(good) + 1)})
+    with pytest.raises(DataError, match="120 whole numbers from 0 to 255"):
+        Codec(SCHEMA).encode(bad)
+    gate = Gate(SCHEMA, raw=True)
+    gate.check(bad)
+    assert [column for column, _ in gate.failures] == ["picture"]
+    with pytest.raises(DataError, match="picture must hold 120 whole numbers"):
+        pq.write_table(bad, tmp_path / "bad.parquet")
+        transform_encode(load_table(tmp_path / "bad.parquet", SCHEMA, 10), SCHEMA, tmp_path / "encoded.parquet")
+
+
+def test_good_images_pass_the_gate(tmp_path):
+    pq.write_table(make_table(20), tmp_path / "a.parquet")
+    gate = transform_encode(load_table(tmp_path / "a.parquet", SCHEMA, 7), SCHEMA, tmp_path / "encoded.parquet")
+    assert gate.failures == () and any(result["column"] == "picture" for result in gate.results())
+    assert pq.read_schema(tmp_path / "encoded.parquet").field("picture").type == pa.list_(pa.uint8(), 120)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"picture": np.zeros((3, 11, 10), np.uint8), "kind": ["bar"] * 3}, "120 whole numbers"),
+        ({"picture": np.zeros((3, 12, 10)), "kind": ["bar"] * 3}, "unsigned bytes"),
+        ({"picture": np.zeros((3, 12, 10), np.uint8), "kind": ["bar"] * 2}, "one length"),
+        ({"picture": np.zeros((3, 12, 10), np.uint8)}, "in the schema but not in the data"),
+        ({"picture": np.zeros((3, 12, 10), np.uint8), "kind": [["bar"]] * 3}, "one dimension"),
+        ({"picture": np.array([{}] * 3), "kind": ["bar"] * 3}, "must be an .npz file"),
+    ],
+)
+def test_arrays_that_are_not_the_schema_are_refused(tmp_path, arrays, message):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / "a.npz")
+
+
+def test_a_folder_that_is_not_the_schema_is_refused(tmp_path):
+    grey, colour = Picture.new("L", (10, 12)), Picture.new("RGB", (10, 12))
+    for kind, picture, message in [
+        ("bar", colour, "grey 8-bit PNG files of 10 x 12"),
+        ("bar", grey.resize((12, 10)), "grey 8-bit PNG files of 10 x 12"),
+        ("ball", grey, "named as the values"),
+    ]:
+        folder = tmp_path / f"{kind}-{picture.mode}-{picture.width}"
+        (folder / kind).mkdir(parents=True)
+        picture.save(folder / kind / "0.png")
+        with pytest.raises(DataError, match=message):
+            read(folder)
+    (tmp_path / "broken" / "bar").mkdir(parents=True)
+    (tmp_path / "broken" / "bar" / "0.png").write_bytes(b"no picture")
+    with pytest.raises(DataError, match="grey 8-bit PNG"):
+        read(tmp_path / "broken")
+
+
+def test_images_for_a_schema_of_numbers_are_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", kind=["bar"])
+    table = Schema.model_validate({"name": "t", "columns": {"kind": SCHEMA.columns["kind"].model_dump()}})
+    with pytest.raises(DataError, match="no column of type image"):
+        read(tmp_path / "a.npz", table)
+
+
+def test_a_column_of_numbers_is_no_image():
+    with pytest.raises(DataError, match="lists of whole numbers"):
+        Codec(SCHEMA).check_types(pa.schema([("picture", pa.int64()), ("kind", pa.string())]))
+
+
+def test_a_draft_proposes_an_image_for_a_column_of_lists(tmp_path):
+    pq.write_table(make_table(3), tmp_path / "a.parquet")
+    assert "picture: {type: image, height: TODO, width: TODO}" in draft(tmp_path / "a.parquet")

@@ -1,0 +1,141 @@
+"""Nacre for images: what it charges, what it gives back, and the whole pipeline from the command line."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from dpmodels.accounting.calibration import gaussian_epsilon
+from dpmodels.accounting.events import leaves
+from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.errors import InvalidArgument
+from dpmodels.generators.image_matching import MatchingSpec, shrink
+from dpmodels.generators.load import load_generator
+from dpmodels.mechanisms import gaussian
+from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.synthesizers.base import read_release
+from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
+from dpmodels.synthesizers.registry import create, default_method
+from tests.pictures import make_records, make_schema, make_table
+from tests.support import charges, run_cli, synthesize_words
+from tests.support import make_schema as make_clinic
+
+BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
+IMAGES = NacreImages(ImageMeasurement(coefficients=30, directions=10), MatchingSpec(rounds=4, images=200))
+
+
+def measure(tmp_path, records: Records, budget: PrivacyBudget = BUDGET):
+    plan = IMAGES.plan(make_schema(), budget)
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.open_account("shapes", dataset="shapes", budget_cap=budget)
+    charge = Charge(
+        account="shapes",
+        dataset="shapes",
+        mechanism=plan.method,
+        event=plan.event,
+        budget=budget,
+        plan_hash=plan.hash,
+        schema_hash=plan.table.hash,
+        run="run",
+    )
+    staged, released = tmp_path / "private" / "r.parquet", tmp_path / "public" / "r.parquet"
+    IMAGES.measure(Sensitive([records]), plan, ledger=ledger, charge=charge, staged=staged, released=released)
+    return read_release(released)
+
+
+def fit(release):
+    return IMAGES.fit(release, seed=0, device="cpu", checkpoint=None)
+
+
+def test_two_looks_are_one_charge_within_the_budget():
+    plan = IMAGES.plan(make_schema(), BUDGET)
+    parts = [event.noise_multiplier for event in leaves([plan.event])]
+    assert len(parts) == 2
+    together = sum(1 / z**2 for z in parts) ** -0.5
+    assert together == pytest.approx(plan.noise_multiplier, rel=1e-12)
+    assert 0.999 < gaussian_epsilon(together, BUDGET.delta) <= BUDGET.epsilon
+
+
+def test_each_look_gets_the_noise_it_is_charged_for(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(gaussian, "_sampler", lambda values, stddev: asked.append(stddev) or values)
+    release = measure(tmp_path, make_records(200)).value
+    parts = [event.noise_multiplier for event in leaves([release.plan.event])]
+    assert asked == [gaussian.lattice_noise_stddev(release.plan.l2_sensitivity, z) for z in parts]
+
+
+def test_a_plan_is_a_function_of_public_inputs_and_needs_an_image():
+    assert IMAGES.plan(make_schema(), BUDGET) == IMAGES.plan(make_schema(), BUDGET)
+    with pytest.raises(InvalidArgument, match="column of type image"):
+        IMAGES.plan(make_clinic(), BUDGET)
+    for method in ("nacre", "pearl", "dp-merf"):
+        with pytest.raises(InvalidArgument):
+            create(method, {}, {}).plan(make_schema(), BUDGET)
+    assert (default_method(make_schema()), default_method(make_clinic())) == ("nacre-images", "nacre")
+
+
+def test_shrinking_removes_what_noise_alone_puts_there_and_keeps_what_is_far_above_it():
+    rng = np.random.default_rng(0)
+    noise = np.triu(rng.standard_normal((80, 80)), 1) / 2**0.5
+    noise = noise + noise.T + np.diag(rng.standard_normal(80))
+    edge = (2 * 80) ** 0.5
+    assert np.linalg.eigvalsh(shrink(noise, 1.0)).max() < 0.4 * edge
+    true = np.zeros((80, 80))
+    true[0, 0] = 10 * edge
+    kept = shrink(true + noise, 1.0)
+    assert np.linalg.norm(kept - true) < np.linalg.norm(noise) / 3
+    assert np.linalg.eigvalsh(kept).min() > 0
+
+
+def test_images_drawn_without_noise_have_the_moments_of_the_real_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr(gaussian, "_sampler", lambda values, stddev: values)
+    real = make_records(3000)
+    model = fit(measure(tmp_path, real, BUDGET.model_copy(update={"epsilon": 500.0})))
+    made = Records.concat(list(model.sample(3000, seed=1)))
+    assert model.default_rows() == 3000
+    assert abs(made.states.mean() - real.states.mean()) < 0.01
+    for label in (0, 1):
+        a, b = (r.pixels[r.states[:, 0] == label].astype(np.float64) for r in (real, made))
+        assert np.abs(a.mean(axis=0) - b.mean(axis=0)).max() < 25
+        assert np.corrcoef(np.cov(a.T).ravel(), np.cov(b.T).ravel())[0, 1] > 0.9
+
+
+def test_sampling_is_repeatable_and_survives_saving(tmp_path):
+    model = fit(measure(tmp_path, make_records(400)))
+    model.save(tmp_path / "a.safetensors")
+    model.save(tmp_path / "b.safetensors")
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+    again = load_generator(tmp_path / "a.safetensors")
+    one, two = (Records.concat(list(m.sample(50, seed=3))) for m in (model, again))
+    assert np.array_equal(one.pixels, two.pixels) and np.array_equal(one.states, two.states)
+    other = next(iter(model.sample(50, seed=4)))
+    assert not np.array_equal(one.pixels, other.pixels)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_a_data_set_of_hardly_anything_still_gives_images(tmp_path, rows):
+    model = fit(measure(tmp_path, make_records(5).take(slice(0, rows))))
+    made = next(iter(model.sample(20, seed=0)))
+    assert made.pixels.shape == (20, 120) and Codec(make_schema()).decode(made).num_rows == 20
+
+
+def test_the_pipeline_takes_images_to_a_hand_off(tmp_path):
+    pq.write_table(make_table(300), tmp_path / "shapes.parquet")
+    (tmp_path / "shapes.yaml").write_text(make_schema().to_yaml())
+    training = {"rounds": 2, "images": 100}
+    config = {"model": {"measurement": {"coefficients": 20, "directions": 8}, "training": training}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    words = synthesize_words(tmp_path, data=tmp_path / "shapes.parquet", schema=tmp_path / "shapes.yaml", rows=60)
+    code, out, err = run_cli(*words)
+    assert code == 0, out + err
+    table = pq.read_table(tmp_path / "out" / "synthetic")
+    assert table.schema.equals(Codec(make_schema()).output_schema) and table.num_rows == 60
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["method"] == "nacre-images"
+    assert charges(tmp_path / "home").count("reserve") == 1
+    assert "data:image/png;base64," in (tmp_path / "out" / "report.html").read_text()
+    internal = next((tmp_path / "home" / "sensitive").rglob("internal-report.json"))
+    assert json.loads(internal.read_text())["utility"]["metric"] == "auroc"
