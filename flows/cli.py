@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from dpmodels.errors import NacreError
+from flows.ledger import HOME, Home, Url
+from flows.ledger import app as ledger_app
 
 if TYPE_CHECKING:
     from flows.config import SynthesizeConfig
@@ -20,12 +22,10 @@ app = typer.Typer(
     add_completion=False,
     help="Turn sensitive data into synthetic data under one cumulative privacy account.",
 )
-ledger_app = typer.Typer(no_args_is_help=True, help="Open and inspect privacy accounts.")
 schema_app = typer.Typer(no_args_is_help=True, help="Draft and check schemas, the public contract of a table.")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(schema_app, name="schema")
 
-HOME = Path(".nacre")
 Data = Annotated[Path, typer.Argument(help="CSV or Parquet: one file or a folder.")]
 SchemaFile = Annotated[Path | None, typer.Option("--schema", help="Schema of the table (YAML).")]
 Epsilon = Annotated[float | None, typer.Option("--target-epsilon", help="Epsilon to spend, 0.001 to 1000.")]
@@ -36,9 +36,10 @@ AccountName = Annotated[str | None, typer.Option("--account", help="Account that
 Device = Annotated[str | None, typer.Option(help="auto, cpu or cuda. (default: auto)")]
 Seed = Annotated[int | None, typer.Option(help="Seeds training and sampling only, never the noise. (default: 0)")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML with any of these and the model's settings.")]
-Home = Annotated[Path | None, typer.Option(envvar="NACRE_HOME", help="State: ledger, zones, runs. (default: .nacre)")]
 Out = Annotated[Path | None, typer.Option(help="Hand-off folder; must be new or empty.")]
 Prefect = Annotated[bool | None, typer.Option("--prefect/--no-prefect", help="Run as a Prefect flow. (default: on)")]
+SigningKey = Annotated[Path | None, typer.Option(help="ed25519 private key (PEM) that signs the manifest.")]
+Approver = Annotated[str | None, typer.Option(help="Officer who must resume the paused run before any charge.")]
 
 
 def read_options(
@@ -55,6 +56,9 @@ def read_options(
     config: ConfigFile = None,
     home: Home = None,
     prefect: Prefect = None,
+    ledger: Url = None,
+    signing_key: SigningKey = None,
+    approver: Approver = None,
 ) -> "SynthesizeConfig":
     """Turn the options of a synthesis into its configuration; what was not given comes from ``--config``."""
     from flows.config import SynthesizeConfig
@@ -66,7 +70,8 @@ def read_options(
         "rows": rows,
         "privacy": {"target_epsilon": target_epsilon, "delta": delta, "account": account},
         "model": {"method": method},
-        "runtime": {"home": home, "device": device, "seed": seed, "prefect": prefect},
+        "runtime": {"home": home, "device": device, "seed": seed, "prefect": prefect}
+        | {"ledger": ledger, "signing_key": signing_key, "approver": approver},
     }
     return SynthesizeConfig.build(options, config)
 
@@ -127,50 +132,15 @@ def demo(folder: Annotated[Path, typer.Option(help="Where the demo works.")] = P
     run_demo(folder)
 
 
-@ledger_app.command("open")
-def ledger_open(
-    name: str,
-    schema: Annotated[Path, typer.Option(help="Schema that names the data set and its privacy unit.")],
-    cap_epsilon: Annotated[float, typer.Option(help="Hard cap on everything ever released.")],
-    cap_delta: Annotated[float, typer.Option(help="Delta of the cap.")],
-    note: Annotated[str, typer.Option(help="Free text kept with the account.")] = "",
-    home: Home = None,
+@app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(help="Hand-off that was received.")],
+    public_key: Annotated[Path | None, typer.Option(help="Key (PEM) the manifest must be signed with.")] = None,
 ) -> None:
-    """Open an account with a hard cap."""
-    from dpmodels.accounting.ledger import Ledger
-    from dpmodels.schema.schema import Schema
-    from flows.show import show_accounts
-    from flows.synthesize import make_budget
+    """Check a hand-off by itself, without its ledger: every file, the budget, and the signature."""
+    from flows.show import show_verified
 
-    table = Schema.load(schema)
-    cap = make_budget(cap_epsilon, cap_delta, table.unit)
-    ledger = Ledger((home or HOME) / "ledger.sqlite")
-    show_accounts(ledger, [ledger.open_account(name, dataset=table.name, budget_cap=cap, note=note)])
-
-
-@ledger_app.command("show")
-def ledger_show(name: Annotated[str | None, typer.Argument()] = None, home: Home = None) -> None:
-    """Show accounts: cap, spent, remaining, and the charges of one account."""
-    from flows.show import show_accounts, show_charges
-
-    ledger = _existing_ledger(home)
-    show_accounts(ledger, [ledger.account(name)] if name else ledger.accounts())
-    if name:
-        show_charges(ledger, name)
-
-
-@ledger_app.command("verify")
-def ledger_verify(home: Home = None) -> None:
-    """Check the hash chain and every sealed release; names what was changed."""
-    from flows.show import sealed_releases
-
-    ledger = _existing_ledger(home)
-    faults = ledger.verify(sealed_releases(ledger, home or HOME))
-    for fault in faults:
-        typer.echo(fault, err=True)
-    if faults:
-        raise NacreError(f"the ledger has {len(faults)} fault(s)")
-    typer.echo("the chain is whole and every sealed release is unchanged")
+    show_verified(folder, public_key)
 
 
 @schema_app.command("init")
@@ -203,15 +173,6 @@ def main() -> NoReturn:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)
     sys.exit(0)
-
-
-def _existing_ledger(home: Path | None) -> Any:
-    from dpmodels.accounting.ledger import Ledger
-
-    path = (home or HOME) / "ledger.sqlite"
-    if not path.exists():
-        raise NacreError(f"there is no ledger at {path}; name its home with --home")
-    return Ledger(path)
 
 
 if __name__ == "__main__":

@@ -30,13 +30,24 @@ class ModelConfig(_Model):
 
 
 class RuntimeConfig(_Model):
-    """Where and how to compute."""
+    """Where and how to compute, and who vouches for it.
+
+    Attributes:
+        ledger: PostgreSQL URL of a shared ledger, without a password (use ~/.pgpass); the home's own if not given.
+        signing_key: ed25519 private key (PEM) that signs the hand-off's manifest.
+        approver: the officer who must resume the paused flow run before anything is charged; empty for nobody.
+        approval_hours: how long the run waits for that.
+    """
 
     home: Path = Path(".nacre")
     device: str = "auto"
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     batch_rows: Annotated[int, Field(ge=1)] = 65_536
     prefect: bool = True
+    ledger: str | None = None
+    signing_key: Path | None = None
+    approver: str = ""
+    approval_hours: Annotated[float, Field(gt=0)] = 24
 
 
 class SynthesizeConfig(_Model):

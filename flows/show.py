@@ -1,13 +1,13 @@
 """What the command line prints: tables for people, all of it public."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from dpmodels.accounting.ledger import Ledger
-from dpmodels.accounting.records import Account, Quote
+from dpmodels.accounting.records import Quote
+from dpmodels.errors import ArtifactError
 from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create
 from tasks.store import Run
@@ -50,38 +50,20 @@ def show_hand_off(run: Run) -> None:
     _print_facts("hand-off", facts)
 
 
-def show_accounts(ledger: Ledger, accounts: Iterable[Account]) -> None:
-    """Print caps and balances; epsilons are at the cap's delta."""
-    table = Table("account", "data set", "unit", "delta", "cap", "spent", "by RDP", "remaining", "charges")
-    for account in accounts:
-        b = ledger.balance(account.name)
-        table.add_row(
-            account.name,
-            account.dataset,
-            str(account.cap.unit),
-            *(f"{x.normalize():f}" if x > 1 else str(x) for x in (b.delta, b.cap, b.spent_epsilon, b.renyi_epsilon)),
-            str(b.remaining_epsilon),
-            str(b.charges),
-        )
-    console.print(table)
+def show_verified(folder: Path, public_key: Path | None) -> None:
+    """Check a hand-off and print what is wrong with it, or who signed it.
 
+    Raises:
+        ArtifactError: something is wrong.
+    """
+    from dpmodels.accounting.hand_off import verify_hand_off
 
-def show_charges(ledger: Ledger, name: str) -> None:
-    """Print the entries of one account."""
-    table = Table("seq", "time", "kind", "charge", "run")
-    for entry in ledger.entries(account=name):
-        key = entry.charge
-        held = ledger.find(key) if entry.kind != "open" else None
-        table.add_row(str(entry.seq), entry.time, entry.kind, key[:12], held.charge.run if held else "")
-    console.print(table)
-
-
-def sealed_releases(ledger: Ledger, home: Path) -> dict[str, Path]:
-    """Return where each committed charge's release should lie, for the releases this home still keeps."""
-    keys = {entry.charge for entry in ledger.entries() if entry.kind == "commit"}
-    held = {key: ledger.find(key) for key in keys}
-    paths = {key: home / "released" / one.charge.run / "release.parquet" for key, one in held.items() if one}
-    return {key: path for key, path in paths.items() if path.parent.exists()}
+    found = verify_hand_off(folder, public_key)
+    for fault in found.faults:
+        typer.echo(fault, err=True)
+    if found.faults:
+        raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s)")
+    _print_facts("hand-off", {"files": f"{found.files} as the manifest has them", "signature": found.signature})
 
 
 def _print_facts(title: str, facts: dict[str, str]) -> None:

@@ -3,17 +3,21 @@
 One pipeline, written once; it runs as plain Python, or with every stage as a task of one Prefect flow run.
 """
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 from pydantic import ValidationError
 
+from dpmodels.accounting.hand_off import private_key
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.accounting.records import Account, Quote
-from dpmodels.errors import BudgetExhausted, DataError, InvalidArgument
+from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create, default_method
+from flows.budget import ask_approver, publish_budget
 from flows.config import PrivacyConfig, SynthesizeConfig
 from tasks.ingest import ingest
 from tasks.publish import check_free, publish
@@ -49,20 +53,23 @@ def start(config: SynthesizeConfig) -> Run:
     """
     plan = make_plan(config)
     pick_device(config.runtime.device)
+    if config.runtime.signing_key is not None:
+        private_key(config.runtime.signing_key)  # a key that cannot sign is found before anything is spent
     check_free(config.out)
     if not config.data.exists():
         raise DataError("", f"{config.data} does not exist")
     home = config.runtime.home.absolute()
     make_private(home)
-    ledger = Ledger(home / "ledger.sqlite")
+    ledger = Ledger(_ledger_place(config))
     settings = _settings(config, _account(ledger, config.privacy, plan).name)
-    refuse_if_exhausted(ledger, ledger.quote(charge_of("quote", plan, settings)))
+    ledger.check(charge_of("quote", plan, settings))
     return Run.create(home, settings, plan)
 
 
 def carry_out(run: Run, prefect: bool) -> Run:
     """Run what is left of a run: the same stages as plain calls or as the tasks of one flow run."""
     if not prefect:
+        ask_approver(run, lasting_server=False)
         pipeline(run, lambda stage, *handles: stage(*handles))
         return run
     from flows.server import PrefectServer
@@ -72,7 +79,13 @@ def carry_out(run: Run, prefect: bool) -> Run:
 
         @flow(name="synthesize", flow_run_name=run.name, persist_result=False, validate_parameters=False)
         def synthesize_flow(home: str, run: str) -> None:
-            pipeline(Run.find(home, run), lambda stage, *handles: as_task(stage)(*handles))
+            found = Run.find(home, run)
+            before = Ledger(found.ledger).balance(found.settings.account)
+            try:
+                ask_approver(found, lasting_server=server.pid is None)
+                pipeline(found, lambda stage, *handles: as_task(stage)(*handles))
+            finally:
+                publish_budget(found, before)
 
         server.wait()
         synthesize_flow(str(run.home), run.name)
@@ -88,23 +101,12 @@ def make_plan(config: SynthesizeConfig) -> Plan:
 
 def make_quote(config: SynthesizeConfig, plan: Plan) -> Quote | None:
     """Ask the ledger what it would say to a plan, without writing; None if its account is not open yet."""
-    path = config.runtime.home / "ledger.sqlite"
-    if not path.exists():
+    place = _ledger_place(config)
+    if isinstance(place, Path) and not place.exists():
         return None
-    ledger = Ledger(path)
+    ledger = Ledger(place)
     name = config.privacy.account or _scope_account(ledger, plan)
     return ledger.quote(charge_of("quote", plan, _settings(config, name))) if name else None
-
-
-def refuse_if_exhausted(ledger: Ledger, quote: Quote) -> None:
-    """Refuse early, before any data is read, what ``reserve`` would refuse later.
-
-    Raises:
-        BudgetExhausted: the account cannot pay.
-    """
-    if not quote.accepted:
-        remaining = ledger.balance(quote.account).remaining_epsilon
-        raise BudgetExhausted(quote.account, quote.requested_epsilon, remaining, quote.cap, quote.delta)
 
 
 def _settings(config: SynthesizeConfig, account: str) -> Settings:
@@ -117,7 +119,23 @@ def _settings(config: SynthesizeConfig, account: str) -> Settings:
         device=config.runtime.device,
         batch_rows=config.runtime.batch_rows,
         training=config.model.training,
+        ledger=config.runtime.ledger,
+        signing_key=config.runtime.signing_key and config.runtime.signing_key.absolute(),
+        approver=config.runtime.approver,
+        approval_hours=config.runtime.approval_hours,
     )
+
+
+def _ledger_place(config: SynthesizeConfig) -> str | Path:
+    """Return the ledger's URL, or its file in the home.
+
+    Raises:
+        InvalidArgument: the URL holds a password, which would be kept with the run.
+    """
+    url = config.runtime.ledger
+    if url and re.search(r"://[^/@]*:[^/@]*@", url):
+        raise InvalidArgument("ledger", "(hidden)", "hold no password; put it into ~/.pgpass or PGPASSWORD")
+    return url or config.runtime.home.absolute() / "ledger.sqlite"
 
 
 def make_budget(epsilon: float, delta: float, unit: PrivacyUnit) -> PrivacyBudget:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmodels.accounting.artifact import sha256_of
 from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.hand_off import sign_manifest
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import ArtifactError
 from dpmodels.synthesizers.base import Plan
@@ -31,6 +32,8 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
     for file in report.path.iterdir():
         shutil.copy(file, part / file.name)
     (part / "manifest.json").write_text(json.dumps(manifest(run, plan, release, part), indent=1), encoding="utf-8")
+    if run.settings.signing_key is not None:
+        sign_manifest(part, run.settings.signing_key)
     replace_folder(part, out)
     return Handle(path=out, sha256=digest(out))
 
@@ -54,6 +57,7 @@ def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> dict[str, A
         "schema_sha256": plan.table.hash,
         "plan_sha256": plan.hash,
         "release_sha256": release.sha256,
+        **approval(run),
         "ledger": {
             "account": charge.account,
             "charge": charge.key,
@@ -63,6 +67,12 @@ def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> dict[str, A
             str(file.relative_to(folder)): sha256_of(file) for file in sorted(folder.rglob("*")) if file.is_file()
         },
     }
+
+
+def approval(run: Run) -> dict[str, Any]:
+    """Say who approved the run, if somebody had to."""
+    record = run.released / "approval.json"
+    return {"approved": json.loads(record.read_text(encoding="utf-8"))} if record.exists() else {}
 
 
 def holds_run(out: Path, name: str) -> bool:

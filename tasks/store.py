@@ -35,6 +35,10 @@ class Settings(BaseModel):
     device: str
     batch_rows: int
     training: dict[str, Any]
+    ledger: str | None = None
+    signing_key: Path | None = None
+    approver: str = ""
+    approval_hours: float = 24
 
 
 class Handle(BaseModel):
@@ -63,9 +67,9 @@ class Run(BaseModel):
         return self.home / "released" / self.name
 
     @property
-    def ledger(self) -> Path:
-        """The ledger's file, shared by all runs of a home."""
-        return self.home / "ledger.sqlite"
+    def ledger(self) -> str | Path:
+        """The ledger that pays: its URL, or the file that all runs of a home share."""
+        return self.settings.ledger or self.home / "ledger.sqlite"
 
     @property
     def settings(self) -> Settings:

@@ -5,6 +5,7 @@ its tally must match their hashes and both of their neighbours. The tally stands
 lowered without breaking the chain there. The rest of the chain is left to ``audit``.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -13,7 +14,7 @@ from sqlalchemy import Connection, func, select
 from dpmodels.accounting import store
 from dpmodels.accounting.database import lock
 from dpmodels.accounting.events import Event
-from dpmodels.accounting.records import Account, Charge, Reservation, follow, lives
+from dpmodels.accounting.records import Account, Charge, Reservation, follow, lives, read_reserve
 from dpmodels.accounting.tally import MAX_KINDS, Tally, heaviest
 from dpmodels.errors import LedgerError
 
@@ -175,6 +176,26 @@ def charges(connection: Connection, name: str) -> int:
     kinds = select(store.entries.c.kind, func.count()).where(store.entries.c.account == name)
     count = {kind: number for kind, number in connection.execute(kinds.group_by(store.entries.c.kind))}
     return int(count.get("reserve", 0) - count.get("void", 0))
+
+
+def history(changes: list[store.Entry], points: int) -> Iterator[tuple[str, Decimal, Decimal]]:
+    """Yield time, spent epsilon and cap after some of an account's own changes, always the first and the last."""
+    from dpmodels.accounting.composition import spent_epsilon
+
+    opening, cap, tally = changes[0], None, Tally()
+    reserved: dict[str, Tally] = {}
+    last = len(changes) - 1
+    shown = {round(step * last / max(1, points - 1)) for step in range(points)} if last >= points else None
+    for index, entry in enumerate(changes):
+        cap = entry if entry.kind == "cap" else cap
+        if entry.kind == "reserve":
+            reserved[entry.charge] = read_reserve(entry.content)[1]
+            tally += reserved[entry.charge]
+        elif entry.kind == "void":
+            tally -= reserved[entry.charge]
+        if shown is None or index in shown:
+            account = Account.written_in(opening, cap)
+            yield entry.time, spent_epsilon(tally, account.delta_cap, account.filter_order), account.epsilon_cap
 
 
 def _below(connection: Connection, name: str) -> list[Tally]:

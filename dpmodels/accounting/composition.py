@@ -63,11 +63,11 @@ def remaining_epsilon(spending: Spending, cap: Decimal, delta: Decimal, order: i
     """Return the largest epsilon of one further Gaussian release at delta that still fits under the cap.
 
     It is found by asking, not by subtracting: cap - spent would be far too small, because epsilons do not add up.
-    Rounded down to 1e-9, or to a thousandth of the cap where each question needs a privacy loss distribution; 0 when
-    not even the smallest budget (0.001) fits.
+    Rounded down to 1e-9, or to a five-hundredth of the cap where each question needs a privacy loss distribution; 0
+    when not even the smallest budget (0.001) fits.
     """
     tally = _tally(spending)
-    grid = max(REMAINING_GRID, cap / 1000) if tally.others else REMAINING_GRID
+    grid = max(REMAINING_GRID, cap / 500) if tally.others else REMAINING_GRID
     return _remaining(tally.key, cap, delta, order, grid)
 
 
@@ -79,7 +79,12 @@ def _remaining(key: tuple, cap: Decimal, delta: Decimal, order: int | None, grid
         budget = PrivacyBudget(epsilon=float(epsilon), delta=_float_below(delta))
         further = [GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget))]
         cost = Tally.of(further) if order is None else filter_cost(further, order)
-        return spent_epsilon(tally + cost, delta, order) <= cap
+        spent = (
+            spent_epsilon(tally + cost, delta, order)
+            if order or not tally.others
+            else _by_pld(tally + cost, _float_below(delta), coarser=8)
+        )
+        return spent <= cap
 
     least = Decimal("1e-3")
     if not fits(least):
@@ -125,22 +130,28 @@ def _renyi(key: tuple, delta: float) -> float:  # type: ignore[type-arg]
     return min(map(at, ORDERS))
 
 
-def _by_pld(tally: Tally, delta: float) -> Decimal:
+def _by_pld(tally: Tally, delta: float, coarser: int = 1) -> Decimal:
     """Compose the distributions of all kinds of releases; all Gaussians are one Gaussian.
 
     The grid of losses is a power of two times 1e-4, coarser the larger the epsilon, and rounds every loss up: the
     answer stays an upper bound, with a number of cells that depends on neither epsilon nor the number of releases.
     """
     rough = _renyi(tally.key, delta)
-    grid = 1e-4 * 2 ** max(0, math.ceil(math.log2(max(rough, 1e-9) / FINE_UP_TO)))
-    parts = [_repeated(kind, times, grid) for kind, times in sorted(tally.others.items())]
+    grid = coarser * 1e-4 * 2 ** max(0, math.ceil(math.log2(max(rough, 1e-9) / FINE_UP_TO)))
+    whole = _all_others(tally.key[1], grid)
     if tally.gaussian:
-        parts.append(_distribution(GaussianEvent(noise_multiplier=tally.mu_squared**-0.5), grid))
-    parts.sort(key=_width)  # short ones first: each step costs the length of both
+        whole = whole.compose(_distribution(GaussianEvent(noise_multiplier=tally.mu_squared**-0.5), grid))
+    return _ceiling(min(float(whole.get_epsilon_for_delta(delta)) * (1 + _PLD_MARGIN), rough))
+
+
+@lru_cache(maxsize=8)
+def _all_others(others: tuple[tuple[str, int], ...], grid: float) -> "PrivacyLossDistribution":
+    """Compose everything that is not Gaussian, short distributions first: each step costs the length of both."""
+    parts = sorted((_repeated(kind, times, grid) for kind, times in others), key=_width)
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.compose(part)
-    return _ceiling(min(float(whole.get_epsilon_for_delta(delta)) * (1 + _PLD_MARGIN), rough))
+    return whole
 
 
 @lru_cache(maxsize=2 * 64)

@@ -6,6 +6,7 @@ happens to it afterwards, unless it is voided before any noise was drawn.
 """
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -130,9 +131,25 @@ class Ledger:
             children=tuple(children),
         )
 
+    def history(self, name: str, points: int) -> list[tuple[str, Decimal, Decimal]]:
+        """Return time, spent epsilon and cap after entries that changed them: all, or as many, evenly, as asked."""
+        with_tally = [entry for entry in self.entries(account=name) if entry.kind in store.SPENDING_KINDS]
+        return list(books.history(with_tally, points))
+
     def quote(self, charge: Charge) -> Quote:
         """Say what ``reserve`` would answer to this charge, and write nothing."""
         return self._database.read(lambda connection: weighing.weigh(connection, charge).quote)
+
+    def check(self, charge: Charge) -> None:
+        """Refuse what ``reserve`` would refuse, and write nothing.
+
+        Raises:
+            BudgetExhausted: as for ``reserve``.
+            LedgerError: as for ``reserve``.
+        """
+        weighed = self._database.read(lambda connection: weighing.weigh(connection, charge))
+        if not weighed.quote.accepted:
+            raise weighed.refusal()
 
     def find(self, key: str) -> Reservation | None:
         """Return a charge and its state, or None."""

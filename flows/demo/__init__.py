@@ -8,7 +8,8 @@ from dpmodels.errors import NacreError
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.schema import Schema
 from flows.config import SynthesizeConfig
-from flows.show import console, show_accounts, show_hand_off
+from flows.ledger_show import show_accounts
+from flows.show import console, show_hand_off
 from flows.synthesize import synthesize
 
 SCHEMA = Path(__file__).with_name("randhie.yaml")

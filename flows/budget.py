@@ -1,0 +1,87 @@
+"""What Prefect is told about the budget, and the officer it asks: nothing private, and never the account itself."""
+
+import json
+import re
+from typing import Any
+
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.accounting.records import Balance
+from dpmodels.accounting.store import now
+from dpmodels.errors import NacreError
+from tasks.sanitize import charge_of
+from tasks.store import Run, write_text
+
+MARKS = (0.8, 1.0)  # parts of a cap whose passing is an event
+NOTHING_FITS = 0  # what remains when not even the smallest release fits: the cap counts as used up
+
+
+def used(balance: Balance) -> float:
+    """Return the part of a cap that is used; all of it once no further release fits."""
+    return 1.0 if balance.remaining_epsilon == NOTHING_FITS else balance.used
+
+
+def publish_budget(run: Run, before: Balance) -> None:
+    """Leave the account's balance with the flow run, and tell of every mark that the run passed."""
+    from prefect.artifacts import create_table_artifact
+    from prefect.events import emit_event
+
+    after = Ledger(run.ledger).balance(run.settings.account)
+    key = re.sub(r"[^a-z0-9]+", "-", f"budget-{after.account}".lower()).strip("-")
+    row = {name: str(value) for name, value in after.model_dump(mode="json").items()}
+    create_table_artifact(
+        key=key,
+        table=[{**row, "used": f"{after.used:.1%}"}],
+        description=f"epsilon={after.remaining_epsilon} of cap={after.cap} remains at delta={after.delta}",
+    )
+    for mark in MARKS:
+        if used(before) < mark <= used(after):
+            emit_event(
+                event=f"nacre.budget.{mark:.0%}".rstrip("%"),
+                resource={"prefect.resource.id": f"nacre.account.{key.removeprefix('budget-')}"},
+                payload={"run": run.name, **row},
+            )
+
+
+def ask_approver(run: Run, lasting_server: bool) -> None:
+    """Pause until the named officer has read the plan and resumes the run; once per run, before any charge.
+
+    Raises:
+        NacreError: nobody could answer, nobody did in time, or somebody else did.
+    """
+    settings, record = run.settings, run.released / "approval.json"
+    if not settings.approver or record.exists():
+        return
+    if not lasting_server:
+        raise NacreError(
+            f"{settings.approver} is to approve run {run.name}, which needs a Prefect server that lasts: "
+            "set PREFECT_API_URL and resume the run"
+        )
+    from prefect.exceptions import FlowPauseTimeout
+    from prefect.flow_runs import pause_flow_run
+    from prefect.input import RunInput
+
+    class Approval(RunInput):
+        officer: str
+
+    asked = Approval.with_initial_data(description=_plan_text(run), officer="")
+    try:
+        answer: Any = pause_flow_run(wait_for_input=asked, timeout=int(settings.approval_hours * 3600))
+    except FlowPauseTimeout:
+        raise NacreError(f"nobody approved run {run.name} in time; nothing was charged") from None
+    if answer.officer != settings.approver:
+        raise NacreError(f"run {run.name} was not approved by {settings.approver}; nothing was charged")
+    write_text(record, json.dumps({"officer": answer.officer, "time": now()}))
+
+
+def _plan_text(run: Run) -> str:
+    """Write the plan for the officer."""
+    plan, settings = run.plan, run.settings
+    quote = Ledger(run.ledger).quote(charge_of(run.name, plan, settings))
+    lines = [
+        f"Run {run.name} asks to release data set {plan.table.name} by {plan.method}.",
+        f"Budget: epsilon={plan.budget.epsilon}, delta={plan.budget.delta}, unit {plan.budget.unit}.",
+        f"Account {quote.account}: spent epsilon={quote.spent_before} before, {quote.spent_after} after, "
+        f"of cap={quote.cap} at delta={quote.delta}.",
+        f"To approve, resume with officer: {settings.approver}.",
+    ]
+    return "\n\n".join(lines)

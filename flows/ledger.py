@@ -1,0 +1,213 @@
+"""The commands of ``nacre ledger``: open and shape accounts, look at them, take them away, recover, verify."""
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpmodels.errors import InvalidArgument, NacreError
+
+if TYPE_CHECKING:
+    from dpmodels.accounting.ledger import Ledger
+
+HOME = Path(".nacre")
+Home = Annotated[Path | None, typer.Option(envvar="NACRE_HOME", help="State: ledger, zones, runs. (default: .nacre)")]
+Url = Annotated[
+    str | None,
+    typer.Option("--ledger", envvar="NACRE_LEDGER", help="PostgreSQL URL without a password. (default: in the home)"),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Name = Annotated[str, typer.Argument(help="Account.")]
+Reason = Annotated[str, typer.Option(help="Why; it stays in the ledger for ever.")]
+RunCap = Annotated[float | None, typer.Option(help="Most that one run may spend.")]
+Expires = Annotated[str | None, typer.Option(help="Last day for charges, YYYY-MM-DD; nothing ever refreshes.")]
+
+app = typer.Typer(no_args_is_help=True, help="Open, inspect, export and verify privacy accounts.")
+
+
+@app.command("open")
+def open_account(
+    name: Name,
+    schema: Annotated[Path, typer.Option(help="Schema that names the data set and its privacy unit.")],
+    cap_epsilon: Annotated[float, typer.Option(help="Hard cap on everything ever released.")],
+    cap_delta: Annotated[float, typer.Option(help="Delta of the cap.")],
+    owner: Annotated[str, typer.Option(help="Who answers for the account.")] = "",
+    note: Annotated[str, typer.Option(help="Free text kept with the account.")] = "",
+    parent: Annotated[str, typer.Option(help="Account above; declares the data disjoint from its siblings'.")] = "",
+    run_cap: RunCap = None,
+    expires: Expires = None,
+    renyi_filter: Annotated[bool, typer.Option(help="A cap valid for budgets chosen adaptively, of any kind.")] = False,
+    home: Home = None,
+    ledger: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Open an account with a hard cap."""
+    from dpmodels.accounting.ledger import Ledger
+    from dpmodels.schema.schema import Schema
+    from flows.ledger_show import show_accounts
+    from flows.synthesize import make_budget
+
+    table = Schema.load(schema)
+    cap = make_budget(cap_epsilon, cap_delta, table.unit)
+    terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap}
+    terms |= {"expires": _day(expires), "composition": "renyi_filter" if renyi_filter else "exact"}
+    book = Ledger(_place(home, ledger))
+    show_accounts(book, [book.open_account(name, dataset=table.name, budget_cap=cap, **terms)], as_json)
+
+
+@app.command("cap")
+def cap(
+    name: Name,
+    reason: Reason,
+    epsilon: Annotated[float | None, typer.Option(help="New cap; never below what is spent.")] = None,
+    delta: Annotated[float | None, typer.Option(help="New delta of the cap.")] = None,
+    run_cap: RunCap = None,
+    expires: Expires = None,
+    home: Home = None,
+    ledger: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Change a cap, openly: the change and its reason are entries of the chain. What was spent stays spent."""
+    from flows.ledger_show import show_accounts
+
+    given = {"epsilon": epsilon, "delta": delta, "run_cap": run_cap, "expires": _day(expires)}
+    changes = {key: value for key, value in given.items() if value is not None}
+    if not changes:
+        raise NacreError("nothing to change: give --epsilon, --delta, --run-cap or --expires")
+    book = existing_ledger(home, ledger)
+    show_accounts(book, [book.change_cap(name, reason=reason, **changes)], as_json)
+
+
+@app.command("show")
+def show(
+    name: Annotated[str | None, typer.Argument(help="One account, with its charges.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Also draw the account's burn-down (SVG).")] = None,
+    home: Home = None,
+    ledger: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Show accounts: cap, spent, remaining, and the charges of one account."""
+    from flows.ledger_show import draw_burn_down, show_account, show_accounts
+
+    book = existing_ledger(home, ledger)
+    if name is None:
+        show_accounts(book, book.accounts(), as_json)
+    else:
+        show_account(book, book.account(name), as_json)
+    if picture is not None:
+        if name is None:
+            raise NacreError("a burn-down is of one account: name it")
+        picture.write_text(draw_burn_down(book, book.account(name)), encoding="utf-8")
+
+
+@app.command("entries")
+def entries(
+    name: Annotated[str | None, typer.Argument(help="Only this account's.")] = None,
+    home: Home = None,
+    ledger: Url = None,
+    as_json: Json = False,
+) -> None:
+    """List the entries of the chain, oldest first."""
+    from flows.ledger_show import show_entries
+
+    show_entries(existing_ledger(home, ledger).entries(account=name), as_json)
+
+
+@app.command("plan")
+def plan(
+    name: Name,
+    epsilon: Annotated[float, typer.Option(help="Epsilon of one Gaussian release.")],
+    delta: Annotated[float, typer.Option(help="Delta of one release.")],
+    times: Annotated[int, typer.Option(min=1, max=1000, help="How many such releases.")] = 1,
+    home: Home = None,
+    ledger: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Say what releases to come would cost and whether they fit; writes nothing."""
+    from flows.ledger_show import show_forecast
+
+    if not show_forecast(existing_ledger(home, ledger), name, epsilon, delta, times, as_json):
+        raise typer.Exit(1)
+
+
+@app.command("void")
+def void(
+    key: Annotated[str, typer.Argument(help="Charge, or the beginning of its key.")],
+    reason: Reason,
+    home: Home = None,
+    ledger: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Give back a charge whose draw never began; what proves it is written beside the reason."""
+    from flows.ledger_show import show_entries
+
+    book = existing_ledger(home, ledger)
+    found = {entry.charge for entry in book.entries() if entry.kind == "reserve" and entry.charge.startswith(key)}
+    if len(found) != 1:
+        raise NacreError(f"{len(found)} charges begin with {key}; `nacre ledger entries` lists them")
+    held = book.void(found.pop(), reason)
+    show_entries(book.entries(key=held.key), as_json)
+
+
+@app.command("recover")
+def recover(home: Home = None, ledger: Url = None, as_json: Json = False) -> None:
+    """Finish what crashes left: release every complete draw, and say what the other open charges need."""
+    from flows.ledger_show import show_recovered
+    from tasks.budget import recover_all
+
+    show_recovered(recover_all(existing_ledger(home, ledger), home or HOME), as_json)
+
+
+@app.command("verify")
+def verify(home: Home = None, ledger: Url = None, as_json: Json = False) -> None:
+    """Check the hash chain, every sum and every sealed release; names what was changed."""
+    from tasks.budget import sealed_releases
+
+    book = existing_ledger(home, ledger)
+    faults = book.verify(sealed_releases(book, home or HOME))
+    if as_json:
+        end = book.entries()[-1:]
+        typer.echo(json.dumps({"faults": faults, "newest_hash": end[0].hash if end else ""}, indent=1))
+    else:
+        for fault in faults:
+            typer.echo(fault, err=True)
+    if faults:
+        raise NacreError(f"the ledger has {len(faults)} fault(s)")
+    if not as_json:
+        typer.echo("the chain is whole and every sealed release is unchanged")
+
+
+@app.command("export")
+def export(
+    target: Annotated[Path, typer.Argument(help="New file: .parquet (entries) or .json (entries and accounts).")],
+    home: Home = None,
+    ledger: Url = None,
+) -> None:
+    """Write the whole chain to a file, hashes included."""
+    from flows.ledger_show import export_ledger
+
+    export_ledger(existing_ledger(home, ledger), target)
+    typer.echo(target)
+
+
+def existing_ledger(home: Path | None, url: str | None = None) -> "Ledger":
+    """Open a ledger that must be there already."""
+    from dpmodels.accounting.ledger import Ledger
+
+    place = _place(home, url)
+    if isinstance(place, Path) and not place.exists():
+        raise NacreError(f"there is no ledger at {place}; name its home with --home")
+    return Ledger(place)
+
+
+def _place(home: Path | None, url: str | None) -> str | Path:
+    return url or (home or HOME) / "ledger.sqlite"
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise InvalidArgument("expires", text, "be a day as YYYY-MM-DD") from None

@@ -1,0 +1,43 @@
+"""What a home knows about its ledger's charges: where their releases lie, and how to finish those that a crash left."""
+
+from pathlib import Path
+
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.accounting.records import Reservation
+from dpmodels.errors import ArtifactError
+
+ADVICE = {
+    "reserved": "nacre resume {run}, or nacre ledger void {key} if it is not wanted",
+    "drawing": "nacre resume {run}: the draw was not complete and nobody saw it",
+    "committed": "nothing: the release is in its place",
+}
+
+
+def recover_all(ledger: Ledger, home: Path) -> list[dict[str, str]]:
+    """Finish every charge that needs no draw, and say of each open one where it stands and what it needs."""
+    found = []
+    for before in _open_charges(ledger):
+        run = before.charge.run
+        staged, released = home / "sensitive" / run / "release.parquet", home / "released" / run / "release.parquet"
+        try:
+            after = ledger.recover(before.key, staged=staged, released=released)
+            advice = ADVICE[after.state].format(run=run, key=before.key[:12])
+        except ArtifactError as error:
+            after, advice = before, str(error)
+        found.append({"charge": before.key, "run": run, "was": before.state, "is": after.state, "next": advice})
+    return found
+
+
+def sealed_releases(ledger: Ledger, home: Path) -> dict[str, Path]:
+    """Return where each committed charge's release should lie, for the releases this home still keeps."""
+    keys = {entry.charge for entry in ledger.entries() if entry.kind == "commit"}
+    held = {key: ledger.find(key) for key in keys}
+    paths = {key: home / "released" / one.charge.run / "release.parquet" for key, one in held.items() if one}
+    return {key: path for key, path in paths.items() if path.parent.exists()}
+
+
+def _open_charges(ledger: Ledger) -> list[Reservation]:
+    """Return the charges that are neither committed nor voided, oldest first."""
+    kinds = {entry.charge: entry.kind for entry in ledger.entries() if entry.kind not in ("open", "cap")}
+    held = [ledger.find(key) for key, kind in kinds.items() if kind not in ("commit", "void")]
+    return [one for one in held if one is not None]

@@ -1,0 +1,278 @@
+"""The ledger's commands, a hand-off that is verified by whoever receives it, and what Prefect is told."""
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from dpmodels.accounting.hand_off import verify_hand_off
+from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.errors import InvalidArgument
+from flows.budget import used
+from tests.support import run_cli, synthesize_words, write_clinic
+
+CAP = ("--cap-epsilon", 2, "--cap-delta", 1e-5)
+
+
+def write_key(path: Path) -> tuple[Path, Path]:
+    key = Ed25519PrivateKey.generate()
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public = path.with_suffix(".pub")
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return path, public
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make one signed hand-off under an account of epsilon 2."""
+    folder = tmp_path_factory.mktemp("done")
+    write_clinic(folder)
+    private, _ = write_key(folder / "officer.pem")
+    opened = ("ledger", "open", "clinic", "--schema", folder / "clinic.yaml", *CAP, "--home", folder / "home")
+    assert run_cli(*opened, "--owner", "A. Officer")[0] == 0
+    code, _, err = run_cli(*synthesize_words(folder, method="pearl", signing_key=private))
+    assert code == 0, err
+    return folder
+
+
+@pytest.fixture
+def own(done: Path, tmp_path: Path) -> Path:
+    """Return a copy that a test may change."""
+    shutil.copytree(done, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def ask(folder: Path, *words: object) -> tuple[int, str, str]:
+    return run_cli("ledger", *words, "--home", folder / "home")
+
+
+def test_show_entries_and_verify_speak_json(done: Path) -> None:
+    (account,) = json.loads(ask(done, "show", "--json")[1])
+    assert account["name"] == "clinic" and account["owner"] == "A. Officer" and account["charges"] == 1
+    assert 0.99 < float(account["spent_epsilon"]) <= 1 and 0.49 < account["used"] <= 0.5
+    one = json.loads(ask(done, "show", "clinic", "--json")[1])
+    assert [charge["state"] for charge in one["charged"]] == ["committed"]
+    entries = json.loads(ask(done, "entries", "--json")[1])
+    assert [entry["kind"] for entry in entries] == ["open", "reserve", "draw", "seal", "commit"]
+    assert entries[0]["content"]["dataset"] == "clinic"
+    verified = json.loads(ask(done, "verify", "--json")[1])
+    assert verified == {"faults": [], "newest_hash": entries[-1]["hash"]}
+    for words in (("show",), ("show", "clinic"), ("entries",), ("entries", "clinic"), ("recover",)):
+        code, out, _ = ask(done, *words)
+        assert code == 0 and out
+
+
+def test_plan_says_what_fits_and_writes_nothing(done: Path) -> None:
+    before = (done / "home" / "ledger.sqlite").read_bytes()
+    code, out, _ = ask(done, "plan", "clinic", "--epsilon", 0.5, "--delta", 1e-5, "--times", 3, "--json")
+    facts = json.loads(out)
+    assert code == 0 and facts["fits"] and 1 < float(facts["spent_after"]) < 2
+    code, out, _ = ask(done, "plan", "clinic", "--epsilon", 0.5, "--delta", 1e-5, "--times", 30, "--json")
+    assert code == 1 and not json.loads(out)["fits"]
+    assert (done / "home" / "ledger.sqlite").read_bytes() == before
+
+
+def test_a_cap_is_changed_for_a_reason(own: Path) -> None:
+    code, out, _ = ask(own, "cap", "clinic", "--epsilon", 3, "--reason", "the board agreed", "--json")
+    assert code == 0 and json.loads(out)[0]["cap"] == "3.0"
+    code, _, err = ask(own, "cap", "clinic", "--epsilon", 0.5, "--reason", "saving")
+    assert code == 1 and "cannot be below" in err
+    assert ask(own, "cap", "clinic", "--reason", "nothing")[0] == 1
+    assert ask(own, "cap", "clinic", "--reason", "a slip", "--expires", "soon")[0] == 1
+    assert ask(own, "verify")[0] == 0
+
+
+def test_export_keeps_every_row_and_hash(own: Path) -> None:
+    entries = Ledger(own / "home" / "ledger.sqlite").entries()
+    assert ask(own, "export", own / "chain.parquet")[0] == ask(own, "export", own / "chain.json")[0] == 0
+    rows = [entry.model_dump() for entry in entries]
+    assert pq.read_table(own / "chain.parquet").to_pylist() == rows
+    assert json.loads((own / "chain.json").read_text())["entries"] == rows
+    assert ask(own, "export", own / "chain.json")[0] == 1  # not overwritten
+    assert ask(own, "export", own / "chain.csv")[0] == 1
+
+
+def test_the_burn_down_is_a_picture_of_the_cap(own: Path) -> None:
+    assert ask(own, "show", "clinic", "--picture", own / "burn.svg")[0] == 0
+    lines = ET.parse(own / "burn.svg").getroot().findall("{http://www.w3.org/2000/svg}polyline")
+    cap, left = ([float(point.split(",")[1]) for point in line.get("points").split()] for line in lines)
+    assert len(left) == 2 and left[0] == cap[0] < left[1]  # SVG counts downward: what remains falls
+
+
+def test_void_and_recover_clear_what_a_crash_left(own: Path) -> None:
+    ledger = Ledger(own / "home" / "ledger.sqlite")
+    first = ledger.find(next(entry.charge for entry in ledger.entries() if entry.kind == "commit")).charge
+    reserved, sealed = (Charge(**{**dict(first), "run": run, "account": "clinic"}) for run in ("lost", "cut"))
+    ledger.change_cap("clinic", reason="room for this test", epsilon=9.0)
+    ledger.reserve(reserved)
+    ledger.begin_draw(ledger.reserve(sealed).key)
+    staged = own / "home" / "sensitive" / "cut" / "release.parquet"
+    staged.parent.mkdir(mode=0o700)
+    staged.write_bytes(b"a complete draw")
+    found = {row["run"]: row for row in json.loads(ask(own, "recover", "--json")[1])}
+    assert (found["cut"]["was"], found["cut"]["is"]) == ("drawing", "committed")
+    assert (own / "home" / "released" / "cut" / "release.parquet").read_bytes() == b"a complete draw"
+    assert found["lost"]["is"] == "reserved" and "void" in found["lost"]["next"]
+    assert ask(own, "void", sealed.key, "--reason", "not wanted")[0] == 1
+    assert ask(own, "void", reserved.key[:12], "--reason", "not wanted")[0] == 0
+    assert json.loads(ask(own, "recover", "--json")[1]) == [] and ask(own, "verify")[0] == 0
+
+
+def test_a_hand_off_is_verified_without_the_ledger(own: Path) -> None:
+    shutil.rmtree(own / "home")
+    code, out, _ = run_cli("verify", own / "out", "--public-key", own / "officer.pub")
+    assert code == 0 and "by the key you named" in out
+    assert "compare it" in verify_hand_off(own / "out").signature
+    _, other = write_key(own / "other.pem")
+    code, _, err = run_cli("verify", own / "out", "--public-key", other)
+    assert code == 1 and "another key" in err
+    (own / "out" / "manifest.sig").unlink()
+    assert verify_hand_off(own / "out").faults == [] and "nobody" in verify_hand_off(own / "out").signature
+    assert verify_hand_off(own / "out", own / "officer.pub").faults == ["the manifest is not signed"]
+
+
+def test_any_flipped_byte_of_a_hand_off_is_named(own: Path) -> None:
+    out = own / "out"
+    for path in sorted(path for path in out.rglob("*") if path.is_file()):
+        content = path.read_bytes()
+        step = max(1, len(content) // 40)
+        for at in [*range(0, len(content), step), len(content) - 1]:
+            path.write_bytes(content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :])
+            code, _, err = run_cli("verify", out)
+            name = "manifest" if path.name.startswith("manifest") else str(path.relative_to(out))
+            assert code == 1 and name in err, (path, at)
+        path.write_bytes(content)
+    assert run_cli("verify", out)[0] == 0
+    (out / "extra.csv").write_text("1")
+    assert verify_hand_off(out).faults == ["extra.csv is not in the manifest"]
+    (out / "extra.csv").unlink()
+    (out / "report.html").unlink()
+    assert verify_hand_off(out).faults == ["report.html is missing"]
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"spent": {"epsilon": "0.1", "delta": 1e-5}}, "the manifest says 0.1"),
+        ({"asked": {"epsilon": 0.1, "delta": 1e-5}}, "more than was asked"),
+        ({"run": "another"}, "not that of this plan and run"),
+        ({"events": []}, "not as nacre writes it|the manifest says"),
+    ],
+)
+def test_a_manifest_that_contradicts_itself_is_named(own: Path, change: dict[str, object], fault: str) -> None:
+    manifest = own / "out" / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
+    faults = " ".join(verify_hand_off(own / "out").faults)
+    assert re.search(fault, faults) and "not a signature of this manifest" in faults
+
+
+def test_a_key_that_cannot_sign_is_found_before_anything_is_charged(tmp_path: Path) -> None:
+    write_clinic(tmp_path)
+    (tmp_path / "no.pem").write_text("not a key")
+    code, _, err = run_cli(*synthesize_words(tmp_path, method="pearl", signing_key=tmp_path / "no.pem"))
+    assert code == 1 and "signing_key" in err and not (tmp_path / "home").exists()
+    with pytest.raises(InvalidArgument, match="public_key"):
+        (tmp_path / "manifest.json").write_text('{"artifacts": {}}')
+        verify_hand_off(tmp_path, tmp_path / "no.pem")
+
+
+def test_openssl_writes_a_key_that_signs(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl here")
+    from dpmodels.accounting.hand_off import private_key
+
+    key = tmp_path / "key.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True, capture_output=True)
+    assert private_key(key).sign(b"x")
+
+
+def test_the_pipeline_can_be_paid_from_postgresql_but_keeps_no_password(own: Path) -> None:
+    words = synthesize_words(own, method="pearl", out=own / "second", ledger="postgresql://me:secret@localhost/l")
+    code, _, err = run_cli(*words)
+    assert code == 1 and "password" in err and "secret" not in err
+
+
+def test_an_approval_without_a_lasting_server_is_refused_before_any_charge(own: Path) -> None:
+    words = synthesize_words(own, method="pearl", out=own / "second", approver="A. Officer")
+    code, _, err = run_cli(*words)
+    assert code == 1 and "PREFECT_API_URL" in err
+    assert json.loads(ask(own, "show", "--json")[1])[0]["charges"] == 1
+
+
+def test_a_balance_with_no_room_counts_as_used_up(own: Path) -> None:
+    ledger = Ledger(own / "home" / "ledger.sqlite")
+    balance = ledger.balance("clinic")
+    assert 0.49 < used(balance) <= 0.5
+    ledger.change_cap("clinic", reason="enough", epsilon=float(balance.spent_epsilon) + 1e-9)
+    assert used(ledger.balance("clinic")) == 1.0
+
+
+OFFICER = """
+import asyncio, sys, time
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
+async def main(name, officer):
+    async with get_client() as client:
+        wanted = FlowRunFilter(name=FlowRunFilterName(any_=[name]))
+        for _ in range(600):
+            runs = await client.read_flow_runs(flow_run_filter=wanted)
+            if runs and runs[0].state.is_paused():
+                await client.resume_flow_run(runs[0].id, run_input={"officer": officer})
+                return
+            await asyncio.sleep(0.2)
+        sys.exit("never paused")
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_under_prefect_the_officer_is_asked_and_the_budget_is_shown(own: Path, monkeypatch) -> None:
+    from flows.config import SynthesizeConfig
+    from flows.server import PrefectServer
+    from flows.synthesize import carry_out, start
+
+    with PrefectServer(own / "server") as server:
+        url = server.wait()
+        monkeypatch.setenv("PREFECT_API_URL", url)
+        names = {}
+        for out, officer in (("denied", "somebody else"), ("allowed", "A. Officer")):
+            settings = {
+                "data": own / "clinic.parquet",
+                "schema": own / "clinic.yaml",
+                "out": own / out,
+                "model": {"method": "pearl"},
+                "privacy": {"target_epsilon": 1.2, "delta": 1e-5},
+                "runtime": {"home": own / "home", "approver": "A. Officer", "approval_hours": 0.1},
+            }
+            run = start(SynthesizeConfig.build(settings, own / "config.yaml"))
+            environment = {**os.environ, "PREFECT_API_URL": url}
+            asked = subprocess.Popen([sys.executable, "-c", OFFICER, run.name, officer], env=environment)
+            if out == "denied":
+                with pytest.raises(Exception, match=r"not approved by A\. Officer"):
+                    carry_out(run, prefect=True)
+            else:
+                carry_out(run, prefect=True)
+            assert asked.wait(60) == 0
+            names[out] = run.name
+    manifest = json.loads((own / "allowed" / "manifest.json").read_text())
+    assert manifest["approved"]["officer"] == "A. Officer" and not (own / "denied").exists()
+    assert json.loads(ask(own, "show", "--json")[1])[0]["charges"] == 2
+    with sqlite3.connect(own / "server" / "prefect" / "prefect.db") as database:
+        kept = database.execute("SELECT key, data, description FROM artifact WHERE type = 'table'").fetchall()
+    assert [key for key, _, _ in kept] == ["budget-clinic"] * 2
+    assert "remains" in kept[-1][2]
