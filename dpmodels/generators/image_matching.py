@@ -4,6 +4,8 @@ Drawing clips ink to [0, 1], resamples and rounds; an image's moments are theref
 So each round draws images, measures them as the real ones were measured, and moves the Gaussian by what is missing:
 
     mean <- mean + rate (released mean - drawn mean)      covariance <- [covariance + rate (released - drawn)]+
+
+The round that came closest is kept, class by class.
 """
 
 from collections.abc import Callable
@@ -34,7 +36,7 @@ class MatchingSpec(BaseModel):
     rounds: Annotated[int, Field(ge=0, le=1000)] = 10
     images: Annotated[int, Field(ge=100, le=100_000)] = 1000
     rate: Annotated[float, Field(gt=0, le=1)] = 0.7
-    contrast: Annotated[float, Field(ge=1, le=10)] = 1.2
+    contrast: Annotated[float, Field(ge=1, le=10)] = 1.3
 
 
 def shrink(covariance: Floats, noise_stddev: float) -> Floats:
@@ -66,21 +68,24 @@ def match(
     Shapes: ``targets`` and result are [classes, d] and [classes, d, d].
     """
     means, covariances = targets[0].copy(), targets[1].copy()
+    best_means, best_covariances, least = means.copy(), covariances.copy(), np.full(len(means), np.inf)
     rng = np.random.default_rng(seed)
     draws = _white(rng.standard_normal((max(spec.images, 4 * embedding.size), embedding.size)))
     for step in range(spec.rounds):
-        missing = 0.0
         for label, (mean, covariance) in enumerate(zip(*targets, strict=True)):
             z = means[label] + draws @ _factor(covariances[label]).T
             drawn = np.ldexp(embedding.bounded(embedding.code.encode(painter.paint(z))).astype(np.float64), -CODE_BITS)
-            lack = covariance - np.cov(drawn.T, ddof=0)
-            means[label] += spec.rate * (mean - drawn.mean(axis=0))
+            lack_mean, lack = mean - drawn.mean(axis=0), covariance - np.cov(drawn.T, ddof=0)
+            missing = float(np.linalg.norm(lack) / np.linalg.norm(covariance) + lack_mean @ lack_mean)
+            if missing < least[label]:  # what ink cannot show is never reached, and chasing it would lose the rest
+                least[label] = missing
+                best_means[label], best_covariances[label] = means[label], covariances[label]
+            means[label] += spec.rate * lack_mean
             factor = _factor(covariances[label] + spec.rate * lack)
             covariances[label] = factor @ factor.T
-            missing += float(np.linalg.norm(lack) / np.linalg.norm(covariance)) / len(means)
         if progress:
-            progress(step + 1, spec.rounds, missing)
-    return means, np.stack([_factor(covariance) for covariance in covariances])
+            progress(step + 1, spec.rounds, float(least.mean()))
+    return best_means, np.stack([_factor(covariance) for covariance in best_covariances])
 
 
 def _factor(covariance: Floats) -> Floats:

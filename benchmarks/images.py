@@ -1,0 +1,84 @@
+"""MNIST and Fashion-MNIST: accuracy of a CNN trained on synthetic images, and the LeNet distance of PEARL."""
+
+import sys
+import tempfile
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from benchmarks.common import ROOT, Table, data_dir, measure, parse, report
+from benchmarks.judge_images import ImageJudge, Images, Verdict
+
+EPSILON, DELTA = 1.0, 1e-5
+SEEDS, QUICK_SEEDS = (0, 1, 2), (0,)
+FULL, QUICK = (60_000, 10), (20_000, 3)
+"""Synthetic images and epochs of the CNN."""
+PUBLISHED = {
+    "mnist": {"PEARL": (0.782, 3.52), "DPDM": (0.953, "–"), "FETA-Pro": (0.971, "–")},
+    "fashion_mnist": {"PEARL": (0.683, 1.92), "DPDM": (0.794, "–"), "FETA-Pro": (0.823, "–")},
+}
+
+
+def options(parser: ArgumentParser) -> None:
+    parser.add_argument("--sets", nargs="+", default=list(PUBLISHED), choices=list(PUBLISHED))
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[EPSILON])
+
+
+def load(path: Path) -> Images:
+    """Read images and labels from a Parquet file or folder."""
+    table = pq.read_table(path)
+    pixels = table["image"].combine_chunks().flatten().to_numpy().reshape(table.num_rows, -1)
+    return Images(pixels.astype(np.float32) / 255, table["label"].to_numpy().astype(np.int64))
+
+
+def synthesize(name: str, epsilon: float, seed: int, folder: Path) -> tuple[Images, float, float]:
+    """Run the command line in a process of its own: the images, wall seconds, peak MiB."""
+    words = {
+        "--schema": ROOT / "benchmarks" / "schemas" / f"{name}.yaml",
+        "--target-epsilon": epsilon,
+        "--delta": DELTA,
+        "--seed": seed,
+        "--out": folder / "out",
+        "--home": folder / "home",
+    }
+    data = data_dir() / f"{name}_train.parquet"
+    command = [sys.executable, "-m", "flows.cli", "synthesize", data, "--no-prefect"]
+    ran = measure([str(word) for word in [*command, *(w for pair in words.items() for w in pair)]], cwd=ROOT)
+    if ran.code:
+        raise SystemExit(f"nacre synthesize failed:\n{ran.output}")
+    return load(folder / "out" / "synthetic"), ran.seconds, ran.peak_mib
+
+
+def scores_table(name: str, args: Namespace, seeds: Sequence[int]) -> Table:
+    """Judge one data set at each epsilon; published numbers are at epsilon 1."""
+    rows, epochs = QUICK if args.quick else FULL
+    judge = ImageJudge(load(data_dir() / f"{name}_test.parquet"), data_dir() / "lenet5_mnist.safetensors")
+    title = f"{name}, CNN on {rows} synthetic images and {epochs} epochs, delta={DELTA}"
+    table = Table(title, ["method", "epsilon", "CNN", "CNN, last epoch", "LeNet-FID", "seconds", "peak MiB"], digits=4)
+    for method, (accuracy, distance) in PUBLISHED[name].items():
+        table.add(f"{method}, as published", EPSILON, accuracy, "–", distance, "–", "–")
+    for epsilon in args.epsilons:
+        verdicts: list[Verdict] = []
+        seconds, peaks = [], []
+        for seed in seeds:
+            with tempfile.TemporaryDirectory() as folder:
+                made, second, peak = synthesize(name, epsilon, seed, Path(folder))
+            verdicts.append(judge.judge(made, rows, epochs, seed))
+            seconds.append(second)
+            peaks.append(peak)
+        scores = [[getattr(v, score) for v in verdicts] for score in ("cnn", "cnn_last", "lenet_fid")]
+        table.add("nacre-images", epsilon, *scores, seconds, peaks)
+    return table
+
+
+def main() -> None:
+    args = parse(__doc__, options)
+    seeds = QUICK_SEEDS if args.quick else SEEDS
+    report("images", [scores_table(name, args, seeds) for name in args.sets], seeds, args)
+
+
+if __name__ == "__main__":
+    main()
