@@ -71,6 +71,16 @@ class Limit:
         lines = [tally + cost if cost else tally for tally in self.tallies]
         return max(spent_epsilon(line, self.delta, self.order) for line in lines)
 
+    def fits(self, cost: Tally) -> bool:
+        """Tell whether a further cost stays under the cap; Renyi accounting, an upper bound, is asked first."""
+        from dpmodels.accounting.composition import renyi_epsilon, spent_epsilon
+
+        def under(tally: Tally) -> bool:
+            surely = tally.others and renyi_epsilon(tally, self.delta) <= self.cap
+            return bool(surely) or spent_epsilon(tally, self.delta, self.order) <= self.cap
+
+        return all(under(tally + cost) for tally in self.tallies)
+
     def renyi(self) -> Decimal:
         """Return the epsilon of the heaviest line by Renyi accounting."""
         from dpmodels.accounting.composition import renyi_epsilon

@@ -138,9 +138,10 @@ def _by_pld(tally: Tally, delta: float, coarser: int = 1) -> Decimal:
     """
     rough = _renyi(tally.key, delta)
     grid = coarser * 1e-4 * 2 ** max(0, math.ceil(math.log2(max(rough, 1e-9) / FINE_UP_TO)))
-    whole = _all_others(tally.key[1], grid)
+    parts = [_all_others(tally.key[1], grid)] if tally.others else []
     if tally.gaussian:
-        whole = whole.compose(_distribution(GaussianEvent(noise_multiplier=tally.mu_squared**-0.5), grid))
+        parts.append(_distribution(GaussianEvent(noise_multiplier=tally.mu_squared**-0.5), grid))
+    whole = parts[0] if len(parts) == 1 else parts[0].compose(parts[1])
     return _ceiling(min(float(whole.get_epsilon_for_delta(delta)) * (1 + _PLD_MARGIN), rough))
 
 

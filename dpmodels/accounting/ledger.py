@@ -138,7 +138,7 @@ class Ledger:
 
     def quote(self, charge: Charge) -> Quote:
         """Say what ``reserve`` would answer to this charge, and write nothing."""
-        return self._database.read(lambda connection: weighing.weigh(connection, charge).quote)
+        return self._database.read(lambda connection: weighing.weigh(connection, charge)).quote()
 
     def check(self, charge: Charge) -> None:
         """Refuse what ``reserve`` would refuse, and write nothing.
@@ -148,7 +148,7 @@ class Ledger:
             LedgerError: as for ``reserve``.
         """
         weighed = self._database.read(lambda connection: weighing.weigh(connection, charge))
-        if not weighed.quote.accepted:
+        if not weighed.accepted:
             raise weighed.refusal()
 
     def find(self, key: str) -> Reservation | None:
@@ -172,15 +172,13 @@ class Ledger:
 
         def work(connection: Connection) -> Reservation | weighing.Weighed:
             weighed = weighing.weigh(connection, charge, write=True)
-            if weighed.quote.state == "voided":
+            if weighed.held is not None and weighed.held.state == "voided":
                 raise LedgerError(f"charge {charge.key} is voided and stays so; start a new run")
-            if not weighed.quote.accepted:
-                return weighed
-            if weighed.quote.state == "new":
-                payload = {**charge.model_dump(mode="json"), "cost": weighed.cost.brief, "tally": weighed.tally.brief}
-                store.append(connection, charge.account, charge.key, "reserve", 1, payload)
-                return weighed.held.model_copy(update={"state": "reserved"})
-            return weighed.held
+            if weighed.held is not None or not weighed.accepted:
+                return weighed.held or weighed
+            payload = {**charge.model_dump(mode="json"), "cost": weighed.cost.brief, "tally": weighed.tally.brief}
+            store.append(connection, charge.account, charge.key, "reserve", 1, payload)
+            return Reservation(charge=charge, state="reserved", cost=weighed.cost)
 
         answer = self._database.write(work)
         if isinstance(answer, weighing.Weighed):

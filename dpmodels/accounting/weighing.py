@@ -14,20 +14,33 @@ from dpmodels.errors import BudgetExhausted, LedgerError
 
 @dataclass(frozen=True)
 class Weighed:
-    """A charge, what it would cost, its account's tally with it, and the cap that decides."""
+    """A charge, what it costs, its account's tally with it, and the cap that decides."""
 
-    quote: Quote
-    limit: Limit
+    charge: Charge
+    held: Reservation | None
     cost: Tally
     tally: Tally
-    held: Reservation
+    limit: Limit
+    accepted: bool
+
+    def quote(self) -> Quote:
+        """Add up what was spent, and what would be."""
+        before = self.limit.spent()
+        return Quote(
+            account=self.limit.name,
+            state=self.held.state if self.held else "new",
+            accepted=self.accepted,
+            requested_epsilon=Decimal(repr(self.charge.budget.epsilon)),
+            spent_before=before,
+            spent_after=before if self.held else self.limit.spent(self.cost),
+            cap=self.limit.cap,
+            delta=self.limit.delta,
+        )
 
     def refusal(self) -> BudgetExhausted:
         """Say what was asked and what remains."""
-        remaining = min(self.limit.remaining(), self.limit.cap)
-        return BudgetExhausted(
-            self.limit.name, self.quote.requested_epsilon, remaining, self.limit.cap, self.limit.delta
-        )
+        asked, limit = Decimal(repr(self.charge.budget.epsilon)), self.limit
+        return BudgetExhausted(limit.name, asked, min(limit.remaining(), limit.cap), limit.cap, limit.delta)
 
 
 def weigh(connection: Connection, charge: Charge, *, write: bool = False) -> Weighed:
@@ -42,31 +55,13 @@ def weigh(connection: Connection, charge: Charge, *, write: bool = False) -> Wei
     held = books.find(connection, charge.key)
     if held is not None and held.charge != charge:
         raise LedgerError(f"charge {charge.key} was reserved with other terms; a changed plan needs a new run")
-    cost = held.cost if held else own.cost(charge.event)
     caps = books.limits(connection, path) + books.run_limit(connection, own.account, charge)
-    if held is None:
-        books.refuse_expired(connection, path)
-    deciding, after = caps[0], caps[0].spent(None if held else cost)
-    if held is None:
-        deciding, after = _first_passed(caps, cost) or (deciding, after)
-    quote = Quote(
-        account=deciding.name,
-        state=held.state if held else "new",
-        accepted=held.state != "voided" if held else after <= deciding.cap,
-        requested_epsilon=Decimal(repr(charge.budget.epsilon)),
-        spent_before=deciding.spent(),
-        spent_after=after,
-        cap=deciding.cap,
-        delta=deciding.delta,
-    )
-    after_it = own.tally if held else own.tally + cost
-    return Weighed(quote, deciding, cost, after_it, held or Reservation(charge=charge, cost=cost))
-
-
-def _first_passed(caps: list[Limit], cost: Tally) -> tuple[Limit, Decimal] | None:
-    """Return the first cap that a cost would pass, and by what."""
-    spent = ((cap, cap.spent(cost)) for cap in caps)
-    return next(((cap, after) for cap, after in spent if after > cap.cap), None)
+    if held is not None:
+        return Weighed(charge, held, held.cost, own.tally, caps[0], held.state != "voided")
+    books.refuse_expired(connection, path)
+    cost = own.cost(charge.event)
+    passed = next((cap for cap in caps if not cap.fits(cost)), None)
+    return Weighed(charge, None, cost, own.tally + cost, passed or caps[0], passed is None)
 
 
 def _check_terms(charge: Charge, account: Account) -> None:

@@ -14,6 +14,7 @@ import pytest
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent
 from dpmodels.accounting.ledger import Ledger
+from dpmodels.accounting.records import TRANSITIONS
 from dpmodels.errors import BudgetExhausted, InvalidArgument, LedgerError
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 
@@ -317,3 +318,10 @@ def test_listing_accounts_stays_light(ledger, path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, env=environment)
     assert done.stdout.strip() == "1 []", done.stderr
+
+
+def test_the_documented_transitions_are_the_ones_in_force() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text()
+    cells = [[cell.strip() for cell in line.split("|")[1:4]] for line in page.splitlines() if line.startswith("| ")]
+    states = {"new", *TRANSITIONS.values()}
+    assert {(state, kind): after for state, kind, after in cells if state in states} == TRANSITIONS

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -276,3 +277,33 @@ def test_under_prefect_the_officer_is_asked_and_the_budget_is_shown(own: Path, m
         kept = database.execute("SELECT key, data, description FROM artifact WHERE type = 'table'").fetchall()
     assert [key for key, _, _ in kept] == ["budget-clinic"] * 2
     assert "remains" in kept[-1][2]
+
+
+def test_passing_the_marks_of_a_cap_is_an_event(done: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows.budget import publish_budget
+    from tasks.store import Run
+
+    told: list[tuple[str, str]] = []
+    monkeypatch.setattr("prefect.artifacts.create_table_artifact", lambda **_: None)
+    monkeypatch.setattr("prefect.events.emit_event", lambda event, resource, payload: told.append((event, payload)))
+    run = Run.find(done / "home", next((done / "home" / "released").iterdir()).name)
+    after = Ledger(run.ledger).balance("clinic")
+    seen = {}
+    for spent, remaining in ((0.5, 1.0), (0.85, 0.2), (0.9, 0)):
+        now = after.model_copy(
+            update={"spent_epsilon": after.cap * Decimal(str(spent)), "remaining_epsilon": Decimal(remaining)}
+        )
+        monkeypatch.setattr(Ledger, "balance", lambda *_, now=now: now)
+        for before in (0.1, 0.82):
+            told.clear()
+            publish_budget(run, now.model_copy(update={"spent_epsilon": after.cap * Decimal(str(before)),
+                                                       "remaining_epsilon": Decimal(1)}))  # fmt: skip
+            seen[spent, before] = [event for event, _ in told]
+    assert seen == {
+        (0.5, 0.1): [],
+        (0.5, 0.82): [],
+        (0.85, 0.1): ["nacre.budget.80"],
+        (0.85, 0.82): [],
+        (0.9, 0.1): ["nacre.budget.80", "nacre.budget.100"],
+        (0.9, 0.82): ["nacre.budget.100"],
+    }
