@@ -165,7 +165,7 @@ def refused_schema(folder: Path) -> str:
         ({"target_epsilon": None}, "privacy.target_epsilon=nothing"),
         ({"rows": 0}, "rows=0 must"),
         ({"seed": -1}, "runtime.seed=-1 must"),
-        ({"method": "perl"}, "method=perl must be one of pearl"),
+        ({"method": "perl"}, "method=perl must be one of nacre"),
         ({"device": "cuda"}, "device=cuda must be auto or cpu"),
     ],
 )
