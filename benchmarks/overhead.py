@@ -22,7 +22,7 @@ columns:
   y: {type: boolean}
 """
 SETTINGS = "model: {method: pearl, measurement: {frequencies: {count: 16}}, training: {steps: 5, batch_size: 32}}\n"
-REPEATS, QUICK_REPEATS = range(5), range(1)
+REPEATS, QUICK_REPEATS = range(3), range(1)
 
 
 def nacre(*words: object, **environment: str) -> float:
