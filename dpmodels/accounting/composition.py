@@ -26,7 +26,7 @@ REMAINING_GRID = Decimal("1e-9")
 # Privacy losses are told apart at 1e-4 up to this epsilon and more coarsely beyond, so that time stays bounded.
 FINE_UP_TO = 30.0
 # Distributions that were grouped in other ways differ by less than this; added, so that ours is never the lower one.
-_PLD_MARGIN = 1e-7
+_PLD_MARGIN = 2e-7
 _LEAF: TypeAdapter[Leaf] = TypeAdapter(Leaf)
 
 Spending = Tally | Sequence[Event]
@@ -142,7 +142,7 @@ def _by_pld(tally: Tally, delta: float, coarser: int = 1) -> Decimal:
     if tally.gaussian:
         parts.append(_distribution(GaussianEvent(noise_multiplier=tally.mu_squared**-0.5), grid))
     whole = parts[0] if len(parts) == 1 else parts[0].compose(parts[1])
-    return _ceiling(min(float(whole.get_epsilon_for_delta(delta)) * (1 + _PLD_MARGIN), rough))
+    return _ceiling(min(float(whole.get_epsilon_for_delta(delta)) * (1 + _PLD_MARGIN) + _PLD_MARGIN, rough))
 
 
 @lru_cache(maxsize=8)

@@ -103,13 +103,15 @@ def crash(place: str, home: Path, kills: int, seed: int) -> dict[str, object]:
     rng, places, ledger = random.Random(seed), Places(home), Ledger(place)
     ledger.open_account("clinic", dataset="visits", budget_cap=CAP)
     moments: list[tuple[str, str] | None] = [(when, step) for step in STEPS for when in ("before", "after")]
-    moments += [None] * (kills - len(moments))
+    moments += [None] * (3 * kills)  # some children are done before they are killed
     usual, states, killed, faults = 0.05, dict[str, int](), 0, list[str]()
     for number, moment in enumerate(moments):
+        if killed == kills:
+            break
         charge = make_charge(f"run-{number}", epsilon=0.06)
         child = fork(lambda charge=charge, moment=moment: _charge(place, places, charge, moment))  # type: ignore[misc]
         if moment is None:
-            time.sleep(rng.uniform(0, 1.2 * usual))
+            time.sleep(rng.uniform(0, usual))
             os.kill(child, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         killed += code == -signal.SIGKILL
