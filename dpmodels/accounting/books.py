@@ -100,16 +100,16 @@ def book(connection: Connection, name: str) -> Book:
     Raises:
         LedgerError: it is not open, or the entries it is read from are not whole.
     """
-    ends = store.newest(connection, name, store.SPENDING_KINDS)
+    ends = store.newest(connection, name)
     if faults := store.link_faults(connection, ends.values()):
         raise LedgerError(f"the chain is broken: {faults[0]}; {VERIFY}")
-    row = connection.execute(select(store.accounts).where(store.accounts.c.name == name)).one_or_none()
+    row = store.account_row(connection, name)
     if "open" not in ends and row is None:
         raise LedgerError(f"account {name} is not open")
     if "open" not in ends or row is None:
         raise LedgerError(f"account {name} lacks its row or its opening entry; {VERIFY}")
     account = Account.written_in(ends["open"], ends.get("cap"))
-    if dict(row._mapping) != account.row:
+    if row != account.row:
         raise LedgerError(f"account {name} differs from its opening entry; {VERIFY}")
     return Book(account, _tally(connection, max(ends.values(), key=lambda entry: entry.seq)))
 
@@ -120,18 +120,10 @@ def line(connection: Connection, name: str, *, write: bool = False) -> list[Book
     above: str | None = name
     while above and above not in names:
         names.insert(0, above)
-        above = connection.execute(
-            select(store.accounts.c.parent).where(store.accounts.c.name == above)
-        ).scalar_one_or_none()
+        above = (store.account_row(connection, above) or {}).get("parent")
     if write:
         lock(connection, names)
     return [book(connection, each) for each in names]
-
-
-def children(connection: Connection, name: str) -> list[str]:
-    """Name the accounts directly below one."""
-    below = select(store.accounts.c.name).where(store.accounts.c.parent == name).order_by(store.accounts.c.name)
-    return list(connection.execute(below).scalars())
 
 
 def limits(connection: Connection, path: list[Book]) -> list[Limit]:
@@ -160,7 +152,7 @@ def run_limit(connection: Connection, account: Account, charge: Charge) -> list[
 
 def find(connection: Connection, key: str) -> Reservation | None:
     """Return a charge and its state, or None."""
-    life = store.read(connection, store.entries.c.charge == key, store.entries.c.kind.not_in(store.ACCOUNT_KINDS))
+    life = store.life(connection, key)
     return follow(life) if life else None
 
 
@@ -212,7 +204,7 @@ def _below(connection: Connection, name: str) -> list[Tally]:
     """Return the tally of each line of accounts below one, those left out that another exceeds for certain."""
     lines = [
         book(connection, child).tally + deeper
-        for child in children(connection, name)
+        for child in store.children(connection, name)
         for deeper in _below(connection, child)
     ]
     return heaviest(lines) or [Tally()]

@@ -88,16 +88,18 @@ def _close(engine: Engine, process: int) -> None:
         engine.dispose()
 
 
-def lock(connection: Connection, root_to_leaf: list[str]) -> None:
+def lock(connection: Connection, root_to_leaf: list[str]) -> bool:
     """Hold the last account of a path against every writer, and those above it against charges of their own.
 
-    Children of one parent do not wait for each other here. Locks are taken from the root down, so none deadlock.
+    Children of one parent do not wait for each other here. Locks are taken from the root down, so none deadlock. False
+    where the transaction holds the whole ledger anyway.
     """
     if connection.dialect.name != "postgresql":
-        return
+        return False
     for name in root_to_leaf:
         wanted = select(store.accounts.c.name).where(store.accounts.c.name == name)
         connection.execute(wanted.with_for_update(read=name != root_to_leaf[-1]))
+    return True
 
 
 def _options(engine: Engine, write: bool) -> Engine:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, insert, select, update
 from dpmodels.accounting import artifact, audit, books, opening, store, weighing
 from dpmodels.accounting.books import Limit
 from dpmodels.accounting.database import Database, lock
-from dpmodels.accounting.records import CAP_TERMS, TRANSITIONS, Account, Balance, Charge, Quote, Reservation
+from dpmodels.accounting.records import CAP_TERMS, TRANSITIONS, Account, Balance, Charge, Quote, Reservation, follow
 from dpmodels.accounting.store import Entry
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import InvalidArgument, LedgerError
@@ -116,7 +116,7 @@ class Ledger:
 
         def work(connection: Connection) -> tuple[Limit, int, list[str]]:
             (limit,) = books.limits(connection, [books.book(connection, name)])
-            return limit, books.charges(connection, name), books.children(connection, name)
+            return limit, books.charges(connection, name), store.children(connection, name)
 
         limit, charges, children = self._database.read(work)
         spent = limit.spent()
@@ -223,15 +223,17 @@ class Ledger:
         """Append one transition of a charge, if its state allows it."""
 
         def work(connection: Connection) -> Reservation:
-            account = _known(connection, key).charge.account
-            lock(connection, [account])
-            held = _known(connection, key)
+            life = _life(connection, key)
+            account = life[0].account
+            if lock(connection, [account]):  # what was read before may have changed since
+                life = _life(connection, key)
+            held = follow(life)
             if (held.state, kind) not in TRANSITIONS:
                 raise LedgerError(f"charge {key} is {held.state}: {kind} is not allowed")
             content = payload(connection, held) if callable(payload) else payload
             attempt = held.draws + 1 if kind == "draw" else 1
-            store.append(connection, account, key, kind, attempt, content)
-            return _known(connection, key)
+            entry = store.append(connection, account, key, kind, attempt, content)
+            return follow([*life, entry])
 
         return self._database.write(work)
 
@@ -301,8 +303,8 @@ class Ledger:
         return self._database.read(lambda connection: audit.audit(connection, released or {}))
 
 
-def _known(connection: Connection, key: str) -> Reservation:
-    return books.find(connection, key) or _unknown(key)
+def _life(connection: Connection, key: str) -> list[Entry]:
+    return store.life(connection, key) or _unknown(key)
 
 
 def _unknown(key: str) -> NoReturn:

@@ -18,6 +18,7 @@ from sqlalchemy import (
     String,
     Table,
     UniqueConstraint,
+    bindparam,
     func,
     insert,
     select,
@@ -65,6 +66,27 @@ entries = Table(
     Index("ix_entries_account_run", "account", "run"),
 )
 _HASHED = [column for column in entries.c if column.name != "run"]
+# The statements of a charge, made once: to make them anew would take most of its time.
+_END = select(*_HASHED).order_by(entries.c.seq.desc()).limit(2)
+_AT = select(*_HASHED).where(entries.c.seq.in_(bindparam("seqs", expanding=True))).order_by(entries.c.seq)
+_LIFE = (
+    select(*_HASHED)
+    .where(entries.c.charge == bindparam("key"), entries.c.kind.not_in(ACCOUNT_KINDS))
+    .order_by(entries.c.seq)
+)
+_NEWEST = select(*_HASHED).where(
+    entries.c.seq.in_(
+        union_all(
+            *(
+                select(func.max(entries.c.seq)).where(entries.c.account == bindparam("account"), entries.c.kind == kind)
+                for kind in SPENDING_KINDS
+            )
+        )
+    )
+)
+_ACCOUNT = select(accounts).where(accounts.c.name == bindparam("name"))
+_CHILDREN = select(accounts.c.name).where(accounts.c.parent == bindparam("name")).order_by(accounts.c.name)
+_INSERT = insert(entries)
 
 
 class Entry(BaseModel):
@@ -133,7 +155,7 @@ def append(
     """
     if connection.dialect.name == "postgresql":  # writers of other accounts wait here; readers do not
         connection.execute(text("LOCK TABLE entries IN EXCLUSIVE MODE"))
-    last = connection.execute(select(*_HASHED).order_by(entries.c.seq.desc()).limit(2))
+    last = connection.execute(_END)
     end, before = [*(_entry(row) for row in last), None, None][:2]
     if end and (end.hash != end.true_hash or end.previous_hash != (before.hash if before else FIRST_HASH)):
         raise LedgerError(f"the chain is broken at its newest {end}; `nacre ledger verify` lists every fault")
@@ -149,14 +171,13 @@ def append(
         hash="",
     )
     entry = draft.model_copy(update={"hash": draft.true_hash})
-    connection.execute(insert(entries).values(**entry.model_dump(), run=entry.run))
+    connection.execute(_INSERT, {**entry.model_dump(), "run": entry.run})
     return entry
 
 
 def head(connection: Connection) -> Entry | None:
     """Return the newest entry."""
-    row = connection.execute(select(*_HASHED).order_by(entries.c.seq.desc()).limit(1)).first()
-    return _entry(row) if row else None
+    return next((_entry(row) for row in connection.execute(_END)), None)
 
 
 def read(connection: Connection, *where: ColumnElement[bool]) -> list[Entry]:
@@ -164,13 +185,25 @@ def read(connection: Connection, *where: ColumnElement[bool]) -> list[Entry]:
     return [_entry(row) for row in connection.execute(select(*_HASHED).where(*where).order_by(entries.c.seq))]
 
 
-def newest(connection: Connection, account: str, kinds: tuple[str, ...]) -> dict[str, Entry]:
-    """Return an account's newest entry of each kind that it has; one look into an index for each."""
-    ends = [
-        select(func.max(entries.c.seq).label("seq")).where(entries.c.account == account, entries.c.kind == kind)
-        for kind in kinds
-    ]
-    return {entry.kind: entry for entry in read(connection, entries.c.seq.in_(union_all(*ends)))}
+def newest(connection: Connection, account: str) -> dict[str, Entry]:
+    """Return an account's newest entry of each spending kind that it has; one look into an index for each."""
+    return {entry.kind: entry for entry in map(_entry, connection.execute(_NEWEST, {"account": account}))}
+
+
+def life(connection: Connection, key: str) -> list[Entry]:
+    """Return the entries of one charge, oldest first."""
+    return [_entry(row) for row in connection.execute(_LIFE, {"key": key})]
+
+
+def account_row(connection: Connection, name: str) -> dict[str, str] | None:
+    """Return an account's row."""
+    row = connection.execute(_ACCOUNT, {"name": name}).one_or_none()
+    return dict(row._mapping) if row else None
+
+
+def children(connection: Connection, name: str) -> list[str]:
+    """Name the accounts directly below one."""
+    return list(connection.execute(_CHILDREN, {"name": name}).scalars())
 
 
 def chain_faults(chain: Iterable[Entry]) -> list[tuple[int, str]]:
@@ -192,7 +225,7 @@ def link_faults(connection: Connection, some: Iterable[Entry]) -> list[str]:
     """Name each of a few entries that was edited, or that the entries on both sides of it do not fit."""
     some = list(some)
     around = {entry.seq + step for entry in some for step in (-1, 1)}
-    near = {entry.seq: entry for entry in read(connection, entries.c.seq.in_(around))}
+    near = {entry.seq: entry for entry in map(_entry, connection.execute(_AT, {"seqs": list(around)}))}
     faults = []
     for entry in some:
         before, after = near.get(entry.seq - 1), near.get(entry.seq + 1)
