@@ -1,9 +1,16 @@
 """Set-up for every test: one thread per process, and a Prefect that never looks outside."""
 
 import os
+import sys
+
+import absl.logging
 
 # Before torch and OpenBLAS are imported: on shared cores their thread pools are a hundred times slower than one thread.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", DO_NOT_TRACK="1")
 for name in [name for name in os.environ if name.startswith(("PREFECT_", "NACRE_"))]:
     if name != "NACRE_DATA":
         del os.environ[name]
+
+# dp-accounting brings absl, whose log handler closes the stream it was made with when Prefect sets logging up anew;
+# made during a test, that stream is pytest's own capture. The process's stderr it leaves alone.
+absl.logging.get_absl_handler().python_handler.setStream(sys.__stderr__)
