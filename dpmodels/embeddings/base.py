@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -114,3 +115,7 @@ class Embedding(ABC):
     @abstractmethod
     def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
         """Sum the truncated features of a batch. Shapes: [dim] int64 on the CPU. Exact: no rounding depends on B."""
+
+    @abstractmethod
+    def coordinates(self) -> dict[str, Any]:
+        """Name every coordinate of the vector; one array of length ``dim`` a name."""

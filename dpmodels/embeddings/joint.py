@@ -7,7 +7,7 @@ by w; so the L2 sensitivity is sqrt(1 + w^2) whatever the number of classes. Wit
 that (triangle inequality).
 """
 
-from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from dpmodels.embeddings.base import Embedding, Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction
 from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms.lattice import GRAIN_BITS, integer_radius, to_real
-from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Records
 
 BLOCK_ROWS = 4096
@@ -61,7 +60,7 @@ class ConditionalEmbedding(Embedding):
         blocks = released.reshape(self.layout.classes, self.width)
         return to_real(blocks[:, :-1]), blocks[:, -1] / self.count_step
 
-    def coordinates(self) -> dict[str, list[int] | list[str]]:
+    def coordinates(self) -> dict[str, Any]:
         """Name every coordinate of the vector: its class, its part, and its index within the part."""
         k = self.parts.spec.count
         return {
@@ -69,16 +68,3 @@ class ConditionalEmbedding(Embedding):
             "part": (["cos"] * k + ["sin"] * k + ["count"]) * self.layout.classes,
             "index": ([*range(k), *range(k), 0]) * self.layout.classes,
         }
-
-
-def transform_sum(
-    embedding: Embedding, batches: Sensitive[Iterable[Records]], device: str | torch.device = "cpu"
-) -> Sensitive[NDArray[np.int64]]:
-    """Sum an embedding over a stream of records.
-
-    Privacy: Sensitive -> Sensitive; one record moves the result by at most ``embedding.l2_sensitivity`` in L2 norm.
-    """
-    total = torch.zeros(embedding.dim, dtype=torch.int64)
-    for records in batches.reveal():
-        total += embedding.lattice_sum(records, device)
-    return Sensitive(total.numpy())

@@ -8,7 +8,6 @@ steps, so the bound is an equality between integers. With at most m rows a unit 
 inequality).
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms.lattice import integer_radius
-from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Records
 
 BLOCK_ROWS = 4096
@@ -91,10 +89,3 @@ class Moments(Embedding):
             "first_cell": np.tile(first, classes),
             "second_cell": np.tile(second, classes),
         }
-
-
-def check_repeatable(batches: Sensitive[Iterable[Records]]) -> None:
-    """Refuse a stream that can be read only once: the second look would see no rows, and no error would say so."""
-    stream = batches.reveal()
-    if iter(stream) is stream:
-        raise InvalidArgument("sensitive", "<redacted>", "be an iterable that can be read twice, not an iterator")

@@ -3,20 +3,20 @@
 z ~ N(mean_y, factor_y factor_y')      code = centre + V z      image = restore(clip(contrast(basis . code)), pose)
 """
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from torch import Tensor
 
 from dpmodels.embeddings.image_moments import BASIS_BITS, UNIT, ImageCode
 from dpmodels.embeddings.pose import REFERENCE, from_spreads
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import InvalidArgument
+from dpmodels.generators.model_file import write_model
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
@@ -88,14 +88,7 @@ class ImageModel:
         return Records(states, np.zeros(states.shape), self.painter.paint(z))
 
     def save(self, path: Path) -> None:
-        """Write the model to one safetensors file."""
-        facts = {
-            "kind": "images",
-            "schema": self.schema.model_dump(mode="json"),
-            "settings": self.settings,
-            "contrast": self.painter.contrast,
-            "release_entry": self.release_entry,
-        }
+        """Write the model to one file."""
         arrays = {
             "decoder": self.painter.decoder,
             "centre": self.painter.centre,
@@ -104,23 +97,14 @@ class ImageModel:
             "class_counts": self.class_counts,
         }
         tensors = {key: torch.from_numpy(np.ascontiguousarray(array)) for key, array in arrays.items()}
-        # under one key, because safetensors writes several in no fixed order
-        save_file(tensors, path, metadata={"nacre": json.dumps(facts)})
+        facts = {"settings": self.settings, "contrast": self.painter.contrast, "release_entry": self.release_entry}
+        write_model(path, "images", self.schema, tensors, **facts)
 
     @classmethod
-    def load(cls, path: Path) -> "ImageModel":
-        """Read a generator back.
-
-        Raises:
-            ArtifactError: the file is missing or damaged.
-        """
-        try:
-            with safe_open(path, framework="pt") as file:
-                facts = json.loads(file.metadata()["nacre"])
-                arrays = {key: file.get_tensor(key).numpy() for key in file.keys()}  # noqa: SIM118 - not a mapping
-        except (OSError, SafetensorError, KeyError, TypeError) as fault:
-            raise ArtifactError(f"generator {path.name} is missing or damaged; train it again") from fault
-        schema, settings = Schema.model_validate_json(json.dumps(facts["schema"])), facts["settings"]
+    def of(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "ImageModel":
+        """Rebuild what ``save`` wrote."""
+        schema, settings = facts["schema"], facts["settings"]
+        arrays = {key: tensor.numpy() for key, tensor in tensors.items()}
         painter = Painter(ImageCode(schema, **settings), arrays["decoder"], arrays["centre"], facts["contrast"])
         means, factors, counts = arrays["means"], arrays["factors"], arrays["class_counts"]
         return cls(schema, settings, painter, means, factors, counts, facts["release_entry"])

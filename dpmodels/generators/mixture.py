@@ -6,20 +6,19 @@ z_k are fixed points of a normal, b and U are shared by a class, and e_k is free
 family and leave it only where the release says so. The first two moments are closed form: training samples nothing.
 """
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from dpmodels.embeddings.partition import Counts, Partition
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import InvalidArgument
+from dpmodels.generators.model_file import write_model
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
@@ -113,40 +112,23 @@ class MixtureModel:
         return np.stack(columns, axis=1)
 
     def save(self, path: Path) -> None:
-        """Write the mixture, the counts and the schema to one safetensors file."""
-        facts = {
-            "kind": "mixture",
-            "schema": self.schema.model_dump(mode="json"),
-            "most_cells": self.most_cells,
-            "release_entry": self.release_entry,
-        }
-        tensors = {"probabilities": self.probabilities.contiguous(), "class_counts": self.class_counts}
+        """Write mixture, counts and cells to one file."""
+        tensors = {"probabilities": self.probabilities, "class_counts": self.class_counts}
         for index, (merge, detail) in enumerate(zip(self.partition.merge, self.detail, strict=True)):
             tensors |= {f"merge/{index}": torch.from_numpy(merge), f"detail/{index}": torch.from_numpy(detail)}
-        # under one key, because safetensors writes several in no fixed order
-        save_file(tensors, path, metadata={"nacre": json.dumps(facts)})
+        facts = {"most_cells": self.most_cells, "release_entry": self.release_entry}
+        write_model(path, "mixture", self.schema, tensors, **facts)
 
     @classmethod
-    def load(cls, path: Path) -> "MixtureModel":
-        """Read a generator back.
-
-        Raises:
-            ArtifactError: the file is missing or damaged.
-        """
-        try:
-            with safe_open(path, framework="pt") as file:
-                facts = json.loads(file.metadata()["nacre"])
-                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
-        except (OSError, SafetensorError, KeyError, TypeError) as fault:
-            raise ArtifactError(f"generator {path.name} is missing or damaged; train it again") from fault
-        schema, most_cells = Schema.model_validate_json(json.dumps(facts["schema"])), int(facts["most_cells"])
-        probabilities = tensors["probabilities"]
-        fine = Partition.fine(schema, most_cells, conditional=len(probabilities) > 1)
+    def of(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "MixtureModel":
+        """Rebuild what ``save`` wrote."""
+        schema, probabilities = facts["schema"], tensors["probabilities"]
+        fine = Partition.fine(schema, facts["most_cells"], conditional=len(probabilities) > 1)
         merge = tuple(tensors[f"merge/{index}"].numpy() for index in range(len(fine.merge)))
         detail = [tensors[f"detail/{index}"].numpy() for index in range(len(fine.merge))]
         partition = Partition(fine.codec, merge, fine.classes, fine.class_column)
         counts, entry = tensors["class_counts"], facts["release_entry"]
-        return cls(schema, most_cells, partition, probabilities, detail, counts, entry)
+        return cls(schema, facts["most_cells"], partition, probabilities, detail, counts, entry)
 
 
 def _systematic(group: Counts, rng: np.random.Generator) -> Floats:

@@ -1,18 +1,17 @@
 """A trained tabular generator: a network, the released class counts, and how to sample records from both."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from dpmodels.embeddings.base import Layout
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import InvalidArgument
+from dpmodels.generators.model_file import write_model
 from dpmodels.generators.networks import NetworkSpec, TabularGenerator
 from dpmodels.generators.randomness import stream
 from dpmodels.schema.encode import Records
@@ -71,32 +70,15 @@ class TabularModel:
         return Records(states=states.numpy(), values=values.numpy().astype(np.float64))
 
     def save(self, path: Path) -> None:
-        """Write network, counts and schema to one safetensors file."""
-        facts = {
-            "kind": "network",
-            "schema": self.schema.model_dump(mode="json"),
-            "network": self.network.spec.model_dump(mode="json"),
-            "release_entry": self.release_entry,
-        }
-        tensors = {f"network/{key}": value.cpu().contiguous() for key, value in self.network.state_dict().items()}
-        # under one key, because safetensors writes several in no fixed order
-        save_file({**tensors, "class_counts": self.class_counts}, path, metadata={"nacre": json.dumps(facts)})
+        """Write network and counts to one file."""
+        tensors = {f"network/{key}": value for key, value in self.network.state_dict().items()}
+        facts = {"network": self.network.spec.model_dump(mode="json"), "release_entry": self.release_entry}
+        write_model(path, "network", self.schema, {**tensors, "class_counts": self.class_counts}, **facts)
 
     @classmethod
-    def load(cls, path: Path) -> "TabularModel":
-        """Read a generator back.
-
-        Raises:
-            ArtifactError: the file is missing or damaged.
-        """
-        try:
-            with safe_open(path, framework="pt") as file:
-                facts = json.loads(file.metadata()["nacre"])
-                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
-        except (OSError, SafetensorError, KeyError, TypeError) as fault:
-            raise ArtifactError(f"generator {path.name} is missing or damaged; train it again") from fault
-        schema = Schema.model_validate_json(json.dumps(facts["schema"]))
-        network = TabularGenerator(NetworkSpec.model_validate(facts["network"]), Layout.of(schema))
-        counts = tensors.pop("class_counts")
-        network.load_state_dict({key.removeprefix("network/"): value for key, value in tensors.items()})
-        return cls(schema, network.eval(), counts, facts["release_entry"])
+    def of(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "TabularModel":
+        """Rebuild what ``save`` wrote."""
+        network = TabularGenerator(NetworkSpec.model_validate(facts["network"]), Layout.of(facts["schema"]))
+        state = {key.removeprefix("network/"): t for key, t in tensors.items() if key.startswith("network/")}
+        network.load_state_dict(state)
+        return cls(facts["schema"], network.eval(), tensors["class_counts"], facts["release_entry"])

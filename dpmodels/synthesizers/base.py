@@ -7,7 +7,8 @@ fit(released) -> Generator ; sample(n, seed)             post-processing, free f
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,8 +19,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from dpmodels.accounting.events import Event
-from dpmodels.errors import ArtifactError
-from dpmodels.privacy import PrivacyBudget, Released
+from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.embeddings.base import Embedding
+from dpmodels.embeddings.summation import check_repeatable, transform_sum
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.mechanisms.gaussian import measure_gaussian
+from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
@@ -72,6 +77,14 @@ class Release(BaseModel):
     entry: str
 
 
+@dataclass(frozen=True)
+class Look:
+    """One sum that a plan measures, and the multiplier of its noise over the plan's ``l2_sensitivity``."""
+
+    embedding: Embedding
+    noise_multiplier: float
+
+
 class Generator(Protocol):
     """A trained generator; sampling is post-processing."""
 
@@ -83,6 +96,46 @@ class Generator(Protocol):
 
     def save(self, path: Path) -> None:
         """Write the generator to one safetensors file."""
+
+
+def check_unit(schema: Schema, budget: PrivacyBudget) -> None:
+    """Refuse a budget for another unit of privacy than the schema's."""
+    if budget.unit != schema.unit:
+        raise InvalidArgument("unit", budget.unit, f"be the schema's unit, {schema.unit}")
+
+
+def measure_looks(
+    sensitive: Sensitive[Iterable[Records]],
+    plan: Plan,
+    looks: Sequence[Callable[[Sequence[NDArray[np.int64]]], Look]],
+    *,
+    ledger: Ledger,
+    charge: Charge,
+    staged: Path,
+    released: Path,
+    device: str = "cpu",
+) -> Released[Path]:
+    """Sum one embedding after the other exactly, add noise once to each, write them as one release for one charge.
+
+    Privacy: every look is chosen from public parameters and the noisy vectors released before it, so an adaptive
+        composition of the Gaussians of ``plan.event``. Nothing else is read out.
+    """
+    if len(looks) > 1:
+        check_repeatable(sensitive)
+
+    def draw(path: Path, entry: str) -> None:
+        vectors: list[NDArray[np.int64]] = []
+        names: list[dict[str, Any]] = []
+        for number, choose in enumerate(looks, start=1):
+            look = choose(vectors)
+            total = transform_sum(look.embedding, sensitive, device)
+            l2, z = plan.l2_sensitivity, look.noise_multiplier
+            vectors.append(measure_gaussian(total, l2_sensitivity=l2, noise_multiplier=z).value)
+            names.append({"look": np.full(look.embedding.dim, number), **look.embedding.coordinates()})
+        coordinates = {key: np.concatenate([named[key] for named in names]) for key in names[0]}
+        write_release(path, Released(np.concatenate(vectors)), plan, entry, coordinates)
+
+    return Released(ledger.release(charge, staged=staged, released=released, draw=draw))
 
 
 def write_release(

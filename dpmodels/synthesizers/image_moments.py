@@ -32,17 +32,15 @@ from dpmodels.embeddings.image_moments import (
     ImageCode,
     ImageMoments,
 )
-from dpmodels.embeddings.joint import transform_sum
-from dpmodels.embeddings.moments import check_repeatable
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError
 from dpmodels.generators.image_matching import MatchingSpec, Progress, match, shrink
 from dpmodels.generators.images import ImageModel, Painter
 from dpmodels.mechanisms.dp_pca import DIAGONAL, principal_directions
-from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
+from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release, write_release
+from dpmodels.synthesizers.base import Look, Plan, Release, check_unit, measure_looks
 
 Whole = NDArray[np.int64]
 
@@ -128,8 +126,7 @@ class NacreImages:
         Raises:
             InvalidArgument: the budget's unit is not the schema's, or the schema has no image.
         """
-        if budget.unit != schema.unit:
-            raise InvalidArgument("unit", budget.unit, f"be the schema's unit, {schema.unit}")
+        check_unit(schema, budget)
         looks = Looks(self.measurement, schema)
         noise_multiplier = gaussian_noise_multiplier(budget)
         parts = zip(looks.noise_multipliers(noise_multiplier), ("basis", "moments by class"), strict=True)
@@ -160,25 +157,18 @@ class NacreImages:
         Privacy: add or remove one unit. Releases both sums through the discrete Gaussian; charges the two Gaussians of
             ``plan.event``. The directions of the second look are read off the released first.
         """
-        check_repeatable(sensitive)
         looks = Looks.of(plan)
-        multipliers = looks.noise_multipliers(plan.noise_multiplier)
-
-        def look(embedding: ImageMoments, noise_multiplier: float) -> Whole:
-            total = transform_sum(embedding, sensitive, device)
-            l2 = plan.l2_sensitivity
-            return measure_gaussian(total, l2_sensitivity=l2, noise_multiplier=noise_multiplier).value
-
-        def draw(path: Path, entry: str) -> None:
-            first = look(looks.first, multipliers[0])
-            embedding = looks.second(first)
-            second = look(embedding, multipliers[1])
-            parts = looks.first.coordinates(), embedding.coordinates()
-            names = {"look": np.repeat([1, 2], [looks.first.dim, embedding.dim])}
-            names |= {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-            write_release(path, Released(np.concatenate([first, second])), plan, entry, names)
-
-        return Released(ledger.release(charge, staged=staged, released=released, draw=draw))
+        first, second = looks.noise_multipliers(plan.noise_multiplier)
+        return measure_looks(
+            sensitive,
+            plan,
+            [lambda _: Look(looks.first, first), lambda before: Look(looks.second(before[0]), second)],
+            ledger=ledger,
+            charge=charge,
+            staged=staged,
+            released=released,
+            device=device,
+        )
 
     def fit(
         self,

@@ -15,7 +15,7 @@ of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -29,20 +29,19 @@ from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.base import VALUE_BITS
-from dpmodels.embeddings.joint import transform_sum
-from dpmodels.embeddings.moments import Moments, check_repeatable
+from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
 from dpmodels.generators.reconstruction import Progress
 from dpmodels.generators.targets import details, moment_target
-from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
+from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release, write_release
+from dpmodels.synthesizers.base import Look, Plan, Release, check_unit, measure_looks
 
 FINE_LIMIT = 2**17
 """Fine cells of all classes and columns together."""
@@ -131,8 +130,7 @@ class Nacre:
         Raises:
             InvalidArgument: the budget's unit is not the schema's, or the schema has an image.
         """
-        if budget.unit != schema.unit:
-            raise InvalidArgument("unit", budget.unit, f"be the schema's unit, {schema.unit}")
+        check_unit(schema, budget)
         if schema.image:
             raise InvalidArgument("method", "nacre", "be nacre-images for a schema with a column of type image")
         looks = Looks(self.measurement, schema)
@@ -164,24 +162,22 @@ class Nacre:
         Privacy: add or remove one unit. Releases both sums through the discrete Gaussian at scale z * Delta; charges
             the two Gaussians of ``plan.event``. The cells of the second are read off the released first.
         """
-        check_repeatable(sensitive)
-        looks = Looks.of(plan)
+        looks, z = Looks.of(plan), plan.noise_multiplier
 
-        def look(embedding: Moments) -> NDArray[np.int64]:
-            total = transform_sum(embedding, sensitive, device)
-            l2, z = plan.l2_sensitivity, plan.noise_multiplier
-            return measure_gaussian(total, l2_sensitivity=l2, noise_multiplier=z).value
+        def second(released_before: Sequence[NDArray[np.int64]]) -> Look:
+            noise = lattice_noise_stddev(plan.l2_sensitivity, z)
+            return Look(looks.second(released_before[0], noise), z)
 
-        def draw(path: Path, entry: str) -> None:
-            first = look(looks.first)
-            moments = looks.second(first, lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier))
-            second = look(moments)
-            parts = looks.first.coordinates(), moments.coordinates()
-            names = {"look": np.repeat([1, 2], [looks.first.dim, moments.dim])}
-            names |= {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-            write_release(path, Released(np.concatenate([first, second])), plan, entry, names)
-
-        return Released(ledger.release(charge, staged=staged, released=released, draw=draw))
+        return measure_looks(
+            sensitive,
+            plan,
+            [lambda _: Look(looks.first, z), second],
+            ledger=ledger,
+            charge=charge,
+            staged=staged,
+            released=released,
+            device=device,
+        )
 
     def fit(
         self,

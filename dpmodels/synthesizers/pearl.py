@@ -21,16 +21,15 @@ from dpmodels.accounting.events import GaussianEvent
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
-from dpmodels.embeddings.joint import ConditionalEmbedding, transform_sum
+from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.errors import InvalidArgument
 from dpmodels.generators.reconstruction import Progress, Reconstruction, Target, TrainingSpec
 from dpmodels.generators.tabular import TabularModel
-from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.mechanisms.lattice import GRAIN_BITS
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release, write_release
+from dpmodels.synthesizers.base import Look, Plan, Release, check_unit, measure_looks
 
 
 class PearlMeasurement(BaseModel):
@@ -55,8 +54,7 @@ class Pearl:
         Raises:
             InvalidArgument: the budget's unit is not the schema's, or there is no column to synthesise.
         """
-        if budget.unit != schema.unit:
-            raise InvalidArgument("unit", budget.unit, f"be the schema's unit, {schema.unit}")
+        check_unit(schema, budget)
         embedding = _embedding(self.measurement, schema)
         noise_multiplier = gaussian_noise_multiplier(budget)
         return Plan(
@@ -86,14 +84,17 @@ class Pearl:
         Privacy: add or remove one unit. The sum moves by at most ``plan.l2_sensitivity`` (proof: embeddings/joint.py);
             releases it through the discrete Gaussian; charges Gaussian(noise_multiplier). Nothing else is read out.
         """
-        embedding = _embedding_of(plan)
-
-        def draw(path: Path, entry: str) -> None:
-            total = transform_sum(embedding, sensitive, device)
-            noisy = measure_gaussian(total, l2_sensitivity=plan.l2_sensitivity, noise_multiplier=plan.noise_multiplier)
-            write_release(path, noisy, plan, entry, embedding.coordinates())
-
-        return Released(ledger.release(charge, staged=staged, released=released, draw=draw))
+        look = Look(_embedding_of(plan), plan.noise_multiplier)
+        return measure_looks(
+            sensitive,
+            plan,
+            [lambda _: look],
+            ledger=ledger,
+            charge=charge,
+            staged=staged,
+            released=released,
+            device=device,
+        )
 
     def fit(
         self,

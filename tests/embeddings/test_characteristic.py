@@ -8,7 +8,8 @@ import torch
 
 from dpmodels.embeddings.base import VALUE_BITS, Layout, ProductRows
 from dpmodels.embeddings.characteristic import TURN, CharacteristicFunction, FrequencySpec
-from dpmodels.embeddings.joint import ConditionalEmbedding, transform_sum
+from dpmodels.embeddings.joint import ConditionalEmbedding
+from dpmodels.embeddings.summation import transform_sum
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.mechanisms.lattice import GRAIN_BITS
 from dpmodels.privacy import PrivacyUnit, Sensitive

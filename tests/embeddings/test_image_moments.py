@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from dpmodels.embeddings.image_moments import BASIS_BITS, CODE_BITS, ImageMoments, smooth_basis
-from dpmodels.embeddings.joint import transform_sum
 from dpmodels.embeddings.pose import REFERENCE, STEPS, Frame, from_spreads, to_spreads
+from dpmodels.embeddings.summation import transform_sum
 from dpmodels.privacy import Sensitive
 from dpmodels.synthesizers.image_moments import ImageMeasurement, Looks
 from tests.pictures import make_records, make_schema

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from dpmodels.embeddings.joint import transform_sum
-from dpmodels.embeddings.moments import Moments, check_repeatable
+from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
+from dpmodels.embeddings.summation import check_repeatable, transform_sum
 from dpmodels.errors import InvalidArgument
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec

@@ -69,7 +69,7 @@ def test_the_release_carries_its_plan_entry_event_and_hash(tmp_path):
     entries = ledger.entries(key=release.entry)
     assert [entry.kind for entry in entries] == ["reserve", "draw", "seal", "commit"]
     table = pq.read_table(released)
-    assert table.num_rows == 2 * 81 and set(table.column_names) == {"class", "part", "index", "value"}
+    assert table.num_rows == 2 * 81 and set(table.column_names) == {"look", "class", "part", "index", "value"}
     assert {b"nacre.event", b"nacre.adjacency", b"nacre.values_sha256"} <= set(table.schema.metadata)
 
 
