@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, select_autoescape
 
 from dpmodels.accounting.calibration import gaussian_epsilon
 from dpmodels.evaluation.marginals import histogram
+from dpmodels.evaluation.page import render_page
 from dpmodels.evaluation.sheet import Sheet
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.synthesizers.base import Release
@@ -61,10 +61,4 @@ def summarise(
 
 def render(summary: Mapping[str, Any]) -> str:
     """Lay a summary out as one self-contained HTML page."""
-    environment = Environment(
-        loader=PackageLoader("dpmodels.evaluation"),
-        autoescape=select_autoescape(),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html").render(report=summary)
+    return render_page("report.html", report=summary)
