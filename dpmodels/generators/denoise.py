@@ -64,10 +64,16 @@ def denoise_pairs(pairs: Floats, one_way: Floats, offsets: NDArray[np.int64], no
     for j, columns in enumerate(blocks):
         for rows in blocks[:j]:
             expected = np.outer(one_way[rows], one_way[columns]) / total
-            residual = pairs[rows, columns] - expected
-            residual -= residual.mean(axis=0) + residual.mean(axis=1, keepdims=True) - residual.mean()
-            clean[rows, columns] = expected + shrink(residual, noise_stddev)
+            clean[rows, columns] = denoise_table(pairs[rows, columns], expected, noise_stddev)
     return clean + clean.T
+
+
+def denoise_table(table: Floats, expected: Floats, noise_stddev: float) -> Floats:
+    """Return what is expected plus the shrunk residual, whose rows and columns have sum zero. Shapes: [m, n]."""
+    residual = table - expected
+    residual -= residual.mean(axis=0) + residual.mean(axis=1, keepdims=True) - residual.mean()
+    result: Floats = expected + shrink(residual, noise_stddev)
+    return result
 
 
 def split_by_halves(counts: Floats, expected: Floats, noise_stddev: float) -> Floats:

@@ -3,13 +3,15 @@
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError
+from dpmodels.generators.bayes_net import BayesNetModel
 from dpmodels.generators.images import ImageModel
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.model_file import read_model
 from dpmodels.generators.tabular import TabularModel
 
-Model = ImageModel | MixtureModel | TabularModel
-KINDS: dict[str, type[ImageModel] | type[MixtureModel] | type[TabularModel]] = {
+Model = BayesNetModel | ImageModel | MixtureModel | TabularModel
+KINDS: dict[str, type[BayesNetModel] | type[ImageModel] | type[MixtureModel] | type[TabularModel]] = {
+    "bayes-net": BayesNetModel,
     "images": ImageModel,
     "mixture": MixtureModel,
     "network": TabularModel,

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from dpmodels.embeddings.partition import Counts, Partition
 from dpmodels.errors import InvalidArgument
 from dpmodels.generators.model_file import write_model
+from dpmodels.generators.randomness import invert, refine, systematic
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
@@ -87,7 +88,7 @@ class MixtureModel:
     def _sample_batch(self, rows: int, rng: np.random.Generator) -> Records:
         shares = self.class_counts.clamp_min(0).numpy()
         shares = shares if shares.sum() > 0 else np.ones_like(shares)
-        labels = _draw(np.broadcast_to(shares, (rows, len(shares))), _systematic(np.zeros(rows, dtype=np.int64), rng))
+        labels = invert(np.broadcast_to(shares, (rows, len(shares))), systematic(np.zeros(rows, dtype=np.int64), rng))
         cells = np.zeros((rows, len(self.detail)), dtype=np.int64)
         for label in np.unique(labels):
             members = np.flatnonzero(labels == label)
@@ -103,12 +104,8 @@ class MixtureModel:
         columns = []
         for index, merge in enumerate(self.partition.merge):
             p = probabilities[component, offsets[index] : offsets[index + 1]]
-            cell = _draw(p, _systematic(component, rng))
-            # every cell's detail sums to 1, so the running sum over fine cells passes `cell` where the cell begins
-            order = np.argsort(merge, kind="stable")
-            running = np.cumsum(self.detail[index][label][order])
-            last = np.searchsorted(merge[order], cell, side="right") - 1
-            columns.append(order[np.minimum(np.searchsorted(running, cell + rng.random(rows), side="right"), last)])
+            cell = invert(p, systematic(component, rng))
+            columns.append(refine(merge, self.detail[index][label], cell, rng))
         return np.stack(columns, axis=1)
 
     def save(self, path: Path) -> None:
@@ -129,20 +126,3 @@ class MixtureModel:
         partition = Partition(fine.codec, merge, fine.classes, fine.class_column)
         counts, entry = tensors["class_counts"], facts["release_entry"]
         return cls(schema, facts["most_cells"], partition, probabilities, detail, counts, entry)
-
-
-def _systematic(group: Counts, rng: np.random.Generator) -> Floats:
-    """Return a uniform a row that is evenly spread, in random order, within each group. Shapes: [B]."""
-    order = np.lexsort((rng.random(len(group)), group))
-    size = np.bincount(group)
-    rank = np.empty(len(group))
-    rank[order] = np.arange(len(group)) - (np.cumsum(size) - size)[group[order]]
-    result: Floats = (rank + rng.random(len(size))[group]) / size[group]
-    return result
-
-
-def _draw(weights: NDArray[np.floating], uniform: Floats) -> Counts:
-    """Invert each row's cumulative weights. Shapes: [B, n], [B] -> [B] in 0..n-1."""
-    cumulative = np.cumsum(weights, axis=1, dtype=np.float64)
-    index: Counts = (uniform[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1).clip(max=weights.shape[1] - 1)
-    return index

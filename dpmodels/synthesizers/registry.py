@@ -11,12 +11,14 @@ from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.reconstruction import TrainingSpec
 from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.bayes_structure import PrivBayesMeasurement
 from dpmodels.synthesizers.dp_merf import DpMerfMeasurement, DpMerfTraining, dp_merf
 from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
+from dpmodels.synthesizers.privbayes import PrivBayes, PrivBayesTraining
 
-Synthesizer = Nacre | NacreImages | Pearl
+Synthesizer = Nacre | NacreImages | Pearl | PrivBayes
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ METHODS = {
     "nacre-images": Method(NacreImages, ImageMeasurement, MatchingSpec),
     "dp-merf": Method(dp_merf, DpMerfMeasurement, DpMerfTraining),
     "pearl": Method(Pearl, PearlMeasurement, TrainingSpec),
+    "privbayes": Method(PrivBayes, PrivBayesMeasurement, PrivBayesTraining),
 }
 
 

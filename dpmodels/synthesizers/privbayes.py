@@ -1,0 +1,197 @@
+"""PrivBayes (Zhang, Cormode, Procopiuc, Srivastava, Xiao; TODS 2017): a Bayesian network, selected and then measured.
+
+    measure   h = sum_x a onehot_fine(x)                  + noise      where the mass of each column is
+              cells, coarse cells = merge(h)              released     thin cells merged, from h alone
+              repeat: (child, parents) ~ exp(score / s)   released     the exponential mechanism
+              t = sum_x onehot(x_child, x_parents) a family + noise    the tables of the network, in one vector
+    fit       p(child | parents) of every family                       generators/bayes_net.py
+
+What differs from the paper, and why. Its scores divide by the private number of records and its theta-usefulness reads
+that number; ours (embeddings/contingency.py) counts records, against shares that are already released, and moves by at
+most one record instead of three. A family's price is the error that the noise of its table will cause, in records too:
+so wide tables are chosen where much is to be said, and no degree need be tuned to the private number. Bins come from a
+charged look. The target, if there is one, is the first column of the network.
+
+Privacy: both vectors get discrete Gaussian noise of one scale z * Delta. As Gaussian mechanisms of
+mu_h = Delta_h / (z Delta) and mu_t = Delta_t / (z Delta), and with every selection charged as a Gaussian
+(mechanisms/exponential.py), each chosen from what was released before it, mu_h^2 + mu_t^2 + sum mu_select^2 <= 1 / z^2:
+together they cost no more than one Gaussian of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.embeddings.contingency import SCORE_STEP, ContingencyTables, Family, Views
+from dpmodels.embeddings.joint import transform_sum
+from dpmodels.embeddings.moments import check_repeatable
+from dpmodels.embeddings.partition import Counts
+from dpmodels.errors import InvalidArgument
+from dpmodels.generators.bayes_net import BayesNetModel, Estimate, conditional
+from dpmodels.generators.reconstruction import Progress
+from dpmodels.generators.targets import details
+from dpmodels.mechanisms.exponential import exponential_scale, select_exponential
+from dpmodels.mechanisms.gaussian import measure_gaussian
+from dpmodels.privacy import PrivacyBudget, Released, Sensitive
+from dpmodels.schema.encode import Records
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.base import Plan, Release, write_release
+from dpmodels.synthesizers.bayes_structure import Network, PrivBayesMeasurement, read_families, write_families
+
+
+class PrivBayesTraining(BaseModel):
+    """There is nothing to choose once the network is measured."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True)
+class PrivBayes:
+    """The three verbs of PrivBayes."""
+
+    measurement: PrivBayesMeasurement = field(default_factory=PrivBayesMeasurement)
+    training: PrivBayesTraining = field(default_factory=PrivBayesTraining)
+
+    def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
+        """Decide what to charge: composed Gaussian events, whatever the data; touches no data.
+
+        Raises:
+            InvalidArgument: the budget's unit is not the schema's, or the schema has an image.
+        """
+        if budget.unit != schema.unit:
+            raise InvalidArgument("unit", budget.unit, f"be the schema's unit, {schema.unit}")
+        if schema.image:
+            raise InvalidArgument("method", "privbayes", "be nacre-images for a schema with a column of type image")
+        network = Network(self.measurement, schema, gaussian_noise_multiplier(budget))
+        return Plan(
+            method="privbayes",
+            table=schema,
+            budget=budget,
+            event=network.event(),
+            noise_multiplier=network.noise_multiplier,
+            l2_sensitivity=network.l2_sensitivity,
+            measurement=self.measurement.model_dump(mode="json"),
+            fingerprint=network.fingerprint(),
+        )
+
+    def measure(
+        self,
+        sensitive: Sensitive[Iterable[Records]],
+        plan: Plan,
+        *,
+        ledger: Ledger,
+        charge: Charge,
+        staged: Path,
+        released: Path,
+        device: str = "cpu",
+    ) -> Released[Path]:
+        """Look, select the network, measure its tables, all inside one ledger charge.
+
+        Privacy: add or remove one unit. Releases a histogram and the tables through the discrete Gaussian at scale
+            z * Delta, and F - 1 indices through the exponential mechanism; charges ``plan.event``. Candidates, prices
+            and shares are read off what was released before.
+        """
+        check_repeatable(sensitive)
+        network = Network.of(plan)
+
+        def noisy(total: Sensitive[NDArray[np.int64]]) -> NDArray[np.int64]:
+            l2, z = plan.l2_sensitivity, plan.noise_multiplier
+            return measure_gaussian(total, l2_sensitivity=l2, noise_multiplier=z).value
+
+        def draw(path: Path, entry: str) -> None:
+            first = noisy(transform_sum(network.first, sensitive, device))
+            views, shares = network.views(first)
+            tables = ContingencyTables(views, sensitive)
+            families = select_network(network, views, shares, tables)
+            counts = noisy(tables.transform_tables(families, network.steps(views, families)))
+            parts = [first, write_families(families, network.degree), counts]
+            look = {"look": np.repeat([1, 2, 3], [len(part) for part in parts])}
+            write_release(path, Released(np.concatenate(parts)), plan, entry, look)
+
+        return Released(ledger.release(charge, staged=staged, released=released, draw=draw))
+
+    def fit(
+        self,
+        release: Released[Release],
+        *,
+        seed: int,
+        device: str,
+        checkpoint: Path,
+        progress: Progress | None = None,
+    ) -> BayesNetModel:
+        """Turn the released tables into conditional distributions; nothing is random and nothing takes long.
+
+        Privacy: post-processing.
+        """
+        plan, network = release.value.plan, Network.of(release.value.plan)
+        width = network.columns * (1 + network.degree)
+        first, structure, counts = np.split(release.value.vector, [network.first.dim, network.first.dim + width])
+        views, families = network.views(first)[0], read_families(structure, network.columns)
+        fine = Estimate(network.first.unpack(first)[0], network.noise_stddev / network.first.one_way)
+        offsets = network.fine.offsets
+        detail = details(views.partition, fine.counts, offsets, fine.noise_stddev)
+        totals = np.add.reduceat(fine.counts[0], offsets[:-1])  # each estimates the number of records
+        return BayesNetModel(
+            plan.table,
+            network.most_fine,
+            views,
+            families,
+            conditionals(network, views, families, fine, counts),
+            [shares[0] for shares in detail],
+            float(np.average(totals, weights=1 / np.array(network.fine.sizes))),
+            release.value.entry,
+        )
+
+    def noise(self, plan: Plan) -> dict[str, float]:
+        """Name what a release holds and the standard deviation of its noise."""
+        network = Network.of(plan)
+        names = {
+            "records in a fine cell of one column": network.noise_stddev / network.first.one_way,
+            "records in a cell of a table of average size": network.noise_stddev / network.unit,
+        }
+        if network.columns > 1:
+            scale = exponential_scale(network.max_rows * SCORE_STEP, network.selection)
+            names["score of a family, in records (Gumbel)"] = math.pi / math.sqrt(6) * scale / SCORE_STEP
+        return names
+
+
+def select_network(network: Network, views: Views, shares: list[Counts], tables: ContingencyTables) -> list[Family]:
+    """Choose a family for every column, one after the other, each by the exponential mechanism over all that may come.
+
+    Privacy: F - 1 selections, each charged as Gaussian(``network.selection``); the first column is public.
+    """
+    families = [Family(network.root, ())]
+    candidates = {family: network.penalty(views, family) for family in network.openings()}
+    while candidates:
+        placed = [family.child for family in families]
+        candidates |= {family: network.penalty(views, family) for family in network.joining(views, placed)}
+        order = list(candidates)
+        scores = tables.transform_scores(order, shares, list(candidates.values()))
+        sensitivity = network.max_rows * SCORE_STEP
+        chosen = order[select_exponential(scores, sensitivity=sensitivity, noise_multiplier=network.selection).value]
+        families.append(chosen)
+        candidates = {family: price for family, price in candidates.items() if family.child != chosen.child}
+    return families
+
+
+def conditionals(
+    network: Network, views: Views, families: list[Family], fine: Estimate, counts: NDArray[np.int64]
+) -> list[NDArray[np.float64]]:
+    """Estimate every family's distribution from its released table and its child's released histogram."""
+    result, end = [], 0
+    for family, step in zip(families, network.steps(views, families), strict=True):
+        shape, merge = views.shape(family), views.partition.merge[family.child]
+        begin, end = end, end + math.prod(shape)
+        table = Estimate(counts[begin:end].reshape(shape) / step, network.noise_stddev / step)
+        start = network.fine.offsets[family.child]
+        one_way = np.bincount(merge, fine.counts[0, start : start + len(merge)]).astype(np.float64)
+        parts = np.bincount(merge).astype(np.float64)
+        result.append(conditional(table, Estimate(one_way, fine.noise_stddev), parts))
+    return result
