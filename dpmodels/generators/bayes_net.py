@@ -41,7 +41,7 @@ def conditional(table: Estimate, one_way: Estimate, parts: Floats) -> Floats:
 
     The column's one-way counts are averaged over the two that were measured. The table is the product of its margins
     plus a residual whose singular values are shrunk by what the noise adds to them: where the parents say nothing that
-    stands out of the noise, the column is independent of them.
+    stands out of the noise, the column is independent of them, and so it is where they hold less than the noise.
 
     Shapes: table [m, n]; one_way [n], each of whose counts is a sum over ``parts`` [n] noisy ones. Returns [m, n], of
     which every row is non-negative and sums to 1.
@@ -52,8 +52,8 @@ def conditional(table: Estimate, one_way: Estimate, parts: Floats) -> Floats:
     child = child / child.sum() if child.sum() > 0 else np.full(len(child), 1 / len(child))
     expected = np.outer(project(counts.sum(axis=1)), child)
     clean = np.maximum(denoise_table(counts, expected, noise), 0) if len(counts) > 1 else expected
-    total = clean.sum(axis=1, keepdims=True)
-    result: Floats = np.where(total > 0, clean / np.where(total > 0, total, 1), child)
+    held = clean.sum(axis=1, keepdims=True)
+    result: Floats = np.where(held > noise, clean / np.maximum(held, noise), child)
     return result
 
 

@@ -115,7 +115,6 @@ class Network:
 
     def penalty(self, views: Views, family: Family) -> int:
         """Return half the expected L1 norm of a table's noise, times the price, in score steps."""
-        cells = math.prod(views.shape(family))
         noise = self.noise_stddev / self.unit / math.sqrt(2 * math.pi)
         return round(float(self.spec.price * math.prod(views.shape(family)) * noise * SCORE_STEP))
 
