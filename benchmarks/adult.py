@@ -27,7 +27,9 @@ SEEDS, QUICK_SEEDS = (0, 1, 2), (0,)
 
 
 def options(parser: ArgumentParser) -> None:
-    parser.add_argument("--methods", nargs="*", default=["nacre", "pearl"], help="methods to run side by side")
+    parser.add_argument(
+        "--methods", nargs="*", default=["nacre", "privbayes", "pearl"], help="methods to run side by side"
+    )
     parser.add_argument("--protocols", nargs="+", default=["p3gm", "pearl"], choices=["p3gm", "pearl"])
     parser.add_argument("--peers", nargs="*", default=[], choices=list(PEERS), help="other tools to run beside them")
     parser.add_argument("--peer-seeds", type=int, default=1, help="seeds of each peer; they take minutes a run")

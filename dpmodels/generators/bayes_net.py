@@ -3,21 +3,21 @@
 p(x) = prod over columns, in the order of the network, of p(x_column | cells of its parents)
 """
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from torch import Tensor
 
 from dpmodels.embeddings.contingency import Family, Views
 from dpmodels.embeddings.partition import Partition
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import InvalidArgument
 from dpmodels.generators.denoise import denoise_table, pool, project
+from dpmodels.generators.model_file import write_model
 from dpmodels.generators.randomness import invert, refine, systematic
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
@@ -100,15 +100,7 @@ class BayesNetModel:
         return partition.codec.from_cells(fine.astype(np.int32), rng)
 
     def save(self, path: Path) -> None:
-        """Write the network and the schema to one safetensors file."""
-        facts = {
-            "kind": "bayes-net",
-            "schema": self.schema.model_dump(mode="json"),
-            "most_cells": self.most_cells,
-            "families": [[family.child, *family.parents] for family in self.families],
-            "records": self.records,
-            "release_entry": self.release_entry,
-        }
+        """Write network, distributions and cells to one file."""
         parts = {
             "merge": self.views.partition.merge,
             "coarse": self.views.coarse,
@@ -116,32 +108,33 @@ class BayesNetModel:
             "detail": self.detail,
         }
         tensors = {
-            f"{part}/{i}": torch.from_numpy(np.ascontiguousarray(a))
-            for part, each in parts.items()
-            for i, a in enumerate(each)
+            f"{part}/{i}": torch.from_numpy(array) for part, each in parts.items() for i, array in enumerate(each)
         }
-        save_file(tensors, path, metadata={"nacre": json.dumps(facts)})
+        facts = {
+            "most_cells": self.most_cells,
+            "families": [[family.child, *family.parents] for family in self.families],
+            "records": self.records,
+            "release_entry": self.release_entry,
+        }
+        write_model(path, "bayes-net", self.schema, tensors, **facts)
 
     @classmethod
-    def load(cls, path: Path) -> "BayesNetModel":
-        """Read a generator back.
+    def of(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "BayesNetModel":
+        """Rebuild what ``save`` wrote."""
+        fine = Partition.fine(facts["schema"], facts["most_cells"], conditional=False)
 
-        Raises:
-            ArtifactError: the file is missing or damaged.
-        """
-        try:
-            with safe_open(path, framework="pt") as file:
-                facts = json.loads(file.metadata()["nacre"])
-                arrays = {key: file.get_tensor(key).numpy() for key in file.keys()}  # noqa: SIM118 - not a mapping
-        except (OSError, SafetensorError, KeyError, TypeError) as fault:
-            raise ArtifactError(f"generator {path.name} is missing or damaged; train it again") from fault
-        schema, most_cells = Schema.model_validate_json(json.dumps(facts["schema"])), int(facts["most_cells"])
-        fine = Partition.fine(schema, most_cells, conditional=False)
-
-        def each(part: str) -> list[NDArray[np.int64]]:
-            return [arrays[f"{part}/{index}"] for index in range(len(fine.merge))]
+        def each(part: str) -> list[Any]:
+            return [tensors[f"{part}/{index}"].numpy() for index in range(len(fine.merge))]
 
         views = Views(Partition(fine.codec, tuple(each("merge")), 1, None), tuple(each("coarse")))
         families = [Family(child, tuple(parents)) for child, *parents in facts["families"]]
-        conditionals, detail = ([a.astype(np.float64) for a in each(part)] for part in ("conditional", "detail"))
-        return cls(schema, most_cells, views, families, conditionals, detail, facts["records"], facts["release_entry"])
+        return cls(
+            facts["schema"],
+            facts["most_cells"],
+            views,
+            families,
+            each("conditional"),
+            each("detail"),
+            facts["records"],
+            facts["release_entry"],
+        )

@@ -30,9 +30,8 @@ from pydantic import BaseModel, ConfigDict
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.contingency import SCORE_STEP, ContingencyTables, Family, Views
-from dpmodels.embeddings.joint import transform_sum
-from dpmodels.embeddings.moments import check_repeatable
 from dpmodels.embeddings.partition import Counts
+from dpmodels.embeddings.summation import check_repeatable, transform_sum
 from dpmodels.errors import InvalidArgument
 from dpmodels.generators.bayes_net import BayesNetModel, Estimate, conditional
 from dpmodels.generators.reconstruction import Progress
@@ -42,7 +41,7 @@ from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release, write_release
+from dpmodels.synthesizers.base import Plan, Release, check_unit, write_release
 from dpmodels.synthesizers.bayes_structure import Network, PrivBayesMeasurement, read_families, write_families
 
 
@@ -65,8 +64,7 @@ class PrivBayes:
         Raises:
             InvalidArgument: the budget's unit is not the schema's, or the schema has an image.
         """
-        if budget.unit != schema.unit:
-            raise InvalidArgument("unit", budget.unit, f"be the schema's unit, {schema.unit}")
+        check_unit(schema, budget)
         if schema.image:
             raise InvalidArgument("method", "privbayes", "be nacre-images for a schema with a column of type image")
         network = Network(self.measurement, schema, gaussian_noise_multiplier(budget))

@@ -63,9 +63,8 @@ def test_a_damaged_file_and_no_rows_are_refused(tmp_path):
     path = tmp_path / "generator.safetensors"
     model().save(path)
     path.write_bytes(path.read_bytes()[:200])
-    for load in (BayesNetModel.load, load_generator):
-        with pytest.raises(ArtifactError, match="train it again"):
-            load(path)
+    with pytest.raises(ArtifactError, match="train it again"):
+        load_generator(path)
     with pytest.raises(InvalidArgument, match="rows"):
         next(model().sample(0, 0))
 

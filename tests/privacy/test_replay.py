@@ -10,25 +10,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpmodels.mechanisms import gaussian
+from dpmodels.mechanisms import exponential, gaussian
 from flows.config import SynthesizeConfig
 from flows.synthesize import synthesize
 from tasks import store
 from tasks.store import Run
 from tests.support import make_table, write_clinic
 
+METHODS = ["pearl", "privbayes"]
 
-def run_on(folder: Path, table: pa.Table) -> Run:
+
+def run_on(folder: Path, table: pa.Table, method: str = "pearl") -> Run:
     data, schema, config = write_clinic(folder)
     pq.write_table(table, data)
     settings = {
+        "model": {"method": method},
         "data": data,
         "schema": schema,
         "out": folder / "out",
         "privacy": {"target_epsilon": 1.0, "delta": 1e-5},
         "runtime": {"home": folder / "home", "prefect": False},
     }
-    return synthesize(SynthesizeConfig.build(settings, config))
+    return synthesize(SynthesizeConfig.build(settings, config if method == "pearl" else None))
 
 
 def neighbours() -> tuple[pa.Table, pa.Table]:
@@ -40,14 +43,18 @@ def neighbours() -> tuple[pa.Table, pa.Table]:
 
 @pytest.fixture
 def fixed_release(monkeypatch):
-    """Make every draw come out as the same vector, as if it had been copied from another run."""
-    vector = np.random.default_rng(0).integers(10**8, 10**9, 2 * 65)
-    monkeypatch.setattr(gaussian, "_sampler", lambda values, scale: vector)
+    """Make every draw come out as the same vector or index, as if it had been copied from another run."""
+    monkeypatch.setattr(
+        gaussian, "_sampler", lambda values, scale: np.random.default_rng(0).integers(10**8, 10**9, len(values))
+    )
+    monkeypatch.setattr(exponential, "_selector", lambda scores, scale: len(scores) * 2 // 3)
     monkeypatch.setattr(store, "new_name", lambda: "the-run")
 
 
-def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, fixed_release):
-    a, b = (run_on(tmp_path / name, table) for name, table in zip(("d", "neighbour"), neighbours(), strict=True))
+@pytest.mark.parametrize("method", METHODS)
+def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, fixed_release, method):
+    names = ("d", "neighbour")
+    a, b = (run_on(tmp_path / name, table, method) for name, table in zip(names, neighbours(), strict=True))
     left, right = (public_files(run) for run in (a, b))
     assert left.keys() == right.keys() and len(left) >= 8
     assert [name for name in left if left[name] != right[name]] == ["released/settings.json"]  # it names the folders
@@ -78,10 +85,12 @@ def test_nothing_public_can_be_traced_to_the_encoded_table(tmp_path, fixed_relea
     assert not [secret for secret in secrets if secret.encode() in public]
 
 
-def test_the_order_and_the_chunks_of_the_rows_change_nothing(tmp_path, monkeypatch):
+@pytest.mark.parametrize("method", METHODS)
+def test_the_order_and_the_chunks_of_the_rows_change_nothing(tmp_path, monkeypatch, method):
     monkeypatch.setattr(gaussian, "_sampler", lambda values, scale: values)
+    monkeypatch.setattr(exponential, "_selector", lambda scores, scale: int(scores.argmax()))
     table = make_table(150)
     shuffled = table.take(np.random.default_rng(1).permutation(150))
-    a, b = (run_on(tmp_path / name, t) for name, t in (("a", table), ("b", shuffled)))
+    a, b = (run_on(tmp_path / name, t, method) for name, t in (("a", table), ("b", shuffled)))
     left, right = (pq.read_table(run.released / "release.parquet") for run in (a, b))
     assert left.equals(right)
