@@ -8,9 +8,10 @@
 
 What differs from the paper, and why. Its scores divide by the private number of records and its theta-usefulness reads
 that number; ours (embeddings/contingency.py) counts records, against shares that are already released, and moves by at
-most one record instead of three. A family's price is the error that the noise of its table will cause, in records too:
-so wide tables are chosen where much is to be said, and no degree need be tuned to the private number. Bins come from a
-charged look. The target, if there is one, is the first column of the network.
+most one (replacing a record: two, the paper's R three n-ths). A family's price is the error that the noise of its table
+will cause, in records too: so wide tables are chosen where much is to be said, and no degree need be tuned to n. Bins
+come from a charged look. The target, if there is one, is the first column of the network. Noise is Gaussian and not
+Laplace: at epsilon 1 and delta 1e-5 that is less from eight columns on, since a record is in a table of every column.
 
 Privacy: both vectors get discrete Gaussian noise of one scale z * Delta. As Gaussian mechanisms of
 mu_h = Delta_h / (z Delta) and mu_t = Delta_t / (z Delta), and with every selection charged as a Gaussian
