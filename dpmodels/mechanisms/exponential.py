@@ -45,13 +45,14 @@ def exponential_scale(sensitivity: int, noise_multiplier: float) -> float:
 
     Units: ``sensitivity`` and the scale in steps of the scores; ``noise_multiplier`` is a ratio.
     """
-    from scipy.special import log_ndtr
+    from scipy.special import erf, log_ndtr
 
     if not (sensitivity > 0 and math.isfinite(noise_multiplier) and noise_multiplier > 0):
         raise InvalidArgument("noise_multiplier", noise_multiplier, "be positive and finite, as must the sensitivity")
     z = 0.5 / noise_multiplier
-    width = 2 * float(log_ndtr(z) - log_ndtr(-z))  # h, the logit of Phi(mu / 2) twice
-    return 2 * sensitivity / width * (1 + 1e-9)  # rounding errors above stay below 1e-12, relative
+    # h / 2, the logit of Phi(mu / 2), where nothing cancels
+    half = float(2 * math.atanh(erf(z / math.sqrt(2))) if z < 1 else log_ndtr(z) - log_ndtr(-z))
+    return sensitivity / half * (1 + 1e-9)  # rounding errors above stay below 1e-12, relative
 
 
 def gumbel_maximum(scores: IntegerVector, scale: float) -> int:

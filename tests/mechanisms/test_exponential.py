@@ -1,5 +1,6 @@
 """The exponential mechanism: it draws by its formula, and costs no more than the Gaussian it is charged as."""
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -76,6 +77,14 @@ def test_the_centred_interval_gains_most(noise_multiplier):
 def normal_of_logit(x: np.ndarray) -> np.ndarray:
     """Return the normal quantile of the probability of this logit."""
     return -np.sign(x) * ndtri_exp(log_expit(-np.abs(x)))
+
+
+@pytest.mark.parametrize("noise_multiplier", [0.01, 0.3, 0.499, 0.501, 2.0, 1e3, 1e6, 1e9])
+def test_the_scale_is_never_below_the_exact_one(noise_multiplier):
+    with mpmath.workdps(700):
+        tail = mpmath.ncdf(-1 / (2 * mpmath.mpf(noise_multiplier)))
+        exact = 2**17 / mpmath.log((1 - tail) / tail)
+        assert exact <= mpmath.mpf(exponential_scale(2**17, noise_multiplier)) <= exact * (1 + mpmath.mpf("2e-9"))
 
 
 @pytest.mark.parametrize("multiplier", [0.0, -1.0, float("nan"), float("inf")])
