@@ -1,11 +1,13 @@
 """What the command line prints: tables for people, all of it public."""
 
+from collections import Counter
 from pathlib import Path
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from dpmodels.accounting.events import Event, Leaf, PureEvent, SampledGaussianEvent, leaves
 from dpmodels.accounting.records import Quote
 from dpmodels.errors import ArtifactError
 from dpmodels.synthesizers.base import Plan
@@ -22,7 +24,7 @@ def show_plan(plan: Plan, quote: Quote | None) -> None:
         "method": plan.method,
         "unit, adjacency": f"{plan.budget.unit}, {plan.budget.adjacency}",
         "target": f"epsilon={plan.budget.epsilon}, delta={plan.budget.delta}",
-        "charge": f"Gaussian, noise_multiplier={plan.noise_multiplier:.6f}",
+        "charge": charge_in_words(plan.event),
     }
     noise = create(plan.method, plan.measurement, {}).noise(plan)
     facts |= {f"noise_stddev of the {name}": f"{value:.4g}" for name, value in noise.items()}
@@ -33,6 +35,22 @@ def show_plan(plan: Plan, quote: Quote | None) -> None:
         facts["spent"] = f"epsilon={quote.spent_before} before, {quote.spent_after} after"
         facts["answer"] = "would be accepted" if quote.accepted else "would be REFUSED"
     _print_facts("plan", facts)
+
+
+def charge_in_words(event: Event) -> str:
+    """Say what is charged, one line a kind of release."""
+    times = Counter(part.model_copy(update={"mechanism": ""}) for part in leaves([event]))
+    return "\n".join(_words(part) + (f", {count} times" if count > 1 else "") for part, count in times.items())
+
+
+def _words(part: Leaf) -> str:
+    match part:
+        case SampledGaussianEvent():
+            each = f"each record with probability {part.sampling_probability:g}"
+            return f"{part.steps} steps of DP-SGD, noise_multiplier={part.noise_multiplier:.6f}, {each}"
+        case PureEvent():
+            return f"pure, epsilon={part.epsilon:.6f}"
+    return f"{part.kind.capitalize()}, noise_multiplier={part.noise_multiplier:.6f}"
 
 
 def show_hand_off(run: Run) -> None:

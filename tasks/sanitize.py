@@ -10,6 +10,7 @@ from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.synthesizers.base import Plan
+from dpmodels.synthesizers.private_training import PrivateTraining
 from dpmodels.synthesizers.registry import create
 from tasks.progress import progress_bar
 from tasks.stage import stage
@@ -21,8 +22,11 @@ from tasks.train import pick_device
 def sanitize(run: Run, ingested: Handle) -> Handle:
     """Measure the encoded table once, inside one ledger charge."""
     plan, settings = run.plan, run.settings
-    with progress_bar("sanitize"):
-        released = create(plan.method, plan.measurement, settings.training).measure(
+    system = create(plan.method, plan.measurement, settings.training)
+    with progress_bar("sanitize") as tick:
+        if isinstance(system, PrivateTraining):
+            system = system.watched(tick)
+        released = system.measure(
             Sensitive(load_records(ingested, Codec(plan.table), settings.batch_rows)),
             plan,
             ledger=Ledger(run.ledger),

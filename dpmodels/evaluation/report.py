@@ -1,11 +1,12 @@
 """The publishable report: budget, noise and synthetic summaries, made of released objects only (post-processing)."""
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from dpmodels.accounting.calibration import gaussian_epsilon
+from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.evaluation.marginals import histogram
 from dpmodels.evaluation.page import render_page
 from dpmodels.evaluation.sheet import Sheet
@@ -42,7 +43,7 @@ def summarise(
             "unit": str(plan.budget.unit),
             "adjacency": plan.budget.adjacency.value,
             "target_epsilon": plan.budget.epsilon,
-            "spent_epsilon": gaussian_epsilon(plan.noise_multiplier, plan.budget.delta),
+            "spent_epsilon": float(spent_epsilon([plan.event], Decimal(plan.budget.delta))),
             "delta": plan.budget.delta,
             "event": plan.event.model_dump(mode="json"),
             "ledger_entry": release.entry,

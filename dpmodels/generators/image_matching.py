@@ -39,22 +39,6 @@ class MatchingSpec(BaseModel):
     contrast: Annotated[float, Field(ge=1, le=10)] = 1.3
 
 
-def shrink(covariance: Floats, noise_stddev: float) -> Floats:
-    """Remove from a covariance what symmetric noise puts into it, and bring it to what is positive semidefinite.
-
-    Noise of standard deviation s a diagonal entry (off it: s / sqrt 2) has eigenvalues up to e = s sqrt(2 d). An
-    eigenvalue v below e is taken for noise, one above it for a true one blown up: sqrt(v^2 - e^2) is the best guess.
-
-    Source: the optimal shrinker of a spiked Wigner matrix under Frobenius loss (Benaych-Georges, Nadakuditi 2011).
-    """
-    edge = noise_stddev * (2 * len(covariance)) ** 0.5
-    values, vectors = np.linalg.eigh(covariance)
-    kept = np.sqrt(np.maximum(values**2 - edge**2, 0)) * (values > 0)
-    floored = np.maximum(kept, edge / 20)
-    result: Floats = (vectors * floored) @ vectors.T
-    return result
-
-
 def match(
     embedding: ImageMoments,
     painter: Painter,

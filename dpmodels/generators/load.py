@@ -8,13 +8,15 @@ from dpmodels.generators.images import ImageModel
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.model_file import read_model
 from dpmodels.generators.tabular import TabularModel
+from dpmodels.generators.vae_model import VaeModel
 
-Model = BayesNetModel | ImageModel | MixtureModel | TabularModel
-KINDS: dict[str, type[BayesNetModel] | type[ImageModel] | type[MixtureModel] | type[TabularModel]] = {
+Model = BayesNetModel | ImageModel | MixtureModel | TabularModel | VaeModel
+KINDS: dict[str, type[Model]] = {
     "bayes-net": BayesNetModel,
     "images": ImageModel,
     "mixture": MixtureModel,
     "network": TabularModel,
+    "vae": VaeModel,
 }
 
 

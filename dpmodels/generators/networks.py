@@ -31,13 +31,13 @@ class TabularGenerator(nn.Module):
         self.spec, self.layout = spec, layout
         hidden = spec.hidden_dim
         self.net = nn.Sequential(
-            _linear(spec.latent_dim + layout.classes, hidden),
+            linear(spec.latent_dim + layout.classes, hidden),
             nn.BatchNorm1d(hidden),
             nn.ReLU(),
-            _linear(hidden, hidden),
+            linear(hidden, hidden),
             nn.BatchNorm1d(hidden),
             nn.ReLU(),
-            _linear(hidden, layout.dim),
+            linear(hidden, layout.dim),
         )
 
     def forward(self, z: Tensor, y: Tensor) -> ProductRows:
@@ -49,7 +49,8 @@ class TabularGenerator(nn.Module):
         )
 
 
-def _linear(inputs: int, outputs: int) -> nn.Linear:
+def linear(inputs: int, outputs: int) -> nn.Linear:
+    """Return a linear layer whose weights are left unset."""
     layer: nn.Linear = skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
     return layer
 

@@ -33,9 +33,9 @@ from dpmodels.embeddings.image_moments import (
     ImageMoments,
 )
 from dpmodels.errors import ArtifactError
-from dpmodels.generators.image_matching import MatchingSpec, Progress, match, shrink
+from dpmodels.generators.image_matching import MatchingSpec, Progress, match
 from dpmodels.generators.images import ImageModel, Painter
-from dpmodels.mechanisms.dp_pca import DIAGONAL, principal_directions
+from dpmodels.mechanisms.dp_pca import DIAGONAL, principal_directions, shrink
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records

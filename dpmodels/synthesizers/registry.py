@@ -12,13 +12,17 @@ from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.reconstruction import TrainingSpec
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.bayes_structure import PrivBayesMeasurement
+from dpmodels.synthesizers.dp_gm import DpGmMeasurement, dp_gm
 from dpmodels.synthesizers.dp_merf import DpMerfMeasurement, DpMerfTraining, dp_merf
+from dpmodels.synthesizers.dp_vae import DpVaeMeasurement, dp_vae
 from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
+from dpmodels.synthesizers.p3gm import P3gmMeasurement, p3gm, p3gm_ae
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
+from dpmodels.synthesizers.private_training import PrivateTraining, Untrained
 from dpmodels.synthesizers.privbayes import PrivBayes, PrivBayesTraining
 
-Synthesizer = Nacre | NacreImages | Pearl | PrivBayes
+Synthesizer = Nacre | NacreImages | Pearl | PrivBayes | PrivateTraining
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,11 @@ class Method:
 METHODS = {
     "nacre": Method(Nacre, NacreMeasurement, MixtureSpec),
     "nacre-images": Method(NacreImages, ImageMeasurement, MatchingSpec),
+    "dp-gm": Method(dp_gm, DpGmMeasurement, Untrained),
     "dp-merf": Method(dp_merf, DpMerfMeasurement, DpMerfTraining),
+    "dp-vae": Method(dp_vae, DpVaeMeasurement, Untrained),
+    "p3gm": Method(p3gm, P3gmMeasurement, Untrained),
+    "p3gm-ae": Method(p3gm_ae, P3gmMeasurement, Untrained),
     "pearl": Method(Pearl, PearlMeasurement, TrainingSpec),
     "privbayes": Method(PrivBayes, PrivBayesMeasurement, PrivBayesTraining),
 }

@@ -11,9 +11,10 @@ from dpmodels.accounting.calibration import gaussian_epsilon
 from dpmodels.accounting.events import leaves
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.errors import InvalidArgument
-from dpmodels.generators.image_matching import MatchingSpec, shrink
+from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.load import load_generator
 from dpmodels.mechanisms import gaussian
+from dpmodels.mechanisms.dp_pca import shrink
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.synthesizers.base import read_release

@@ -1,0 +1,114 @@
+"""A trained generator made of decoders: one, or one for each cluster, with priors and released counts."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dpmodels.embeddings.partition import Partition
+from dpmodels.errors import InvalidArgument
+from dpmodels.generators.model_file import write_model
+from dpmodels.generators.randomness import stream
+from dpmodels.generators.vae import Decoder, Prior
+from dpmodels.schema.encode import Records
+from dpmodels.schema.schema import Schema
+
+SAMPLE_ROWS = 8192
+"""Rows sampled at a time."""
+
+
+@dataclass
+class VaeModel:
+    """Draws a decoder and a class by their released counts, z from the prior, and cells or ink from the decoder.
+
+    Shapes: ``counts`` [decoders, classes] float64, noisy and possibly negative as released.
+    """
+
+    schema: Schema
+    most_cells: int
+    decoders: list[Decoder]
+    priors: list[Prior]
+    counts: Tensor
+    release_entry: str
+
+    def default_rows(self) -> int:
+        """Return the released number of records, at least 1."""
+        return max(1, round(float(self.counts.sum())))
+
+    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
+        """Yield batches of synthetic records; the same (rows, seed) gives the same records, whatever the device."""
+        if rows < 1:
+            raise InvalidArgument("rows", rows, "be at least 1")
+        partition = None if self.schema.image else Partition.fine(self.schema, self.most_cells)
+        for batch, start in enumerate(range(0, rows, SAMPLE_ROWS)):
+            yield self._sample_batch(min(SAMPLE_ROWS, rows - start), stream(seed, batch), partition)
+
+    @torch.no_grad()
+    def _sample_batch(self, rows: int, randomness: torch.Generator, partition: Partition | None) -> Records:
+        shares = self.counts.flatten().clamp_min(0)
+        shares = shares if shares.sum() > 0 else torch.ones_like(shares)
+        # evenly spread uniforms: each decoder and class as often as its share says, up to one row
+        uniform = (torch.arange(rows) + torch.rand(1, generator=randomness)) / rows
+        drawn = torch.searchsorted((shares / shares.sum()).cumsum(0), uniform.double()).clamp(max=len(shares) - 1)
+        drawn = drawn[torch.randperm(rows, generator=randomness)]
+        which, y = drawn // self.counts.shape[1], drawn % self.counts.shape[1]
+        out = torch.zeros(rows, self.decoders[0].outputs)
+        for index, (decoder, prior) in enumerate(zip(self.decoders, self.priors, strict=True)):
+            own = which == index
+            out[own] = decoder(prior.sample(y[own], randomness), y[own])
+        if partition is None:
+            pixels = (255 * out.clamp(0, 1)).round().to(torch.uint8).numpy()
+            states = y.to(torch.int32).numpy()[:, None]
+            return Records(states, np.zeros(states.shape), pixels)
+        return self._records(partition, out, y, randomness)
+
+    def _records(self, partition: Partition, out: Tensor, y: Tensor, randomness: torch.Generator) -> Records:
+        """Draw a cell a column from its softmax, then a value within it."""
+        columns = [
+            torch.multinomial(p.softmax(1), 1, generator=randomness) for p in torch.split(out, partition.sizes, dim=1)
+        ]
+        cells: NDArray[np.int64] = torch.cat(columns, dim=1).numpy()
+        if partition.class_column is not None:
+            cells = np.insert(cells, partition.class_column, y.numpy(), axis=1)
+        rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=randomness)))
+        return partition.codec.from_cells(cells.astype(np.int32), rng)
+
+    def save(self, path: Path) -> None:
+        """Write decoders, priors and counts to one file."""
+        tensors = {"counts": self.counts}
+        for index, (decoder, prior) in enumerate(zip(self.decoders, self.priors, strict=True)):
+            tensors |= {f"{index}/decoder/{key}": value for key, value in decoder.state_dict().items()}
+            tensors |= {f"{index}/prior/{key}": value for key, value in prior.state_dict().items()}
+        facts = {"most_cells": self.most_cells, "release_entry": self.release_entry}
+        write_model(path, "vae", self.schema, tensors, **facts)
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "VaeModel":
+        """Rebuild what ``save`` wrote."""
+        decoders, priors = [], []
+        for index in range(len(tensors["counts"])):
+            first, second = f"{index}/decoder/", f"{index}/prior/"
+            decoders.append(_decoder({k.removeprefix(first): t for k, t in tensors.items() if k.startswith(first)}))
+            priors.append(_prior({k.removeprefix(second): t for k, t in tensors.items() if k.startswith(second)}))
+        return cls(facts["schema"], facts["most_cells"], decoders, priors, tensors["counts"], facts["release_entry"])
+
+
+def _decoder(state: dict[str, Tensor]) -> Decoder:
+    latent, outputs = state["base_weight"].shape
+    hidden, inputs = state["net.0.weight"].shape
+    decoder = Decoder(latent, inputs - latent, outputs, hidden)
+    decoder.load_state_dict(state)
+    return decoder.eval()
+
+
+def _prior(state: dict[str, Tensor]) -> Prior:
+    classes, _, latent = state["means"].shape
+    prior = Prior.standard(classes, latent)
+    for name, value in state.items():
+        setattr(prior, name, value)
+    return prior

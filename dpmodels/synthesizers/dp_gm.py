@@ -1,0 +1,97 @@
+"""DP-GM, the second baseline of P3GM: DP k-means, then one DP-VAE for each cluster (Acs, Melis, Castelluccia, 2018).
+
+    measure   sums and counts of the clusters + noise, each iteration; counts of cluster and class + noise
+              one VAE a cluster by DP-SGD on the cluster's records
+    sample    cluster and class by their released share, z ~ N(0, I), decode
+
+Privacy: given the released centroids a record lies in one cluster, so it takes part in one training only: under add or
+remove the trainings together cost what one of them does (parallel composition), and one is charged. The paper clusters
+kernel features and lets DP-SGD's rate depend on a cluster's private size; here both are public.
+"""
+
+from typing import Annotated
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+
+from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_cluster, transform_points, transform_training
+from dpmodels.generators.vae import VaeSpec
+from dpmodels.mechanisms.dp_em import Floats, Whole
+from dpmodels.mechanisms.dp_kmeans import ClusterSums, start_centroids, transform_class_counts, transform_cluster_sums
+from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.dp_vae import plain_vae
+from dpmodels.synthesizers.private_training import Built, Phase, PrivateTraining, System, Training, Untrained
+
+
+class DpGmMeasurement(BaseModel):
+    """What is measured: public parameters that decide the release and so are part of the plan.
+
+    Attributes:
+        clusters, iterations: of DP k-means; its centroids start on a sphere of ``start_radius``.
+        cluster_share, count_share: of the budget's squared mu; DP-SGD has the rest.
+        count_weight: of a count beside a sum of vectors of norm 1.
+        latent: coordinates of z; image_radius: norm of images, in root mean square ink a pixel.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    clusters: Annotated[int, Field(ge=1, le=64)] = 5
+    iterations: Annotated[int, Field(ge=1, le=20)] = 3
+    start_radius: Annotated[float, Field(gt=0, le=1)] = 0.5
+    cluster_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.1
+    count_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.02
+    count_weight: Annotated[float, Field(gt=0, le=10)] = 0.3
+    latent: Annotated[int, Field(ge=1, le=400)] = 15
+    image_radius: Annotated[float, Field(gt=0, le=1)] = 0.39
+    sgd: SgdSpec = SgdSpec()
+    vae: VaeSpec = VaeSpec()
+
+
+class DpGmSystem(System):
+    """The iterations of k-means, the counts, then one training for each cluster."""
+
+    def __init__(self, spec: DpGmMeasurement, schema: Schema) -> None:
+        self.spec, self.sgd, self.vae = spec, spec.sgd, spec.vae
+        self.vectors = Vectors(schema, spec.vae.most_cells, spec.image_radius)
+        self.sums = ClusterSums(spec.clusters, self.vectors.dim, spec.count_weight)
+        share, l2 = spec.cluster_share / spec.iterations, self.sums.l2_sensitivity
+        self.looks = (
+            *(Phase(f"DP k-means {i + 1}", self.sums.dim, l2, share) for i in range(spec.iterations)),
+            Phase("records in a cluster and class", spec.clusters * self.vectors.classes, 1, spec.count_share),
+        )
+
+    def statistic(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> Sensitive[Whole]:
+        """Return sums and counts of the clusters, at last the counts of cluster and class."""
+        points, centroids = transform_points(rows, None), self._centroids(released, whole)
+        if len(released) < self.spec.iterations:
+            return transform_cluster_sums(self.sums, points, centroids)
+        return transform_class_counts(points, self.vectors.classes, centroids)
+
+    def build(self, released: list[Whole], whole: float, start: bool) -> Built:
+        """Return one training for each cluster."""
+        counts = released[-1].astype(np.float64).reshape(self.spec.clusters, self.vectors.classes)
+        trainings = [
+            Training(plain_vae(self.vectors, self.spec.latent, self.vae, self.vae.seed), float(held.sum()))
+            for held in counts
+        ]
+        return Built(trainings, torch.from_numpy(counts))
+
+    def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
+        """Return the vectors of each cluster's records."""
+        centroids, unit = self._centroids(released[:-1], whole), np.full(1, self.vectors.unit)
+        clusters = [transform_cluster(rows, centroids, index) for index in range(self.spec.clusters)]
+        return [transform_training(own, transform_points(own, None), unit) for own in clusters]
+
+    def _centroids(self, released: list[Whole], whole: float) -> Floats:
+        """Go through the released iterations from the public start."""
+        centroids = start_centroids(self.spec.clusters, self.vectors.dim, self.spec.start_radius, self.vae.seed)
+        for vector in released[: self.spec.iterations]:
+            centroids = self.sums.centroids(vector, centroids, self.looks[0].noise_stddev(whole))[0]
+        return centroids
+
+
+def dp_gm(measurement: DpGmMeasurement, training: Untrained) -> PrivateTraining:
+    """Return DP-GM."""
+    return PrivateTraining("dp-gm", measurement, DpGmSystem)

@@ -1,0 +1,75 @@
+"""DP-VAE, the first baseline of P3GM: a plain variational auto-encoder trained by DP-SGD.
+
+measure   the count of each class + noise; q(z|x) = N(mu(x), sigma(x)), p(x|z,y), prior N(0, I), by DP-SGD (Eq. 7)
+sample    y by its released share, z ~ N(0, I), decode
+"""
+
+from typing import Annotated
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+
+from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_points, transform_training
+from dpmodels.generators.vae import Decoder, FreeEncoder, Objective, Prior, VaeSpec, head_of
+from dpmodels.mechanisms.dp_em import Whole
+from dpmodels.mechanisms.dp_kmeans import transform_class_counts
+from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.private_training import Built, Phase, PrivateTraining, System, Training, Untrained
+
+
+class DpVaeMeasurement(BaseModel):
+    """What is measured: public parameters that decide the release and so are part of the plan.
+
+    Attributes:
+        latent: coordinates of z.
+        count_share: of the budget's squared mu, for the counts of the classes; DP-SGD has the rest.
+        image_radius: norm that images are clipped to, in root mean square ink a pixel.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    latent: Annotated[int, Field(ge=1, le=400)] = 15
+    count_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.02
+    image_radius: Annotated[float, Field(gt=0, le=1)] = 0.39
+    sgd: SgdSpec = SgdSpec()
+    vae: VaeSpec = VaeSpec()
+
+
+def plain_vae(vectors: Vectors, latent: int, spec: VaeSpec, seed: int) -> Objective:
+    """Return an untrained VAE with a standard normal prior."""
+    partition = vectors.partition
+    outputs = vectors.dim if partition is None else int(partition.offsets[-1])
+    decoder = Decoder(latent, vectors.classes, outputs, spec.hidden)
+    decoder.start(seed)
+    encoder = FreeEncoder(vectors.dim, latent, spec.hidden, seed)
+    return Objective(encoder, decoder, Prior.standard(vectors.classes, latent), head_of(partition), spec)
+
+
+class DpVaeSystem(System):
+    """One look at the counts, then one training."""
+
+    def __init__(self, spec: DpVaeMeasurement, schema: Schema) -> None:
+        self.spec, self.sgd, self.vae = spec, spec.sgd, spec.vae
+        self.vectors = Vectors(schema, spec.vae.most_cells, spec.image_radius)
+        self.looks = (Phase("records in a class", self.vectors.classes, 1, spec.count_share),)
+
+    def statistic(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> Sensitive[Whole]:
+        """Return the counts of the classes."""
+        return transform_class_counts(transform_points(rows, None), self.vectors.classes)
+
+    def build(self, released: list[Whole], whole: float, start: bool) -> Built:
+        """Return the one training."""
+        counts = released[0].astype(np.float64)
+        objective = plain_vae(self.vectors, self.spec.latent, self.vae, self.vae.seed)
+        return Built([Training(objective, float(counts.sum()))], torch.from_numpy(counts)[None])
+
+    def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
+        """Return the records' vectors, a one-hot or an image's full ink as one."""
+        return [transform_training(rows, transform_points(rows, None), np.full(1, self.vectors.unit))]
+
+
+def dp_vae(measurement: DpVaeMeasurement, training: Untrained) -> PrivateTraining:
+    """Return DP-VAE."""
+    return PrivateTraining("dp-vae", measurement, DpVaeSystem)

@@ -1,0 +1,176 @@
+"""P3GM: privacy-preserving phased generative model (Takagi, Takahashi, Cao, Yoshikawa; ICDE 2021).
+
+    phase 1   C = sum_x [ 1 ; x ; x x' ]  + noise   -> mean, directions V: f(x) = clip((x - mean) V)       DP-PCA
+              [ N ; S ; Q ] of every component and class  + noise, each iteration -> p(z|y)                DP-EM
+    phase 2   q(z|x) = N(f(x), sigma(x)), p(x|z,y) by DP-SGD on the bound (Eq. 5, KL by Eq. 6)             DP-SGD
+    sample    y by its released share, z ~ p(z|y), decode
+
+The AE variant keeps sigma at nothing (Eq. 9). What differs from the paper, and why, is in docs/privacy.md.
+"""
+
+from functools import partial
+from typing import Annotated
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+
+from dpmodels.embeddings.vectors import (
+    DIRECTION_BITS,
+    Projection,
+    VectorRows,
+    Vectors,
+    transform_points,
+    transform_training,
+)
+from dpmodels.generators.vae import (
+    Decoder,
+    FixedMean,
+    FixedPoint,
+    Objective,
+    Prior,
+    VaeSpec,
+    head_of,
+    imitate,
+)
+from dpmodels.generators.vae_start import inverse_log_shares
+from dpmodels.mechanisms.dp_em import (
+    Z_BITS,
+    ComponentMoments,
+    Floats,
+    Mixture,
+    Whole,
+    start_mixture,
+    transform_component_moments,
+)
+from dpmodels.mechanisms.dp_pca import principal_directions
+from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.private_training import Built, Phase, PrivateTraining, System, Training, Untrained
+
+
+class P3gmMeasurement(BaseModel):
+    """What is measured: public parameters that decide the release and so are part of the plan.
+
+    Attributes:
+        directions: kept by DP-PCA; components, iterations: of DP-EM in each class.
+        pca_share, em_share: of the budget's squared mu; DP-SGD has the rest.
+        radius: norm that f(x) is clipped to, where x has norm at most 1.
+        image_radius: norm that images are clipped to, in root mean square ink a pixel.
+        count_weight, mean_weight: of count and first moment beside a second moment.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    directions: Annotated[int, Field(ge=1, le=400)] = 15
+    components: Annotated[int, Field(ge=1, le=64)] = 1
+    iterations: Annotated[int, Field(ge=1, le=100)] = 1
+    pca_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.2
+    em_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.3
+    radius: Annotated[float, Field(gt=0, le=1)] = 0.7
+    image_radius: Annotated[float, Field(gt=0, le=1)] = 0.39
+    count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
+    mean_weight: Annotated[float, Field(gt=0, le=10)] = 0.6
+    sgd: SgdSpec = SgdSpec()
+    vae: VaeSpec = VaeSpec()
+
+
+class P3gmSystem(System):
+    """The phases of P3GM at one schema."""
+
+    def __init__(self, learned_variance: bool, spec: P3gmMeasurement, schema: Schema) -> None:
+        self.learned_variance, self.spec, self.sgd, self.vae = learned_variance, spec, spec.sgd, spec.vae
+        self.vectors = Vectors(schema, spec.vae.most_cells, spec.image_radius)
+        self.size = min(spec.directions, self.vectors.dim)
+        weights = spec.count_weight, spec.mean_weight
+        self.gram = ComponentMoments(1, 1, self.vectors.dim, *weights)
+        self.moments = ComponentMoments(self.vectors.classes, spec.components, self.size, *weights)
+        share, l2 = spec.em_share / spec.iterations, self.moments.l2_sensitivity
+        steps = [Phase(f"DP-EM {i + 1}", self.moments.dim, l2, share) for i in range(spec.iterations)]
+        self.looks = (Phase("DP-PCA", self.gram.dim, self.gram.l2_sensitivity, spec.pca_share), *steps)
+
+    def statistic(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> Sensitive[Whole]:
+        """Return the second moment, then the statistics of each iteration."""
+        if not released:
+            return transform_component_moments(self.gram, transform_points(rows, None), None)
+        projection = self._projection(released)
+        points = transform_points(rows, projection)
+        return transform_component_moments(self.moments, points, self._mixture(released, projection, whole))
+
+    def build(self, released: list[Whole], whole: float, start: bool) -> Built:
+        """Return the one training of P3GM, its decoder set to the inverse of the projection."""
+        projection = self._projection(released)
+        mixture, counts = self._final(released, whole)
+        scale = torch.from_numpy(projection.spread)
+        prior = Prior.of(mixture, scale)
+        decoder = self._decoder(projection, prior, start)
+        encoder = FixedMean(self.size, self.vae.hidden, self.vae.seed) if self.learned_variance else FixedPoint()
+        objective = Objective(encoder, decoder, prior, head_of(self.vectors.partition), self.vae)
+        return Built([Training(objective, float(counts.sum()))], torch.from_numpy(counts)[None])
+
+    def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
+        """Return projected records."""
+        projection = self._projection(released)
+        return [transform_training(rows, transform_points(rows, projection), projection.spread)]
+
+    def _projection(self, released: list[Whole]) -> Projection:
+        """Read mean and directions off the released second moment."""
+        (counts,), (sums,), (moments,) = self.gram.unpack(released[0])
+        count = max(float(counts[0]), 1.0)
+        mean = sums[0] / count
+        mean /= max(1.0, float(np.linalg.norm(mean)))
+        covariance = moments[0] / count - np.outer(mean, mean)
+        directions = principal_directions(covariance, self.size)
+        variances = np.einsum("ij,ik,kj->j", directions, covariance, directions)
+        spread = np.sqrt(np.maximum(variances, 1e-4)) / self.spec.radius
+        whole = np.rint(np.ldexp(directions, DIRECTION_BITS)).astype(np.int64)
+        return Projection(whole, np.rint(np.ldexp(mean, Z_BITS)).astype(np.int64), self.spec.radius, spread)
+
+    def _mixture(self, released: list[Whole], projection: Projection, whole: float) -> Mixture | None:
+        """Return the mixture that the next iteration starts from; none is needed for one component a class."""
+        if self.spec.components == 1:
+            return None
+        if len(released) == 1:
+            return start_mixture(projection.spread**2, self.vectors.classes, self.spec.components, self.vae.seed)
+        return self.moments.maximise(released[-1], self.looks[1].noise_stddev(whole))
+
+    def _final(self, released: list[Whole], whole: float) -> tuple[Mixture, Floats]:
+        """Return the mixture of the last iteration, and the released count of each class."""
+        counts = self.moments.unpack(released[-1])[0].sum(axis=1)
+        return self.moments.maximise(released[-1], self.looks[1].noise_stddev(whole)), counts
+
+    def _decoder(self, projection: Projection, prior: Prior, start: bool) -> Decoder:
+        """Return the decoder: for images the inverse projection plus a network, for cells one that imitates it."""
+        partition, spread = self.vectors.partition, torch.from_numpy(projection.spread)
+        outputs = self.vectors.dim if partition is None else int(partition.offsets[-1])
+        decoder = Decoder(self.size, self.vectors.classes, outputs, self.vae.hidden)
+        if partition is None:
+            origin = projection.inverse(np.zeros((1, self.size)))
+            slopes = projection.inverse(np.diag(projection.spread)) - origin
+            decoder.start(self.vae.seed, _tensor(slopes / self.vectors.unit), _tensor(origin[0] / self.vectors.unit))
+            return decoder
+        decoder.start(self.vae.seed)
+
+        def log_shares(z: Tensor) -> Tensor:
+            back = projection.inverse((z * spread).numpy()) / self.vectors.unit
+            return inverse_log_shares(back, self.vectors.layout, partition)
+
+        if start:
+            imitate(decoder, prior, log_shares, partition.sizes, self.vae)
+        return decoder
+
+
+def _tensor(array: NDArray[np.float64]) -> Tensor:
+    return torch.from_numpy(array).float()
+
+
+def p3gm(measurement: P3gmMeasurement, training: Untrained) -> PrivateTraining:
+    """Return P3GM."""
+    return PrivateTraining("p3gm", measurement, partial(P3gmSystem, True))
+
+
+def p3gm_ae(measurement: P3gmMeasurement, training: Untrained) -> PrivateTraining:
+    """Return the AE variant of P3GM."""
+    return PrivateTraining("p3gm-ae", measurement, partial(P3gmSystem, False))

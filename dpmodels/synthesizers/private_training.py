@@ -1,0 +1,284 @@
+"""Systems that train under DP-SGD: Gaussian looks at the data first, then steps, all one plan and one charge.
+
+    measure   v_1, v_2, ... Gaussian releases, each chosen from those before                  the looks
+              weights by DP-SGD on an objective built from the looks                          mechanisms/dp_sgd.py
+    fit       builds the generator; everything was trained inside the charge
+
+Privacy: look i gets noise of multiplier z / sqrt(share_i), z that of the whole budget as one Gaussian. DP-SGD gets the
+least noise with which looks and steps together stay within the budget by privacy loss distributions, as the ledger
+reckons them (accounting/remainder.py). Weights are released as whole numbers of 2**-WEIGHT_BITS.
+"""
+
+import hashlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.accounting.events import ComposedEvent, GaussianEvent, SampledGaussianEvent
+from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.accounting.remainder import sampled_noise_multiplier
+from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.generators.vae import Objective, VaeSpec
+from dpmodels.generators.vae_model import VaeModel
+from dpmodels.mechanisms.dp_sgd import DpSgd, Noise, Rows, SgdSpec, new_key
+from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
+from dpmodels.privacy import PrivacyBudget, Released, Sensitive
+from dpmodels.schema.encode import Records
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.base import Plan, Release, check_unit, write_release
+from dpmodels.synthesizers.draw_state import DrawState
+
+WEIGHT_BITS = 24
+"""A weight is released as a whole number of 2**-24."""
+
+Whole = NDArray[np.int64]
+Progress = Callable[[int, int], None]
+
+
+class Untrained(BaseModel):
+    """Settings of fitting: none, for everything is trained inside the charge."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One Gaussian release: its size, sensitivity in lattice steps, and share of the budget's squared mu."""
+
+    name: str
+    dim: int
+    l2_sensitivity: int
+    share: float
+
+    def noise_multiplier(self, whole: float) -> float:
+        """Return the noise multiplier where the whole budget as one Gaussian has ``whole``."""
+        return whole / math.sqrt(self.share)
+
+    def noise_stddev(self, whole: float) -> float:
+        """Return the standard deviation of the noise in lattice steps."""
+        return lattice_noise_stddev(self.l2_sensitivity, self.noise_multiplier(whole))
+
+
+@dataclass(frozen=True)
+class Training:
+    """One DP-SGD training: its objective, and the released number of records that it reads."""
+
+    objective: Objective
+    records: float
+
+
+@dataclass(frozen=True)
+class Built:
+    """What released looks lead to: trainings, and the released counts of each decoder and class."""
+
+    trainings: list[Training]
+    counts: Tensor
+
+
+class System(ABC):
+    """One method at one schema and one set of parameters.
+
+    Attributes:
+        looks: the Gaussian releases; sgd, vae: the parameters of training; vectors: how records are read.
+        whole: noise multiplier of the whole budget as one Gaussian.
+    """
+
+    looks: tuple[Phase, ...]
+    sgd: SgdSpec
+    vae: VaeSpec
+    vectors: Vectors
+
+    @abstractmethod
+    def statistic(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> Sensitive[Whole]:
+        """Return what the next look releases, given the vectors released before it."""
+
+    @abstractmethod
+    def build(self, released: list[Whole], whole: float, start: bool) -> Built:
+        """Return the trainings that the looks lead to (post-processing); with ``start``, from good first weights."""
+
+    @abstractmethod
+    def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
+        """Return what each training reads."""
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the sizes and sensitivities that schema and parameters lead to."""
+        facts = [self.vectors.dim, [(look.name, look.dim, look.l2_sensitivity, look.share) for look in self.looks]]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class PrivateTraining:
+    """The three verbs of a method whose generator is trained inside the charge."""
+
+    method: str
+    measurement: BaseModel
+    system: Callable[[Any, Schema], System]
+    progress: Progress | None = None
+
+    def watched(self, progress: Progress) -> "PrivateTraining":
+        """Return the same, reporting while it measures how many of all steps are taken: both numbers are public."""
+        return replace(self, progress=progress)
+
+    def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
+        """Decide what to charge: the looks and the steps, whatever the data; touches no data.
+
+        Raises:
+            InvalidArgument: the budget's unit is not the schema's, or is not one record.
+        """
+        check_unit(schema, budget)
+        if schema.unit.max_rows != 1:
+            raise InvalidArgument("unit", schema.unit, f"be one record for {self.method}: its batches are of records")
+        system = self.system(self.measurement, schema)
+        whole, sgd = gaussian_noise_multiplier(budget), system.sgd
+        looks = [
+            GaussianEvent(noise_multiplier=look.noise_multiplier(whole), mechanism=look.name) for look in system.looks
+        ]
+        steps = SampledGaussianEvent(
+            noise_multiplier=sampled_noise_multiplier(budget, looks, sgd.sampling_probability, sgd.steps),
+            sampling_probability=sgd.sampling_probability,
+            steps=sgd.steps,
+            mechanism="DP-SGD",
+        )
+        return Plan(
+            method=self.method,
+            table=schema,
+            budget=budget,
+            event=ComposedEvent(events=(*looks, steps)),
+            noise_multiplier=whole,
+            l2_sensitivity=max(look.l2_sensitivity for look in system.looks),
+            measurement=self.measurement.model_dump(mode="json"),
+            fingerprint=system.fingerprint(),
+        )
+
+    def measure(
+        self,
+        sensitive: Sensitive[Iterable[Records]],
+        plan: Plan,
+        *,
+        ledger: Ledger,
+        charge: Charge,
+        staged: Path,
+        released: Path,
+        device: str = "cpu",
+    ) -> Released[Path]:
+        """Release every look, then train, all inside one ledger charge; after a crash the draw goes on where it was.
+
+        Privacy: add or remove one record. Releases the looks through the discrete Gaussian and weights through DP-SGD;
+            charges ``plan.event``.
+        """
+        system = self._system(plan)
+
+        def draw(path: Path, entry: str) -> None:
+            state = DrawState(staged.parent, entry, plan.hash)
+            rows = transform_vectors(system.vectors, sensitive)
+            looks = self._look(system, rows, plan, state)
+            weights = self._train(system, rows, looks, plan, state, device)
+            names = [np.repeat(look.name, look.dim) for look in system.looks] + [np.repeat("weights", len(weights))]
+            vector = Released(np.concatenate([*looks, weights]))
+            write_release(path, vector, plan, entry, {"part": np.concatenate(names)})
+
+        place = ledger.release(charge, staged=staged, released=released, draw=draw)
+        DrawState(staged.parent, charge.key, plan.hash).end()
+        return Released(place)
+
+    def fit(
+        self,
+        release: Released[Release],
+        *,
+        seed: int,
+        device: str,
+        checkpoint: Path,
+        progress: Callable[[int, int, float], None] | None = None,
+    ) -> VaeModel:
+        """Build the generator from looks and weights; nothing is left to train.
+
+        Privacy: post-processing.
+        """
+        plan, vector = release.value.plan, release.value.vector
+        system = self._system(plan)
+        parts = np.split(vector, np.cumsum([look.dim for look in system.looks]))
+        built = system.build(parts[:-1], plan.noise_multiplier, start=False)
+        decoders = [training.objective.decoder for training in built.trainings]
+        weights = [parameter for decoder in decoders for parameter in decoder.parameters()]
+        if sum(w.numel() for w in weights) != len(parts[-1]):
+            raise ArtifactError("the release holds weights of another network than this version builds")
+        flat = torch.from_numpy(np.ldexp(parts[-1].astype(np.float64), -WEIGHT_BITS)).float()
+        with torch.no_grad():
+            for weight, values in zip(weights, torch.split(flat, [w.numel() for w in weights]), strict=True):
+                weight.copy_(values.view_as(weight))
+        priors = [training.objective.prior for training in built.trainings]
+        return VaeModel(plan.table, system.vae.most_cells, decoders, priors, built.counts, release.value.entry)
+
+    def noise(self, plan: Plan) -> dict[str, float]:
+        """Name what a release holds and the standard deviation of its noise, as a share of what a record can add."""
+        system, steps = self._system(plan), _steps(plan)
+        named = {
+            f"{look.name}, where one record adds at most 1": look.noise_multiplier(plan.noise_multiplier)
+            for look in system.looks
+        }
+        return {**named, "gradient of a step, where one record adds at most 1": steps.noise_multiplier}
+
+    def _system(self, plan: Plan) -> System:
+        system = self.system(type(self.measurement).model_validate(plan.measurement), plan.table)
+        if system.fingerprint() != plan.fingerprint:
+            raise ArtifactError("the release was planned with other looks than this version takes")
+        return system
+
+    def _look(self, system: System, rows: Sensitive[VectorRows], plan: Plan, state: DrawState) -> list[Whole]:
+        """Release every look that the state does not hold yet."""
+        while len(looks := state.vectors()) < len(system.looks):
+            look = system.looks[len(looks)]
+            noise_multiplier = look.noise_multiplier(plan.noise_multiplier)
+            total = system.statistic(rows, looks, plan.noise_multiplier)
+            noisy = measure_gaussian(total, l2_sensitivity=look.l2_sensitivity, noise_multiplier=noise_multiplier)
+            state.keep_vector(noisy.value)
+        return looks
+
+    def _train(
+        self,
+        system: System,
+        rows: Sensitive[VectorRows],
+        looks: list[Whole],
+        plan: Plan,
+        state: DrawState,
+        device: str,
+    ) -> Whole:
+        """Take the steps that the state does not hold yet; return the decoders' weights. Shapes: [weights]."""
+        steps, whole, weights = _steps(plan), plan.noise_multiplier, []
+        built = system.build(looks, whole, start=not state.training(0))
+        trainings = built.trainings
+        reads = system.training_rows(rows, looks, whole)
+        for index, (training, own) in enumerate(zip(trainings, reads, strict=True)):
+            noise = Noise(steps.noise_multiplier, max(1.0, training.records))
+            sgd = DpSgd(training.objective.to(device), system.sgd, noise, new_key())
+            if saved := state.training(index):
+                sgd.restore(saved)
+            for step in sgd.train(own):
+                if step % system.sgd.epoch == 0 or step == system.sgd.steps:
+                    state.keep_training(index, sgd.tensors())
+                if self.progress:
+                    self.progress(index * system.sgd.steps + step, len(trainings) * system.sgd.steps)
+            sgd.load_mean()
+            weights += [p.detach().cpu().double().flatten() for p in training.objective.decoder.parameters()]
+        whole_weights: Whole = np.rint(np.ldexp(torch.cat(weights).numpy(), WEIGHT_BITS)).astype(np.int64)
+        return whole_weights
+
+
+def _steps(plan: Plan) -> SampledGaussianEvent:
+    """Return the event of a plan's steps, its last."""
+    last = plan.event.events[-1] if isinstance(plan.event, ComposedEvent) else plan.event
+    if not isinstance(last, SampledGaussianEvent):
+        raise ArtifactError("the plan does not end with the steps of DP-SGD")
+    return last

@@ -1,0 +1,195 @@
+"""DP-SGD: sampling, clipping, noise and divisor, each as it is charged for; and a resume that changes nothing."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor, nn
+
+from dpmodels.errors import InvalidArgument
+from dpmodels.mechanisms.dp_sgd import DpSgd, KeyStream, Noise, SgdSpec
+from dpmodels.privacy import Sensitive
+from tests.statistical.test_noise import has_stddev
+
+KEY = bytes(range(32))
+
+
+class Regression(nn.Module):
+    """A loss a row with two latent draws of its own, as the objectives of the library have."""
+
+    def __init__(self, width: int = 3) -> None:
+        super().__init__()
+        randomness = torch.Generator().manual_seed(0)
+        self.net = nn.Sequential(nn.Linear(width, 4), nn.ReLU(), nn.Linear(4, 1))
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.normal_(generator=randomness)
+
+    def forward(self, x: Tensor, y: Tensor, randomness: torch.Generator) -> Tensor:
+        draws = x[:, None] + 0.1 * torch.randn(len(x), 2, x.shape[1], generator=randomness)
+        return ((self.net(draws)[..., 0] - y[:, None]) ** 2).mean(dim=1)
+
+
+def make_rows(count: int, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+    randomness = torch.Generator().manual_seed(1)
+    return scale * torch.randn(count, 3, generator=randomness), torch.randn(count, generator=randomness)
+
+
+def make(spec: SgdSpec | None = None, multiplier: float = 1.0, records: float = 100.0) -> DpSgd:
+    return DpSgd(Regression(), spec or SgdSpec(steps=10), Noise(multiplier, records), KEY)
+
+
+def clipped_by_hand(rows: tuple[Tensor, Tensor], clip: float, draws: Tensor) -> Tensor:
+    """Clip each record's gradient in a loop, from the same latent draws."""
+    total = 0
+    for x, y, xi in zip(*rows, draws, strict=True):
+        model = Regression()
+        loss = ((model.net(x + 0.1 * xi)[..., 0] - y) ** 2).mean()
+        gradient = torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(model.parameters()))])
+        total = total + gradient * min(1.0, clip / float(gradient.norm()))
+    return total
+
+
+def test_ghost_clipping_is_clipping_each_record():
+    rows = make_rows(20)
+    draws = torch.randn(20, 2, 3, generator=torch.Generator().manual_seed(5))
+    found = make()._clipped_sum(rows, np.arange(20), seed=5)
+    wanted = clipped_by_hand(rows, 1 - 2.0**-10, draws)
+    assert torch.allclose(found.float(), wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e8])
+@pytest.mark.parametrize("clip", [0.1, 1.0, 30.0])
+def test_a_record_moves_the_sum_by_at_most_the_clip_norm_however_large_its_gradient(scale, clip):
+    rows = make_rows(40, scale)
+    sgd = make(SgdSpec(clip_norm=clip, steps=1))
+    for who in range(40):
+        assert float(sgd._clipped_sum(rows, np.array([who]), seed=who).norm()) <= clip
+    if scale > 1:
+        assert float(sgd._clipped_sum(rows, np.array([0]), seed=0).norm()) > 0.998 * clip  # it was clipped, not lost
+
+
+def test_small_batches_within_a_batch_change_nothing_but_roundings():
+    class NoDraws(Regression):
+        def forward(self, x, y, randomness):
+            return (self.net(x)[..., 0] - y) ** 2
+
+    whole, parts = (DpSgd(NoDraws(), SgdSpec(micro_batch=size), Noise(1.0, 1.0), KEY) for size in (4096, 7))
+    rows = make_rows(50)
+    assert torch.allclose(*(sgd._clipped_sum(rows, np.arange(50), 0) for sgd in (whole, parts)), atol=1e-5)
+
+
+def test_batches_are_binomial_and_records_independent():
+    sizes = np.array([len(KeyStream(KEY, step).poisson_batch(400, 0.05)) for step in range(3000)])
+    bins = np.arange(10, 32)
+    seen = np.histogram(sizes, [-1, *bins, 401])[0]
+    expected = len(sizes) * np.diff(stats.binom(400, 0.05).cdf([-2, *(bins - 1), 400]))
+    assert stats.chisquare(seen, expected * seen.sum() / expected.sum()).pvalue > 1e-6
+    assert sizes.min() < sizes.mean() - 5 and sizes.max() > sizes.mean() + 5  # never a fixed size
+    member = np.zeros((3000, 2))
+    for step in range(3000):
+        member[step] = np.isin([0, 1], KeyStream(KEY, step).poisson_batch(400, 0.3))
+    assert abs(member.mean() - 0.3) < 0.03
+    assert stats.pearsonr(*member.T).pvalue > 1e-6
+
+
+def test_the_sampling_probability_is_rounded_down():
+    class AllOnes(KeyStream):
+        def words(self, count):
+            return np.full(count, np.uint32(int(0.1 * 2**32)))
+
+    assert len(AllOnes(KEY, 0).poisson_batch(10, 0.1)) == 0
+
+
+@pytest.mark.parametrize("scale", [1.0, 2 / 3, 3 / 2])
+def test_the_noise_of_a_step_has_the_scale_that_is_charged(scale):
+    sgd = make(SgdSpec(clip_norm=0.5), multiplier=1.7)
+    noise = sgd._noise(KeyStream(KEY, 3), 5000).numpy()
+    assert has_stddev(noise, scale * 1.7 * 0.5) == (scale == 1.0)
+
+
+def captured(sgd: DpSgd, rows: tuple[Tensor, ...], monkeypatch) -> Tensor:
+    """Return the gradient that the first step hands to the optimiser."""
+    seen: list[Tensor] = []
+    monkeypatch.setattr(sgd.adam, "step", lambda: seen.append(torch.cat([p.grad.flatten() for p in sgd.parameters])))
+    next(iter(sgd.train(Sensitive(rows))))
+    return seen[0].double()
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_an_empty_batch_is_noised_like_any_other(rows, monkeypatch):
+    spec = SgdSpec(sampling_probability=1e-6, steps=1, clip_norm=2.0)
+    sgd = DpSgd(Regression(), spec, Noise(3.0, 50.0), KEY)
+    gradient = captured(sgd, make_rows(rows), monkeypatch)
+    stream = KeyStream(KEY, 0)
+    stream.poisson_batch(rows, 1e-6), stream.seed()
+    assert torch.allclose(gradient * (1e-6 * 50.0), 3.0 * 2.0 * torch.from_numpy(stream.normal(len(gradient))))
+    assert float(gradient.abs().min()) > 0
+
+
+def test_the_divisor_is_the_expected_batch_whatever_the_batch_is(monkeypatch):
+    spec, rows = SgdSpec(sampling_probability=0.5, steps=1), make_rows(60)
+    sgd = DpSgd(Regression(), spec, Noise(1e-9, 40.0), KEY)
+    stream = KeyStream(KEY, 0)
+    batch = stream.poisson_batch(60, 0.5)
+    total = sgd._clipped_sum(rows, batch, stream.seed())
+    assert len(batch) != 20
+    assert torch.allclose(captured(sgd, rows, monkeypatch), total / (0.5 * 40.0), rtol=1e-5, atol=1e-7)
+
+
+def test_with_the_same_key_a_neighbour_changes_only_the_steps_that_drew_it():
+    rows, seen = make_rows(51), set()
+    for step in range(20):
+        small, large = (KeyStream(KEY, step).poisson_batch(count, 0.3) for count in (50, 51))
+        assert set(large) - set(small) <= {50} and set(small) <= set(large)
+        sums = [make()._clipped_sum(rows, batch, seed=step) for batch in (small, large)]
+        if 50 not in large:
+            assert torch.equal(*sums)
+        seen.add(50 in large)
+    assert seen == {True, False}
+
+
+def test_a_resumed_training_takes_every_step_once_and_ends_at_the_same_bits():
+    rows, spec = Sensitive(make_rows(80)), SgdSpec(steps=12, sampling_probability=0.2)
+    straight, broken = make(spec), make(spec)
+    assert list(straight.train(rows)) == list(range(1, 13))
+    for step in broken.train(rows):
+        if step == 5:
+            saved = {name: tensor.clone() for name, tensor in broken.tensors().items()}
+        if step == 7:
+            break
+    resumed = DpSgd(Regression(), spec, Noise(1.0, 100.0), bytes(32))
+    resumed.restore(saved)
+    assert list(resumed.train(rows)) == list(range(6, 13))
+    for a, b in zip(straight.mean + straight.parameters, resumed.mean + resumed.parameters, strict=True):
+        assert torch.equal(a, b)
+
+
+def test_it_learns_when_there_are_many_records():
+    x = torch.randn(4000, 3, generator=torch.Generator().manual_seed(0))
+    sgd = DpSgd(
+        Regression(), SgdSpec(steps=300, sampling_probability=0.05, learning_rate=0.02), Noise(1.0, 4000.0), KEY
+    )
+    randomness = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        before = float(sgd.wrapped(x, x[:, 0], randomness).mean())
+    for _ in sgd.train(Sensitive((x, x[:, 0]))):
+        pass
+    sgd.load_mean()
+    with torch.no_grad():
+        assert float(sgd.wrapped(x, x[:, 0], randomness).mean()) < 0.1 * before
+
+
+def test_batch_normalisation_and_impossible_noise_are_refused():
+    with pytest.raises(InvalidArgument, match="batch normalisation"):
+        DpSgd(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), SgdSpec(), Noise(1.0, 1.0), KEY)
+    for noise in (Noise(0.0, 1.0), Noise(1.0, 0.0), Noise(float("nan"), 1.0)):
+        with pytest.raises(InvalidArgument, match="noise"):
+            DpSgd(Regression(), SgdSpec(), noise, KEY)
+
+
+def test_the_random_numbers_of_a_step_are_its_own_normal_and_repeatable():
+    one, two = KeyStream(KEY, 1).normal(20001), KeyStream(KEY, 2).normal(20001)
+    assert np.array_equal(one, KeyStream(KEY, 1).normal(20001))
+    assert stats.kstest(one, "norm").pvalue > 1e-6
+    assert abs(stats.pearsonr(one, two).statistic) < 0.05 and abs(stats.pearsonr(one[1:], one[:-1]).statistic) < 0.05
