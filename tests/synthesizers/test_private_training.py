@@ -1,0 +1,261 @@
+"""P3GM, DP-VAE and DP-GM: one plan and one charge for looks and steps, their noise, and a kill in between."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import dp_accounting
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from safetensors import safe_open
+
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.events import SampledGaussianEvent, leaves, to_dp_accounting
+from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.generators.load import load_generator
+from dpmodels.mechanisms import dp_sgd, gaussian
+from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.synthesizers import private_training
+from dpmodels.synthesizers.base import read_release
+from dpmodels.synthesizers.draw_state import DrawState
+from dpmodels.synthesizers.registry import create
+from flows.config import SynthesizeConfig
+from flows.synthesize import synthesize
+from tasks import store
+from tests import pictures
+from tests.privacy.test_replay import neighbours, public_files
+from tests.statistical.test_noise import has_stddev
+from tests.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
+
+ROOT = Path(__file__).parents[2]
+BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
+SGD = {"steps": 10, "sampling_probability": 0.2}
+VAE = {"hidden": 8, "imitation_steps": 20, "draws": 2}
+SMALL = {
+    "p3gm": {"directions": 4, "components": 2, "iterations": 2, "sgd": SGD, "vae": VAE},
+    "p3gm-ae": {"directions": 4, "sgd": SGD, "vae": VAE},
+    "dp-vae": {"latent": 4, "sgd": SGD, "vae": VAE},
+    "dp-gm": {"latent": 4, "clusters": 2, "iterations": 2, "sgd": SGD, "vae": VAE},
+}
+
+
+def small(method: str, **changes: object):
+    return create(method, {**SMALL[method], **changes}, {})
+
+
+def measured(folder: Path, method, schema, records: Records, budget: PrivacyBudget = BUDGET):
+    plan = method.plan(schema, budget)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    ledger = Ledger(folder / "ledger.sqlite")
+    ledger.open_account("a", dataset=schema.name, budget_cap=budget)
+    charge = Charge(
+        account="a",
+        dataset=schema.name,
+        mechanism=plan.method,
+        event=plan.event,
+        budget=budget,
+        plan_hash=plan.hash,
+        schema_hash=schema.hash,
+        run="r",
+    )
+    places = {"staged": folder / "private" / "r.parquet", "released": folder / "public" / "r.parquet"}
+    path = method.measure(Sensitive([records]), plan, ledger=ledger, charge=charge, **places)
+    return read_release(path.value), ledger
+
+
+def fit(method, release):
+    return method.fit(release, seed=0, device="cpu", checkpoint=Path("unused"))
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_looks_and_steps_are_one_plan_whose_epsilon_is_dp_accountings(method):
+    plan = create(method, {}, {}).plan(make_schema(), BUDGET)
+    ours = float(spent_epsilon([plan.event], Decimal("1e-5")))
+    accountant = dp_accounting.pld.PLDAccountant(dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE)
+    theirs = accountant.compose(to_dp_accounting(plan.event)).get_epsilon(1e-5)
+    assert theirs <= ours <= theirs * 1.002
+    assert 0.99 < ours <= 1.0
+    *looks, steps = leaves([plan.event])
+    assert isinstance(steps, SampledGaussianEvent) and looks
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_it_charges_the_ledger_once_for_everything_and_samples_rows_of_the_schema(tmp_path, method):
+    system, schema = small(method), make_schema()
+    release, ledger = measured(tmp_path / "run", system, schema, make_records(300))
+    assert [entry.kind for entry in ledger.entries()] == ["open", "reserve", "draw", "seal", "commit"]
+    plan = release.value.plan
+    assert float(ledger.balance("a").spent_epsilon) == pytest.approx(
+        float(spent_epsilon([plan.event], Decimal("1e-5")))
+    )
+    model = fit(system, release)
+    model.save(tmp_path / "model")
+    again = load_generator(tmp_path / "model")
+    one, two = (Records.concat(list(m.sample(100, seed=3))) for m in (model, again))
+    assert np.array_equal(one.states, two.states) and np.array_equal(one.values, two.values)
+    assert Codec(schema).decode(one).num_rows == 100
+    assert not list((tmp_path / "run" / "private").glob("draw-*"))
+
+
+@pytest.mark.parametrize("method", ["p3gm", "p3gm-ae", "dp-vae", "dp-gm"])
+def test_images_go_the_same_way(tmp_path, method):
+    system, schema = small(method), pictures.make_schema()
+    model = fit(system, measured(tmp_path / "run", system, schema, pictures.make_records(200))[0])
+    made = next(iter(model.sample(50, seed=0)))
+    assert made.pixels.shape == (50, 120) and set(np.unique(made.states)) <= {0, 1}
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_table_of_hardly_anything_goes_through(tmp_path, rows):
+    for method in SMALL:
+        system = small(method)
+        release, _ = measured(tmp_path / method, system, make_schema(), make_records(5).take(slice(0, rows)))
+        assert len(next(iter(fit(system, release).sample(20, seed=0)))) == 20
+
+
+def test_each_look_gets_the_noise_it_is_charged_for(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(gaussian, "_sampler", lambda values, stddev: asked.append(stddev) or values)
+    system = small("p3gm")
+    release, _ = measured(tmp_path / "run", system, make_schema(), make_records(100))
+    *looks, _ = leaves([release.value.plan.event])
+    phases = system._system(release.value.plan).looks
+    wanted = [
+        gaussian.lattice_noise_stddev(p.l2_sensitivity, e.noise_multiplier) for p, e in zip(phases, looks, strict=True)
+    ]
+    assert asked == wanted
+
+
+def test_the_released_looks_hold_that_noise(tmp_path):
+    system, records = small("p3gm", directions=8), make_records(100)
+    release, _ = measured(tmp_path / "run", system, make_schema(), records)
+    plan, phases = release.value.plan, system._system(release.value.plan)
+    rows = private_training.transform_vectors(phases.vectors, Sensitive([records]))
+    first = phases.looks[0]
+    noise = release.value.vector[: first.dim] - phases.statistic(rows, [], plan.noise_multiplier).reveal()
+    stddev = first.noise_stddev(plan.noise_multiplier)
+    assert has_stddev(noise, stddev)
+    assert not has_stddev(noise, stddev / 2) and not has_stddev(noise, stddev * 2)
+
+
+def test_a_plan_is_public_and_refuses_what_its_batches_cannot_promise():
+    for method in SMALL:
+        assert small(method).plan(make_schema(), BUDGET) == small(method).plan(make_schema(), BUDGET)
+    unit = PrivacyUnit(user="patient", max_rows=3)
+    with pytest.raises(InvalidArgument, match="one record"):
+        small("p3gm").plan(make_schema(unit=unit.model_dump()), BUDGET.model_copy(update={"unit": unit}))
+    with pytest.raises(InvalidArgument, match="leave it a part"):
+        small("p3gm", pca_share=0.6, em_share=0.5).plan(make_schema(), BUDGET)
+
+
+def test_it_learns_what_goes_with_the_target(tmp_path):
+    changes = {"sgd": {"steps": 80, "sampling_probability": 0.05}, "vae": {"hidden": 16, "imitation_steps": 300}}
+    system, real = small("p3gm", **changes), make_records(4000)
+    budget = BUDGET.model_copy(update={"epsilon": 8.0})
+    model = fit(system, measured(tmp_path / "run", system, make_schema(), real, budget)[0])
+    made = Records.concat(list(model.sample(4000, seed=0)))
+    assert abs(model.default_rows() - 4000) < 100
+    smoker, sick = 3, 4
+    for state in (0, 1):
+        shares = [float(r.states[r.states[:, sick] == state, smoker].mean()) for r in (real, made)]
+        assert abs(shares[0] - shares[1]) < 0.08
+    assert abs(made.states[:, sick].mean() - real.states[:, sick].mean()) < 0.02
+
+
+def test_the_state_of_a_draw_belongs_to_one_charge_and_one_plan(tmp_path):
+    state = DrawState(tmp_path, "charge", "plan")
+    state.keep_vector(np.arange(3))
+    assert DrawState(tmp_path, "charge", "plan").vectors()[0].tolist() == [0, 1, 2]
+    with pytest.raises(ArtifactError, match="another charge or plan"):
+        DrawState(tmp_path, "charge", "other")
+    state.path.write_bytes(b"half a file")
+    with pytest.raises(ArtifactError, match="damaged"):
+        DrawState(tmp_path, "charge", "plan")
+
+
+def clinic(folder: Path, steps: int) -> None:
+    """Write the clinic with a P3GM whose epochs are of one step."""
+    write_clinic(folder)
+    measurement = {**SMALL["p3gm"], "sgd": {"steps": steps, "sampling_probability": 0.5}}
+    model = {"method": "p3gm", "measurement": measurement}
+    (folder / "config.yaml").write_text(yaml.safe_dump({"model": model}))
+
+
+@pytest.mark.timeout(600)
+def test_a_killed_training_resumes_under_the_same_charge_with_every_step_once(tmp_path, monkeypatch):
+    steps = 600
+    clinic(tmp_path, steps)
+    command = [sys.executable, "-m", "flows.cli", *map(str, synthesize_words(tmp_path))]
+    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 300
+        while not (states := list((tmp_path / "home").glob("sensitive/*/draw-*"))) or not_begun(states[0]):
+            assert time.monotonic() < end and child.poll() is None
+            time.sleep(0.05)
+        os.kill(child.pid, signal.SIGKILL)
+    finally:
+        child.kill()
+        child.wait()
+    before = DrawState(states[0].parent, *identity(states[0]))
+    done, looks = int(before.training(0)["step"]), before.vectors()
+    assert 0 < done < steps
+    taken = []
+    monkeypatch.setattr(
+        dp_sgd, "KeyStream", lambda key, step, real=dp_sgd.KeyStream: taken.append(step) or real(key, step)
+    )
+    run = states[0].parent.name
+    code, out, err = run_cli("resume", run, "--home", tmp_path / "home", "--no-prefect")
+    assert code == 0, out + err
+    assert taken == list(range(done, steps))
+    assert charges(tmp_path / "home") == ["reserve", "draw", "draw", "seal", "commit"]
+    assert not states[0].exists()
+    vector = pq.read_table(tmp_path / "home" / "released" / run / "release.parquet")["value"].to_numpy()
+    assert np.array_equal(vector[: sum(map(len, looks))], np.concatenate(looks))
+
+
+def not_begun(path: Path) -> bool:
+    """Tell whether no step is kept yet; the file is replaced whole, so it can be read at any time."""
+    state = DrawState(path.parent, *identity(path)).training(0)
+    return not state or int(state["step"]) < 3
+
+
+def identity(path: Path) -> tuple[str, str]:
+    with safe_open(path, framework="pt") as file:
+        owner = file.metadata()
+    return owner["charge"], owner["plan"]
+
+
+def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, monkeypatch):
+    """Replay on neighbouring data: nothing leaves but through the looks and the weights."""
+    monkeypatch.setattr(store, "new_name", lambda: "the-run")
+    kept: list[np.ndarray] = []
+
+    def copied(path, release, plan, entry, coordinates, real=private_training.write_release):
+        kept.append(release.value)
+        real(path, private_training.Released(kept[0]), plan, entry, coordinates)
+
+    monkeypatch.setattr(private_training, "write_release", copied)
+    runs = []
+    for name, table in zip(("d", "neighbour"), neighbours(), strict=True):
+        clinic(tmp_path / name, 5)
+        pq.write_table(table, tmp_path / name / "clinic.parquet")
+        settings = {
+            "data": tmp_path / name / "clinic.parquet",
+            "schema": tmp_path / name / "clinic.yaml",
+            "out": tmp_path / name / "out",
+            "privacy": {"target_epsilon": 1.0, "delta": 1e-5},
+            "runtime": {"home": tmp_path / name / "home", "prefect": False},
+        }
+        runs.append(synthesize(SynthesizeConfig.build(settings, tmp_path / name / "config.yaml")))
+    assert len(kept) == 2 and not np.array_equal(*kept)
+    left, right = map(public_files, runs)
+    assert left.keys() == right.keys() and len(left) >= 8
+    assert [name for name in left if left[name] != right[name]] == ["released/settings.json"]  # it names the folders
