@@ -161,17 +161,15 @@ def responsibilities(z: Whole, label: Whole, mixture: Mixture) -> Whole:
     return rho
 
 
-def start_mixture(variances: Floats, classes: int, components: int, seed: int) -> Mixture:
-    """Return where the first iteration starts: means drawn from released variances by a public seed; reads no data.
+def start_mixture(variances: Floats, normal: Floats) -> Mixture:
+    """Return where the first iteration starts: means at public draws scaled by released variances; reads no data.
 
-    Components start narrow, so that they part soon: iterations are dear.
+    Components start narrow, so that they part soon: iterations are dear. Shapes: [d], [classes, K, d].
     """
-    rng = np.random.default_rng(seed)
-    means = rng.standard_normal((classes, components, len(variances))) * np.sqrt(variances)
-    covariances = np.broadcast_to(
-        np.diag(variances / components**2 + LEAST_VARIANCE), (*means.shape, len(variances))
-    ).copy()
-    return Mixture(np.full((classes, components), 1 / components), means, covariances)
+    components = normal.shape[1]
+    wide = np.diag(variances / components**2 + LEAST_VARIANCE)
+    covariances = np.broadcast_to(wide, (*normal.shape, len(variances))).copy()
+    return Mixture(np.full(normal.shape[:2], 1 / components), normal * np.sqrt(variances), covariances)
 
 
 def _log_density(points: Floats, mixture: Mixture, c: int, k: int) -> Floats:

@@ -87,8 +87,7 @@ def nearest(z: Whole, centroids: Floats) -> Whole:
     return index
 
 
-def start_centroids(clusters: int, size: int, radius: float, seed: int) -> Floats:
-    """Return points on a sphere, drawn by a public seed; reads no data. Shapes: [K, size], where the clip norm is 1."""
-    directions = np.random.default_rng(seed).standard_normal((clusters, size))
-    result: Floats = radius * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+def start_centroids(normal: Floats, radius: float) -> Floats:
+    """Return public draws brought to a sphere; reads no data. Shapes: [K, d] -> [K, d], where the clip norm is 1."""
+    result: Floats = radius * normal / np.linalg.norm(normal, axis=1, keepdims=True)
     return result

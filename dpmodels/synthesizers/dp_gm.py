@@ -86,7 +86,8 @@ class DpGmSystem(System):
 
     def _centroids(self, released: list[Whole], whole: float) -> Floats:
         """Go through the released iterations from the public start."""
-        centroids = start_centroids(self.spec.clusters, self.vectors.dim, self.spec.start_radius, self.vae.seed)
+        normal = np.random.default_rng(self.vae.seed).standard_normal((self.spec.clusters, self.vectors.dim))
+        centroids = start_centroids(normal, self.spec.start_radius)
         for vector in released[: self.spec.iterations]:
             centroids = self.sums.centroids(vector, centroids, self.looks[0].noise_stddev(whole))[0]
         return centroids

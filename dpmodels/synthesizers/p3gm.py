@@ -133,7 +133,8 @@ class P3gmSystem(System):
         if self.spec.components == 1:
             return None
         if len(released) == 1:
-            return start_mixture(projection.spread**2, self.vectors.classes, self.spec.components, self.vae.seed)
+            shape = self.vectors.classes, self.spec.components, self.size
+            return start_mixture(projection.spread**2, np.random.default_rng(self.vae.seed).standard_normal(shape))
         return self.moments.maximise(released[-1], self.looks[1].noise_stddev(whole))
 
     def _final(self, released: list[Whole], whole: float) -> tuple[Mixture, Floats]:

@@ -61,7 +61,7 @@ def test_with_equal_weights_the_sensitivity_is_the_root_of_three_whatever_the_nu
 def test_adding_one_worst_record_to_a_table_moves_the_release_by_no_more():
     rng = np.random.default_rng(0)
     z, label = clipped(rng.standard_normal((300, 4))), rng.integers(0, 2, 300)
-    mixture = start_mixture(np.full(4, 0.2), 2, 3, seed=1)
+    mixture = start_mixture(np.full(4, 0.2), rng.standard_normal((2, 3, 4)))
     moments = ComponentMoments(2, 3, 4, 0.15, 0.6)
     without = transform_component_moments(moments, Sensitive(Points(z, label)), mixture).reveal()
     for extra in ([R, 0, 0, 0], [-R // 2, R // 2, R // 2, R // 2], [0, 0, 0, 0]):
@@ -105,7 +105,7 @@ def test_iterations_find_two_clusters_from_a_public_start(epsilon_noise, monkeyp
     which = rng.integers(0, 2, 4000)
     z = np.trunc(R * np.clip(centres[which] + 0.08 * rng.standard_normal((4000, 2)), -0.7, 0.7)).astype(np.int64)
     points, moments = Sensitive(Points(z, np.zeros(4000, dtype=np.int64))), ComponentMoments(1, 2, 2, 0.15, 0.6)
-    mixture = start_mixture(np.array([0.25, 0.01]), 1, 2, seed=0)
+    mixture = start_mixture(np.array([0.25, 0.01]), np.random.default_rng(0).standard_normal((1, 2, 2)))
     multiplier = epsilon_noise or 1.0
     for _ in range(6):
         total = transform_component_moments(moments, points, mixture)

@@ -19,7 +19,7 @@ def norm(vector: np.ndarray) -> float:
 @pytest.mark.parametrize("clusters", [1, 3, 20])
 def test_no_record_moves_a_release_by_more_than_the_sensitivity(clusters):
     rng, sums = np.random.default_rng(clusters), ClusterSums(clusters, 4, 0.5)
-    centroids = start_centroids(clusters, 4, 0.5, seed=0)
+    centroids = start_centroids(rng.standard_normal((clusters, 4)), 0.5)
     z = np.trunc(rng.uniform(-R / 2, R / 2, (200, 4))).astype(np.int64)
 
     def release(rows: np.ndarray) -> np.ndarray:
@@ -42,7 +42,7 @@ def test_iterations_find_three_clusters_under_noise_and_an_empty_one_stays_where
     z = np.trunc(R * (truth[rng.integers(0, 3, 6000)] + 0.05 * rng.standard_normal((6000, 2)))).astype(np.int64)
     points, sums = Sensitive(Points(z, np.zeros(6000, dtype=np.int64))), ClusterSums(4, 2, 0.5)
     far = np.array([[0.0, 50.0]])
-    centroids = np.vstack([start_centroids(3, 2, 0.3, seed=3), far])
+    centroids = np.vstack([start_centroids(np.random.default_rng(3).standard_normal((3, 2)), 0.3), far])
     for _ in range(5):
         total = transform_cluster_sums(sums, points, centroids)
         noisy = measure_gaussian(total, l2_sensitivity=sums.l2_sensitivity, noise_multiplier=5.0).value
