@@ -125,6 +125,19 @@ def resume(run: str, home: Home = None, prefect: Prefect = None) -> None:
 
 
 @app.command()
+def validate(
+    folder: Annotated[Path, typer.Argument(help="Hand-off, or any Parquet file or folder with --schema.")],
+    schema: SchemaFile = None,
+) -> None:
+    """Hold a synthetic table, from whatever tool, against the expectations of a schema."""
+    from flows.show import show_gate
+    from tasks.validate import check_hand_off
+
+    if not show_gate(check_hand_off(folder, schema)):
+        raise typer.Exit(1)
+
+
+@app.command()
 def demo(folder: Annotated[Path, typer.Option(help="Where the demo works.")] = Path("demo")) -> None:
     """Run the whole pipeline on a real public table, the RAND Health Insurance Experiment."""
     from flows.demo import run_demo

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from dpmodels.accounting.events import Event, Leaf, PureEvent, SampledGaussianEvent, leaves
 from dpmodels.accounting.records import Quote
 from dpmodels.errors import ArtifactError
+from dpmodels.schema.expectations import Gate
 from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create
 from tasks.store import Run
@@ -82,6 +84,25 @@ def show_verified(folder: Path, public_key: Path | None) -> None:
     if found.faults:
         raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s)")
     _print_facts("hand-off", {"files": f"{found.files} as the manifest has them", "signature": found.signature})
+
+
+def show_gate(gate: Gate) -> bool:
+    """Print what came of every expectation, broken ones by name; tell whether all hold."""
+    table = Table(title=f"{gate.schema.name}: expectations", title_justify="left")
+    for heading in ("about", "rule", "rows that fail", "verdict"):
+        table.add_column(heading, justify="right" if heading == "rows that fail" else "left")
+    for outcome in gate.outcomes:
+        rule = outcome.rule
+        about = rule.column or " and ".join(rule.columns) or "the table"
+        failed = f"{outcome.failed} of {outcome.checked}" if rule.columns else ""
+        table.add_row(
+            escape(about),
+            escape(rule.text),
+            failed,
+            "holds" if outcome.passed else f"[red]broken[/red] {rule.expectation}",
+        )
+    console.print(table)
+    return not gate.broken
 
 
 def _print_facts(title: str, facts: dict[str, str]) -> None:

@@ -2,6 +2,8 @@
 
 import json
 
+from dpmodels.evaluation.checks import render_checks
+from dpmodels.schema.expectations import Gate
 from dpmodels.schema.ingest import transform_encode
 from dpmodels.schema.load import load_table
 from tasks.stage import stage
@@ -18,7 +20,11 @@ def ingest(run: Run) -> Handle:
     part = run.sensitive / ".part-encoded"
     make_private(part)
     raw = load_table(settings.data, plan.table, settings.batch_rows)
-    gate = transform_encode(raw, plan.table, part / "part-00000.parquet")
-    write_text(run.sensitive / "ingest.json", json.dumps(gate.results(), indent=1))
+    gate = Gate(plan.table, raw=True)
+    try:
+        transform_encode(raw, gate, part / "part-00000.parquet")
+    finally:  # most wanted after a failure; counts of the raw table stay where it is
+        write_text(run.sensitive / "ingest.json", json.dumps(gate.results(), indent=1))
+        write_text(run.sensitive / "checks.html", render_checks(gate))
     replace_folder(part, target)
     return Handle(path=target)

@@ -31,6 +31,7 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
     shutil.copytree(synthetic.path, part / "synthetic")
     for file in report.path.iterdir():
         shutil.copy(file, part / file.name)
+    (part / "schema.yaml").write_text(plan.table.to_yaml(), encoding="utf-8")
     (part / "manifest.json").write_text(json.dumps(manifest(run, plan, release, part), indent=1), encoding="utf-8")
     if run.settings.signing_key is not None:
         sign_manifest(part, run.settings.signing_key)

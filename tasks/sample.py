@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.load import load_generator
 from dpmodels.schema.encode import Codec, Records
 from tasks.progress import progress_bar
@@ -29,7 +30,7 @@ def sample(run: Run, generator: Handle) -> Handle:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     with progress_bar("sample") as tick:
-        batches = model.sample(rows, settings.seed, pick_device(settings.device))
+        batches = sample_valid(model, rows, settings.seed, pick_device(settings.device))
         write_parts(part, codec, batches, lambda written: tick(written, rows))
     replace_folder(part, target)
     return run.finish("sample", target)

@@ -2,12 +2,16 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmodels.errors import DataError
+from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.evaluation.checks import render_checks
 from dpmodels.evaluation.internal import evaluate_table
 from dpmodels.evaluation.report import render, summarise
+from dpmodels.generators.load import load_generator
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
@@ -26,17 +30,16 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
         return done
     released = read_release(release.path).value
     schema, settings = released.plan.table, run.settings
-    gate = Gate(schema, raw=False)
-    for file in sorted(synthetic.path.glob("*.parquet")):
-        for batch in pq.ParquetFile(file).iter_batches(batch_size=settings.batch_rows):
-            gate.check(batch)
-    if gate.failures:
-        broken = "; ".join(f"{column} {rule}" for column, rule in gate.failures)
+    rows = settings.rows or load_generator(run.released / "generator.safetensors").default_rows()
+    gate = check_table(synthetic.path, schema, rows, settings.batch_rows)
+    report = run.released / "report"
+    report.mkdir(exist_ok=True)
+    write_text(report / "checks.html", render_checks(gate))
+    if gate.broken:
+        broken = "; ".join(map(str, gate.broken))
         raise DataError("", f"the synthetic table breaks its schema and is not handed over: {broken}")
     noise = create(released.plan.method, released.plan.measurement, settings.training).noise(released.plan)
     summary = summarise(released, load_synthetic(synthetic, schema, settings.batch_rows), noise, gate.results())
-    report = run.released / "report"
-    report.mkdir(exist_ok=True)
     write_text(report / "report.json", json.dumps(summary, indent=1))
     write_text(report / "report.html", render(summary))
     return run.finish("validate", report)
@@ -50,6 +53,44 @@ def evaluate(run: Run, ingested: Handle, synthetic: Handle) -> Handle:
     real = Sensitive(load_records(ingested, Codec(schema), settings.batch_rows))
     evaluate_table(real, load_synthetic(synthetic, schema, settings.batch_rows), schema, settings.seed, target)
     return Handle(path=target)
+
+
+def check_table(path: Path, schema: Schema, rows: int | None, batch_rows: int = 65_536) -> Gate:
+    """Hold a Parquet file, or a folder of them, against the expectations of a synthetic table.
+
+    Raises:
+        DataError: there is no such file, it is damaged, or a column cannot hold its declared values.
+    """
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise DataError("", f"{path} holds no .parquet file")
+    gate = Gate(schema, raw=False, rows=rows)
+    for file in files:
+        try:
+            for batch in pq.ParquetFile(file).iter_batches(batch_size=batch_rows):
+                gate.check(batch)
+        except (OSError, pa.ArrowException):
+            raise DataError("", f"{file} does not exist, is no Parquet file, or is damaged") from None
+    return gate
+
+
+def check_hand_off(folder: Path, schema_file: Path | None) -> Gate:
+    """Hold a hand-off against the schema that came with it, or any Parquet table against the schema that is named.
+
+    Raises:
+        InvalidArgument: no hand-off, and no schema.
+        DataError: nothing that can be checked.
+    """
+    if not (folder / "manifest.json").is_file():
+        if schema_file is None:
+            raise InvalidArgument("schema", "nothing", f"be named: {folder} is no hand-off, which has its own")
+        return check_table(folder, Schema.load(schema_file), None)
+    schema = Schema.load(schema_file or folder / "schema.yaml")
+    try:
+        rows = int(json.loads((folder / "report.json").read_text(encoding="utf-8"))["synthetic_rows"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError("", f"{folder} has no report.json that can be read") from None
+    return check_table(folder / "synthetic", schema, rows)
 
 
 def load_synthetic(synthetic: Handle, schema: Schema, batch_rows: int) -> Iterator[Records]:

@@ -2,10 +2,10 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class ColumnFaults(ValueError):
@@ -22,10 +22,15 @@ class Modelled(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     continuous: ClassVar[bool] = False
     nullable: bool = False
+    # left out at its default, so that a schema without it keeps the hash it had before this key existed
+    max_null_share: Annotated[float | None, Field(ge=0, lt=1, exclude_if=lambda share: share is None)] = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if faults := list(self._faults()):
+        faults = list(self._faults())
+        if self.max_null_share is not None and not self.nullable:
+            faults.append(("max_null_share", "goes with `nullable: true`; without it no null is allowed"))
+        if faults:
             raise ColumnFaults(faults)
         return self
 

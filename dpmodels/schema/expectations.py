@@ -3,6 +3,7 @@
 import logging
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,92 +15,81 @@ from dpmodels.schema.base import Modelled
 from dpmodels.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Image, Integer
 from dpmodels.schema.convert import check_type, plain, to_floats, to_keys, to_ticks
 from dpmodels.schema.image import check_image_type, images_fit
+from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
+from dpmodels.schema.suite import ROW_COUNT, Rule, suite_for
 
-Expectation = tuple[str, dict[str, Any]]
 WIDE = 2.0**62  # stands for an infinite whole number: far outside any bounds, and still an int64
+COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}  # counts of failing rows, no example of any
 
 
-def suite_for(schema: Schema, *, raw: bool) -> list[Expectation]:
-    """List the expectations as (class name, arguments).
+@dataclass
+class Outcome:
+    """What has come of one rule so far: rows checked, rows that broke it, and whether a whole batch did.
 
-    A raw table is not held to values that the encoding clips, maps to another or drops by policy; a synthetic one
-    (``raw=False``) is held to everything, and has no dropped identifiers.
+    Privacy: exact counts; those of a raw table stay in the sensitive zone, and only ``passed`` is ever shown.
     """
-    dropped = {name for name, c in schema.columns.items() if isinstance(c, Identifier) and c.keep == "drop" and not raw}
-    names = [name for name in schema.columns if name not in dropped]
-    suite: list[Expectation] = [("ExpectTableColumnsToMatchSet", {"column_set": names, "exact_match": True})]
-    for name, column in schema.modelled.items():
-        outside = getattr(column, "outside", "refuse") if raw else "refuse"
-        if not column.nullable and outside != "reject-row":
-            suite.append(("ExpectColumnValuesToNotBeNull", {"column": name}))
-        if isinstance(column, Integer):
-            suite.append(("ExpectColumnValuesToBeInTypeList", {"column": name, "type_list": ["Int64Dtype"]}))
-        if outside == "refuse":
-            suite.append(_value_rule(name, column))
-    if schema.image:  # shown to the suite as true or false: whether every image of the batch fits
-        suite.append(("ExpectColumnValuesToBeInSet", {"column": schema.image[0], "value_set": [True]}))
-    return suite
 
+    rule: Rule
+    checked: int = 0
+    failed: int = 0
+    sound: bool = True
 
-def _value_rule(name: str, column: Modelled) -> Expectation:
-    if isinstance(column, Continuous):
-        low, high = _moments(column) if isinstance(column, Datetime) else (column.low, column.high)
-        return "ExpectColumnValuesToBeBetween", {"column": name, "min_value": low, "max_value": high}
-    keys = column.keys if isinstance(column, Categorical) else [False, True]
-    return "ExpectColumnValuesToBeInSet", {"column": name, "value_set": keys}
-
-
-def _moments(column: Datetime) -> Any:
-    """Return the first and the last tick as datetimes."""
-    ticks = np.array([column.low, column.high]).astype(np.int64)
-    return ticks.astype(f"datetime64[{column.tick}]").astype("datetime64[s]").tolist()
+    @property
+    def passed(self) -> bool:
+        """Tell whether the table as a whole keeps the rule."""
+        if self.rule.expectation == ROW_COUNT:
+            low, high = self.rule.arguments["min_value"], self.rule.arguments["max_value"]
+            return bool(low <= self.checked and (high is None or self.checked <= high))
+        return self.sound and self.failed <= (1 - self.rule.share) * self.checked
 
 
 class Gate:
-    """A suite that a stream of batches must pass; it remembers which rules failed, never by which values."""
+    """A suite that a stream of batches must pass as one table; it remembers how often, never by which values."""
 
-    def __init__(self, schema: Schema, raw: bool) -> None:
-        self.schema = schema
-        self.suite = suite_for(schema, raw=raw)
-        self._passed = [True] * len(self.suite)
+    def __init__(self, schema: Schema, raw: bool, rows: int | None = None) -> None:
+        self.schema, self.raw = schema, raw
+        self.outcomes = tuple(map(Outcome, suite_for(schema, raw=raw, rows=rows)))
 
-    def check(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Check one more batch against the whole suite.
+    def check(self, batch: pa.RecordBatch | pa.Table) -> bool:
+        """Check one more batch against the whole suite; tell whether every single row so far fits the schema.
 
-        Privacy: reads raw rows; what it keeps is one bit a rule, which the operator sees and no release contains.
+        Privacy: reads raw rows; what it keeps are counts, of which the operator sees one bit a rule and no release
+            contains anything.
 
         Raises:
             DataError: a column is there twice, or of a type that cannot hold its declared values.
         """
         frame = {name: self._series(name, batch) for name in batch.schema.names}
-        for index, success in self._validate(frame).items():
-            column = self.suite[index][1].get("column")
-            if column is None or column in frame:
-                self._passed[index] &= success
+        for index, (success, failed) in self._validate(frame).items():
+            outcome = self.outcomes[index]
+            if set(outcome.rule.columns) <= frame.keys():
+                outcome.checked += batch.num_rows
+                outcome.failed += failed
+                outcome.sound &= success or outcome.rule.share < 1 or outcome.rule.expectation == ROW_COUNT
+        return all(outcome.sound for outcome in self.outcomes)
+
+    @property
+    def broken(self) -> tuple[Rule, ...]:
+        """List the rules that the table breaks; ask once every batch was checked."""
+        return tuple(outcome.rule for outcome in self.outcomes if not outcome.passed)
 
     @property
     def failures(self) -> tuple[tuple[str, str], ...]:
-        """Return what failed so far as (column, rule of the schema)."""
-        failed = [rule for rule, passed in zip(self.suite, self._passed, strict=True) if not passed]
-        return tuple((arguments.get("column", ""), self._rule(kind, arguments)) for kind, arguments in failed)
+        """Return what the table breaks as (column, rule of the schema)."""
+        return tuple((rule.column, rule.text) for rule in self.broken)
 
     def results(self) -> list[dict[str, Any]]:
-        """List every expectation with its column and success; no values, no counts."""
+        """List every expectation with its column, its rule and its success; no values, no counts."""
         return [
-            {"expectation": kind, "column": arguments.get("column"), "success": passed}
-            for (kind, arguments), passed in zip(self.suite, self._passed, strict=True)
+            {
+                "expectation": outcome.rule.expectation,
+                "column": outcome.rule.column or None,
+                "rule": outcome.rule.text,
+                "success": outcome.passed,
+            }
+            for outcome in self.outcomes
         ]
-
-    def _rule(self, kind: str, arguments: Mapping[str, Any]) -> str:
-        if kind == "ExpectTableColumnsToMatchSet":
-            return "the columns must be exactly those of the schema"
-        if kind == "ExpectColumnValuesToNotBeNull":
-            return "must not be null"
-        if kind == "ExpectColumnValuesToBeInTypeList":
-            return "must hold whole numbers"
-        column = self.schema.columns[arguments["column"]]
-        return "" if isinstance(column, Identifier) else column.rule
 
     def _series(self, name: str, batch: pa.RecordBatch | pa.Table) -> Any:
         """Return a column in the pandas form in which null stays null and integers stay integers."""
@@ -114,9 +104,10 @@ class Gate:
             return np.zeros(batch.num_rows)  # identifiers and unknown columns are judged by name alone
         array = plain(batch.column(name))
         check_type(name, column, array.type)
-        return _to_pandas(column, array)
+        rejects = self.raw and isinstance(column, Continuous) and column.outside == "reject-row"
+        return _to_pandas(column, array, rejects)
 
-    def _validate(self, frame: Mapping[str, Any]) -> dict[int, bool]:
+    def _validate(self, frame: Mapping[str, Any]) -> dict[int, tuple[bool, int]]:
         import pandas as pd
 
         with warnings.catch_warnings():  # third-party deprecations are no business of the caller
@@ -124,8 +115,8 @@ class Gate:
             return self._run(pd.DataFrame(frame))
 
     @cached_property
-    def _run(self) -> Callable[[Any], dict[int, bool]]:
-        """Build the Great Expectations suite once; the function runs it on a frame: rule number -> success."""
+    def _run(self) -> Callable[[Any], dict[int, tuple[bool, int]]]:
+        """Build the Great Expectations suite once; the function runs it on a frame: rule -> success, rows that fail."""
         import great_expectations as gx
         from great_expectations.data_context.types.base import ProgressBarsConfig
 
@@ -135,13 +126,17 @@ class Gate:
         asset = context.data_sources.add_pandas("tables").add_dataframe_asset("table")
         batches = asset.add_batch_definition_whole_dataframe("all")
         suite = context.suites.add(gx.ExpectationSuite(name="schema"))
-        for index, (kind, arguments) in enumerate(self.suite):
-            suite.add_expectation(getattr(gx.expectations, kind)(**arguments, meta={"index": index}))
+        for index, rule in enumerate(outcome.rule for outcome in self.outcomes):
+            kind = getattr(gx.expectations, rule.expectation)
+            suite.add_expectation(kind(**rule.arguments, meta={"index": index}))
 
-        def run(frame: Any) -> dict[int, bool]:
+        def run(frame: Any) -> dict[int, tuple[bool, int]]:
             batch = batches.get_batch(batch_parameters={"dataframe": frame})
-            report = batch.validate(suite, result_format="BOOLEAN_ONLY")
-            return {_meta(result)["index"]: bool(result.success) for result in report.results}
+            report = batch.validate(suite, result_format=COUNTS)
+            return {
+                _meta(result)["index"]: (bool(result.success), int(result.result.get("unexpected_count") or 0))
+                for result in report.results
+            }
 
         return run
 
@@ -150,11 +145,16 @@ def _meta(result: Any) -> Any:
     return result.expectation_config.meta
 
 
-def _to_pandas(column: Modelled, array: pa.Array) -> Any:
+def _to_pandas(column: Modelled, array: pa.Array, rejects: bool) -> Any:
+    """Lay a column out for pandas; where the row of a value out of bounds is rejected anyway, the value is null."""
     import pandas as pd
 
+    def seen(x: Floats) -> Floats:
+        kept: Floats = np.where((x < column.low) | (x > column.high), np.nan, x) if rejects else x  # type: ignore[attr-defined]
+        return kept
+
     if isinstance(column, Datetime):
-        ticks = to_ticks(array, column.tick)
+        ticks = seen(to_ticks(array, column.tick))
         moments = np.where(np.isnan(ticks), 0, ticks).astype(np.int64).astype(f"datetime64[{column.tick}]")
         return np.where(np.isnan(ticks), np.datetime64("NaT"), moments.astype("datetime64[s]"))
     if isinstance(column, Boolean) or (isinstance(column, Categorical) and column.kind == "boolean"):
@@ -163,7 +163,7 @@ def _to_pandas(column: Modelled, array: pa.Array) -> Any:
         return array.cast(pa.large_string()).to_pandas() if column.kind == "text" else to_keys(column, array)
     x = to_floats(array)
     if not isinstance(column, Integer):
-        return x
+        return seen(x)
     wide = np.clip(np.where(np.isnan(x), 0, x), -WIDE, WIDE)
     whole = bool((wide == np.floor(wide)).all())
-    return pd.arrays.IntegerArray(wide.astype(np.int64), np.isnan(x)) if whole else x
+    return pd.arrays.IntegerArray(wide.astype(np.int64), np.isnan(seen(x))) if whole else x

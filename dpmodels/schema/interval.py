@@ -132,6 +132,16 @@ class Continuous(Modelled):
         rank += rank >= self._zero_rank()
         return self.to_unit(self.snap(self.low + rank * step))
 
+    def cell_bounds(self) -> tuple[Floats, Floats]:
+        """Return the values that each value cell begins and ends with. Shapes: [cells] each."""
+        if self.decimals is None:
+            cuts = self.from_unit(np.arange(self.cells + 1) / self.cells)
+            return cuts[:-1], cuts[1:]
+        edges, step = self._edges(), 10.0**-self.decimals
+        ranks = [part.astype(np.float64) for part in (edges[:-1], edges[1:] - 1)]
+        first, last = (rank + (rank >= self._zero_rank()) for rank in ranks)
+        return self.snap(self.low + first * step), self.snap(self.low + last * step)
+
     def _settle(self) -> Sequence[tuple[str, str]]:
         """Set the default number of cells, or say that a declared one exceeds the lattice."""
         points = self.points if self.points is not None else 4096

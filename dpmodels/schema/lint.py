@@ -14,7 +14,7 @@ from dpmodels.errors import SchemaFault
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Datetime, Identifier, Image, Integer, Number
-from dpmodels.schema.schema import Schema, name_faults
+from dpmodels.schema.schema import RowCount, Schema, name_faults
 
 Place = tuple[str, ...]
 KINDS: dict[str, type[BaseModel]] = {
@@ -171,7 +171,7 @@ def _schema_faults(errors: list[ErrorDetails], data: Mapping[str, Any]) -> Itera
         cause = error.get("ctx", {}).get("error")
         place = _place(error["loc"], data)
         if isinstance(cause, ColumnFaults):
-            yield from (((*place, key), message) for key, message in cause.faults)
+            yield from (((*place, *key.split(".")), message) for key, message in cause.faults)
         else:
             yield place, _sentence(error, place, data)
     columns, unit = data.get("columns"), data.get("unit")
@@ -228,6 +228,8 @@ def _keys(place: Place, data: Mapping[str, Any]) -> list[str]:
         return list(Schema.model_fields)
     if place == ("unit",):
         return list(PrivacyUnit.model_fields)
+    if place == ("rows",):
+        return list(RowCount.model_fields)
     return list(KINDS[data["columns"][place[1]]["type"]].model_fields)
 
 

@@ -14,8 +14,23 @@ from dpmodels.errors import SchemaError
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Column, Image, Modelled
+from dpmodels.schema.constraints import Constraint, constraint_faults
 
 VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
+
+
+class RowCount(BaseModel):
+    """How many rows the raw table should have, from public knowledge: a gate, never a parameter of the noise."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    min: Annotated[int, Field(ge=0)] = 0
+    max: Annotated[int, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.max is not None and self.min > self.max:
+            raise ColumnFaults([("min", f"{self.min} is above max {self.max}: the bounds are reversed")])
+        return self
 
 
 class Schema(BaseModel):
@@ -26,6 +41,9 @@ class Schema(BaseModel):
     unit: PrivacyUnit = PrivacyUnit()
     target: str | None = None
     columns: dict[str, Column]
+    # left out where they are not given, so that a schema without them keeps the hash it had before they existed
+    constraints: Annotated[tuple[str, ...], Field(strict=False, exclude_if=lambda given: not given)] = ()
+    rows: Annotated[RowCount | None, Field(exclude_if=lambda given: given is None)] = None
 
     @classmethod
     def load(cls, path: str | Path) -> "Schema":
@@ -55,6 +73,17 @@ class Schema(BaseModel):
     def image(self) -> tuple[str, Image] | None:
         """Return the image column and its name, if there is one."""
         return next(((name, column) for name, column in self.columns.items() if isinstance(column, Image)), None)
+
+    @cached_property
+    def rules(self) -> tuple[Constraint, ...]:
+        """Return the constraints, read."""
+        return tuple(rule for text in self.constraints if (rule := Constraint.parse(text)))
+
+    @cached_property
+    def null_limits(self) -> dict[str, float]:
+        """Return the share of nulls that each column may have, where the schema limits it."""
+        shares = {name: column.max_null_share for name, column in self.modelled.items()}
+        return {name: share for name, share in shares.items() if share is not None}
 
     @property
     def classes(self) -> int:
@@ -87,7 +116,8 @@ class Schema(BaseModel):
     @model_validator(mode="after")
     def _check_names(self) -> Self:
         kinds = {name: column.type for name, column in self.columns.items()}
-        if faults := name_faults(kinds, self.target, self.unit.user):
+        faults = name_faults(kinds, self.target, self.unit.user)
+        if faults := faults or constraint_faults(self.constraints, self.columns):
             raise ColumnFaults(faults)
         return self
 

@@ -10,8 +10,9 @@ import pytest
 
 from dpmodels.errors import DataError
 from dpmodels.schema.encode import Codec
-from dpmodels.schema.expectations import Gate, suite_for
+from dpmodels.schema.expectations import Gate
 from dpmodels.schema.schema import Schema
+from dpmodels.schema.suite import suite_for
 from tests.schema.conftest import one
 
 
@@ -120,7 +121,7 @@ def test_no_value_and_no_count_is_left(caplog: pytest.LogCaptureFixture, capfd: 
         gate.check(pa.table({"x": values}))
         assert gate.failures
         results = gate.results()
-        assert all(set(result) == {"expectation", "column", "success"} for result in results)
+        assert all(set(result) == {"expectation", "column", "rule", "success"} for result in results)
         said += json.dumps(results) + str(gate.failures)
         assert "77" not in said and "153" not in said
     heard = said + caplog.text + "".join(capfd.readouterr())

@@ -1,0 +1,156 @@
+"""Synthetic rows that keep the schema's constraints and null limits: post-processing of what a generator draws.
+
+A generator draws each value within a cell without looking at the other columns. So of the rows that break ``lower <=
+upper``, those whose two cells overlap are put in order, which is how two values drawn within them fall; the others are
+artefacts of noise, and are drawn anew, class by class, so that the classes keep their shares.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.errors import DataError
+from dpmodels.schema.columns import Continuous
+from dpmodels.schema.constraints import Constraint, encode_numbers, numbers
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.schema import Schema
+
+POOL_ROWS = 4096
+POOLS = 64
+"""Pools of spare rows that are drawn for one batch before its constraints are called impossible for this generator."""
+SEEDS = 2**31
+"""Distance between the seeds of the pools; the seed of a run is below it."""
+
+Mask = NDArray[np.bool_]
+Check = Callable[[Records], Mask]
+
+
+class Model(Protocol):
+    """What is asked of a generator here."""
+
+    schema: Schema
+
+    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
+        """Yield batches of synthetic records."""
+
+
+def sample_valid(model: Model, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
+    """Yield batches of synthetic records that keep every constraint; the same (rows, seed) gives the same records.
+
+    Privacy: post-processing.
+
+    Raises:
+        DataError: hardly any row that the generator draws keeps the constraints.
+    """
+    rules, limits = Rules(model.schema), model.schema.null_limits
+    if not rules.constraints and not limits:
+        yield from model.sample(rows, seed, device)
+        return
+    spares = Spares(model, rules, seed, device)
+    for batch in model.sample(rows, seed, device):
+        records = rules.order(batch)
+        records = spares.replace(records, ~rules.hold(records), rules.hold)
+        for name, limit in limits.items():
+            nulls = np.flatnonzero(rules.null(records, name))
+            excess = np.zeros(len(records), dtype=np.bool_)
+            excess[nulls[int(limit * len(records)) :]] = True
+            records = spares.replace(records, excess, partial(rules.hold, not_null=name))
+        yield records
+
+
+class Rules:
+    """The constraints of a schema, on encoded rows."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.constraints = schema.rules
+        self.place = {name: index for index, name in enumerate(schema.modelled)}
+        self.columns = schema.modelled
+        self.codec = Codec(schema)
+
+    def hold(self, records: Records, not_null: str | None = None) -> Mask:
+        """Tell which rows keep every constraint, and are not null in one column if it is named."""
+        kept = ~self.null(records, not_null) if not_null else np.ones(len(records), dtype=np.bool_)
+        for rule in self.constraints:
+            kept &= rule.holds(self._numbers(records, rule.lower), self._numbers(records, rule.upper))
+        return kept
+
+    def null(self, records: Records, name: str) -> Mask:
+        """Tell where a column is null."""
+        null: Mask = records.states[:, self.place[name]] == self.columns[name].null_state
+        return null
+
+    def order(self, records: Records) -> Records:
+        """Exchange the two values of rows that break a constraint although their cells overlap."""
+        states, values = records.states.copy(), records.values.copy()
+        ordered = Records(states, values, records.pixels)
+        for _ in self.constraints:  # one pass moves a value by one place in a chain of constraints
+            for rule in self.constraints:
+                lower, upper = self._numbers(ordered, rule.lower), self._numbers(ordered, rule.upper)
+                swap = np.flatnonzero(~rule.holds(lower, upper) & self._overlap(ordered, rule))
+                for name, x in ((rule.lower, upper[swap]), (rule.upper, lower[swap])):
+                    at = swap, self.place[name]
+                    states[at], values[at] = encode_numbers(self._column(name), x)
+        return ordered
+
+    def _overlap(self, records: Records, rule: Constraint) -> Mask:
+        """Tell where the lower column's cell begins no later than the upper column's cell ends."""
+        cells = self.codec.to_cells(records)
+        begin, end = self._column(rule.lower).cell_bounds()[0], self._column(rule.upper).cell_bounds()[1]
+        first, last = (cells[:, self.place[name]] for name in (rule.lower, rule.upper))
+        known = (first < len(begin)) & (last < len(end))
+        overlap: Mask = known & (begin[np.where(known, first, 0)] <= end[np.where(known, last, 0)])
+        return overlap
+
+    def _numbers(self, records: Records, name: str) -> NDArray[np.float64]:
+        index = self.place[name]
+        return numbers(self._column(name), records.states[:, index], records.values[:, index])
+
+    def _column(self, name: str) -> Continuous:
+        column = self.columns[name]
+        if not isinstance(column, Continuous):  # the schema's own check refuses it
+            raise DataError(name, "must be on an interval to be compared")
+        return column
+
+
+class Spares:
+    """Rows drawn beside the asked ones, to stand in for those that break a constraint."""
+
+    def __init__(self, model: Model, rules: Rules, seed: int, device: str) -> None:
+        self.model, self.rules, self.seed, self.device = model, rules, seed, device
+        self.target = model.schema.target_index if model.schema.classes > 1 else None
+        self.pools = 0
+
+    def replace(self, records: Records, unfit: Mask, admissible: Check) -> Records:
+        """Replace the unfit rows by admissible ones of the same class, or of any class where a class has none."""
+        todo = np.flatnonzero(unfit)
+        if not len(todo):
+            return records
+        states, values = records.states.copy(), records.values.copy()
+        for pool in range(POOLS):
+            drawn = self._draw()
+            fit = np.flatnonzero(admissible(drawn))
+            for label in np.unique(self._labels(states[todo])):
+                rows = todo[self._labels(states[todo]) == label]
+                members = fit[self._labels(drawn.states[fit]) == label] if pool < POOLS // 2 else fit
+                count = min(len(rows), len(members))
+                states[rows[:count]], values[rows[:count]] = (
+                    drawn.states[members[:count]],
+                    drawn.values[members[:count]],
+                )
+                todo = np.setdiff1d(todo, rows[:count])
+            if not len(todo):
+                return Records(states, values, records.pixels)
+        names = ", ".join(f"`{rule}`" for rule in self.rules.constraints) or "the null limits"
+        raise DataError("", f"hardly any row that the generator draws keeps {names}; nothing was handed over")
+
+    def _draw(self) -> Records:
+        """Draw the next pool."""
+        self.pools += 1
+        drawn = list(self.model.sample(POOL_ROWS, self.seed + SEEDS * self.pools, self.device))
+        return self.rules.order(Records.concat(drawn))
+
+    def _labels(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
+        return states[:, self.target] if self.target is not None else np.zeros(len(states), dtype=np.int32)

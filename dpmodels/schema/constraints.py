@@ -1,0 +1,116 @@
+"""Rules between two columns of one row, such as ``start <= end``: how they are written, and which rows keep them.
+
+A row in which either column is null keeps the rule, as in SQL.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.schema.columns import Continuous, Datetime
+
+FORM = re.compile(r"(.+?)\s*(<=|>=|<|>)\s*(.+)")
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """``lower <= upper``, or ``lower < upper`` if strict."""
+
+    lower: str
+    upper: str
+    strict: bool
+
+    @classmethod
+    def parse(cls, text: str) -> "Constraint | None":
+        """Read ``COLUMN <= COLUMN`` with any of the four signs; None for anything else."""
+        if not (found := FORM.fullmatch(text.strip())):
+            return None
+        left, sign, right = found.groups()
+        return cls(left, right, sign == "<") if sign[0] == "<" else cls(right, left, sign == ">")
+
+    def __str__(self) -> str:
+        return f"{self.lower} {'<' if self.strict else '<='} {self.upper}"
+
+    def holds(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Mask:
+        """Tell which pairs of numbers keep the rule; NaN, which is null, does."""
+        broken: Mask = lower >= upper if self.strict else lower > upper
+        return ~broken
+
+
+def constraint_faults(texts: Any, columns: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """List what is wrong with the constraints of a schema, as (place in the file, message)."""
+    faults, read = [], []
+    for index, text in enumerate(texts):
+        constraint = Constraint.parse(text)
+        message = _fault(constraint, columns)
+        if message:
+            faults.append((f"constraints.{index}", f"`{text}` {message}"))
+        elif constraint:
+            read.append(constraint)
+    return faults or _contradictions(read, columns)
+
+
+def _fault(constraint: Constraint | None, columns: Mapping[str, Any]) -> str:
+    if constraint is None:
+        return "must compare two columns, as in `start <= end`, with one of <=, <, >=, >"
+    names = (constraint.lower, constraint.upper)
+    unknown = [name for name in names if name not in columns]
+    if unknown:
+        return f"names `{unknown[0]}`, which is no column"
+    if names[0] == names[1]:
+        return "compares a column with itself"
+    first, second = (columns[name] for name in names)
+    for name, column in zip(names, (first, second), strict=True):
+        if not isinstance(column, Continuous):
+            return f"needs integers, numbers or datetimes, and `{name}` is none of them"
+    if isinstance(first, Datetime) != isinstance(second, Datetime):
+        return "compares a datetime with a number"
+    if isinstance(first, Datetime) and first.tick != second.tick:
+        return "needs datetimes of the same resolution"
+    return ""
+
+
+def _contradictions(constraints: list[Constraint], columns: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Say whether the constraints go round in a circle or leave a column no value within its bounds."""
+    below: dict[str, set[str]] = {}
+    for each in constraints:
+        below.setdefault(each.upper, set()).add(each.lower)
+    try:
+        order = list(TopologicalSorter(below).static_order())
+    except CycleError as error:
+        return [("constraints", f"go round in a circle: {', '.join(dict.fromkeys(error.args[1]))}")]
+    least = {name: columns[name].low for name in order}
+    for name in order:
+        for each in constraints:
+            if each.upper == name:
+                least[name] = max(least[name], least[each.lower])
+                if least[name] > columns[name].high or (each.strict and least[each.lower] >= columns[name].high):
+                    return [("constraints", f"`{each}` cannot hold within the bounds of the columns")]
+    return []
+
+
+def numbers(column: Continuous, states: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return encoded values as the numbers (or ticks) that are handed over, null as NaN."""
+    x = column.from_unit(values)
+    if column.zero_state is not None:
+        x[states == column.zero_state] = 0.0
+    if column.resolved_dtype == "float32":
+        x = x.astype(np.float32).astype(np.float64)
+    if column.null_state is not None:
+        x[states == column.null_state] = np.nan
+    return x
+
+
+def encode_numbers(column: Continuous, x: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Return numbers as states and values, after moving them to the column's lattice and into its bounds."""
+    x = column.snap(x)
+    states = np.zeros(len(x), dtype=np.int32)
+    if column.zero_state is not None:
+        states[x == 0] = column.zero_state
+    return states, np.where(states == 0, column.to_unit(x), 0.0)

@@ -1,0 +1,110 @@
+"""The expectations a schema asks for, as Great Expectations names them, each with the rule in words."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmodels.schema.base import Modelled
+from dpmodels.schema.columns import Categorical, Continuous, Datetime, Identifier, Integer
+from dpmodels.schema.schema import Schema
+
+ROW_COUNT = "ExpectTableRowCountToBeBetween"
+NOT_NULL = "ExpectColumnValuesToNotBeNull"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One expectation.
+
+    Attributes:
+        expectation: class name in Great Expectations.
+        arguments: of that class.
+        text: what it asks for, in the schema's words.
+    """
+
+    expectation: str
+    arguments: dict[str, Any]
+    text: str
+
+    @property
+    def column(self) -> str:
+        """Name the column it is about; empty for the whole table and for a pair of columns."""
+        return str(self.arguments.get("column", ""))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name every column it reads."""
+        return tuple(self.arguments[key] for key in ("column", "column_A", "column_B") if key in self.arguments)
+
+    @property
+    def share(self) -> float:
+        """Return the share of rows that must keep it."""
+        return float(self.arguments.get("mostly", 1.0))
+
+    def __str__(self) -> str:
+        place = f"column {self.column} " if self.column else ""
+        return f"{place}{self.text} ({self.expectation})"
+
+
+def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rule]:
+    """List the expectations of a raw table, or of a synthetic one that should have ``rows`` rows.
+
+    A raw table is not held to values that the encoding clips, maps to another or drops by policy; a synthetic one
+    (``raw=False``) is held to everything, and has no dropped identifiers.
+    """
+    dropped = {name for name, c in schema.columns.items() if isinstance(c, Identifier) and c.keep == "drop" and not raw}
+    names = [name for name in schema.columns if name not in dropped]
+    exactly = {"column_set": names, "exact_match": True}
+    suite = [Rule("ExpectTableColumnsToMatchSet", exactly, "the columns must be exactly those of the schema")]
+    suite += _row_count(schema, raw, rows)
+    for name, column in schema.modelled.items():
+        suite += _column_rules(name, column, "refuse" if not raw else getattr(column, "outside", "refuse"))
+    if schema.image:  # shown to the suite as true or false: whether every image of the batch fits
+        name, image = schema.image
+        suite.append(Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": [True]}, image.rule))
+    for rule in schema.rules:
+        pair = {"column_A": rule.upper, "column_B": rule.lower, "or_equal": not rule.strict}
+        pair["ignore_row_if"] = "either_value_is_missing"
+        suite.append(Rule("ExpectColumnPairValuesAToBeGreaterThanB", pair, f"`{rule}` must hold in every row"))
+    return suite
+
+
+def _row_count(schema: Schema, raw: bool, rows: int | None) -> Iterator[Rule]:
+    """Hold a raw table to the declared number of rows, a synthetic one to the number that was asked for."""
+    if raw and schema.rows:
+        low, high = schema.rows.min, schema.rows.max
+        words = f"at least {low}" if high is None else f"{low} to {high}"
+    elif not raw and rows is not None:
+        low = high = rows
+        words = f"{rows}"
+    else:
+        return
+    yield Rule(ROW_COUNT, {"min_value": low, "max_value": high}, f"the table must have {words} rows")
+
+
+def _column_rules(name: str, column: Modelled, outside: str) -> Iterator[Rule]:
+    if column.max_null_share is not None:
+        share = {"column": name, "mostly": 1 - column.max_null_share}
+        yield Rule(NOT_NULL, share, f"may be null in {100 * column.max_null_share:g} % of the rows at most")
+    elif not column.nullable and outside != "reject-row":
+        yield Rule(NOT_NULL, {"column": name}, "must not be null")
+    if isinstance(column, Integer):
+        whole = {"column": name, "type_list": ["Int64Dtype"]}
+        yield Rule("ExpectColumnValuesToBeInTypeList", whole, "must hold whole numbers")
+    if outside != "refuse":
+        return
+    if isinstance(column, Continuous):
+        low, high = _moments(column) if isinstance(column, Datetime) else (column.low, column.high)
+        bounds = {"column": name, "min_value": low, "max_value": high}
+        yield Rule("ExpectColumnValuesToBeBetween", bounds, column.rule)
+    else:
+        keys = column.keys if isinstance(column, Categorical) else [False, True]
+        yield Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": keys}, column.rule)
+
+
+def _moments(column: Datetime) -> Any:
+    """Return the first and the last tick as datetimes."""
+    ticks = np.array([column.low, column.high]).astype(np.int64)
+    return ticks.astype(f"datetime64[{column.tick}]").astype("datetime64[s]").tolist()

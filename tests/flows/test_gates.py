@@ -1,0 +1,138 @@
+"""Planted defects: each gate names the expectation that a table breaks, and nothing is handed over."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tasks import sample as sampling
+from tests.support import charges, make_table, run_cli, synthesize_words, write_clinic
+
+SCHEMA = {"constraints": ["dose <= age"]}
+
+
+def write(folder: Path, table: pa.Table) -> None:
+    write_clinic(folder, **SCHEMA)
+    pq.write_table(table, folder / "clinic.parquet")
+
+
+def sound(rows: int = 150) -> pa.Table:
+    """Clinic rows that keep ``dose <= age``."""
+    table = make_table(rows)
+    age = [max(age, 10) for age in table["age"].to_pylist()]
+    return table.set_column(1, "age", pa.array(age))
+
+
+def planted(column: str, value: object) -> pa.Table:
+    """The same with one value of the first row changed."""
+    table = sound()
+    index = table.schema.get_field_index(column)
+    values = table[column].to_pylist()
+    return table.set_column(index, column, pa.array([value, *values[1:]], table.schema.field(index).type))
+
+
+DEFECTS = [
+    pytest.param("age", 100, "column age must lie between 0 and 99 (ExpectColumnValuesToBeBetween)", id="out of range"),
+    pytest.param(
+        "ward", "attic", "column ward must be one of the listed values (ExpectColumnValuesToBeInSet)", id="category"
+    ),
+    pytest.param(
+        "age",
+        0,
+        "`dose <= age` must hold in every row (ExpectColumnPairValuesAToBeGreaterThanB)",
+        id="broken constraint",
+    ),
+    pytest.param("sick", None, "column sick must not be null (ExpectColumnValuesToNotBeNull)", id="null"),
+]
+
+
+@pytest.mark.parametrize(("column", "value", "says"), DEFECTS)
+def test_the_raw_gate_names_the_expectation_before_anything_is_charged(tmp_path, column, value, says):
+    table = planted(column, value)
+    if value == 0:
+        table = table.set_column(3, "dose", pa.array([9.5, *table["dose"].to_pylist()[1:]]))
+    write(tmp_path, table)
+    code, _, err = run_cli(*synthesize_words(tmp_path))
+    assert code == 1 and says in err
+    assert charges(tmp_path / "home") == [] and not (tmp_path / "out").exists()
+    docs = next((tmp_path / "home" / "sensitive").rglob("checks.html")).read_text()
+    assert "SENSITIVE" in docs and ">broken<" in docs and "attic" not in docs
+    assert not list((tmp_path / "home" / "released").rglob("checks.html"))
+
+
+@pytest.fixture(scope="module")
+def hand_off(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gates")
+    write(folder, sound())
+    code, out, err = run_cli(*synthesize_words(folder))
+    assert code == 0, out + err
+    return folder / "out"
+
+
+def test_a_hand_off_holds_its_constraint_its_schema_and_its_docs(hand_off):
+    table = pq.read_table(hand_off / "synthetic").to_pandas().dropna()
+    assert (table["dose"] <= table["age"]).all() and len(table) > 20
+    docs = (hand_off / "checks.html").read_text()
+    assert "SENSITIVE" not in docs and "dose &lt;= age" in docs and ">broken<" not in docs
+    assert run_cli("verify", hand_off)[0] == 0
+    code, out, err = run_cli("validate", hand_off)
+    assert code == 0 and "broken" not in out and "rows that fail" in out, err
+
+
+@pytest.mark.parametrize(("column", "value", "says"), DEFECTS)
+def test_validate_judges_any_table_and_exits_with_1(hand_off, tmp_path, column, value, says):
+    table = planted(column, value)
+    if value == 0:
+        table = table.set_column(3, "dose", pa.array([9.5, *table["dose"].to_pylist()[1:]]))
+    pq.write_table(table, tmp_path / "other.parquet")
+    code, out, _ = run_cli("validate", tmp_path / "other.parquet", "--schema", hand_off / "schema.yaml")
+    broken = [line for line in out.splitlines() if "broken" in line]
+    assert code == 1 and len(broken) == 1 and says.split("(")[1][:12] in broken[0]
+
+
+@pytest.mark.parametrize("rows", ["few", "none", "damaged"])
+def test_validate_finds_missing_rows_and_damaged_files(hand_off, tmp_path, rows):
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(hand_off, copy)
+    part = next((copy / "synthetic").iterdir())
+    if rows == "few":
+        pq.write_table(pq.read_table(part).slice(1), part)
+    elif rows == "none":
+        part.unlink()
+    else:
+        part.write_bytes(b"PAR1 and nothing else")
+    code, out, err = run_cli("validate", copy)
+    assert code == 1
+    assert {"few": "ExpectTableRowCount", "none": "holds no .parquet", "damaged": "is damaged"}[rows] in out + err
+
+
+def test_validate_wants_a_schema_for_what_is_no_hand_off(tmp_path):
+    pq.write_table(sound(), tmp_path / "other.parquet")
+    code, _, err = run_cli("validate", tmp_path / "other.parquet")
+    assert code == 1 and "schema=nothing must be named" in err
+
+
+@pytest.mark.parametrize(("column", "value", "says"), DEFECTS)
+def test_the_synthetic_gate_names_the_expectation_and_hands_nothing_over(tmp_path, monkeypatch, column, value, says):
+    write(tmp_path, sound())
+    words = synthesize_words(tmp_path)
+    real_parts = sampling.write_parts
+
+    def write_planted(folder, codec, batches, tick):
+        real_parts(folder, codec, batches, tick)
+        part = next(folder.iterdir())
+        table = pq.read_table(part)
+        for name, planted_value in ((column, value), *([("dose", 9.5)] if value == 0 else [])):
+            index = table.schema.get_field_index(name)
+            field = table.schema.field(index)
+            table = table.set_column(index, field, pa.array([planted_value, *table[name].to_pylist()[1:]], field.type))
+        pq.write_table(table, part)
+
+    monkeypatch.setattr(sampling, "write_parts", write_planted)
+    code, _, err = run_cli(*words)
+    assert code == 1 and says in err and "not handed over" in err
+    assert not (tmp_path / "out").exists() and not list(tmp_path.glob(".part-*"))
+    assert ">broken<" in next((tmp_path / "home" / "released").rglob("checks.html")).read_text()

@@ -1,0 +1,107 @@
+"""Sampling under constraints: every row keeps them, the rest of the distribution stays, and the same seed repeats."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from dpmodels.errors import DataError
+from dpmodels.generators.constraints import Rules, sample_valid
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.expectations import Gate
+from dpmodels.schema.lint import parse
+from dpmodels.schema.schema import Schema
+
+TEXT = """
+name: stays
+target: ward
+constraints: {constraints}
+columns:
+  start: {{type: integer, min: 0, max: 364}}
+  end: {{type: integer, min: 0, max: 400, nullable: true{limit}}}
+  ward: {{type: categorical, values: [a, b]}}
+"""
+
+
+def make(constraints: str = "[start <= end]", limit: str = "") -> Schema:
+    schema, faults = parse(TEXT.format(constraints=constraints, limit=limit))
+    assert schema is not None, faults
+    return schema
+
+
+class Cells:
+    """Draws stays as a generator does: cells that belong together, and values within them without a look aside."""
+
+    def __init__(self, schema: Schema, noise: float = 0.05, null: float = 0.2, gap: int = 1) -> None:
+        self.schema, self.noise, self.null, self.gap = schema, noise, null, gap
+
+    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
+        codec = Codec(self.schema)
+        for number, start in enumerate(range(0, rows, 4096)):
+            rng = np.random.default_rng([seed, number])
+            n = min(4096, rows - start)
+            begin = rng.integers(0, 32, n)
+            end = np.minimum(begin * 29 // 32 + rng.integers(0, self.gap + 1, n), 31)
+            end = np.where(rng.random(n) < self.noise, rng.integers(0, 32, n), end)
+            end = np.where(rng.random(n) < self.null, 32, end)
+            cells = np.stack([begin, end, rng.random(n) < 0.3], axis=1).astype(np.int32)
+            yield codec.from_cells(cells, rng)
+
+
+def draw(model: Cells, rows: int, seed: int = 0) -> Records:
+    return Records.concat(list(sample_valid(model, rows, seed)))
+
+
+@pytest.mark.parametrize("rule", ["start <= end", "start < end"])
+def test_every_row_keeps_the_constraint_and_passes_the_gate(rule: str) -> None:
+    schema = make(f"[{rule}]")
+    model = Cells(schema)
+    plain = next(model.sample(4096, 0))
+    broken = ~Rules(schema).hold(plain)
+    assert 0.1 < broken.mean() < 0.6  # the generator itself does not know the rule
+    records = draw(model, 5000)
+    gate = Gate(schema, raw=False, rows=5000)
+    assert gate.check(Codec(schema).decode(records)) and not gate.broken
+    unbroken = np.flatnonzero(~broken)
+    assert np.array_equal(records.states[unbroken], plain.states[unbroken])
+    assert np.array_equal(records.values[unbroken], plain.values[unbroken])
+
+
+def test_the_classes_and_the_nulls_keep_their_shares_and_short_stays_stay_short() -> None:
+    model = Cells(make())
+    plain, records = next(model.sample(4096, 0)), draw(model, 4096)
+    assert np.array_equal(np.bincount(plain.states[:, 2]), np.bincount(records.states[:, 2]))
+    assert abs((records.states[:, 1] == 1).mean() - (plain.states[:, 1] == 1).mean()) < 0.02
+    table = Codec(model.schema).decode(records).to_pandas().dropna()
+    stay = table["end"] - table["start"]
+    assert 0.55 < (stay < 10).mean() < 0.75 and (stay > 60).mean() < 0.06
+
+
+def test_the_same_seed_repeats_and_another_one_does_not() -> None:
+    model = Cells(make())
+    one, two, other = draw(model, 6000), draw(model, 6000), draw(model, 6000, seed=1)
+    assert np.array_equal(one.states, two.states) and np.array_equal(one.values, two.values)
+    assert not np.array_equal(one.values, other.values)
+
+
+def test_null_limits_are_kept() -> None:
+    model = Cells(make(limit=", max_null_share: 0.1"), null=0.4)
+    records = draw(model, 5000)
+    assert (records.states[:, 1] == 1).sum() <= 500 and (records.states[:, 1] == 1).mean() > 0.09
+    assert Rules(model.schema).hold(records).all()
+
+
+def test_without_constraints_nothing_is_touched() -> None:
+    model = Cells(make("[]"))
+    for left, right in zip(model.sample(9000, 3), sample_valid(model, 9000, 3), strict=True):
+        assert np.array_equal(left.states, right.states) and np.array_equal(left.values, right.values)
+
+
+def test_a_generator_that_never_keeps_the_constraint_is_told_by_name() -> None:
+    class Never(Cells):
+        def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
+            codec = Codec(self.schema)
+            yield codec.from_cells(np.tile(np.array([[31, 0, 0]], dtype=np.int32), (rows, 1)), np.random.default_rng(0))
+
+    with pytest.raises(DataError, match="`start <= end`"):
+        draw(Never(make()), 100)
