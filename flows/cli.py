@@ -133,7 +133,11 @@ def validate(
     from flows.show import show_gate
     from tasks.validate import check_hand_off
 
-    if not show_gate(check_hand_off(folder, schema)):
+    gate = check_hand_off(folder, schema)
+    show_gate(gate)
+    for rule in gate.broken:
+        typer.echo(f"broken: {rule}", err=True)
+    if gate.broken:
         raise typer.Exit(1)
 
 

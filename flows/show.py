@@ -86,8 +86,8 @@ def show_verified(folder: Path, public_key: Path | None) -> None:
     _print_facts("hand-off", {"files": f"{found.files} as the manifest has them", "signature": found.signature})
 
 
-def show_gate(gate: Gate) -> bool:
-    """Print what came of every expectation, broken ones by name; tell whether all hold."""
+def show_gate(gate: Gate) -> None:
+    """Print what came of every expectation."""
     table = Table(title=f"{gate.schema.name}: expectations", title_justify="left")
     for heading in ("about", "rule", "rows that fail", "verdict"):
         table.add_column(heading, justify="right" if heading == "rows that fail" else "left")
@@ -102,7 +102,6 @@ def show_gate(gate: Gate) -> bool:
             "holds" if outcome.passed else f"[red]broken[/red] {rule.expectation}",
         )
     console.print(table)
-    return not gate.broken
 
 
 def _print_facts(title: str, facts: dict[str, str]) -> None:

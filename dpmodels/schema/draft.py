@@ -18,7 +18,9 @@ HEADER = """\
 #   integer      min, max; cells, scale: log     number      min, max; round: DECIMALS
 #   datetime     min, max; resolution: day       identifier  keep: drop, or regenerate
 #   image        height, width (grey; beside it one categorical or boolean column, the target)
-# Any of them but identifier: nullable: true; outside: refuse, reject-row, clip (intervals) or other (categories).
+# Any of them but identifier: nullable: true (and max_null_share: 0.1); outside: refuse, reject-row, clip (intervals) or
+# other (categories). Beside columns, rules every row keeps and the rows the file has: constraints: [start <= end];
+# rows: {min: 100, max: 1000}.
 """
 NUMBER = re.compile(r"\s*[-+]?[0-9.]+([eE][-+]?[0-9]+)?\s*")
 

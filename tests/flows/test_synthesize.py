@@ -45,13 +45,14 @@ def test_the_hand_off_accounts_for_itself(clinic):
     code, out, _ = run_cli(*synthesize_words(clinic, rows=150))
     assert code == 0 and "synthetic table" in out
     hand_off = clinic / "out"
-    assert {path.name for path in hand_off.iterdir()} == {"synthetic", "manifest.json", "report.html", "report.json"}
+    files = {"synthetic", "manifest.json", "schema.yaml", "report.html", "report.json", "checks.html"}
+    assert {path.name for path in hand_off.iterdir()} == files
     table = pq.read_table(hand_off / "synthetic")
     assert table.num_rows == 150 and table.schema.equals(Codec(make_schema()).output_schema)
     manifest = json.loads((hand_off / "manifest.json").read_text())
     assert manifest["asked"] == {"epsilon": 1.0, "delta": 1e-5} and 0.999 < float(manifest["spent"]["epsilon"]) <= 1
     assert [entry["kind"] for entry in manifest["ledger"]["entries"]] == ["reserve", "draw", "seal", "commit"]
-    assert set(manifest["artifacts"]) == {"report.html", "report.json", "synthetic/part-00000.parquet"}
+    assert set(manifest["artifacts"]) == (files - {"manifest.json", "synthetic"}) | {"synthetic/part-00000.parquet"}
     assert all(digest(hand_off / name) == sha256 for name, sha256 in manifest["artifacts"].items())
     assert "age" in (hand_off / "report.html").read_text()
 
