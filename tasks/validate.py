@@ -1,22 +1,25 @@
 """Validate: a gate and a publishable report from released objects; an internal one inside the sensitive zone."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.errors import ArtifactError, DataError, InvalidArgument
 from dpmodels.evaluation.checks import render_checks
 from dpmodels.evaluation.internal import evaluate_table
-from dpmodels.evaluation.report import render, summarise
+from dpmodels.evaluation.report import summarise
+from dpmodels.evaluation.report_page import render
 from dpmodels.generators.load import load_generator
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import read_release
+from dpmodels.synthesizers.base import Looking, Release, read_release, split_looks
 from dpmodels.synthesizers.registry import create
 from tasks.sanitize import load_records
 from tasks.stage import stage
@@ -38,10 +41,9 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     if gate.broken:
         broken = "; ".join(map(str, gate.broken))
         raise DataError("", f"the synthetic table breaks its schema and is not handed over: {broken}")
-    noise = create(released.plan.method, released.plan.measurement, settings.training).noise(released.plan)
-    summary = summarise(released, load_synthetic(synthetic, schema, settings.batch_rows), noise, gate.results())
-    write_text(report / "report.json", json.dumps(summary, indent=1))
-    write_text(report / "report.html", render(summary))
+    facts = report_facts(released, release.sha256, load_synthetic(synthetic, schema, settings.batch_rows), gate)
+    write_text(report / "report.json", json.dumps(facts, indent=1))
+    write_text(report / "report.html", render(facts))
     return run.finish("validate", report)
 
 
@@ -53,6 +55,25 @@ def evaluate(run: Run, ingested: Handle, synthetic: Handle) -> Handle:
     real = Sensitive(load_records(ingested, Codec(schema), settings.batch_rows))
     evaluate_table(real, load_synthetic(synthetic, schema, settings.batch_rows), schema, settings.seed, target)
     return Handle(path=target)
+
+
+def report_facts(release: Release, sha256: str, synthetic: Iterable[Records], gate: Gate) -> dict[str, Any]:
+    """Collect the facts of the publishable report."""
+    plan = release.plan
+    system = create(plan.method, plan.measurement, {})
+    looks = split_looks(release, system.looks(plan)) if isinstance(system, Looking) else []
+    return summarise(release, looks, synthetic, system.noise(plan), gate.results(), sha256)
+
+
+def render_again(run: Run) -> str:
+    """Lay the publishable report of a finished run out again, from its facts.
+
+    Raises:
+        ArtifactError: the run has not come that far.
+    """
+    if (done := run.finished("validate")) is None:
+        raise ArtifactError(f"run {run.name} has no report yet; nacre resume {run.name} takes it there")
+    return render(json.loads((done.path / "report.json").read_text(encoding="utf-8")))
 
 
 def check_table(path: Path, schema: Schema, rows: int | None, batch_rows: int = 65_536) -> Gate:
@@ -93,9 +114,20 @@ def check_hand_off(folder: Path, schema_file: Path | None) -> Gate:
     return check_table(folder / "synthetic", schema, rows)
 
 
-def load_synthetic(synthetic: Handle, schema: Schema, batch_rows: int) -> Iterator[Records]:
-    """Stream the synthetic table, encoded."""
-    codec = Codec(schema)
-    for file in sorted(synthetic.path.glob("*.parquet")):
-        for batch in pq.ParquetFile(file).iter_batches(batch_size=batch_rows):
-            yield codec.encode(batch)
+def load_synthetic(synthetic: Handle, schema: Schema, batch_rows: int) -> "SyntheticTable":
+    """Open the synthetic table."""
+    return SyntheticTable(synthetic.path, Codec(schema), batch_rows)
+
+
+@dataclass(frozen=True)
+class SyntheticTable:
+    """The synthetic table, encoded, streamed in batches from the start each time it is iterated."""
+
+    folder: Path
+    codec: Codec
+    batch_rows: int
+
+    def __iter__(self) -> Iterator[Records]:
+        for file in sorted(self.folder.glob("*.parquet")):
+            for batch in pq.ParquetFile(file).iter_batches(batch_size=self.batch_rows):
+                yield self.codec.encode(batch)

@@ -31,4 +31,4 @@ def percent(share: float) -> str:
 
 def short(number: float) -> str:
     """Write a number with four figures at most."""
-    return f"{number:.4g}"
+    return f"{number:.4g}".replace("e-0", "e-")

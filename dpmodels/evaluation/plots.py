@@ -12,7 +12,7 @@ from markupsafe import Markup
 from dpmodels.evaluation.page import percent
 
 WIDTH, HEIGHT = 320, 150
-LEFT, TOP, FLOOR = 34, 10, 130
+LEFT, TOP, FLOOR = 46, 10, 130
 LINE = 20
 TEXT = 17
 """Characters of a label that fit beside a bar."""

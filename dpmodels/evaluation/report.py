@@ -1,65 +1,139 @@
-"""The publishable report: budget, noise and synthetic summaries, made of released objects only (post-processing)."""
+"""The publishable report: what was done, at what price, how far off it may be; of released objects only.
 
-from collections.abc import Iterable, Mapping
+``summarise`` collects the facts, which are the report as JSON; ``report_page.render`` lays them out as one HTML page.
+
+Privacy: post-processing of the release, the synthetic rows and public parameters.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.evaluation.marginals import histogram
-from dpmodels.evaluation.page import render_page
+from dpmodels.evaluation.bins import Bins, Tally
+from dpmodels.evaluation.fidelity import (
+    HALF_NORMAL,
+    LookVector,
+    Marginals,
+    compare_with_release,
+    expected_distance,
+    fine_codec,
+    read_marginals,
+)
 from dpmodels.evaluation.sheet import Sheet
-from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.columns import Modelled
+from dpmodels.schema.encode import Records
+from dpmodels.schema.interval import Floats
 from dpmodels.synthesizers.base import Release
 
 NOT_PROMISED = (
     "The columns' names, bounds and categories come from the public schema and are not protected.",
     "Synthetic rows are drawn from a noisy model: single rows describe nobody, and rare groups can be wrong.",
-    "The guarantee covers this release; further releases about the same people add up in the ledger.",
+    "The guarantee covers this release. Further releases about the same people add up, in one ledger account.",
+    "Nothing here compares with the real rows: such figures are exact statistics of them and stay where they are.",
 )
 
 
 def summarise(
-    release: Release, batches: Iterable[Records], noise: Mapping[str, float], gate: list[dict[str, Any]]
+    release: Release,
+    looks: Sequence[LookVector],
+    synthetic: Iterable[Records],
+    noise: Mapping[str, float],
+    gate: list[dict[str, Any]],
+    release_sha256: str,
 ) -> dict[str, Any]:
     """Collect the publishable facts of a run.
 
-    ``noise`` names what was released and the standard deviation of its noise; ``gate`` the expectations that held.
+    Args:
+        release: what was released.
+        looks: the sums it is made of, if it is made of sums.
+        synthetic: the rows, in batches that can be read twice.
+        noise: what was released, and the standard deviation of its noise.
+        gate: the expectations that held.
+        release_sha256: of the release's file.
     """
-    plan, codec = release.plan, Codec(release.plan.table)
-    totals = [np.zeros(size) for size in codec.cell_sizes]
-    rows, sheet = 0, Sheet(plan.table)
-    for records in batches:
+    plan = release.plan
+    marginals = read_marginals(plan, looks)
+    tally, sheet = Tally(marginals.codec if marginals else fine_codec(plan.table)), Sheet(plan.table)
+    for records in synthetic:
+        tally.add(records)
         sheet.add(records)
-        cells = codec.to_cells(records)
-        rows += len(records)
-        for j, size in enumerate(codec.cell_sizes):
-            totals[j] += histogram(cells[:, j], size) * len(records)
+    names = [getattr(event, "mechanism", "") for event in getattr(plan.event, "events", [plan.event])]
+    fit = compare_with_release(plan, looks, synthetic) if looks else []
     return {
+        "format": 2,
         "data_set": plan.table.name,
         "method": plan.method,
-        "privacy": {
-            "unit": str(plan.budget.unit),
-            "adjacency": plan.budget.adjacency.value,
-            "target_epsilon": plan.budget.epsilon,
-            "spent_epsilon": float(spent_epsilon([plan.event], Decimal(plan.budget.delta))),
-            "delta": plan.budget.delta,
-            "event": plan.event.model_dump(mode="json"),
-            "ledger_entry": release.entry,
+        "privacy": _privacy(release),
+        "hashes": {
+            "plan_sha256": plan.hash,
+            "schema_sha256": plan.table.hash,
+            "release_sha256": release_sha256,
+            "ledger_charge": release.entry,
         },
         "noise_stddev": dict(noise),
-        "synthetic_rows": rows,
-        "synthetic_shares": {
-            name: [round(float(share), 6) for share in total / max(rows, 1)]
-            for name, total in zip(codec.columns, totals, strict=True)
-        },
+        "synthetic_rows": tally.rows,
+        "released_records": marginals.records if marginals else None,
+        "columns": [
+            _column(name, column, cells / max(tally.rows, 1), marginals)
+            for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
+        ],
+        "pairs": _pairs(marginals),
+        "fit": [{"look": name or "the release", **facts} for name, facts in zip(names, fit, strict=False)],
         "sample_sheet": sheet.data_uri(),
         "gate": gate,
         "not_promised": list(NOT_PROMISED),
     }
 
 
-def render(summary: Mapping[str, Any]) -> str:
-    """Lay a summary out as one self-contained HTML page."""
-    return render_page("report.html", report=summary)
+def _privacy(release: Release) -> dict[str, Any]:
+    plan = release.plan
+    return {
+        "unit": str(plan.budget.unit),
+        "rows_of_a_unit": plan.budget.unit.max_rows,
+        "adjacency": plan.budget.adjacency.value,
+        "target_epsilon": plan.budget.epsilon,
+        "spent_epsilon": float(spent_epsilon([plan.event], Decimal(repr(plan.budget.delta)))),
+        "delta": plan.budget.delta,
+        "event": plan.event.model_dump(mode="json"),
+    }
+
+
+def _column(name: str, column: Modelled, shares: Floats, marginals: Marginals | None) -> dict[str, Any]:
+    """Describe one column: its bins, the synthetic shares, and the released ones where there are any."""
+    bins = Bins.of(column)
+    made = bins.join(shares)
+    facts: dict[str, Any] = {
+        "name": name,
+        "type": getattr(column, "type", ""),
+        "labels": list(bins.labels),
+        "values": bins.values,
+        "ordered": bins.ordered,
+        "synthetic": _round(made),
+    }
+    if marginals is None or name not in marginals.columns:
+        return facts
+    noisy, records = marginals.columns[name], marginals.records
+    pooled = np.bincount(noisy.place, shares, minlength=len(noisy.pooled))
+    return facts | {
+        "released": _round(bins.join(noisy.counts) / records),
+        "released_stddev": _round(noisy.stddev * np.sqrt(bins.sizes) / records),
+        "cells": len(noisy.pooled),
+        "expected_error_of_a_share": round(float(HALF_NORMAL * noisy.pooled_stddev.mean() / records), 8),
+        "expected_distance": round(expected_distance(noisy.pooled_stddev, records), 8),
+        "distance_to_release": round(float(np.abs(pooled - noisy.pooled / records).sum() / 2), 8),
+    }
+
+
+def _pairs(marginals: Marginals | None) -> dict[str, float] | None:
+    """Say how far off the share of one pair of cells of two columns is on average, as it was released."""
+    if marginals is None or marginals.pair_stddev is None or marginals.pair_cells is None:
+        return None
+    error = HALF_NORMAL * marginals.pair_stddev / marginals.records
+    return {"expected_error_of_a_share": round(error, 8), "cells_of_a_column": round(marginals.pair_cells, 1)}
+
+
+def _round(shares: Floats) -> list[float]:
+    return [round(float(share), 8) for share in shares]

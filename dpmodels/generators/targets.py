@@ -28,7 +28,7 @@ def moment_target(
     clean = np.zeros_like(one_way)
     for label in range(moments.partition.classes):
         for column in range(len(moments.partition.merge)):
-            estimates = _estimates(first, moments, fine[label], one_way[label], pairs[label], column)
+            estimates = column_estimates(first, moments, fine[label], one_way[label], pairs[label], column)
             clean[label, offsets[column] : offsets[column + 1]] = pool(*estimates)
     counts = _agree(clean, moments.partition.sizes)
     total = max(float(counts.sum()), 1.0)
@@ -40,7 +40,7 @@ def moment_target(
     return MomentTarget(shares, first_moments, second_moments, moments.partition.sizes), counts
 
 
-def _estimates(
+def column_estimates(
     first: Moments, moments: Moments, fine: Floats, one_way: Floats, pairs: Floats, column: int
 ) -> tuple[list[Floats], list[Floats]]:
     """List all that was measured of one column's cells in one class, and its variances in units of the noise."""

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -85,6 +85,31 @@ class Look:
     noise_multiplier: float
 
 
+Choose = Callable[[Sequence[NDArray[np.int64]]], Look]
+"""Makes a look from the noisy vectors of the looks before it."""
+
+
+@runtime_checkable
+class Looking(Protocol):
+    """A system whose release is nothing but noisy sums, each of which can be held against other rows."""
+
+    def looks(self, plan: Plan) -> Sequence[Choose]:
+        """List what a plan measures, in order."""
+
+
+def split_looks(release: Release, looks: Sequence[Choose]) -> list[tuple[Look, NDArray[np.int64]]]:
+    """Split a release into its looks and what each of them released (post-processing)."""
+    vectors: list[NDArray[np.int64]] = []
+    found: list[tuple[Look, NDArray[np.int64]]] = []
+    start = 0
+    for choose in looks:
+        look = choose(vectors)
+        vectors.append(release.vector[start : start + look.embedding.dim])
+        found.append((look, vectors[-1]))
+        start += look.embedding.dim
+    return found
+
+
 class Generator(Protocol):
     """A trained generator; sampling is post-processing."""
 
@@ -107,7 +132,7 @@ def check_unit(schema: Schema, budget: PrivacyBudget) -> None:
 def measure_looks(
     sensitive: Sensitive[Iterable[Records]],
     plan: Plan,
-    looks: Sequence[Callable[[Sequence[NDArray[np.int64]]], Look]],
+    looks: Sequence[Choose],
     *,
     ledger: Ledger,
     charge: Charge,

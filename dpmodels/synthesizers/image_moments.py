@@ -12,7 +12,7 @@ mechanisms of mu_1^2 + mu_2^2 = 1 / z^2 together cost no more than one of multip
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -40,7 +40,7 @@ from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Look, Plan, Release, check_unit, measure_looks
+from dpmodels.synthesizers.base import Choose, Look, Plan, Release, check_unit, measure_looks
 
 Whole = NDArray[np.int64]
 
@@ -157,18 +157,22 @@ class NacreImages:
         Privacy: add or remove one unit. Releases both sums through the discrete Gaussian; charges the two Gaussians of
             ``plan.event``. The directions of the second look are read off the released first.
         """
-        looks = Looks.of(plan)
-        first, second = looks.noise_multipliers(plan.noise_multiplier)
         return measure_looks(
             sensitive,
             plan,
-            [lambda _: Look(looks.first, first), lambda before: Look(looks.second(before[0]), second)],
+            self.looks(plan),
             ledger=ledger,
             charge=charge,
             staged=staged,
             released=released,
             device=device,
         )
+
+    def looks(self, plan: Plan) -> Sequence[Choose]:
+        """List the two sums: the moments of all images, then those of each class in the directions found."""
+        looks = Looks.of(plan)
+        first, second = looks.noise_multipliers(plan.noise_multiplier)
+        return [lambda _: Look(looks.first, first), lambda before: Look(looks.second(before[0]), second)]
 
     def fit(
         self,

@@ -41,7 +41,7 @@ from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Look, Plan, Release, check_unit, measure_looks
+from dpmodels.synthesizers.base import Choose, Look, Plan, Release, check_unit, measure_looks
 
 FINE_LIMIT = 2**17
 """Fine cells of all classes and columns together."""
@@ -162,22 +162,25 @@ class Nacre:
         Privacy: add or remove one unit. Releases both sums through the discrete Gaussian at scale z * Delta; charges
             the two Gaussians of ``plan.event``. The cells of the second are read off the released first.
         """
-        looks, z = Looks.of(plan), plan.noise_multiplier
-
-        def second(released_before: Sequence[NDArray[np.int64]]) -> Look:
-            noise = lattice_noise_stddev(plan.l2_sensitivity, z)
-            return Look(looks.second(released_before[0], noise), z)
-
         return measure_looks(
             sensitive,
             plan,
-            [lambda _: Look(looks.first, z), second],
+            self.looks(plan),
             ledger=ledger,
             charge=charge,
             staged=staged,
             released=released,
             device=device,
         )
+
+    def looks(self, plan: Plan) -> Sequence[Choose]:
+        """List the two sums: the fine histograms, then the moments on cells merged by them."""
+        looks, z = Looks.of(plan), plan.noise_multiplier
+
+        def second(released_before: Sequence[NDArray[np.int64]]) -> Look:
+            return Look(looks.second(released_before[0], lattice_noise_stddev(plan.l2_sensitivity, z)), z)
+
+        return [lambda _: Look(looks.first, z), second]
 
     def fit(
         self,

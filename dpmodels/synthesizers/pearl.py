@@ -8,7 +8,7 @@ sqrt(1 + w^2), not 2/n twice), no bandwidth from data, exact noise, an unbiased 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +29,7 @@ from dpmodels.mechanisms.lattice import GRAIN_BITS
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Look, Plan, Release, check_unit, measure_looks
+from dpmodels.synthesizers.base import Choose, Look, Plan, Release, check_unit, measure_looks
 
 
 class PearlMeasurement(BaseModel):
@@ -84,17 +84,21 @@ class Pearl:
         Privacy: add or remove one unit. The sum moves by at most ``plan.l2_sensitivity`` (proof: embeddings/joint.py);
             releases it through the discrete Gaussian; charges Gaussian(noise_multiplier). Nothing else is read out.
         """
-        look = Look(_embedding_of(plan), plan.noise_multiplier)
         return measure_looks(
             sensitive,
             plan,
-            [lambda _: look],
+            self.looks(plan),
             ledger=ledger,
             charge=charge,
             staged=staged,
             released=released,
             device=device,
         )
+
+    def looks(self, plan: Plan) -> Sequence[Choose]:
+        """List the one sum."""
+        look = Look(_embedding_of(plan), plan.noise_multiplier)
+        return [lambda _: look]
 
     def fit(
         self,
