@@ -20,6 +20,11 @@ def used(balance: Balance) -> float:
     return 1.0 if balance.remaining_epsilon == NOTHING_FITS else balance.used
 
 
+def passed(before: Balance, after: Balance) -> list[float]:
+    """Return the marks that lie between two balances of an account."""
+    return [mark for mark in MARKS if used(before) < mark <= used(after)]
+
+
 def publish_budget(run: Run, before: Balance) -> None:
     """Leave the account's balance with the flow run, and tell of every mark that the run passed."""
     from prefect.artifacts import create_table_artifact
@@ -33,13 +38,12 @@ def publish_budget(run: Run, before: Balance) -> None:
         table=[{**row, "used": f"{after.used:.1%}"}],
         description=f"epsilon={after.remaining_epsilon} of cap={after.cap} remains at delta={after.delta}",
     )
-    for mark in MARKS:
-        if used(before) < mark <= used(after):
-            emit_event(
-                event=f"nacre.budget.{mark:.0%}".rstrip("%"),
-                resource={"prefect.resource.id": f"nacre.account.{key.removeprefix('budget-')}"},
-                payload={"run": run.name, **row},
-            )
+    for mark in passed(before, after):
+        emit_event(
+            event=f"nacre.budget.{mark:.0%}".rstrip("%"),
+            resource={"prefect.resource.id": f"nacre.account.{key.removeprefix('budget-')}"},
+            payload={"run": run.name, **row},
+        )
 
 
 def ask_approver(run: Run, lasting_server: bool) -> None:

@@ -1,9 +1,12 @@
 """The command line. Imports stay inside the commands, so that ``nacre --help`` answers at once."""
 
 import inspect
+import os
 import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -183,13 +186,41 @@ def schema_lint(schema: Path) -> None:
 
 def main() -> NoReturn:
     """Run the command line; an error for the user is one sentence on standard error and exit code 1."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leave through every `finally`
+    with _heeded_signals():
+        try:
+            app()
+        except NacreError as error:
+            typer.echo(f"error: {error}", err=True)
+            sys.exit(1)
+        sys.exit(0)
+
+
+@contextmanager
+def _heeded_signals() -> Iterator[None]:
+    """End on SIGTERM through every `finally`, and on each signal even if it falls into a finalizer.
+
+    What is raised in a finalizer or a weak reference's callback Python reports and drops, a Ctrl-C too: third parties
+    have many of them. The signal is then sent again, a moment later.
+    """
+    report = sys.unraisablehook
+    signals: dict[type[BaseException], int] = {KeyboardInterrupt: signal.SIGINT, SystemExit: signal.SIGTERM}
+
+    def send_again(dropped: "sys.UnraisableHookArgs") -> None:
+        number = signals.get(dropped.exc_type)
+        if number is None:
+            report(dropped)
+        else:
+            timer = threading.Timer(0.1, os.kill, (os.getpid(), number))
+            timer.daemon = True
+            timer.start()
+
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.unraisablehook = send_again
     try:
-        app()
-    except NacreError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(1)
-    sys.exit(0)
+        yield
+    finally:
+        sys.unraisablehook = report
+        signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":

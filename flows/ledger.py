@@ -65,6 +65,8 @@ def cap(
     delta: Annotated[float | None, typer.Option(help="New delta of the cap.")] = None,
     run_cap: RunCap = None,
     expires: Expires = None,
+    no_run_cap: Annotated[bool, typer.Option("--no-run-cap", help="Remove the maximum of one run.")] = False,
+    no_expires: Annotated[bool, typer.Option("--no-expires", help="Remove the last day.")] = False,
     home: Home = None,
     ledger: Url = None,
     as_json: Json = False,
@@ -73,9 +75,13 @@ def cap(
     from flows.ledger_show import show_accounts
 
     given = {"epsilon": epsilon, "delta": delta, "run_cap": run_cap, "expires": _day(expires)}
-    changes = {key: value for key, value in given.items() if value is not None}
+    changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    for term, removed in (("run_cap", no_run_cap), ("expires", no_expires)):
+        if removed and term in changes:
+            raise InvalidArgument(term, changes[term], "not be set and removed at once")
+        changes |= {term: None} if removed else {}
     if not changes:
-        raise NacreError("nothing to change: give --epsilon, --delta, --run-cap or --expires")
+        raise NacreError("nothing to change: give --epsilon, --delta, --[no-]run-cap or --[no-]expires")
     book = existing_ledger(home, ledger)
     show_accounts(book, [book.change_cap(name, reason=reason, **changes)], as_json)
 

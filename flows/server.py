@@ -82,9 +82,12 @@ class PrefectServer:
         """Block until the server answers and return its API URL.
 
         Raises:
-            NacreError: it died or did not answer in time; the reason is in ``prefect/server.log``.
+            NacreError: it died or did not answer in time; the reason is in ``prefect/server.log``. Or the one that
+                Prefect is configured for does not answer.
         """
-        if self._process and not _healthy(self.url, timeout):
+        if self._process is None:
+            _check_configured(self.url)
+        elif not _healthy(self.url, timeout):
             with suppress(subprocess.TimeoutExpired):  # a dying server hangs up a moment before it is gone
                 self._process.wait(1)
             code = self._process.returncode
@@ -134,6 +137,17 @@ def _configured_url() -> str:
     from prefect.settings import get_current_settings
 
     return get_current_settings().api.url or os.environ.get("PREFECT_API_URL", "")
+
+
+def _check_configured(url: str) -> None:
+    """Ask a server that is not ours for its health, by Prefect's client, which knows how to log in."""
+    from prefect.client.orchestration import get_client
+
+    if (problem := get_client(sync_client=True).api_healthcheck()) is not None:
+        raise NacreError(
+            f"Prefect is configured for the server {url}, which does not answer ({type(problem).__name__}); "
+            "start it, unset PREFECT_API_URL, or run with --no-prefect"
+        )
 
 
 def _spawn(home: Path, listener: socket.socket) -> "subprocess.Popen[bytes]":

@@ -2,8 +2,12 @@
 
 import os
 import sys
+from collections.abc import Iterator
 
 import absl.logging
+import pytest
+
+from benchmarks import postgres
 
 # Before torch and OpenBLAS are imported: on shared cores their thread pools are a hundred times slower than one thread.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", DO_NOT_TRACK="1")
@@ -14,3 +18,12 @@ for name in [name for name in os.environ if name.startswith(("PREFECT_", "NACRE_
 # dp-accounting brings absl, whose log handler closes the stream it was made with when Prefect sets logging up anew;
 # made during a test, that stream is pytest's own capture. The process's stderr it leaves alone.
 absl.logging.get_absl_handler().python_handler.setStream(sys.__stderr__)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """Run one PostgreSQL server for all tests that want databases."""
+    if postgres.programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    with postgres.server() as url:
+        yield url

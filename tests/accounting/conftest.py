@@ -1,7 +1,7 @@
 """One open account and one charge, small enough to read in every test of the ledger, on both databases."""
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,14 +30,6 @@ def ledger(path: Path) -> Ledger:
     ledger = Ledger(path)
     ledger.open_account("clinic", dataset="visits", budget_cap=CAP)
     return ledger
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    if postgres.programs() is None:
-        pytest.skip("PostgreSQL is not installed")
-    with postgres.server() as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -1,8 +1,8 @@
 """``nacre --help`` answers at once, because what is slow to import is imported where it is used."""
 
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -10,15 +10,16 @@ HEAVY = "torch prefect pandas scipy sklearn great_expectations opendp dp_account
 
 
 def run(code: str, *arguments: str) -> tuple[float, str]:
-    began = time.perf_counter()
+    """Run code in a child; return the processor time it took, which other work on the machine leaves alone."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True)
-    seconds = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr
-    return seconds, done.stdout
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stdout
 
 
 def test_help_takes_less_than_half_a_second() -> None:
-    runs = [run("from flows.cli import main; main()", "--help") for _ in range(5)]
+    runs = [run("from flows.cli import main; main()", "--help") for _ in range(3)]
     assert "synthesize" in runs[0][1]
     assert min(seconds for seconds, _ in runs) < 0.5
 

@@ -1,6 +1,5 @@
 """Killed at any stage, a run resumes to one hand-off and one charge."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -95,7 +94,8 @@ def test_an_interrupted_prefect_run_leaves_no_server_and_resumes(tmp_path, how):
     try:
         wait_until(lambda: (tmp_path / "home" / "released").exists() and training(tmp_path), child)
         assert servers() - before
-        press_until_it_ends(child, how)
+        child.send_signal(how)  # once
+        child.wait(100)
     finally:
         child.kill()  # whatever failed, nothing trains on
         child.wait()
@@ -108,16 +108,28 @@ def test_an_interrupted_prefect_run_leaves_no_server_and_resumes(tmp_path, how):
     assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
 
 
-def press_until_it_ends(child: subprocess.Popen[bytes], how: signal.Signals) -> None:
-    """Signal a process as a person does: again, when it does not end. Third parties can swallow one Ctrl-C."""
-    for _ in range(12):
-        os.kill(child.pid, how)
-        try:
-            child.wait(10)
-            return
-        except subprocess.TimeoutExpired:
-            continue
-    raise AssertionError("the process outlived twelve signals")
+DROPPED = """
+import signal, sys, time, weakref
+from flows import cli
+class Thing: ...
+def app():
+    thing = Thing()
+    reference = weakref.ref(thing, lambda _: signal.raise_signal(int(sys.argv[1])))
+    del thing
+    try:
+        time.sleep(60)
+    finally:
+        print("ended in order")
+cli.app = app
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)])
+def test_a_signal_that_falls_into_a_finalizer_is_not_lost(number, code):
+    words = [sys.executable, "-c", DROPPED, str(int(number))]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert (ended.returncode, ended.stdout) == (code, "ended in order\n"), ended.stderr
 
 
 def training(folder: Path) -> bool:

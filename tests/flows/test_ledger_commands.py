@@ -1,15 +1,17 @@
 """The ledger's commands, a hand-off that is verified by whoever receives it, and what Prefect is told."""
 
 import json
-import os
 import re
 import shutil
 import sqlite3
 import subprocess
 import sys
+import time
+import urllib.request
 import xml.etree.ElementTree as ET
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -21,12 +23,14 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from benchmarks.postgres import new_database
 from dpmodels.accounting.hand_off import verify_hand_off
-from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.accounting.ledger import Balance, Charge, Ledger
 from dpmodels.errors import InvalidArgument
-from flows.budget import used
+from flows.budget import passed, used
 from tests.support import run_cli, synthesize_words, write_clinic
 
+ROOT = Path(__file__).parents[2]
 CAP = ("--cap-epsilon", 2, "--cap-delta", 1e-5)
 
 
@@ -95,6 +99,28 @@ def test_a_cap_is_changed_for_a_reason(own: Path) -> None:
     assert code == 1 and "cannot be below" in err
     assert ask(own, "cap", "clinic", "--reason", "nothing")[0] == 1
     assert ask(own, "cap", "clinic", "--reason", "a slip", "--expires", "soon")[0] == 1
+    assert ask(own, "verify")[0] == 0
+
+
+def test_the_maximum_of_one_run_and_the_last_day_can_be_set_and_removed(own: Path) -> None:
+    def terms(*words: object) -> tuple[object, object]:
+        code, out, err = ask(own, "cap", "clinic", "--reason", "the board agreed", "--json", *words)
+        assert code == 0, err
+        (account,) = json.loads(out)
+        return account["run_cap"], account["expires"]
+
+    assert terms("--run-cap", 0.5, "--expires", "2000-01-01") == (0.5, "2000-01-01")
+    again = synthesize_words(own, method="pearl", out=own / "second", target_epsilon=0.4)
+    code, _, err = run_cli(*again)
+    assert code == 1 and "2000-01-01" in err
+    assert terms("--no-expires") == (0.5, None)
+    code, _, err = run_cli(*synthesize_words(own, method="pearl", out=own / "second", target_epsilon=0.6))
+    assert code == 1 and "remaining epsilon=0.5" in err
+    assert terms("--no-run-cap") == (None, None)
+    code, _, err = run_cli(*again)
+    assert code == 0, err
+    assert ask(own, "cap", "clinic", "--reason", "both", "--run-cap", 1, "--no-run-cap")[0] == 1
+    assert [entry["kind"] for entry in json.loads(ask(own, "entries", "--json")[1])].count("cap") == 3
     assert ask(own, "verify")[0] == 0
 
 
@@ -202,10 +228,29 @@ def test_openssl_writes_a_key_that_signs(tmp_path: Path) -> None:
     assert private_key(key).sign(b"x")
 
 
-def test_the_pipeline_can_be_paid_from_postgresql_but_keeps_no_password(own: Path) -> None:
+def test_a_ledger_url_with_a_password_is_refused(own: Path) -> None:
     words = synthesize_words(own, method="pearl", out=own / "second", ledger="postgresql://me:secret@localhost/l")
     code, _, err = run_cli(*words)
     assert code == 1 and "password" in err and "secret" not in err
+
+
+def test_a_whole_run_is_paid_from_postgresql(tmp_path: Path, postgres_server: str) -> None:
+    url = new_database(postgres_server, "paying")
+    write_clinic(tmp_path)
+    code, _, err = run_cli(*synthesize_words(tmp_path, method="pearl", ledger=url))
+    assert code == 0, err
+    assert not (tmp_path / "home" / "ledger.sqlite").exists()
+    entries = Ledger(url).entries()
+    assert [entry.kind for entry in entries] == ["open", "reserve", "draw", "seal", "commit"]
+    written = json.loads((tmp_path / "out" / "manifest.json").read_text())["ledger"]["entries"]
+    assert [entry["hash"] for entry in written] == [entry.hash for entry in entries[1:]]
+    assert verify_hand_off(tmp_path / "out").faults == []
+    words = ("--home", tmp_path / "home", "--ledger", url)
+    (account,) = json.loads(run_cli("ledger", "show", "--json", *words)[1])
+    assert account["charges"] == 1 and 0.99 < float(account["spent_epsilon"]) <= 1
+    assert run_cli("ledger", "verify", *words)[0] == 0
+    code, _, err = run_cli(*synthesize_words(tmp_path, method="pearl", ledger=url, out=tmp_path / "more"))
+    assert code == 1 and "refuses the charge" in err and not (tmp_path / "more").exists()
 
 
 def test_an_approval_without_a_lasting_server_is_refused_before_any_charge(own: Path) -> None:
@@ -242,14 +287,13 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 @pytest.mark.slow
-def test_under_prefect_the_officer_is_asked_and_the_budget_is_shown(own: Path, monkeypatch) -> None:
+def test_under_prefect_the_officer_is_asked_and_the_budget_is_shown(own: Path) -> None:
     from flows.config import SynthesizeConfig
     from flows.server import PrefectServer
     from flows.synthesize import carry_out, start
 
     with PrefectServer(own / "server") as server:
-        url = server.wait()
-        monkeypatch.setenv("PREFECT_API_URL", url)
+        server.wait()  # now also in the environment, until the block ends
         names = {}
         for out, officer in (("denied", "somebody else"), ("allowed", "A. Officer")):
             settings = {
@@ -261,8 +305,7 @@ def test_under_prefect_the_officer_is_asked_and_the_budget_is_shown(own: Path, m
                 "runtime": {"home": own / "home", "approver": "A. Officer", "approval_hours": 0.1},
             }
             run = start(SynthesizeConfig.build(settings, own / "config.yaml"))
-            environment = {**os.environ, "PREFECT_API_URL": url}
-            asked = subprocess.Popen([sys.executable, "-c", OFFICER, run.name, officer], env=environment)
+            asked = subprocess.Popen([sys.executable, "-c", OFFICER, run.name, officer])
             if out == "denied":
                 with pytest.raises(Exception, match=r"not approved by A\. Officer"):
                     carry_out(run, prefect=True)
@@ -279,31 +322,42 @@ def test_under_prefect_the_officer_is_asked_and_the_budget_is_shown(own: Path, m
     assert "remains" in kept[-1][2]
 
 
-def test_passing_the_marks_of_a_cap_is_an_event(done: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows.budget import publish_budget
-    from tasks.store import Run
+def test_every_mark_of_a_cap_is_passed_once(done: Path) -> None:
+    after = Ledger(done / "home" / "ledger.sqlite").balance("clinic")
 
-    told: list[tuple[str, str]] = []
-    monkeypatch.setattr("prefect.artifacts.create_table_artifact", lambda **_: None)
-    monkeypatch.setattr("prefect.events.emit_event", lambda event, resource, payload: told.append((event, payload)))
-    run = Run.find(done / "home", next((done / "home" / "released").iterdir()).name)
-    after = Ledger(run.ledger).balance("clinic")
-    seen = {}
-    for spent, remaining in ((0.5, 1.0), (0.85, 0.2), (0.9, 0)):
-        now = after.model_copy(
-            update={"spent_epsilon": after.cap * Decimal(str(spent)), "remaining_epsilon": Decimal(remaining)}
+    def at(part: float, remaining: float = 1) -> Balance:
+        return after.model_copy(
+            update={"spent_epsilon": after.cap * Decimal(str(part)), "remaining_epsilon": Decimal(remaining)}
         )
-        monkeypatch.setattr(Ledger, "balance", lambda *_, now=now: now)
-        for before in (0.1, 0.82):
-            told.clear()
-            publish_budget(run, now.model_copy(update={"spent_epsilon": after.cap * Decimal(str(before)),
-                                                       "remaining_epsilon": Decimal(1)}))  # fmt: skip
-            seen[spent, before] = [event for event, _ in told]
-    assert seen == {
-        (0.5, 0.1): [],
-        (0.5, 0.82): [],
-        (0.85, 0.1): ["nacre.budget.80"],
-        (0.85, 0.82): [],
-        (0.9, 0.1): ["nacre.budget.80", "nacre.budget.100"],
-        (0.9, 0.82): ["nacre.budget.100"],
-    }
+
+    assert passed(at(0.1), at(0.5)) == passed(at(0.82), at(0.85)) == passed(at(0.8), at(0.81)) == []
+    assert passed(at(0.1), at(0.8)) == [0.8]
+    assert passed(at(0.82), at(0.9, remaining=0)) == [1.0]
+    assert passed(at(0.1), at(0.9, remaining=0)) == [0.8, 1.0]
+
+
+@pytest.mark.slow
+def test_a_server_keeps_the_events_of_passed_marks(own: Path, prefect_api: str, monkeypatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", prefect_api)
+    kept: list[str] = []
+    for number, epsilon in enumerate((1.2, None)):
+        epsilon = epsilon or Ledger(own / "home" / "ledger.sqlite").balance("clinic").remaining_epsilon
+        words = synthesize_words(own, method="pearl", out=own / f"out-{number}", target_epsilon=epsilon)
+        words = [str(word) for word in words if word != "--no-prefect"]
+        subprocess.run([sys.executable, "-m", "flows.cli", *words], cwd=ROOT, check=True, capture_output=True)
+        deadline = time.monotonic() + 60
+        while len(kept) <= number and time.monotonic() < deadline:
+            kept = [event["event"] for event in budget_events(prefect_api, "nacre.account.clinic")]
+            time.sleep(0.2)
+    assert kept == ["nacre.budget.80", "nacre.budget.100"]
+
+
+def budget_events(url: str, account: str) -> list[dict[str, Any]]:
+    """Ask a server for the budget's events of an account, oldest first."""
+    wanted = {"event": {"prefix": ["nacre.budget."]}, "resource": {"id": [account]}, "order": "ASC"}
+    request = urllib.request.Request(
+        f"{url}/events/filter", json.dumps({"filter": wanted}).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as answer:
+        found: list[dict[str, Any]] = json.load(answer)["events"]
+    return found

@@ -211,6 +211,14 @@ def test_a_server_that_cannot_start_says_where_to_look(tmp_path: Path, monkeypat
     assert "batch_size" in (tmp_path / "prefect" / "server.log").read_text()
 
 
+def test_a_configured_server_that_does_not_answer_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
+    with pytest.raises(NacreError, match=r"127\.0\.0\.1:1/api, which does not answer"), prefect_server(tmp_path):
+        pass
+
+
 def test_a_server_that_is_too_slow_is_ended(home: Path) -> None:
     with PrefectServer(home) as server:
         pid = server.pid
