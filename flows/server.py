@@ -143,7 +143,9 @@ def _check_configured(url: str) -> None:
     """Ask a server that is not ours for its health, by Prefect's client, which knows how to log in."""
     from prefect.client.orchestration import get_client
 
-    if (problem := get_client(sync_client=True).api_healthcheck()) is not None:
+    with get_client(sync_client=True) as client:
+        problem = client.api_healthcheck()
+    if problem is not None:
         raise NacreError(
             f"Prefect is configured for the server {url}, which does not answer ({type(problem).__name__}); "
             "start it, unset PREFECT_API_URL, or run with --no-prefect"

@@ -3,15 +3,12 @@
 import json
 import re
 import shutil
-import sqlite3
 import subprocess
-import sys
-import time
-import urllib.request
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
@@ -28,9 +25,12 @@ from dpmodels.accounting.hand_off import verify_hand_off
 from dpmodels.accounting.ledger import Balance, Charge, Ledger
 from dpmodels.errors import InvalidArgument
 from flows.budget import passed, used
-from tests.support import run_cli, synthesize_words, write_clinic
+from tests.flows.api import Api, wait_until
+from tests.support import make_schema, run_cli, synthesize_words, write_clinic
 
-ROOT = Path(__file__).parents[2]
+if TYPE_CHECKING:
+    from flows.config import SynthesizeConfig
+
 CAP = ("--cap-epsilon", 2, "--cap-delta", 1e-5)
 
 
@@ -268,58 +268,48 @@ def test_a_balance_with_no_room_counts_as_used_up(own: Path) -> None:
     assert used(ledger.balance("clinic")) == 1.0
 
 
-OFFICER = """
-import asyncio, sys, time
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
-async def main(name, officer):
-    async with get_client() as client:
-        wanted = FlowRunFilter(name=FlowRunFilterName(any_=[name]))
-        for _ in range(600):
-            runs = await client.read_flow_runs(flow_run_filter=wanted)
-            if runs and runs[0].state.is_paused():
-                await client.resume_flow_run(runs[0].id, run_input={"officer": officer})
-                return
-            await asyncio.sleep(0.2)
-        sys.exit("never paused")
-asyncio.run(main(*sys.argv[1:]))
-"""
-
-
 @pytest.mark.slow
-def test_under_prefect_the_officer_is_asked_and_the_budget_is_shown(own: Path) -> None:
-    from flows.config import SynthesizeConfig
-    from flows.server import PrefectServer
+def test_a_server_is_told_of_the_budget_and_asks_the_officer(own: Path, prefect_api: Api, monkeypatch) -> None:
     from flows.synthesize import carry_out, start
 
-    with PrefectServer(own / "server") as server:
-        server.wait()  # now also in the environment, until the block ends
-        names = {}
-        for out, officer in (("denied", "somebody else"), ("allowed", "A. Officer")):
-            settings = {
-                "data": own / "clinic.parquet",
-                "schema": own / "clinic.yaml",
-                "out": own / out,
-                "model": {"method": "pearl"},
-                "privacy": {"target_epsilon": 1.2, "delta": 1e-5},
-                "runtime": {"home": own / "home", "approver": "A. Officer", "approval_hours": 0.1},
-            }
-            run = start(SynthesizeConfig.build(settings, own / "config.yaml"))
-            asked = subprocess.Popen([sys.executable, "-c", OFFICER, run.name, officer])
-            if out == "denied":
-                with pytest.raises(Exception, match=r"not approved by A\. Officer"):
-                    carry_out(run, prefect=True)
-            else:
-                carry_out(run, prefect=True)
-            assert asked.wait(60) == 0
-            names[out] = run.name
+    monkeypatch.setenv("PREFECT_API_URL", prefect_api.url)
+    # An account of its own, so that no other test's events are counted.
+    (own / "clinic.yaml").write_text(make_schema(name="asked").to_yaml())
+    opened = ("open", "asked", "--schema", own / "clinic.yaml", *CAP)
+    assert ask(own, *opened)[0] == 0
+
+    def go(out: str, epsilon: float, officer: str = "") -> None:
+        run = start(paid_by_prefect(own, out, epsilon, approver="A. Officer" if officer else ""))
+        with ThreadPoolExecutor(1) as office:
+            resumed = office.submit(prefect_api.resume_when_paused, run.name, officer) if officer else None
+            carry_out(run, prefect=True)
+            assert resumed is None or resumed.result() is None
+
+    go("first", 1.0)
+    with pytest.raises(Exception, match=r"not approved by A\. Officer"):
+        go("denied", 1.2, "somebody else")
+    go("allowed", 1.2, "A. Officer")
+    wait_until(lambda: prefect_api.budget_events("asked") == ["nacre.budget.80"])
+    go("last", float(Ledger(own / "home" / "ledger.sqlite").balance("asked").remaining_epsilon))
+    wait_until(lambda: prefect_api.budget_events("asked") == ["nacre.budget.80", "nacre.budget.100"])
     manifest = json.loads((own / "allowed" / "manifest.json").read_text())
     assert manifest["approved"]["officer"] == "A. Officer" and not (own / "denied").exists()
-    assert json.loads(ask(own, "show", "--json")[1])[0]["charges"] == 2
-    with sqlite3.connect(own / "server" / "prefect" / "prefect.db") as database:
-        kept = database.execute("SELECT key, data, description FROM artifact WHERE type = 'table'").fetchall()
-    assert [key for key, _, _ in kept] == ["budget-clinic"] * 2
-    assert "remains" in kept[-1][2]
+    tables = [json.loads(artifact["data"])[0] for artifact in prefect_api.artifacts("budget-asked")]
+    assert [table["charges"] for table in tables] == ["1", "1", "2", "3"] and tables[-1]["remaining_epsilon"] == "0"
+
+
+def paid_by_prefect(folder: Path, out: str, epsilon: float, approver: str) -> "SynthesizeConfig":
+    from flows.config import SynthesizeConfig
+
+    settings = {
+        "data": folder / "clinic.parquet",
+        "schema": folder / "clinic.yaml",
+        "out": folder / out,
+        "model": {"method": "pearl"},
+        "privacy": {"target_epsilon": epsilon, "delta": 1e-5},
+        "runtime": {"home": folder / "home", "approver": approver, "approval_hours": 0.1},
+    }
+    return SynthesizeConfig.build(settings, folder / "config.yaml")
 
 
 def test_every_mark_of_a_cap_is_passed_once(done: Path) -> None:
@@ -334,30 +324,3 @@ def test_every_mark_of_a_cap_is_passed_once(done: Path) -> None:
     assert passed(at(0.1), at(0.8)) == [0.8]
     assert passed(at(0.82), at(0.9, remaining=0)) == [1.0]
     assert passed(at(0.1), at(0.9, remaining=0)) == [0.8, 1.0]
-
-
-@pytest.mark.slow
-def test_a_server_keeps_the_events_of_passed_marks(own: Path, prefect_api: str, monkeypatch) -> None:
-    monkeypatch.setenv("PREFECT_API_URL", prefect_api)
-    kept: list[str] = []
-    for number, epsilon in enumerate((1.2, None)):
-        epsilon = epsilon or Ledger(own / "home" / "ledger.sqlite").balance("clinic").remaining_epsilon
-        words = synthesize_words(own, method="pearl", out=own / f"out-{number}", target_epsilon=epsilon)
-        words = [str(word) for word in words if word != "--no-prefect"]
-        subprocess.run([sys.executable, "-m", "flows.cli", *words], cwd=ROOT, check=True, capture_output=True)
-        deadline = time.monotonic() + 60
-        while len(kept) <= number and time.monotonic() < deadline:
-            kept = [event["event"] for event in budget_events(prefect_api, "nacre.account.clinic")]
-            time.sleep(0.2)
-    assert kept == ["nacre.budget.80", "nacre.budget.100"]
-
-
-def budget_events(url: str, account: str) -> list[dict[str, Any]]:
-    """Ask a server for the budget's events of an account, oldest first."""
-    wanted = {"event": {"prefix": ["nacre.budget."]}, "resource": {"id": [account]}, "order": "ASC"}
-    request = urllib.request.Request(
-        f"{url}/events/filter", json.dumps({"filter": wanted}).encode(), {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request) as answer:
-        found: list[dict[str, Any]] = json.load(answer)["events"]
-    return found

@@ -1,0 +1,120 @@
+"""A real Prefect server for tests, and what is asked of its API over HTTP."""
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SETTINGS = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_LOGGING_LEVEL": "WARNING",
+    "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+}
+
+
+@dataclass(frozen=True)
+class Api:
+    """The API of a Prefect server."""
+
+    url: str
+
+    def ask(self, path: str, body: object) -> Any:
+        """Post a question; return what is answered."""
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}/{path}", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            content = answer.read()
+        return json.loads(content) if content else None
+
+    def flow_runs(self, name: str) -> list[dict[str, Any]]:
+        """Return the flow runs of a name."""
+        found: list[dict[str, Any]] = self.ask("flow_runs/filter", {"flow_runs": {"name": {"any_": [name]}}})
+        return found
+
+    def artifacts(self, key: str) -> list[dict[str, Any]]:
+        """Return the artifacts of a key, oldest first."""
+        wanted = {"artifacts": {"key": {"any_": [key]}}, "sort": "CREATED_DESC"}
+        found: list[dict[str, Any]] = self.ask("artifacts/filter", wanted)
+        return found[::-1]
+
+    def budget_events(self, account: str) -> list[str]:
+        """Return the names of the budget events of an account, oldest first."""
+        resource = {"id": [f"nacre.account.{account}"]}
+        wanted = {"event": {"prefix": ["nacre.budget."]}, "resource": resource, "order": "ASC"}
+        return [event["event"] for event in self.ask("events/filter", {"filter": wanted})["events"]]
+
+    def resume_when_paused(self, name: str, officer: str) -> None:
+        """Wait until a flow run pauses, and resume it as this officer; a moment early the form is not there yet."""
+
+        def resumed() -> bool:
+            (run,) = self.flow_runs(name) or [{"state_type": "PENDING"}]
+            if run["state_type"] != "PAUSED":
+                return False
+            answer = self.ask(f"flow_runs/{run['id']}/resume", {"run_input": {"officer": officer}})
+            return bool(answer["status"] == "ACCEPT")
+
+        wait_until(resumed)
+
+
+@contextmanager
+def prefect_api_server(home: Path, **settings: str) -> Iterator[Api]:
+    """Run ``prefect server start`` on a free loopback port and yield its API."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environment = {**os.environ, **SETTINGS, "PREFECT_HOME": str(home), **settings}
+    command = [
+        sys.executable,
+        "-m",
+        "prefect",
+        "server",
+        "start",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--no-ui",
+    ]
+    with open(home / "server.log", "wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 200
+        while not answers(port):
+            assert process.poll() is None and time.monotonic() < end, (home / "server.log").read_text()
+            time.sleep(0.2)
+        yield Api(f"http://127.0.0.1:{port}/api")
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def answers(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/api/health")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
+    """Ask again until the answer is yes."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.2)
