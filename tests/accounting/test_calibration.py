@@ -32,7 +32,7 @@ def calibrate(epsilon: float, delta: float) -> float:
 
 def exact_delta(epsilon: float, noise_multiplier: float) -> mpmath.mpf:
     """Balle and Wang's theorem 8 as printed, with digits enough for any cancellation."""
-    with mpmath.workdps(400):
+    with mpmath.workdps(80):
         epsilon, mu = mpmath.mpf(epsilon), 1 / mpmath.mpf(noise_multiplier)
         cdf = [mpmath.erfc(-x / mpmath.sqrt(2)) / 2 for x in (mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu)]
         return cdf[0] - mpmath.exp(epsilon) * cdf[1]
