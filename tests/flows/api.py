@@ -28,10 +28,15 @@ class Api:
 
     url: str
 
-    def ask(self, path: str, body: object) -> Any:
+    def get(self, path: str) -> Any:
+        """Get what has an address."""
+        with urllib.request.urlopen(f"{self.url}/{path}", timeout=60) as answer:
+            return json.load(answer)
+
+    def ask(self, path: str, body: object, method: str = "POST") -> Any:
         """Post a question; return what is answered."""
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self.url}/{path}", json.dumps(body).encode(), headers)
+        request = urllib.request.Request(f"{self.url}/{path}", json.dumps(body).encode(), headers, method=method)
         with urllib.request.urlopen(request, timeout=60) as answer:
             content = answer.read()
         return json.loads(content) if content else None
@@ -69,6 +74,8 @@ class Api:
 @contextmanager
 def prefect_api_server(home: Path, **settings: str) -> Iterator[Api]:
     """Run ``prefect server start`` on a free loopback port and yield its API."""
+    import prefect.settings  # noqa: F401  read from the environment when imported: before a test names this server there
+
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     environment = {**os.environ, **SETTINGS, "PREFECT_HOME": str(home), **settings}
