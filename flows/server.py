@@ -89,7 +89,7 @@ class PrefectServer:
             _check_configured(self.url)
         elif not _healthy(self.url, timeout):
             with suppress(subprocess.TimeoutExpired):  # a dying server hangs up a moment before it is gone
-                self._process.wait(1)
+                self._process.wait(5)
             code = self._process.returncode
             state = f"did not answer within {timeout:.0f} s" if code is None else f"ended with code {code}"
             raise NacreError(
