@@ -37,7 +37,8 @@ class Bins:
         first, last = column.cell_bounds()
         group = np.arange(column.cells) // -(-column.cells // MOST)
         if column.log and column.decimals is not None and column.cells > MOST:  # cells of single points are not equal
-            group = np.unique((column.to_unit(first) * MOST).astype(np.int64), return_inverse=True)[1]
+            place = np.minimum(column.to_unit(first) * MOST, MOST - 1).astype(np.int64)
+            group = np.unique(place, return_inverse=True)[1]
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         ends = zip(first[starts], last[[*(starts[1:] - 1), -1]], strict=True)
         labels = [_range(column, float(low), float(high)) for low, high in ends]
