@@ -34,12 +34,15 @@ def load(path: Path) -> Images:
     return Images(pixels.astype(np.float32) / 255, table["label"].to_numpy().astype(np.int64))
 
 
-def synthesize(name: str, epsilon: float, seed: int, folder: Path) -> tuple[Images, float, float]:
+def synthesize(
+    name: str, epsilon: float, seed: int, folder: Path, method: str = "nacre-images"
+) -> tuple[Images, float, float]:
     """Run the command line in a process of its own: the images, wall seconds, peak MiB."""
     words = {
         "--schema": ROOT / "benchmarks" / "schemas" / f"{name}.yaml",
         "--target-epsilon": epsilon,
         "--delta": DELTA,
+        "--method": method,
         "--seed": seed,
         "--out": folder / "out",
         "--home": folder / "home",

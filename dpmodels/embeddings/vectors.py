@@ -1,15 +1,19 @@
-"""A record as one bounded vector of whole numbers, and as what a decoder is to reproduce: cells or pixels.
+"""A record as one bounded vector of whole numbers, and as what a decoder is to reproduce: cells, values or pixels.
 
-    x = [ u onehot ; u value ]  for a table,    x = clip_R(pixels)  for an image;    z = clip_r((x - mean) V)
+    design   one-hots and values in [0, 1], or ink in [0, 1]
+    x = clip_R((design - middle) / scale)          z = clip_r((x - mean) V)
 
-Privacy: ||x|| <= 2**Z_BITS. A table with m parts (a one-hot or a value each) has u = 2**Z_BITS / sqrt(m), rounded down,
-and no part exceeds u. An image is scaled by its exact norm with a relative 2**-40 to spare, then truncated toward zero.
-z is turned from x by whole released directions, exactly, and clipped to 2**Z_BITS steps the same way.
+A table of mostly categories is decoded to cells; one of mostly numbers to values, and its columns are scaled first: by
+the released histogram of the distance from the middle, in steps of a factor sqrt 2. Images are decoded to ink.
+
+Privacy: x and z have norm at most 2**Z_BITS, whatever the record (``clip``); the rest is public or released.
+The histograms put one record into one bin a column: it moves them by at most the root of the number of columns.
 """
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -21,21 +25,26 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms.dp_em import Z_BITS, Floats, Points, Whole
 from dpmodels.mechanisms.dp_kmeans import nearest
+from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
 DIRECTION_BITS = 14
+SCALE_BINS = 16
+"""Bins of a column's distance from the middle: the first ends at 1/2, each next a factor sqrt 2 below."""
+SCALE_QUANTILE, SCALED_RADIUS = 0.7, 1.5
+"""The share of a column that its scale covers, and the norm that scaled records are clipped to, over sqrt(parts)."""
 
 
 @dataclass(frozen=True)
 class VectorRows:
     """All records of a table, in memory.
 
-    Shapes: ``x`` [n, dim] int16; ``label`` [n]; ``target`` [n, columns] int64 cells or [n, pixels] uint8.
+    Shapes: ``design`` [n, dim] float32; ``label`` [n]; ``target`` [n, ...] int64 cells, float32 design or uint8 ink.
     """
 
-    x: NDArray[np.int16]
+    design: NDArray[np.float32]
     label: Whole
     target: Tensor
 
@@ -44,80 +53,125 @@ class Vectors:
     """The public map from records to vectors and targets.
 
     Attributes:
-        dim: of x.
-        unit: what a one-hot, or an image's full ink, is in units of the clip norm.
-        partition: cells of a table's columns, which a decoder predicts; None for images.
+        kind: what a decoder predicts; dim: of the design; radius: R.
+        middle: what is taken off the design; values: which coordinates are values.
+        layout, partition: of a table's design and cells; None for images.
     """
 
-    def __init__(self, schema: Schema, most_cells: int, image_radius: float) -> None:
-        self.schema, self.classes = schema, schema.classes
+    def __init__(self, schema: Schema, most_cells: int, image_radius: float, numbers: str = "auto") -> None:
+        self.schema, self.classes, self.most_cells = schema, schema.classes, most_cells
+        self.layout = None if schema.image else Layout.of(schema)
         self.partition = None if schema.image else Partition.fine(schema, most_cells)
+        self.kind: Literal["ink", "cells", "values"] = "ink"
         if schema.image:
             self.dim = schema.image[1].pixels
-            self.radius = 255 * image_radius * math.sqrt(self.dim)
-            self.unit = 255 / self.radius
+            self.middle, self.values = np.zeros(self.dim), np.zeros(self.dim, dtype=np.bool_)
+            self.radius = image_radius * math.sqrt(self.dim)
             return
-        self.layout = Layout.of(schema)
-        parts = sum((block.one_hot > 0) + block.continuous for block in self.layout.blocks)
+        blocks = Layout.of(schema).blocks
+        parts = sum((block.one_hot > 0) + block.continuous for block in blocks)
         if not parts:
             raise InvalidArgument("schema", schema.name, "have at least one column besides the target")
-        self.dim = self.layout.dim
-        self.steps = math.isqrt(4**Z_BITS // parts)
-        self.unit = self.steps / 2**Z_BITS
+        mostly_numbers = sum(block.continuous for block in blocks) > len(blocks) / 2
+        self.kind = "values" if numbers == "values" or (numbers == "auto" and mostly_numbers) else "cells"
+        self.dim = Layout.of(schema).dim
+        self.values = np.zeros(self.dim, dtype=np.bool_)
+        self.values[[block.value for block in blocks if block.continuous]] = True
+        self.middle = np.where(self.values & (self.kind == "values"), 0.5, 0.0)
+        self.radius = math.sqrt(parts) * (SCALED_RADIUS if self.kind == "values" else 1.0)
 
-    def vectors(self, records: Records) -> Whole:
-        """Return the bounded vectors of records. Shapes: [B, dim]."""
-        if self.schema.image is None:
-            design = self.layout.design(records).numpy()  # whole numbers up to 2**VALUE_BITS: the product is exact
-            whole: Whole = np.floor(np.ldexp(design * self.steps, -VALUE_BITS)).astype(np.int64)
-            return whole
-        if records.pixels is None:
-            raise InvalidArgument("records", "without images", "hold one image each")
-        return clip(records.pixels.astype(np.float64), self.radius)
+    @property
+    def scale_dim(self) -> int:
+        """Count the coordinates of the histograms; none but for a table of values."""
+        return int(self.values.sum()) * SCALE_BINS if self.kind == "values" else 0
+
+    @property
+    def scale_sensitivity(self) -> int:
+        """Bound what one record moves the histograms by."""
+        return integer_radius(int(self.values.sum()))
+
+    def scales(self, histograms: Whole | None) -> Floats:
+        """Return the scale of each coordinate from released histograms (post-processing). Shapes: [dim]."""
+        scales = np.ones(self.dim)
+        if histograms is not None and len(histograms):
+            counts = histograms.reshape(-1, SCALE_BINS).astype(np.float64)
+            inside = counts[:, ::-1].cumsum(axis=1)  # from the middle outwards
+            enough = inside >= SCALE_QUANTILE * np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+            place = np.where(enough.any(axis=1), enough.argmax(axis=1), SCALE_BINS - 1)
+            scales[self.values] = 0.5 * 2.0 ** ((place - SCALE_BINS + 1) / 2)
+        return scales
+
+    def design(self, records: Records) -> Floats:
+        """Return the design vectors of records. Shapes: [B, dim]."""
+        if self.layout is None:
+            if records.pixels is None:
+                raise InvalidArgument("records", "without images", "hold one image each")
+            return records.pixels / 255.0
+        whole: Floats = self.layout.design(records).numpy()
+        return np.ldexp(whole, -VALUE_BITS)
+
+    def centred(self, design: NDArray[np.float32]) -> Floats:
+        """Take the middle off every value that is there. Shapes: [B, dim]."""
+        off = design.astype(np.float64) - self.middle
+        for block in self.layout.blocks if self.layout and self.kind == "values" else ():
+            if block.continuous and block.one_hot:
+                off[:, block.value] *= design[:, block.start] > 0
+        return off
+
+    def bounded(self, design: NDArray[np.float32], scales: Floats) -> Whole:
+        """Return the bounded vectors. Shapes: [B, dim]."""
+        blocks = np.array_split(design, len(design) // 8192 + 1)
+        return np.concatenate([clip(self.centred(block) / scales, self.radius) for block in blocks])
+
+    def inverse(self, x: Floats, scales: Floats) -> Floats:
+        """Return the design that bounded vectors stand for, where their clip norm is 1. Shapes: [B, dim]."""
+        result: Floats = x * self.radius * scales + self.middle
+        return result
 
     def labels(self, records: Records) -> Whole:
         """Return the class of each record. Shapes: [B]."""
-        if self.partition is not None:
-            return self.partition.class_of(records)
         column = self.schema.target_index
-        return np.zeros(len(records), np.int64) if column is None else records.states[:, column].astype(np.int64)
-
-    def targets(self, records: Records) -> Tensor:
-        """Return what a decoder predicts. Shapes: [B, columns] cells or [B, pixels] ink."""
-        if self.partition is not None:
-            return torch.from_numpy(self.partition.cells(records))
-        return torch.from_numpy(np.ascontiguousarray(records.pixels))
+        if self.classes == 1 or column is None:
+            return np.zeros(len(records), np.int64)
+        return records.states[:, column].astype(np.int64)
 
     def rows(self, batches: Iterable[Records]) -> VectorRows:
         """Gather all records."""
-        parts = [(self.vectors(r).astype(np.int16), self.labels(r), self.targets(r)) for r in batches if len(r)]
-        if not parts:
-            return self.rows_of(np.zeros((0, self.dim), np.int16), np.zeros(0, np.int64))
-        x, label, target = zip(*parts, strict=True)
-        return VectorRows(np.concatenate(x), np.concatenate(label), torch.cat(target))
+        width = len(self.partition.sizes) if self.kind == "cells" and self.partition else self.dim
+        kind = {"cells": torch.int64, "ink": torch.uint8, "values": torch.float32}[self.kind]
+        designs, labels = [np.zeros((0, self.dim), np.float32)], [np.zeros(0, np.int64)]
+        targets = [torch.zeros(0, width, dtype=kind)]
+        for records in batches:
+            designs.append(self.design(records).astype(np.float32))
+            labels.append(self.labels(records))
+            targets.append(self._target(records, designs[-1]))
+        return VectorRows(np.concatenate(designs), np.concatenate(labels), torch.cat(targets))
 
-    def rows_of(self, x: NDArray[np.int16], label: Whole) -> VectorRows:
-        """Return rows without records."""
-        width = self.dim if self.partition is None else len(self.partition.sizes)
-        return VectorRows(x, label, torch.zeros(0, width, dtype=torch.int64 if self.partition else torch.uint8))
+    def _target(self, records: Records, design: NDArray[np.float32]) -> Tensor:
+        if self.kind == "cells" and self.partition is not None:
+            return torch.from_numpy(self.partition.cells(records))
+        return torch.from_numpy(np.array(records.pixels) if self.kind == "ink" else design)
 
 
 @dataclass(frozen=True)
 class Projection:
-    """The released directions that vectors are turned to.
+    """The released directions that bounded vectors are turned to.
 
     Attributes:
         directions: V in steps of ``2**-DIRECTION_BITS``, [dim, d]; mean: taken off first, in steps, [dim].
-        radius: the norm that is clipped to, where 1 is the norm of x.
-        spread: standard deviation along each direction where the clip norm is 1, as released.
+        radius: the norm that is clipped to, where 1 is the norm of x; scales: of the design, [dim].
+        spread: standard deviation along each direction where the clip norm is 1, as released, [d].
+        residual: variance of each coordinate that the directions leave, where the norm of x is 1, [dim].
     """
 
     directions: Whole
     mean: Whole
     radius: float
+    scales: Floats
     spread: Floats
+    residual: Floats
 
-    def points(self, x: NDArray[np.int16]) -> Whole:
+    def points(self, x: Whole) -> Whole:
         """Turn and clip vectors. Shapes: [n, dim] -> [n, d]."""
         directions = self.directions.astype(np.float64)
         parts = [
@@ -129,45 +183,67 @@ class Projection:
         return np.concatenate(parts)
 
     def inverse(self, z: Floats) -> Floats:
-        """Return the vectors that points stand for, in units of the norm of x. Shapes: [n, d] -> [n, dim]."""
+        """Return the vectors that points stand for, where the norm of x is 1. Shapes: [n, d] -> [n, dim]."""
         back = z @ np.ldexp(self.directions.astype(np.float64), -DIRECTION_BITS).T
         result: Floats = back * self.radius + np.ldexp(self.mean.astype(np.float64), -Z_BITS)
         return result
 
 
 def clip(vectors: Floats, radius: float) -> Whole:
-    """Clip to ``radius`` and write in steps of ``radius / 2**Z_BITS``: no norm exceeds 2**Z_BITS."""
+    """Clip to ``radius`` and write in steps of ``radius / 2**Z_BITS``: no norm exceeds 2**Z_BITS.
+
+    The computed norm errs by less than a relative 2**-41; the scale leaves 2**-40, and truncation shortens.
+    """
     norm = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
     steps: Whole = np.trunc(vectors * (np.ldexp(1 - 2.0**-40, Z_BITS) / np.maximum(norm, radius))).astype(np.int64)
     return steps
 
 
 def transform_vectors(vectors: Vectors, batches: Sensitive[Iterable[Records]]) -> Sensitive[VectorRows]:
-    """Gather the vectors and targets of all records. Privacy: Sensitive -> Sensitive, record by record."""
+    """Gather the designs and targets of all records. Privacy: Sensitive -> Sensitive, record by record."""
     return Sensitive(vectors.rows(batches.reveal()))
 
 
-def transform_points(rows: Sensitive[VectorRows], projection: Projection | None) -> Sensitive[Points]:
-    """Turn vectors to released directions, or leave them. Privacy: Sensitive -> Sensitive, record by record."""
+def transform_scales(rows: Sensitive[VectorRows], vectors: Vectors) -> Sensitive[Whole]:
+    """Count each column's values by their distance from the middle.
+
+    Privacy: Sensitive -> Sensitive; one record moves the result by at most ``vectors.scale_sensitivity`` in L2 norm.
+    """
+    off = np.abs(vectors.centred(rows.reveal().design))[:, vectors.values]
+    place = np.floor(2 * np.log2(0.5 / np.maximum(off, 1e-9))).clip(0, SCALE_BINS - 1).astype(np.int64)
+    return Sensitive(np.concatenate([np.bincount(column, minlength=SCALE_BINS) for column in place.T]))
+
+
+def transform_bounded(rows: Sensitive[VectorRows], vectors: Vectors, scales: Floats) -> Sensitive[Points]:
+    """Bound the vectors of all records. Privacy: Sensitive -> Sensitive, record by record."""
     held = rows.reveal()
-    z = held.x.astype(np.int64) if projection is None else projection.points(held.x)
-    return Sensitive(Points(z, held.label))
+    return Sensitive(Points(vectors.bounded(held.design, scales), held.label))
+
+
+def transform_points(points: Sensitive[Points], projection: Projection) -> Sensitive[Points]:
+    """Turn bounded vectors to released directions. Privacy: Sensitive -> Sensitive, record by record."""
+    held = points.reveal()
+    return Sensitive(Points(projection.points(held.z), held.label))
 
 
 def transform_training(
-    rows: Sensitive[VectorRows], points: Sensitive[Points], scale: Floats
+    rows: Sensitive[VectorRows], points: Sensitive[Points] | None, spread: Floats | None = None
 ) -> Sensitive[tuple[Tensor, ...]]:
-    """Return what DP-SGD reads: points divided by a released scale, labels, targets.
+    """Return what DP-SGD reads: points over a released spread, or the design itself; labels; targets.
 
     Privacy: Sensitive -> Sensitive, record by record. Shapes: [n, d] float32, [n], [n, ...].
     """
-    held, z = rows.reveal(), points.reveal().z
-    inputs = torch.from_numpy((np.ldexp(z.astype(np.float64), -Z_BITS) / scale).astype(np.float32))
-    return Sensitive((inputs, torch.from_numpy(held.label), held.target))
+    held = rows.reveal()
+    inputs = held.design
+    if points is not None and spread is not None:
+        inputs = (np.ldexp(points.reveal().z.astype(np.float64), -Z_BITS) / spread).astype(np.float32)
+    return Sensitive((torch.from_numpy(inputs), torch.from_numpy(held.label), held.target))
 
 
-def transform_cluster(rows: Sensitive[VectorRows], centroids: Floats, index: int) -> Sensitive[VectorRows]:
+def transform_cluster(
+    rows: Sensitive[VectorRows], vectors: Vectors, centroids: Floats, index: int
+) -> Sensitive[VectorRows]:
     """Keep the records nearest to one released centroid. Privacy: Sensitive -> Sensitive, record by record."""
     held = rows.reveal()
-    own = nearest(held.x.astype(np.int64), centroids) == index
-    return Sensitive(VectorRows(held.x[own], held.label[own], held.target[torch.from_numpy(own)]))
+    own = nearest(vectors.bounded(held.design, np.ones(vectors.dim)), centroids) == index
+    return Sensitive(VectorRows(held.design[own], held.label[own], held.target[torch.from_numpy(own)]))

@@ -7,21 +7,19 @@ Latents are whitened: divided by a released spread. Nothing here draws noise; la
 """
 
 from collections.abc import Callable
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dpmodels.embeddings.partition import Partition
+from dpmodels.generators.heads import Head
 from dpmodels.generators.networks import initialise, linear
 from dpmodels.generators.randomness import stream
 from dpmodels.mechanisms.dp_em import Mixture
 
 LEAST_LOG_VARIANCE, MOST_LOG_VARIANCE = -8.0, 2.0
-INK_STDDEV = 0.15
-"""Standard deviation of a pixel about what the decoder draws."""
 
 
 class VaeSpec(BaseModel):
@@ -32,6 +30,7 @@ class VaeSpec(BaseModel):
         draws: of the latent for each record, averaged inside its gradient.
         kl_weight: of the divergence beside the reconstruction.
         most_cells: that an interval column is cut into.
+        numbers: decoded as cells or as values; auto takes values where most columns are numbers.
         imitation_steps: of fitting the decoder to the inverse projection, before it sees data (free).
         seed: public, of first weights and imitation.
     """
@@ -41,6 +40,7 @@ class VaeSpec(BaseModel):
     draws: Annotated[int, Field(ge=1, le=64)] = 4
     kl_weight: Annotated[float, Field(ge=0, le=100)] = 1.0
     most_cells: Annotated[int, Field(ge=2, le=1024)] = 24
+    numbers: Literal["auto", "cells", "values"] = "auto"
     imitation_steps: Annotated[int, Field(ge=0, le=10**5)] = 500
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
@@ -171,42 +171,10 @@ class FreeEncoder(nn.Module):
         return mean, log_variance.clamp(LEAST_LOG_VARIANCE, MOST_LOG_VARIANCE)
 
 
-class CellHead:
-    """Columns as independent categories given z."""
-
-    def __init__(self, sizes: list[int]) -> None:
-        self.sizes = sizes
-
-    def loss(self, out: Tensor, target: Tensor) -> Tensor:
-        """Return -log p(target). Shapes: [B, L, outputs], [B, columns] -> [B, L]."""
-        logits = torch.split(out, self.sizes, dim=-1)
-        places = target[:, None, :, None].expand(-1, out.shape[1], -1, -1)
-        parts = [
-            -torch.log_softmax(each, dim=-1).gather(2, places[:, :, column])[..., 0]
-            for column, each in enumerate(logits)
-        ]
-        return torch.stack(parts).sum(dim=0)
-
-
-class InkHead:
-    """Pixels as independent normals about what is drawn."""
-
-    def loss(self, out: Tensor, target: Tensor) -> Tensor:
-        """Return -log p(target) up to a constant. Shapes: [B, L, pixels], [B, pixels] uint8 -> [B, L]."""
-        return ((out - target[:, None].to(out.dtype) / 255) ** 2).sum(dim=-1) / (2 * INK_STDDEV**2)
-
-
-def head_of(partition: Partition | None) -> CellHead | InkHead:
-    """Return the head for a table's cells, or for images."""
-    return InkHead() if partition is None else CellHead(partition.sizes)
-
-
 class Objective(nn.Module):
     """One loss a record: what DP-SGD clips. Shapes: x [B, d], y [B], target [B, ...] -> [B]."""
 
-    def __init__(
-        self, encoder: nn.Module, decoder: Decoder, prior: Prior, head: CellHead | InkHead, spec: VaeSpec
-    ) -> None:
+    def __init__(self, encoder: nn.Module, decoder: Decoder, prior: Prior, head: Head, spec: VaeSpec) -> None:
         super().__init__()
         self.encoder, self.decoder, self.prior, self.head, self.spec = encoder, decoder, prior, head, spec
 
@@ -223,7 +191,7 @@ class Objective(nn.Module):
 
 
 def imitate(
-    decoder: Decoder, prior: Prior, log_shares: Callable[[Tensor], Tensor], sizes: list[int], spec: VaeSpec
+    decoder: Decoder, prior: Prior, sizes: list[int], log_shares: Callable[[Tensor], Tensor], spec: VaeSpec
 ) -> None:
     """Fit a decoder of cells to given log probabilities on sampled latents, before it sees data.
 

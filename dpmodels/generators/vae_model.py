@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from dpmodels.embeddings.partition import Partition
+from dpmodels.embeddings.vectors import Vectors
 from dpmodels.errors import InvalidArgument
+from dpmodels.generators.heads import Head, head_of
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.randomness import stream
 from dpmodels.generators.vae import Decoder, Prior
@@ -24,17 +23,22 @@ SAMPLE_ROWS = 8192
 
 @dataclass
 class VaeModel:
-    """Draws a decoder and a class by their released counts, z from the prior, and cells or ink from the decoder.
+    """Draws a decoder and a class by their released counts, z from the prior, and a record from the decoder.
 
-    Shapes: ``counts`` [decoders, classes] float64, noisy and possibly negative as released.
+    Shapes: ``counts`` [decoders, classes] float64, noisy and possibly negative; ``stddev`` [dim], of values.
     """
 
-    schema: Schema
-    most_cells: int
+    vectors: Vectors
     decoders: list[Decoder]
     priors: list[Prior]
     counts: Tensor
+    stddev: Tensor
     release_entry: str
+
+    @property
+    def schema(self) -> Schema:
+        """Return the schema of the records."""
+        return self.vectors.schema
 
     def default_rows(self) -> int:
         """Return the released number of records, at least 1."""
@@ -44,12 +48,12 @@ class VaeModel:
         """Yield batches of synthetic records; the same (rows, seed) gives the same records, whatever the device."""
         if rows < 1:
             raise InvalidArgument("rows", rows, "be at least 1")
-        partition = None if self.schema.image else Partition.fine(self.schema, self.most_cells)
+        head = head_of(self.vectors, self.stddev)
         for batch, start in enumerate(range(0, rows, SAMPLE_ROWS)):
-            yield self._sample_batch(min(SAMPLE_ROWS, rows - start), stream(seed, batch), partition)
+            yield self._sample_batch(head, min(SAMPLE_ROWS, rows - start), stream(seed, batch))
 
     @torch.no_grad()
-    def _sample_batch(self, rows: int, randomness: torch.Generator, partition: Partition | None) -> Records:
+    def _sample_batch(self, head: Head, rows: int, randomness: torch.Generator) -> Records:
         shares = self.counts.flatten().clamp_min(0)
         shares = shares if shares.sum() > 0 else torch.ones_like(shares)
         # evenly spread uniforms: each decoder and class as often as its share says, up to one row
@@ -57,34 +61,23 @@ class VaeModel:
         drawn = torch.searchsorted((shares / shares.sum()).cumsum(0), uniform.double()).clamp(max=len(shares) - 1)
         drawn = drawn[torch.randperm(rows, generator=randomness)]
         which, y = drawn // self.counts.shape[1], drawn % self.counts.shape[1]
-        out = torch.zeros(rows, self.decoders[0].outputs)
+        out = torch.zeros(rows, head.outputs)
         for index, (decoder, prior) in enumerate(zip(self.decoders, self.priors, strict=True)):
             own = which == index
             out[own] = decoder(prior.sample(y[own], randomness), y[own])
-        if partition is None:
-            pixels = (255 * out.clamp(0, 1)).round().to(torch.uint8).numpy()
-            states = y.to(torch.int32).numpy()[:, None]
-            return Records(states, np.zeros(states.shape), pixels)
-        return self._records(partition, out, y, randomness)
-
-    def _records(self, partition: Partition, out: Tensor, y: Tensor, randomness: torch.Generator) -> Records:
-        """Draw a cell a column from its softmax, then a value within it."""
-        columns = [
-            torch.multinomial(p.softmax(1), 1, generator=randomness) for p in torch.split(out, partition.sizes, dim=1)
-        ]
-        cells: NDArray[np.int64] = torch.cat(columns, dim=1).numpy()
-        if partition.class_column is not None:
-            cells = np.insert(cells, partition.class_column, y.numpy(), axis=1)
-        rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=randomness)))
-        return partition.codec.from_cells(cells.astype(np.int32), rng)
+        return head.draw(out, y, randomness)
 
     def save(self, path: Path) -> None:
         """Write decoders, priors and counts to one file."""
-        tensors = {"counts": self.counts}
+        tensors = {"counts": self.counts, "stddev": self.stddev}
         for index, (decoder, prior) in enumerate(zip(self.decoders, self.priors, strict=True)):
             tensors |= {f"{index}/decoder/{key}": value for key, value in decoder.state_dict().items()}
             tensors |= {f"{index}/prior/{key}": value for key, value in prior.state_dict().items()}
-        facts = {"most_cells": self.most_cells, "release_entry": self.release_entry}
+        facts = {
+            "most_cells": self.vectors.most_cells,
+            "numbers": self.vectors.kind,
+            "release_entry": self.release_entry,
+        }
         write_model(path, "vae", self.schema, tensors, **facts)
 
     @classmethod
@@ -95,7 +88,8 @@ class VaeModel:
             first, second = f"{index}/decoder/", f"{index}/prior/"
             decoders.append(_decoder({k.removeprefix(first): t for k, t in tensors.items() if k.startswith(first)}))
             priors.append(_prior({k.removeprefix(second): t for k, t in tensors.items() if k.startswith(second)}))
-        return cls(facts["schema"], facts["most_cells"], decoders, priors, tensors["counts"], facts["release_entry"])
+        vectors = Vectors(facts["schema"], facts["most_cells"], 1.0, facts["numbers"])
+        return cls(vectors, decoders, priors, tensors["counts"], tensors["stddev"], facts["release_entry"])
 
 
 def _decoder(state: dict[str, Tensor]) -> Decoder:

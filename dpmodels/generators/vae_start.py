@@ -9,7 +9,7 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.mechanisms.dp_em import Floats
 from dpmodels.schema.columns import Continuous
 
-LEAST_SHARE, VALUE_STDDEV = 0.01, 0.15
+LEAST_SHARE, VALUE_STDDEV = 0.003, 0.15
 """Floor of a category's share, and how widely a value is spread over its cells, on the unit interval."""
 
 

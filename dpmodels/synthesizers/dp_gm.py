@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_cluster, transform_points, transform_training
+from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_cluster, transform_training
+from dpmodels.generators.heads import VALUE_STDDEV
 from dpmodels.generators.vae import VaeSpec
 from dpmodels.mechanisms.dp_em import Floats, Whole
 from dpmodels.mechanisms.dp_kmeans import ClusterSums, start_centroids, transform_class_counts, transform_cluster_sums
@@ -33,7 +34,7 @@ class DpGmMeasurement(BaseModel):
         clusters, iterations: of DP k-means; its centroids start on a sphere of ``start_radius``.
         cluster_share, count_share: of the budget's squared mu; DP-SGD has the rest.
         count_weight: of a count beside a sum of vectors of norm 1.
-        latent: coordinates of z; image_radius: norm of images, in root mean square ink a pixel.
+        latent: coordinates of z; image_radius: norm that images are clipped to, in root mean square ink a pixel.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -54,7 +55,7 @@ class DpGmSystem(System):
 
     def __init__(self, spec: DpGmMeasurement, schema: Schema) -> None:
         self.spec, self.sgd, self.vae = spec, spec.sgd, spec.vae
-        self.vectors = Vectors(schema, spec.vae.most_cells, spec.image_radius)
+        self.vectors = Vectors(schema, spec.vae.most_cells, spec.image_radius, spec.vae.numbers)
         self.sums = ClusterSums(spec.clusters, self.vectors.dim, spec.count_weight)
         share, l2 = spec.cluster_share / spec.iterations, self.sums.l2_sensitivity
         self.looks = (
@@ -64,7 +65,8 @@ class DpGmSystem(System):
 
     def statistic(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> Sensitive[Whole]:
         """Return sums and counts of the clusters, at last the counts of cluster and class."""
-        points, centroids = transform_points(rows, None), self._centroids(released, whole)
+        points = transform_bounded(rows, self.vectors, np.ones(self.vectors.dim))
+        centroids = self._centroids(released, whole)
         if len(released) < self.spec.iterations:
             return transform_cluster_sums(self.sums, points, centroids)
         return transform_class_counts(points, self.vectors.classes, centroids)
@@ -76,13 +78,13 @@ class DpGmSystem(System):
             Training(plain_vae(self.vectors, self.spec.latent, self.vae, self.vae.seed), float(held.sum()))
             for held in counts
         ]
-        return Built(trainings, torch.from_numpy(counts))
+        return Built(trainings, torch.from_numpy(counts), torch.full((self.vectors.dim,), VALUE_STDDEV))
 
     def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
         """Return the vectors of each cluster's records."""
-        centroids, unit = self._centroids(released[:-1], whole), np.full(1, self.vectors.unit)
-        clusters = [transform_cluster(rows, centroids, index) for index in range(self.spec.clusters)]
-        return [transform_training(own, transform_points(own, None), unit) for own in clusters]
+        centroids = self._centroids(released[:-1], whole)
+        clusters = [transform_cluster(rows, self.vectors, centroids, index) for index in range(self.spec.clusters)]
+        return [transform_training(own, None) for own in clusters]
 
     def _centroids(self, released: list[Whole], whole: float) -> Floats:
         """Go through the released iterations from the public start."""

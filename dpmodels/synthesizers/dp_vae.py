@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_points, transform_training
-from dpmodels.generators.vae import Decoder, FreeEncoder, Objective, Prior, VaeSpec, head_of
+from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_training
+from dpmodels.generators.heads import VALUE_STDDEV, head_of
+from dpmodels.generators.vae import Decoder, FreeEncoder, Objective, Prior, VaeSpec
 from dpmodels.mechanisms.dp_em import Whole
 from dpmodels.mechanisms.dp_kmeans import transform_class_counts
 from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
@@ -26,25 +27,22 @@ class DpVaeMeasurement(BaseModel):
     Attributes:
         latent: coordinates of z.
         count_share: of the budget's squared mu, for the counts of the classes; DP-SGD has the rest.
-        image_radius: norm that images are clipped to, in root mean square ink a pixel.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     latent: Annotated[int, Field(ge=1, le=400)] = 15
     count_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.02
-    image_radius: Annotated[float, Field(gt=0, le=1)] = 0.39
     sgd: SgdSpec = SgdSpec()
     vae: VaeSpec = VaeSpec()
 
 
 def plain_vae(vectors: Vectors, latent: int, spec: VaeSpec, seed: int) -> Objective:
     """Return an untrained VAE with a standard normal prior."""
-    partition = vectors.partition
-    outputs = vectors.dim if partition is None else int(partition.offsets[-1])
-    decoder = Decoder(latent, vectors.classes, outputs, spec.hidden)
+    head = head_of(vectors)
+    decoder = Decoder(latent, vectors.classes, head.outputs, spec.hidden)
     decoder.start(seed)
     encoder = FreeEncoder(vectors.dim, latent, spec.hidden, seed)
-    return Objective(encoder, decoder, Prior.standard(vectors.classes, latent), head_of(partition), spec)
+    return Objective(encoder, decoder, Prior.standard(vectors.classes, latent), head, spec)
 
 
 class DpVaeSystem(System):
@@ -52,22 +50,28 @@ class DpVaeSystem(System):
 
     def __init__(self, spec: DpVaeMeasurement, schema: Schema) -> None:
         self.spec, self.sgd, self.vae = spec, spec.sgd, spec.vae
-        self.vectors = Vectors(schema, spec.vae.most_cells, spec.image_radius)
+        self.vectors = Vectors(schema, spec.vae.most_cells, 1.0, spec.vae.numbers)
         self.looks = (Phase("records in a class", self.vectors.classes, 1, spec.count_share),)
 
     def statistic(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> Sensitive[Whole]:
         """Return the counts of the classes."""
-        return transform_class_counts(transform_points(rows, None), self.vectors.classes)
+        return transform_class_counts(
+            transform_bounded(rows, self.vectors, np.ones(self.vectors.dim)), self.vectors.classes
+        )
 
     def build(self, released: list[Whole], whole: float, start: bool) -> Built:
         """Return the one training."""
         counts = released[0].astype(np.float64)
         objective = plain_vae(self.vectors, self.spec.latent, self.vae, self.vae.seed)
-        return Built([Training(objective, float(counts.sum()))], torch.from_numpy(counts)[None])
+        return Built(
+            [Training(objective, float(counts.sum()))],
+            torch.from_numpy(counts)[None],
+            torch.full((self.vectors.dim,), VALUE_STDDEV),
+        )
 
     def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
-        """Return the records' vectors, a one-hot or an image's full ink as one."""
-        return [transform_training(rows, transform_points(rows, None), np.full(1, self.vectors.unit))]
+        """Return the records' designs."""
+        return [transform_training(rows, None)]
 
 
 def dp_vae(measurement: DpVaeMeasurement, training: Untrained) -> PrivateTraining:

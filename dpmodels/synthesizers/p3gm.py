@@ -1,6 +1,7 @@
 """P3GM: privacy-preserving phased generative model (Takagi, Takahashi, Cao, Yoshikawa; ICDE 2021).
 
-    phase 1   C = sum_x [ 1 ; x ; x x' ]  + noise   -> mean, directions V: f(x) = clip((x - mean) V)       DP-PCA
+    phase 1   histograms of each column's scale  + noise, in tables of values only
+              C = sum_x [ 1 ; x ; x x' ]  + noise   -> mean, directions V: f(x) = clip((x - mean) V)       DP-PCA
               [ N ; S ; Q ] of every component and class  + noise, each iteration -> p(z|y)                DP-EM
     phase 2   q(z|x) = N(f(x), sigma(x)), p(x|z,y) by DP-SGD on the bound (Eq. 5, KL by Eq. 6)             DP-SGD
     sample    y by its released share, z ~ p(z|y), decode
@@ -17,24 +18,19 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
+from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.vectors import (
     DIRECTION_BITS,
     Projection,
     VectorRows,
     Vectors,
+    transform_bounded,
     transform_points,
+    transform_scales,
     transform_training,
 )
-from dpmodels.generators.vae import (
-    Decoder,
-    FixedMean,
-    FixedPoint,
-    Objective,
-    Prior,
-    VaeSpec,
-    head_of,
-    imitate,
-)
+from dpmodels.generators.heads import CellHead, Head, head_of
+from dpmodels.generators.vae import Decoder, FixedMean, FixedPoint, Objective, Prior, VaeSpec, imitate
 from dpmodels.generators.vae_start import inverse_log_shares
 from dpmodels.mechanisms.dp_em import (
     Z_BITS,
@@ -57,7 +53,7 @@ class P3gmMeasurement(BaseModel):
 
     Attributes:
         directions: kept by DP-PCA; components, iterations: of DP-EM in each class.
-        pca_share, em_share: of the budget's squared mu; DP-SGD has the rest.
+        scale_share, pca_share, em_share: of the budget's squared mu; DP-SGD has the rest. Only values are scaled.
         radius: norm that f(x) is clipped to, where x has norm at most 1.
         image_radius: norm that images are clipped to, in root mean square ink a pixel.
         count_weight, mean_weight: of count and first moment beside a second moment.
@@ -67,6 +63,7 @@ class P3gmMeasurement(BaseModel):
     directions: Annotated[int, Field(ge=1, le=400)] = 15
     components: Annotated[int, Field(ge=1, le=64)] = 1
     iterations: Annotated[int, Field(ge=1, le=100)] = 1
+    scale_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.05
     pca_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.2
     em_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.3
     radius: Annotated[float, Field(gt=0, le=1)] = 0.7
@@ -82,84 +79,102 @@ class P3gmSystem(System):
 
     def __init__(self, learned_variance: bool, spec: P3gmMeasurement, schema: Schema) -> None:
         self.learned_variance, self.spec, self.sgd, self.vae = learned_variance, spec, spec.sgd, spec.vae
-        self.vectors = Vectors(schema, spec.vae.most_cells, spec.image_radius)
+        self.vectors = Vectors(schema, spec.vae.most_cells, spec.image_radius, spec.vae.numbers)
         self.size = min(spec.directions, self.vectors.dim)
         weights = spec.count_weight, spec.mean_weight
         self.gram = ComponentMoments(1, 1, self.vectors.dim, *weights)
         self.moments = ComponentMoments(self.vectors.classes, spec.components, self.size, *weights)
-        share, l2 = spec.em_share / spec.iterations, self.moments.l2_sensitivity
-        steps = [Phase(f"DP-EM {i + 1}", self.moments.dim, l2, share) for i in range(spec.iterations)]
-        self.looks = (Phase("DP-PCA", self.gram.dim, self.gram.l2_sensitivity, spec.pca_share), *steps)
+        scaled, l2 = self.vectors.scale_dim, self.moments.l2_sensitivity
+        self.looks = (
+            *([Phase("scales", scaled, self.vectors.scale_sensitivity, spec.scale_share)] if scaled else []),
+            Phase("DP-PCA", self.gram.dim, self.gram.l2_sensitivity, spec.pca_share),
+            *(
+                Phase(f"DP-EM {i + 1}", self.moments.dim, l2, spec.em_share / spec.iterations)
+                for i in range(spec.iterations)
+            ),
+        )
+        self.before = bool(scaled)
 
     def statistic(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> Sensitive[Whole]:
-        """Return the second moment, then the statistics of each iteration."""
-        if not released:
-            return transform_component_moments(self.gram, transform_points(rows, None), None)
+        """Return the histograms of scale, the second moment, then the statistics of each iteration."""
+        if len(released) < self.before:
+            return transform_scales(rows, self.vectors)
+        bounded = transform_bounded(rows, self.vectors, self._scales(released))
+        if len(released) == self.before:
+            return transform_component_moments(self.gram, bounded, None)
         projection = self._projection(released)
-        points = transform_points(rows, projection)
+        points = transform_points(bounded, projection)
         return transform_component_moments(self.moments, points, self._mixture(released, projection, whole))
 
     def build(self, released: list[Whole], whole: float, start: bool) -> Built:
         """Return the one training of P3GM, its decoder set to the inverse of the projection."""
         projection = self._projection(released)
-        mixture, counts = self._final(released, whole)
-        scale = torch.from_numpy(projection.spread)
-        prior = Prior.of(mixture, scale)
-        decoder = self._decoder(projection, prior, start)
+        mixture = self.moments.maximise(released[-1], self.looks[-1].noise_stddev(whole))
+        counts = self.moments.unpack(released[-1])[0].sum(axis=1)
+        stddev = _tensor(np.sqrt(projection.residual) * self.vectors.radius * projection.scales)
+        head, prior = head_of(self.vectors, stddev), Prior.of(mixture, torch.from_numpy(projection.spread))
+        decoder = self._decoder(projection, prior, head, start)
         encoder = FixedMean(self.size, self.vae.hidden, self.vae.seed) if self.learned_variance else FixedPoint()
-        objective = Objective(encoder, decoder, prior, head_of(self.vectors.partition), self.vae)
-        return Built([Training(objective, float(counts.sum()))], torch.from_numpy(counts)[None])
+        objective = Objective(encoder, decoder, prior, head, self.vae)
+        return Built([Training(objective, float(counts.sum()))], torch.from_numpy(counts)[None], stddev)
 
     def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
         """Return projected records."""
         projection = self._projection(released)
-        return [transform_training(rows, transform_points(rows, projection), projection.spread)]
+        points = transform_points(transform_bounded(rows, self.vectors, projection.scales), projection)
+        return [transform_training(rows, points, projection.spread)]
+
+    def _scales(self, released: list[Whole]) -> Floats:
+        return self.vectors.scales(released[0] if self.before else None)
 
     def _projection(self, released: list[Whole]) -> Projection:
         """Read mean and directions off the released second moment."""
-        (counts,), (sums,), (moments,) = self.gram.unpack(released[0])
+        (counts,), (sums,), (moments,) = self.gram.unpack(released[self.before])
         count = max(float(counts[0]), 1.0)
         mean = sums[0] / count
         mean /= max(1.0, float(np.linalg.norm(mean)))
         covariance = moments[0] / count - np.outer(mean, mean)
         directions = principal_directions(covariance, self.size)
-        variances = np.einsum("ij,ik,kj->j", directions, covariance, directions)
-        spread = np.sqrt(np.maximum(variances, 1e-4)) / self.spec.radius
-        whole = np.rint(np.ldexp(directions, DIRECTION_BITS)).astype(np.int64)
-        return Projection(whole, np.rint(np.ldexp(mean, Z_BITS)).astype(np.int64), self.spec.radius, spread)
+        variances = np.maximum(np.einsum("ij,ik,kj->j", directions, covariance, directions), 1e-4)
+        left = np.diag(covariance) - (directions**2 * variances).sum(axis=1)
+        usual = max(float(left.mean()), 1e-6)  # one coordinate's own is noisy, so it may not go far from the mean
+        return Projection(
+            directions=np.rint(np.ldexp(directions, DIRECTION_BITS)).astype(np.int64),
+            mean=np.rint(np.ldexp(mean, Z_BITS)).astype(np.int64),
+            radius=self.spec.radius,
+            scales=self._scales(released),
+            spread=np.sqrt(variances) / self.spec.radius,
+            residual=left.clip(usual / 4, usual * 4),
+        )
 
     def _mixture(self, released: list[Whole], projection: Projection, whole: float) -> Mixture | None:
         """Return the mixture that the next iteration starts from; none is needed for one component a class."""
         if self.spec.components == 1:
             return None
-        if len(released) == 1:
+        if len(released) == self.before + 1:
             shape = self.vectors.classes, self.spec.components, self.size
             return start_mixture(projection.spread**2, np.random.default_rng(self.vae.seed).standard_normal(shape))
-        return self.moments.maximise(released[-1], self.looks[1].noise_stddev(whole))
+        return self.moments.maximise(released[-1], self.looks[-1].noise_stddev(whole))
 
-    def _final(self, released: list[Whole], whole: float) -> tuple[Mixture, Floats]:
-        """Return the mixture of the last iteration, and the released count of each class."""
-        counts = self.moments.unpack(released[-1])[0].sum(axis=1)
-        return self.moments.maximise(released[-1], self.looks[1].noise_stddev(whole)), counts
+    def _decoder(self, projection: Projection, prior: Prior, head: Head, start: bool) -> Decoder:
+        """Return the decoder: of cells one that imitates the inverse projection, else that plus a network."""
+        decoder, vectors = Decoder(self.size, self.vectors.classes, head.outputs, self.vae.hidden), self.vectors
 
-    def _decoder(self, projection: Projection, prior: Prior, start: bool) -> Decoder:
-        """Return the decoder: for images the inverse projection plus a network, for cells one that imitates it."""
-        partition, spread = self.vectors.partition, torch.from_numpy(projection.spread)
-        outputs = self.vectors.dim if partition is None else int(partition.offsets[-1])
-        decoder = Decoder(self.size, self.vectors.classes, outputs, self.vae.hidden)
-        if partition is None:
-            origin = projection.inverse(np.zeros((1, self.size)))
-            slopes = projection.inverse(np.diag(projection.spread)) - origin
-            decoder.start(self.vae.seed, _tensor(slopes / self.vectors.unit), _tensor(origin[0] / self.vectors.unit))
+        def inverse(z: Floats) -> Floats:
+            return vectors.inverse(projection.inverse(z * projection.spread), projection.scales)
+
+        if not isinstance(head, CellHead):
+            origin = inverse(np.zeros((1, self.size)))
+            decoder.start(self.vae.seed, _tensor(inverse(np.eye(self.size)) - origin), _tensor(origin[0]))
             return decoder
         decoder.start(self.vae.seed)
-
-        def log_shares(z: Tensor) -> Tensor:
-            back = projection.inverse((z * spread).numpy()) / self.vectors.unit
-            return inverse_log_shares(back, self.vectors.layout, partition)
-
         if start:
-            imitate(decoder, prior, log_shares, partition.sizes, self.vae)
+            layout, partition = Layout.of(vectors.schema), head.partition
+
+            def log_shares(z: Tensor) -> Tensor:
+                return inverse_log_shares(inverse(z.numpy()), layout, partition)
+
+            imitate(decoder, prior, partition.sizes, log_shares, self.vae)
         return decoder
 
 

@@ -81,10 +81,14 @@ class Training:
 
 @dataclass(frozen=True)
 class Built:
-    """What released looks lead to: trainings, and the released counts of each decoder and class."""
+    """What released looks lead to.
+
+    Shapes: ``counts`` [decoders, classes], released; ``stddev`` [dim] of values about what is decoded.
+    """
 
     trainings: list[Training]
     counts: Tensor
+    stddev: Tensor
 
 
 class System(ABC):
@@ -114,7 +118,11 @@ class System(ABC):
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the sizes and sensitivities that schema and parameters lead to."""
-        facts = [self.vectors.dim, [(look.name, look.dim, look.l2_sensitivity, look.share) for look in self.looks]]
+        facts = [
+            self.vectors.dim,
+            self.vectors.kind,
+            [(look.name, look.dim, look.l2_sensitivity, look.share) for look in self.looks],
+        ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
@@ -219,7 +227,7 @@ class PrivateTraining:
             for weight, values in zip(weights, torch.split(flat, [w.numel() for w in weights]), strict=True):
                 weight.copy_(values.view_as(weight))
         priors = [training.objective.prior for training in built.trainings]
-        return VaeModel(plan.table, system.vae.most_cells, decoders, priors, built.counts, release.value.entry)
+        return VaeModel(system.vectors, decoders, priors, built.counts, built.stddev, release.value.entry)
 
     def noise(self, plan: Plan) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise, as a share of what a record can add."""

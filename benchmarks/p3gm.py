@@ -1,0 +1,273 @@
+"""P3GM beside its baselines: its table, convergence by epoch, RDP beside PLD, and what a private step costs.
+
+The tables are the paper's data sets; Credit and ISOLET are the partial public files unless NACRE_DATA holds full ones.
+Images are judged by a CNN on 60,000 synthetic ones, with --quick on fewer.
+"""
+
+import tempfile
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from xgboost import XGBClassifier
+
+from benchmarks import adult, images, tables
+from benchmarks.common import ROOT, Table, data_dir, parse, report
+from benchmarks.judge_images import ImageJudge
+from dpmodels.accounting.composition import pld_epsilon, renyi_epsilon
+from dpmodels.accounting.events import leaves
+from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.embeddings.vectors import transform_vectors
+from dpmodels.generators.vae_model import VaeModel
+from dpmodels.mechanisms.dp_sgd import DpSgd, Noise
+from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.base import Plan
+from dpmodels.synthesizers.draw_state import DrawState
+from dpmodels.synthesizers.private_training import PrivateTraining
+from dpmodels.synthesizers.registry import create
+
+Judge = Callable[[Records], float]
+BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
+SCHEMAS = ROOT / "benchmarks" / "schemas"
+METHODS = ["p3gm", "p3gm-ae", "dp-vae", "dp-gm"]
+SEEDS, QUICK_SEEDS = (0, 1, 2), (0,)
+PUBLISHED = {
+    "adult": {"P3GM": (0.8321, 0.5917), "PrivBayes": (0.8530, 0.6374), "DP-GM": (0.7806, 0.4502)},
+    "mnist": {"P3GM": 0.7946, "DP-GM": 0.4973, "VAE without privacy": 0.8571},
+    "fashion_mnist": {"P3GM": 0.7311, "DP-GM": 0.5200, "VAE without privacy": 0.7854},
+}
+
+
+def options(parser: ArgumentParser) -> None:
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
+    parser.add_argument("--methods", nargs="+", default=METHODS)
+    parser.add_argument("--sets", nargs="+", default=["mnist", "fashion_mnist"])
+    parser.add_argument("--tables", nargs="+", default=list(tables.TASKS))
+    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="also draw the curves as PNG files")
+
+
+def adult_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
+    """Adult by the four classifiers, with the wall clock of the whole command."""
+    table = adult.scores_table(Namespace(epsilon=BUDGET.epsilon, methods=args.methods, peers=[]), seeds)
+    for name, (auroc, auprc) in PUBLISHED["adult"].items():
+        table.add(f"{name}, as published", auroc, auprc, *["–"] * 4)
+    return [table]
+
+
+def other_tables(args: Namespace, seeds: Sequence[int]) -> list[Table]:
+    """ESR, Credit and ISOLET, each seed with its own split."""
+    return [tables.run_table(name, args.methods, BUDGET.epsilon, tuple(seeds)) for name in args.tables]
+
+
+def image_tables(args: Namespace, seeds: Sequence[int]) -> list[Table]:
+    """Accuracy of a CNN trained on synthetic images."""
+    rows, epochs = images.QUICK if args.quick else images.FULL
+    made = []
+    for name in args.sets:
+        judge = ImageJudge(images.load(data_dir() / f"{name}_test.parquet"), data_dir() / "lenet5_mnist.safetensors")
+        title = f"{name}, CNN on {rows} synthetic images and {epochs} epochs, {BUDGET.epsilon=}, {BUDGET.delta=}"
+        table = Table(title, ["method", "CNN", "CNN, last epoch", "LeNet-FID", "seconds", "peak MiB"], digits=4)
+        for method, accuracy in PUBLISHED[name].items():
+            table.add(f"{method}, as published", accuracy, *["–"] * 4)
+        for method in args.methods:
+            cells = []
+            for seed in seeds:
+                with tempfile.TemporaryDirectory() as folder:
+                    found, seconds, peak = images.synthesize(name, BUDGET.epsilon, seed, Path(folder), method)
+                verdict = judge.judge(found, rows, epochs, seed)
+                cells.append((verdict.cnn, verdict.cnn_last, verdict.lenet_fid, seconds, peak))
+            table.add(method, *(list(column) for column in zip(*cells, strict=True)))
+        made.append(table)
+    return made
+
+
+def measure(method: str, schema: Schema, records: Records, folder: Path, look: Callable[[int, VaeModel], None]) -> None:
+    """Measure in this process and hand over the generator as it stands after each epoch; for public data only."""
+    system = create(method, {}, {})
+    if not isinstance(system, PrivateTraining):
+        raise SystemExit(f"{method} has no epochs")
+    plan = system.plan(schema, BUDGET)
+    ledger = Ledger(folder / "ledger.sqlite")
+    ledger.open_account("benchmark", dataset=schema.name, budget_cap=BUDGET)
+    charge = Charge(
+        account="benchmark",
+        dataset=schema.name,
+        mechanism=method,
+        event=plan.event,
+        budget=BUDGET,
+        plan_hash=plan.hash,
+        schema_hash=schema.hash,
+        run="benchmark",
+    )
+    staged, released = folder / "private" / "release.parquet", folder / "public" / "release.parquet"
+    epoch = system.system(system.measurement, schema).sgd.epoch
+
+    def progress(step: int, _steps: int) -> None:
+        if step % epoch == 0:
+            look(step // epoch, model_so_far(system, plan, DrawState(staged.parent, charge.key, plan.hash)))
+
+    watched = system.watched(progress)
+    watched.measure(Sensitive([records]), plan, ledger=ledger, charge=charge, staged=staged, released=released)
+
+
+def model_so_far(method: PrivateTraining, plan: Plan, state: DrawState) -> VaeModel:
+    """Return the generator that the state of an unfinished draw holds."""
+    system = method.system(method.measurement, plan.table)
+    built = system.build(state.vectors(), plan.noise_multiplier, start=False)
+    objective, saved = built.trainings[0].objective, state.training(0)
+    with torch.no_grad():
+        for index, parameter in enumerate(objective.parameters()):
+            parameter.copy_(saved[f"mean/{index}"])
+    return VaeModel(system.vectors, [objective.decoder], [objective.prior], built.counts, built.stddev, "")
+
+
+def convergence(args: Namespace, seeds: Sequence[int]) -> list[Table]:
+    """Figures 3 and 4: quality after each epoch. Not the judges of the tables, but one quick classifier each."""
+    judges = {"mnist": _judge_images(), "adult": _judge_adult()}
+    made = []
+    for name, judge in judges.items():
+        schema = Schema.load(SCHEMAS / f"{name}.yaml")
+        records = Codec(schema).encode(pq.read_table(data_dir() / f"{name}_train.parquet"))
+        curves: dict[str, list[float]] = {}
+        for method in ("dp-vae", "p3gm", "p3gm-ae"):
+            scores = curves.setdefault(method, [])
+
+            def look(epoch: int, model: VaeModel, scores: list[float] = scores, judge: Judge = judge) -> None:
+                scores.append(judge(Records.concat(list(model.sample(10_000, seed=0)))))
+
+            with tempfile.TemporaryDirectory() as folder:
+                measure(method, schema, records, Path(folder), look)
+        table = Table(f"{name}: quality by epoch on 10,000 synthetic records", ["epoch", *curves], digits=4)
+        for epoch, values in enumerate(zip(*curves.values(), strict=True), start=1):
+            table.add(epoch, *values)
+        if args.plots:
+            _plot(args.plots / f"{name}.png", curves)
+        made.append(table)
+    return made
+
+
+def _judge_adult() -> Judge:
+    codec = Codec(Schema.load(SCHEMAS / "adult.yaml"))
+    real = codec.encode(pq.read_table(data_dir() / "adult_test.parquet"))
+    target = codec.schema.target_index
+
+    def features(records: Records) -> np.ndarray:
+        return np.delete(np.concatenate([records.states, records.values], axis=1), target, axis=1)
+
+    def judge(made: Records) -> float:
+        model = XGBClassifier(n_jobs=1, random_state=0, n_estimators=50)
+        labels = made.states[:, target]
+        if len(np.unique(labels)) < 2:
+            return 0.5
+        scores = model.fit(features(made), labels).predict_proba(features(real))[:, 1]
+        return float(roc_auc_score(real.states[:, target], scores))
+
+    return judge
+
+
+def _judge_images() -> Judge:
+    real = images.load(data_dir() / "mnist_test.parquet")
+
+    def judge(made: Records) -> float:
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=30))
+        return float(model.fit(made.pixels / 255, made.states[:, 0]).score(real.x, real.y))
+
+    return judge
+
+
+def _plot(path: Path, curves: dict[str, list[float]]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(6, 4))
+    for name, curve in curves.items():
+        axes.plot(range(1, 1 + len(curve)), curve, label=name, marker=".")
+    axes.set_xlabel("epoch")
+    axes.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120, bbox_inches="tight")
+    pyplot.close(figure)
+
+
+def accounting(args: Namespace, seeds: Sequence[int]) -> list[Table]:
+    """Figure 5: what P3GM's plan costs at other noise multipliers of DP-SGD, by three ways of adding up."""
+    plan = create("p3gm", {}, {}).plan(Schema.load(SCHEMAS / "adult.yaml"), BUDGET)
+    *looks, steps = leaves([plan.event])
+    columns = ["noise multiplier of DP-SGD", "PLD (the ledger's)", "RDP (the paper's)", "phases apart, RDP each"]
+    table = Table(f"epsilon of the whole plan at delta={BUDGET.delta}", columns, digits=4)
+    delta = Decimal(str(BUDGET.delta))
+    for noise in (1.0, 1.5, 2.0, steps.noise_multiplier, 3.0, 4.0, 6.0):
+        whole = [*looks, steps.model_copy(update={"noise_multiplier": noise})]
+        apart = renyi_epsilon(whole[:-1], delta / 2) + renyi_epsilon(whole[-1:], delta / 2)
+        table.add(float(noise), float(pld_epsilon(whole, delta)), float(renyi_epsilon(whole, delta)), float(apart))
+    return [table]
+
+
+def speed(args: Namespace, seeds: Sequence[int]) -> list[Table]:
+    """A private step beside the same step without privacy, in turns, in one process."""
+    table = Table("milliseconds a step, medians", ["data set", "batch", "DP-SGD", "not private", "ratio"], digits=2)
+    for name in ("adult", "mnist"):
+        schema = Schema.load(SCHEMAS / f"{name}.yaml")
+        records = Codec(schema).encode(pq.read_table(data_dir() / f"{name}_train.parquet"))
+        table.add(name, *step_times(schema, records, 10 if args.quick else 60))
+    return [table]
+
+
+def step_times(schema: Schema, records: Records, repeats: int) -> tuple[int, float, float, float]:
+    """Return the batch size, the median milliseconds of both steps, and their ratio."""
+    method = create("p3gm", {}, {})
+    if not isinstance(method, PrivateTraining):
+        raise SystemExit("p3gm is not trained in private")
+    whole, system = method.plan(schema, BUDGET).noise_multiplier, method.system(method.measurement, schema)
+    rows, looks = transform_vectors(system.vectors, Sensitive([records])), []
+    for _ in system.looks:
+        looks.append(system.statistic(rows, looks, whole).reveal())
+    data = system.training_rows(rows, looks, whole)[0]
+    private, plain = (system.build(looks, whole, start=False).trainings[0].objective for _ in range(2))
+    stepping = DpSgd(private, system.sgd, Noise(2.0, len(records)), bytes(32)).train(data)
+    adam, size = torch.optim.Adam(plain.parameters()), round(system.sgd.sampling_probability * len(records))
+    rng, randomness, times = np.random.default_rng(0), torch.Generator().manual_seed(0), []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        next(stepping)
+        middle = time.perf_counter()
+        batch = torch.from_numpy(rng.choice(len(records), size, replace=False))
+        plain(*(tensor[batch] for tensor in data.reveal()), randomness).mean().backward()
+        adam.step()
+        adam.zero_grad()
+        times.append((middle - began, time.perf_counter() - middle))
+    private_ms, plain_ms = 1000 * np.median(times, axis=0)
+    return size, float(private_ms), float(plain_ms), float(private_ms / plain_ms)
+
+
+PARTS: dict[str, Callable[[Namespace, Sequence[int]], list[Table]]] = {
+    "adult": adult_table,
+    "tables": other_tables,
+    "images": image_tables,
+    "convergence": convergence,
+    "accounting": accounting,
+    "speed": speed,
+}
+
+
+def main() -> None:
+    args = parse(__doc__, options)
+    seeds = QUICK_SEEDS if args.quick else SEEDS
+    report("p3gm", [table for part in args.parts for table in PARTS[part](args, seeds)], seeds, args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""What a decoder's outputs mean: the likelihood of a target given them, and how records are drawn from them."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpmodels.embeddings.base import Layout
+from dpmodels.embeddings.vectors import Vectors
+from dpmodels.errors import InvalidArgument
+from dpmodels.schema.encode import Records
+
+INK_STDDEV, VALUE_STDDEV = 0.15, 0.1
+"""Standard deviation of a pixel or value about what is decoded, on the unit interval, unless one was released."""
+
+
+class CellHead:
+    """Columns as independent categories given z."""
+
+    def __init__(self, vectors: Vectors) -> None:
+        if vectors.partition is None:
+            raise InvalidArgument("schema", vectors.schema.name, "be a table for a decoder of cells")
+        self.partition, self.sizes = vectors.partition, vectors.partition.sizes
+        self.outputs = sum(self.sizes)
+
+    def loss(self, out: Tensor, target: Tensor) -> Tensor:
+        """Return -log p(target). Shapes: [B, L, outputs], [B, columns] -> [B, L]."""
+        places = target[:, None, :, None].expand(-1, out.shape[1], -1, -1)
+        parts = [
+            -torch.log_softmax(logits, dim=-1).gather(2, places[:, :, column])[..., 0]
+            for column, logits in enumerate(torch.split(out, self.sizes, dim=-1))
+        ]
+        return torch.stack(parts).sum(dim=0)
+
+    def draw(self, out: Tensor, y: Tensor, randomness: torch.Generator) -> Records:
+        """Draw a cell a column, then a value within it."""
+        columns = [
+            torch.multinomial(p.softmax(1), 1, generator=randomness) for p in torch.split(out, self.sizes, dim=1)
+        ]
+        cells = torch.cat(columns, dim=1).numpy()
+        if self.partition.class_column is not None:
+            cells = np.insert(cells, self.partition.class_column, y.numpy(), axis=1)
+        rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=randomness)))
+        return self.partition.codec.from_cells(cells.astype(np.int32), rng)
+
+
+class ValueHead:
+    """States as independent categories and values as independent normals given z."""
+
+    def __init__(self, vectors: Vectors, stddev: Tensor | None = None) -> None:
+        self.layout: Layout = Layout.of(vectors.schema)
+        self.schema, self.outputs = vectors.schema, vectors.dim
+        self.stddev = torch.full((vectors.dim,), VALUE_STDDEV) if stddev is None else stddev.float()
+        numbers = [block for block in self.layout.blocks if block.continuous]
+        self.places = torch.tensor([block.value for block in numbers])
+        # a value counts where its state says there is one; a column of one state always has it
+        self.states = torch.tensor([block.start if block.one_hot else vectors.dim for block in numbers])
+
+    def loss(self, out: Tensor, target: Tensor) -> Tensor:
+        """Return -log p(target) up to a constant. Shapes: [B, L, dim], [B, dim] -> [B, L]."""
+        wanted = torch.nn.functional.pad(target, (0, 1), value=1.0)[:, None]
+        off = (out[..., self.places] - wanted[..., self.places]) / self.stddev[self.places].to(out.device)
+        total = (wanted[..., self.states] * off**2).sum(dim=-1) / 2
+        for block in self.layout.blocks:
+            if block.one_hot:
+                shares = torch.log_softmax(out[..., block.start : block.value], dim=-1)
+                total = total - (wanted[..., block.start : block.value] * shares).sum(dim=-1)
+        return total
+
+    def draw(self, out: Tensor, y: Tensor, randomness: torch.Generator) -> Records:
+        """Draw a state a column, and a value where the state is to have one."""
+        states = torch.zeros(len(out), len(self.schema.modelled), dtype=torch.int32)
+        values = torch.zeros(states.shape, dtype=torch.float64)
+        if self.layout.class_column is not None:
+            states[:, self.layout.class_column] = y.to(torch.int32)
+        noise = self.stddev * torch.randn(out.shape, generator=randomness)
+        for block in self.layout.blocks:
+            if block.one_hot:
+                shares = out[:, block.start : block.value].softmax(dim=1)
+                states[:, block.column] = torch.multinomial(shares, 1, generator=randomness)[:, 0].to(torch.int32)
+            if block.continuous:
+                value = (out[:, block.value] + noise[:, block.value]).clamp(0, 1).double()
+                values[:, block.column] = torch.where(states[:, block.column] == 0, value, 0.0)
+        return Records(states.numpy(), values.numpy())
+
+
+class InkHead:
+    """Pixels as independent normals about what is decoded; drawn without that noise."""
+
+    def __init__(self, vectors: Vectors) -> None:
+        self.outputs = vectors.dim
+
+    def loss(self, out: Tensor, target: Tensor) -> Tensor:
+        """Return -log p(target) up to a constant. Shapes: [B, L, pixels], [B, pixels] uint8 -> [B, L]."""
+        return ((out - target[:, None].to(out.dtype) / 255) ** 2).sum(dim=-1) / (2 * INK_STDDEV**2)
+
+    def draw(self, out: Tensor, y: Tensor, randomness: torch.Generator) -> Records:
+        """Draw the ink."""
+        pixels = (255 * out.clamp(0, 1)).round().to(torch.uint8).numpy()
+        states = y.to(torch.int32).numpy()[:, None]
+        return Records(states, np.zeros(states.shape), pixels)
+
+
+Head = CellHead | ValueHead | InkHead
+
+
+def head_of(vectors: Vectors, stddev: Tensor | None = None) -> Head:
+    """Return the head for what the vectors are decoded to."""
+    if vectors.kind == "values":
+        return ValueHead(vectors, stddev)
+    return CellHead(vectors) if vectors.kind == "cells" else InkHead(vectors)
