@@ -37,7 +37,7 @@ class VaeSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     hidden: Annotated[int, Field(ge=1, le=4096)] = 100
-    draws: Annotated[int, Field(ge=1, le=64)] = 4
+    draws: Annotated[int, Field(ge=1, le=64)] = 2
     kl_weight: Annotated[float, Field(ge=0, le=100)] = 1.0
     most_cells: Annotated[int, Field(ge=2, le=1024)] = 24
     numbers: Literal["auto", "cells", "values"] = "auto"

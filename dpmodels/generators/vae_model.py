@@ -35,10 +35,8 @@ class VaeModel:
     stddev: Tensor
     release_entry: str
 
-    @property
-    def schema(self) -> Schema:
-        """Return the schema of the records."""
-        return self.vectors.schema
+    def __post_init__(self) -> None:
+        self.schema: Schema = self.vectors.schema
 
     def default_rows(self) -> int:
         """Return the released number of records, at least 1."""

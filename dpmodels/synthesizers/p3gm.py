@@ -60,7 +60,7 @@ class P3gmMeasurement(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-    directions: Annotated[int, Field(ge=1, le=400)] = 15
+    directions: Annotated[int, Field(ge=1, le=400)] = 25
     components: Annotated[int, Field(ge=1, le=64)] = 1
     iterations: Annotated[int, Field(ge=1, le=100)] = 1
     scale_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.05
