@@ -19,6 +19,7 @@ from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create, default_method
 from flows.budget import ask_approver, publish_budget
 from flows.config import PrivacyConfig, SynthesizeConfig
+from tasks.evaluate import evaluate
 from tasks.ingest import ingest
 from tasks.publish import check_free, publish
 from tasks.sample import sample
@@ -26,7 +27,7 @@ from tasks.sanitize import charge_of, sanitize
 from tasks.stage import as_task
 from tasks.store import Handle, Run, Settings, make_private
 from tasks.train import pick_device, train
-from tasks.validate import evaluate, validate
+from tasks.validate import validate
 
 
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:

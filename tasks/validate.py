@@ -1,4 +1,4 @@
-"""Validate: a gate and a publishable report from released objects; an internal one inside the sensitive zone."""
+"""Validate: a gate and a publishable report, both from released objects."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -11,17 +11,14 @@ import pyarrow.parquet as pq
 
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument
 from dpmodels.evaluation.checks import render_checks
-from dpmodels.evaluation.internal import evaluate_table
 from dpmodels.evaluation.report import summarise
 from dpmodels.evaluation.report_page import render
 from dpmodels.generators.load import load_generator
-from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Looking, Release, read_release, split_looks
 from dpmodels.synthesizers.registry import create
-from tasks.sanitize import load_records
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
 
@@ -45,16 +42,6 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     write_text(report / "report.json", json.dumps(facts, indent=1))
     write_text(report / "report.html", render(facts))
     return run.finish("validate", report)
-
-
-@stage("evaluate", sensitive=True)
-def evaluate(run: Run, ingested: Handle, synthetic: Handle) -> Handle:
-    """Compare with the real rows: marginals and TSTR. The result never leaves the sensitive zone."""
-    schema, settings = run.plan.table, run.settings
-    target = run.sensitive / "internal-report.json"
-    real = Sensitive(load_records(ingested, Codec(schema), settings.batch_rows))
-    evaluate_table(real, load_synthetic(synthetic, schema, settings.batch_rows), schema, settings.seed, target)
-    return Handle(path=target)
 
 
 def report_facts(release: Release, sha256: str, synthetic: Iterable[Records], gate: Gate) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def run_demo(folder: Path) -> None:
     show_hand_off(run)
     show_accounts(ledger, [ledger.account("randhie")])
     internal = json.loads((run.sensitive / "internal-report.json").read_text())
-    utility = internal["utility"]
+    utility = internal["metrics"]["utility of the target"]["result"]
     # the table is public, so these exact scores may be shown; on your data they stay in the internal report
     console.print(
         f"predicting {schema.target} on held-out real rows, {utility['metric']}: "

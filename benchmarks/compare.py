@@ -1,0 +1,83 @@
+"""Adult: nacre beside other tools on the same real rows, judged by ``nacre compare``.
+
+Each tool's table is made once and kept under build/compare with what it took; delete its folder to make it again. Peers
+see at most 32 cells a column, the size that a graphical model still fits in memory; nacre cuts its own.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from benchmarks.adult import DELTA, EPSILON, SCHEMAS, synthesize
+from benchmarks.common import ROOT, Table, data_dir, parse, report
+from benchmarks.peers import PEERS, Outcome, run_peer
+from dpmodels.schema.encode import Codec
+from dpmodels.schema.schema import Schema
+
+KEPT = ROOT / "build" / "compare"
+PEER_CELLS = 32
+
+
+def options(parser: ArgumentParser) -> None:
+    parser.add_argument("--peers", nargs="*", default=["aim (dpmm)"], choices=list(PEERS))
+    parser.add_argument("--epsilon", type=float, default=EPSILON)
+
+
+def coarse(schema: Schema) -> Schema:
+    """Cut every interval column into at most PEER_CELLS cells."""
+    columns = {
+        name: column.model_copy(update={"cells": min(PEER_CELLS, column.cells)}) if hasattr(column, "cells") else column
+        for name, column in schema.columns.items()
+    }
+    return Schema(name=schema.name, unit=schema.unit, target=schema.target, columns=columns)
+
+
+def make(name: str, epsilon: float, folder: Path) -> Outcome:
+    """Make one tool's table."""
+    if name == "nacre":
+        return synthesize("adult_train.parquet", "adult.yaml", name, epsilon, 0, folder)
+    codec = Codec(coarse(Schema.load(SCHEMAS / "adult.yaml")))
+    return run_peer(PEERS[name], pq.read_table(data_dir() / "adult_train.parquet"), codec, epsilon, DELTA, 0, folder)
+
+
+def kept(name: str, epsilon: float) -> Path:
+    """Return the folder of a tool's table, which is made at its first use."""
+    home = KEPT / f"adult-{epsilon:g}" / name.split()[0]
+    if not (home / "took.json").exists():
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = make(name, epsilon, Path(folder))
+        if outcome.table is None:
+            raise SystemExit(f"{name} made no table after {outcome.seconds:.0f} s: {outcome.failure}")
+        home.mkdir(parents=True, exist_ok=True)
+        outcome.table.to_parquet(home / "synthetic.parquet", index=False)
+        (home / "took.json").write_text(json.dumps({"seconds": outcome.seconds, "peak_mib": outcome.peak_mib}))
+    return home
+
+
+def main() -> None:
+    args = parse(__doc__, options)
+    names = ["nacre", *(() if args.quick else args.peers)]
+    homes = [kept(name, args.epsilon) for name in names]
+    took = Table(f"Adult, epsilon={args.epsilon}, delta={DELTA}", ["table", "seconds", "peak MiB"], digits=1)
+    for home in homes:
+        facts = json.loads((home / "took.json").read_text())
+        took.add(home.name, facts["seconds"], facts["peak_mib"])
+    compare(homes, args)
+    report("compare", [took], [0], args)
+
+
+def compare(homes: list[Path], args: Namespace) -> None:
+    """Run the command as a person would."""
+    real, test = (data_dir() / f"adult_{part}.parquet" for part in ("train", "test"))
+    words = [*(home / "synthetic.parquet" for home in homes), "--real", real, "--test", test]
+    words += ["--schema", SCHEMAS / "adult.yaml", "--out", KEPT / "page"]
+    subprocess.run([sys.executable, "-m", "flows.cli", "compare", *map(str, words)], cwd=ROOT, check=True)
+
+
+if __name__ == "__main__":
+    main()

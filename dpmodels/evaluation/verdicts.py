@@ -1,0 +1,121 @@
+"""Named checks of a comparison: what was found, what it was held against, and whether it holds.
+
+A limit is a rule of thumb for what a person should look at, no guarantee: that every check holds proves nothing about
+privacy, and a table under a small budget may fail one honestly.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+Facts = Mapping[str, Any]
+EXPECTED_ROWS = 30
+"""Rows that a rare category must be expected to have before its absence counts."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One verdict; ``holds`` is None when the metric it reads is not there."""
+
+    name: str
+    holds: bool | None
+    finding: str
+
+
+def _marginals(facts: Facts) -> tuple[bool, str]:
+    column, worst = max(facts["total_variation_1_way"].items(), key=lambda item: item[1])
+    return worst <= 0.1, f"the worst column, {column}, is off by {worst:.3f} in total variation; the limit is 0.1"
+
+
+def _correlation(facts: Facts) -> tuple[bool, str]:
+    if not facts["largest"]:
+        return True, "there is one column only"
+    worst = facts["largest"][0]
+    limit = max(0.2, 2 * facts.get("largest_difference_of_held_out_rows", 0.0))
+    pair = " and ".join(worst["columns"])
+    said = f"{pair}: {worst['measure']} is {worst['real']:.2f} in the real rows and {worst['synthetic']:.2f} here"
+    return worst["difference"] <= limit, f"{said}; the limit is {limit:.2f} apart"
+
+
+def _collapse(facts: Facts) -> tuple[bool, str]:
+    limit = 0.5 * facts["coverage_by_fresh_real_rows"]
+    repeated, usual = facts["repeated_rows"], facts["repeated_rows_among_the_real"]
+    said = f"{facts['coverage']:.3f} of the real rows are reached (fresh real rows reach "
+    said += f"{facts['coverage_by_fresh_real_rows']:.3f}, the limit is half of that); "
+    said += f"{repeated:.3f} of the rows repeat another (among the real {usual:.3f}; the limit is 0.1 more)"
+    return facts["coverage"] >= limit and repeated <= usual + 0.1, said
+
+
+def _rare(facts: Facts) -> tuple[bool, str]:
+    gone = [one for one in facts["missing"] if one["expected_rows"] >= EXPECTED_ROWS]
+    said = f"{facts['kept']} of {facts['rare_categories']} rare categories are there"
+    if gone:
+        named = ", ".join(f"{one['column']} {one['value']}" for one in gone[:5])
+        return False, f"{said}; missing, though at least {EXPECTED_ROWS} rows were to be expected: {named}"
+    return True, f"{said}; none is missing of which {EXPECTED_ROWS} rows were to be expected"
+
+
+def _outside(facts: Facts) -> tuple[bool, str]:
+    outside = facts["rows_outside_the_schema"]
+    return not outside, f"columns with categories that the schema does not list: {', '.join(outside) or 'none'}"
+
+
+def _overfitting(facts: Facts) -> tuple[bool, str]:
+    low, high = facts["interval"]
+    said = f"{facts['closer_to_training_rows']:.3f} of the rows lie closer to training than to held-out rows"
+    return low <= 0.52, f"{said} (95 % interval {low:.3f} to {high:.3f}); a half is ideal, the limit 0.52"
+
+
+def _copies(facts: Facts) -> tuple[bool, str]:
+    found, chance = facts["synthetic_rows_that_equal_a_real_row"], facts["fresh_real_rows_that_equal_a_real_row"]
+    said = f"{found:.4f} of the rows equal a real row; of fresh real rows {chance:.4f} do"
+    return facts["interval"][0] <= facts["fresh_interval"][1] + 0.02, said
+
+
+def _membership(facts: Facts) -> tuple[bool, str]:
+    attacks = {name: facts[name] for name in ("distance", "relative_density")}
+    name, best = max(attacks.items(), key=lambda item: float(item[1]["auroc_interval"][0]))
+    low, high = best["auroc_interval"]
+    said = f"the better attack, by {name.replace('_', ' ')}, tells members apart with AUROC {best['auroc']:.3f}"
+    return low <= 0.55, f"{said} (95 % interval {low:.3f} to {high:.3f}); chance is 0.5, the limit 0.55"
+
+
+def _released(facts: Facts) -> tuple[bool, str]:
+    bound, spent = facts["epsilon_lower_bound"], facts["spent_epsilon"]
+    return bound <= spent, f"the attack shows epsilon of at least {bound:.2f}; {spent:g} was charged"
+
+
+def _utility(facts: Facts) -> tuple[bool, str]:
+    if facts["tstr"] is None:
+        return True, "the test rows cannot tell"
+    said = f"{facts['metric']} {facts['tstr']:.3f} trained on synthetic rows, {facts['trtr']:.3f} on real ones"
+    return facts["difference_interval"][1] >= -0.1, f"{said}; the limit is 0.1 apart"
+
+
+CHECKS: dict[str, tuple[str, Callable[[Facts], tuple[bool, str]]]] = {
+    "one-way marginals": ("marginals", _marginals),
+    "correlations": ("correlations", _correlation),
+    "mode collapse": ("coverage", _collapse),
+    "rare categories": ("rare categories", _rare),
+    "categories of the schema": ("rare categories", _outside),
+    "utility": ("utility of the target", _utility),
+    "overfitting": ("overfitting", _overfitting),
+    "copied rows": ("copied rows", _copies),
+    "membership inference": ("membership inference", _membership),
+    "released vector": ("attack on the release", _released),
+}
+
+
+def run_checks(metrics: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Hold the results of metrics against their limits."""
+    found = []
+    for name, (metric, check) in CHECKS.items():
+        outcome = metrics.get(metric)
+        if outcome is None:
+            continue
+        if outcome["status"] == "done":
+            holds, finding = check(outcome["result"])
+            found.append(Check(name, holds, finding))
+        else:
+            found.append(Check(name, None, str(outcome["reason"])))
+    return [asdict(check) for check in found]

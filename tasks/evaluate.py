@@ -1,0 +1,52 @@
+"""Evaluate: the exact comparison with the real rows. What it finds never leaves the sensitive zone."""
+
+import os
+from pathlib import Path
+
+from dpmodels.errors import ArtifactError
+from dpmodels.evaluation.frame import ParquetBatches
+from dpmodels.evaluation.internal import QUICK, Options, evaluate_run, write_report
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.encode import Codec
+from dpmodels.synthesizers.base import read_release
+from tasks.sanitize import load_records
+from tasks.stage import stage
+from tasks.store import Handle, Run
+
+
+@stage("evaluate", sensitive=True)
+def evaluate(
+    run: Run, ingested: Handle, synthetic: Handle, test: Path | None = None, options: Options | None = None
+) -> Handle:
+    """Write the internal report; by default only what takes seconds.
+
+    ``test`` holds rows of the same population that the run was not given: without them nothing can be said about memory
+    or membership.
+    """
+    schema, settings = run.plan.table, run.settings
+    real = Sensitive(load_records(ingested, Codec(schema), settings.batch_rows))
+    held = None if test is None else Sensitive(ParquetBatches(test, schema, settings.batch_rows))
+    made = ParquetBatches(synthetic.path, schema, settings.batch_rows)
+    release = read_release(run.released / "release.parquet").value
+    options = options or Options(seed=settings.seed, only=QUICK)
+    return Handle(path=write_report(evaluate_run(real, held, made, release, options), run.sensitive))
+
+
+def evaluate_again(run: Run, test: Path | None, lenet: Path | None, jobs: int | None) -> Path:
+    """Evaluate a finished run with every metric.
+
+    Raises:
+        ArtifactError: the run has no synthetic table, or its sensitive zone is gone.
+    """
+    synthetic, encoded = run.finished("sample"), run.sensitive / "encoded"
+    if synthetic is None:
+        raise ArtifactError(f"run {run.name} has no synthetic table yet; resume it first")
+    if not encoded.exists():
+        raise ArtifactError(f"run {run.name} has lost its sensitive zone, and with it the real rows to compare with")
+    options = Options(seed=run.settings.seed, workers=jobs or cores(), lenet=lenet)
+    return evaluate(run, Handle(path=encoded), synthetic, test, options).path
+
+
+def cores() -> int:
+    """Count the cores this process may use, up to eight."""
+    return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
