@@ -39,6 +39,9 @@ AccountName = Annotated[str | None, typer.Option("--account", help="Account that
 Device = Annotated[str | None, typer.Option(help="auto, cpu or cuda. (default: auto)")]
 Seed = Annotated[int | None, typer.Option(help="Seeds training and sampling only, never the noise. (default: 0)")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML with any of these and the model's settings.")]
+TestRows = Annotated[Path | None, typer.Option("--test", help="Real rows (Parquet) kept from the synthesis.")]
+LeNet = Annotated[Path | None, typer.Option(help="LeNet-5 weights (safetensors) for the features of 28 x 28 images.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Threads. (default: one a core, at most 8)")]
 Out = Annotated[Path | None, typer.Option(help="Hand-off folder; must be new or empty.")]
 Prefect = Annotated[bool | None, typer.Option("--prefect/--no-prefect", help="Run as a Prefect flow. (default: on)")]
 SigningKey = Annotated[Path | None, typer.Option(help="ed25519 private key (PEM) that signs the manifest.")]
@@ -142,6 +145,47 @@ def validate(
         typer.echo(f"broken: {rule}", err=True)
     if gate.broken:
         raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    run: str,
+    internal: Annotated[bool, typer.Option("--internal", help="Compare exactly with the real rows.")] = False,
+    test: TestRows = None,
+    lenet: LeNet = None,
+    jobs: Jobs = None,
+    home: Home = None,
+) -> None:
+    """Show a finished run's report; with --internal, make the exact one, which stays in the sensitive zone."""
+    from tasks.store import Run
+
+    found = Run.find(home or HOME, run)
+    if internal:
+        from flows.evaluate import show_internal
+
+        show_internal(found, test, lenet, jobs)
+    else:
+        from flows.show import show_report
+
+        show_report(found)
+
+
+@app.command()
+def compare(
+    tables: Annotated[list[Path], typer.Argument(help="Synthetic Parquet files or folders, from any tool.")],
+    real: Annotated[Path, typer.Option(help="Real rows (Parquet) that they were made from.")],
+    schema: Annotated[Path, typer.Option(help="Schema of the table (YAML).")],
+    test: TestRows = None,
+    out: Annotated[Path | None, typer.Option(help="Private folder for the page. (default: in the home)")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    lenet: LeNet = None,
+    jobs: Jobs = None,
+    home: Home = None,
+) -> None:
+    """Judge synthetic tables side by side against the same real rows; the figures are exact and stay inside."""
+    from flows.evaluate import default_out, show_comparison
+
+    show_comparison(tables, real, test, schema, out or default_out(home or HOME), jobs, lenet, as_json)
 
 
 @app.command()

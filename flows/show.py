@@ -70,6 +70,18 @@ def show_hand_off(run: Run) -> None:
     _print_facts("hand-off", facts)
 
 
+def show_report(run: Run) -> None:
+    """Print where a finished run's publishable report is.
+
+    Raises:
+        ArtifactError: the run has not come that far.
+    """
+    report = run.finished("validate")
+    if report is None:
+        raise ArtifactError(f"run {run.name} has no report yet; resume it first")
+    _print_facts("report", {"page": str(report.path / "report.html"), "figures": str(report.path / "report.json")})
+
+
 def show_verified(folder: Path, public_key: Path | None) -> None:
     """Check a hand-off and print what is wrong with it, or who signed it.
 

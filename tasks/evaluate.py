@@ -1,17 +1,21 @@
 """Evaluate: the exact comparison with the real rows. What it finds never leaves the sensitive zone."""
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError
+from dpmodels.evaluation.compare import compare_tables, distinct_names, write_comparison
 from dpmodels.evaluation.frame import ParquetBatches
 from dpmodels.evaluation.internal import QUICK, Options, evaluate_run, write_report
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec
+from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import read_release
 from tasks.sanitize import load_records
 from tasks.stage import stage
-from tasks.store import Handle, Run
+from tasks.store import Handle, Run, make_private
 
 
 @stage("evaluate", sensitive=True)
@@ -30,6 +34,23 @@ def evaluate(
     release = read_release(run.released / "release.parquet").value
     options = options or Options(seed=settings.seed, only=QUICK)
     return Handle(path=write_report(evaluate_run(real, held, made, release, options), run.sensitive))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A private folder for what belongs to no run."""
+
+    sensitive: Path
+
+
+@stage("compare", sensitive=True)
+def compare(
+    place: Place, tables: Sequence[Path], real: Path, test: Path | None, schema: Schema, options: Options
+) -> Path:
+    """Judge any synthetic tables against the same real rows; write figures and page into the private folder."""
+    make_private(place.sensitive)
+    named = dict(zip(distinct_names(tables), tables, strict=True))
+    return write_comparison(compare_tables(named, real, test, schema, options), place.sensitive)
 
 
 def evaluate_again(run: Run, test: Path | None, lenet: Path | None, jobs: int | None) -> Path:

@@ -71,7 +71,10 @@ def evaluate_run(
     schema = release.plan.table
     kept = None if held is None else Sensitive(Rows(schema, held.reveal()))
     side = load_real(Sensitive(Rows(schema, real.reveal())), kept, schema, options)
-    attack = partial(evaluate_release, real, held, release, options.seed)
+
+    def attack(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
+        return evaluate_release(real, held, release, options.seed)
+
     return evaluate_table(side, Rows(schema, synthetic), options, {"attack on the release": attack})
 
 
@@ -88,7 +91,7 @@ def evaluate_table(
     real: Sensitive[Real],
     synthetic: Rows,
     options: Options,
-    more: Mapping[str, Callable[[], Sensitive[dict[str, Any]]]] | None = None,
+    more: Mapping[str, Metric] | None = None,
 ) -> Sensitive[dict[str, Any]]:
     """Run every metric on one synthetic table, and ``more`` that need something else besides.
 
@@ -97,10 +100,8 @@ def evaluate_table(
     side = real.reveal()
     made = synthetic.sample(SAMPLE, options.seed)
     case = Sensitive(Case(side, made, Tally.of(side.grid, synthetic.frames())))
-    jobs: dict[str, Callable[[], Sensitive[dict[str, Any]]]] = {
-        name: partial(metric, case) for name, metric in metrics(side.schema, options).items()
-    }
-    jobs |= {name: job for name, job in (more or {}).items() if _wanted(name, options)}
+    wanted = {**(more or {}), **metrics(side.schema, options)}
+    jobs = {name: partial(metric, case) for name, metric in wanted.items() if not options.only or name in options.only}
     with ThreadPoolExecutor(options.workers) as pool:
         running = {name: pool.submit(_attempt, job) for name, job in jobs.items()}
         results = {name: future.result() for name, future in running.items()}
@@ -146,11 +147,7 @@ def metrics(schema: Schema, options: Options) -> dict[str, Metric]:
         found["utility by group"] = evaluate_groups
         columns = [name for name in schema.modelled if name != schema.target][:MOST_COLUMNS]
         found |= {f"utility of column {name}": partial(evaluate_column, name=name) for name in columns}
-    return {name: metric for name, metric in found.items() if _wanted(name, options)}
-
-
-def _wanted(name: str, options: Options) -> bool:
-    return not options.only or name in options.only
+    return found
 
 
 def evaluate_marginals(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""A population that metrics can be tried on: two tables drawn from it are as good as each other, and defects are planted."""
+"""A population to try metrics on: tables drawn from it are as good as each other, and defects are planted in them."""
 
 from collections.abc import Callable
 from pathlib import Path

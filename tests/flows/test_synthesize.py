@@ -164,7 +164,8 @@ def test_the_internal_report_stays_inside_and_says_so(clinic):
     run = synthesize(config(clinic))
     internal = json.loads((run.sensitive / "internal-report.json").read_text())
     assert internal["banner"].startswith("SENSITIVE")
-    assert set(internal["utility"]) == {"metric", "tstr", "trtr"}
+    assert {one["status"] for one in internal["metrics"].values()} == {"done"}
+    assert (run.sensitive / "internal-report.html").read_text().count("SENSITIVE") >= 2
     assert not list(run.released.rglob("internal*")) and not list(run.settings.out.rglob("internal*"))
 
 
@@ -213,8 +214,9 @@ def test_other_targets_and_none(tmp_path, target):
     write_clinic(tmp_path, target=target)
     assert run_cli(*synthesize_words(tmp_path))[0] == 0
     internal = next((tmp_path / "home").rglob("internal-report.json"))
-    utility = json.loads(internal.read_text())["utility"]
-    assert utility.get("metric") == {None: None, "age": "r2", "smoker": "auroc"}[target]
+    utility = json.loads(internal.read_text())["metrics"]["utility of the target"]
+    assert utility.get("result", {}).get("metric") == {None: None, "age": "r2", "smoker": "auroc"}[target]
+    assert target or utility["status"] == "skipped"
 
 
 def test_a_user_level_unit_keeps_its_rows_and_multiplies_the_noise(tmp_path):

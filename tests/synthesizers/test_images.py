@@ -139,4 +139,4 @@ def test_the_pipeline_takes_images_to_a_hand_off(tmp_path):
     assert charges(tmp_path / "home").count("reserve") == 1
     assert "data:image/png;base64," in (tmp_path / "out" / "report.html").read_text()
     internal = next((tmp_path / "home" / "sensitive").rglob("internal-report.json"))
-    assert json.loads(internal.read_text())["utility"]["metric"] == "auroc"
+    assert json.loads(internal.read_text())["metrics"]["utility of the target"]["result"]["metric"] == "auroc"

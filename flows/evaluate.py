@@ -1,0 +1,95 @@
+"""What ``nacre report`` and ``nacre compare`` do: exact comparisons, for the operator inside the sensitive zone."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.table import Table
+
+from dpmodels.errors import InvalidArgument
+from dpmodels.evaluation.compare import show
+from dpmodels.evaluation.internal import Options
+from dpmodels.schema.schema import Schema
+from flows.show import console
+from tasks.evaluate import Place, compare, cores, evaluate_again
+from tasks.store import Run
+
+SENSITIVE = "exact figures of the real rows: they stay inside"
+
+
+def show_internal(run: Run, test: Path | None, lenet: Path | None, jobs: int | None) -> None:
+    """Evaluate a run with every metric and print what its checks found."""
+    _check_there(test, lenet)
+    target = evaluate_again(run, test, lenet, jobs)
+    facts = json.loads(target.read_text(encoding="utf-8"))
+    _print_checks({"verdict": facts["checks"]}, findings=True)
+    _print_unfinished(facts["metrics"])
+    console.print(f"internal report: {target.with_suffix('.html')} ({SENSITIVE})", soft_wrap=True)
+
+
+def show_comparison(
+    tables: Sequence[Path],
+    real: Path,
+    test: Path | None,
+    schema: Path,
+    out: Path,
+    jobs: int | None,
+    lenet: Path | None,
+    as_json: bool,
+) -> None:
+    """Judge tables and print them side by side."""
+    _check_there(*tables, real, test, lenet)
+    place = Place(sensitive=out)
+    options = Options(workers=jobs or cores(), lenet=lenet)
+    target = compare(place, tables, real, test, Schema.load(schema), options)
+    text = target.read_text(encoding="utf-8")
+    if as_json:
+        typer.echo(text)
+        return
+    facts = json.loads(text)
+    names = list(facts["tables"])
+    table = Table(title=f"{facts['data_set']}: {SENSITIVE}", title_justify="left")
+    for header in ("score", "better", "real rows", *names):
+        table.add_column(header, justify="left" if header in ("score", "better") else "right")
+    for line in facts["scores"]:
+        table.add_row(
+            line["score"], line["better"], show(line["real"]), *(show(line["tables"][name]) for name in names)
+        )
+    console.print(table)
+    _print_checks({name: facts["tables"][name]["checks"] for name in names}, findings=False)
+    for name in names:
+        _print_unfinished(facts["tables"][name]["metrics"], name)
+    console.print(f"page: {target.with_suffix('.html')} ({SENSITIVE})", soft_wrap=True)
+
+
+def default_out(home: Path) -> Path:
+    """Return a fresh folder in the sensitive zone of a home."""
+    return home.absolute() / "sensitive" / f"compare-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+def _check_there(*paths: Path | None) -> None:
+    for path in paths:
+        if path is not None and not path.exists():
+            raise InvalidArgument("path", path, "exist")
+
+
+def _print_checks(columns: dict[str, list[dict[str, Any]]], findings: bool) -> None:
+    table = Table(title="checks", title_justify="left")
+    for header in ("check", *columns, *(("finding",) if findings else ())):
+        table.add_column(header)
+    words = {True: "[green]holds[/]", False: "[red]fails[/]", None: "unknown"}
+    for found in zip(*columns.values(), strict=True):
+        says = (found[0]["finding"],) if findings else ()
+        table.add_row(found[0]["name"], *(words[one["holds"]] for one in found), *says)
+    console.print(table)
+
+
+def _print_unfinished(metrics: dict[str, Any], name: str = "") -> None:
+    for metric, outcome in metrics.items():
+        if outcome["status"] != "done":
+            console.print(
+                f"{name + ': ' if name else ''}{metric} {outcome['status']}: {outcome['reason']}", markup=False
+            )
