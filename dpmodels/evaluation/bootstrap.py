@@ -13,7 +13,7 @@ LEAST = 10
 
 def weights(rows: int, seed: int) -> Floats:
     """Draw how often each row is in each resample; the first is the data itself. Shapes: [RESAMPLES + 1, rows]."""
-    drawn = np.random.default_rng(seed).multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES)
+    drawn = np.random.default_rng([seed, 13]).multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES)
     return np.concatenate([np.ones((1, rows)), drawn])
 
 

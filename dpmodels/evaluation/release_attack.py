@@ -8,7 +8,7 @@ which the best linear estimate of b under b ~ fair coins answers,
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,38 +23,17 @@ from dpmodels.evaluation.membership import attack_facts
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
-from dpmodels.synthesizers import image_moments, nacre, pearl
-from dpmodels.synthesizers.base import Look, Plan, Release
+from dpmodels.synthesizers.base import Look, Looking, Release, split_looks
+from dpmodels.synthesizers.registry import create
 
+Looks = Sequence[tuple[Look, NDArray[np.int64]]]
 MOST_CANDIDATES, LEAST = 1_000, 10
+COORDINATES = 8
+"""Coordinates of the release for each candidate: with fewer the candidates hide behind each other."""
 MOST_NUMBERS = 60_000_000
 """Features of all candidates together: bounds memory at 240 MB."""
 BLOCK = 4_096
 """Coordinates whose products are added at once."""
-
-
-def _nacre(plan: Plan, vector: NDArray[np.int64]) -> list[Look]:
-    looks, z = nacre.Looks.of(plan), plan.noise_multiplier
-    noise = lattice_noise_stddev(plan.l2_sensitivity, z)
-    return [Look(looks.first, z), Look(looks.second(vector[: looks.first.dim], noise), z)]
-
-
-def _images(plan: Plan, vector: NDArray[np.int64]) -> list[Look]:
-    looks = image_moments.Looks.of(plan)
-    first, second = looks.noise_multipliers(plan.noise_multiplier)
-    return [Look(looks.first, first), Look(looks.second(vector[: looks.first.dim]), second)]
-
-
-def _pearl(plan: Plan, vector: NDArray[np.int64]) -> list[Look]:
-    return [Look(pearl.embedding_of(plan), plan.noise_multiplier)]
-
-
-LOOKS: dict[str, Callable[[Plan, NDArray[np.int64]], list[Look]]] = {
-    "nacre": _nacre,
-    "nacre-images": _images,
-    "pearl": _pearl,
-    "dp-merf": _pearl,
-}
 
 
 def evaluate_release(
@@ -65,12 +44,14 @@ def evaluate_release(
     Privacy: exact success against real rows, so the result stays Sensitive.
     """
     plan = release.plan
-    if plan.method not in LOOKS:
+    system = create(plan.method, plan.measurement, {})
+    if not isinstance(system, Looking):
         raise Skip(f"the release of {plan.method} is not a noisy sum")
     if held is None:
         raise Skip("it needs real rows that were held out (--test)")
-    looks = LOOKS[plan.method](plan, release.vector)
-    most = min(MOST_CANDIDATES // 2, max(LEAST, MOST_NUMBERS // len(release.vector) // 2))
+    looks = split_looks(release, system.looks(plan))
+    size = len(release.vector)
+    most = max(LEAST, min(MOST_CANDIDATES, MOST_NUMBERS // size, size // COORDINATES) // 2)
     codec = Codec(plan.table)
     members = Records.concat(draw(real.reveal(), most, seed))
     others = Records.concat([codec.encode(batch) for batch in draw(held.reveal(), most, seed)])
@@ -87,16 +68,17 @@ def evaluate_release(
 
 
 def _estimate(
-    real: Sensitive[Iterable[Records]], candidates: Records, members: int, looks: Sequence[Look], release: Release
+    real: Sensitive[Iterable[Records]],
+    candidates: Records,
+    members: int,
+    looks: Sequence[tuple[Look, NDArray[np.int64]]],
+    release: Release,
 ) -> Floats:
     """Return the estimates of membership, less a half. The first ``members`` candidates are in the real table."""
     size = len(candidates)
     gram, seen = np.zeros((size, size)), np.zeros(size)
-    start = 0
-    for look in looks:
+    for look, part in looks:
         noise = lattice_noise_stddev(release.plan.l2_sensitivity, look.noise_multiplier)
-        part = release.vector[start : start + look.embedding.dim]
-        start += look.embedding.dim
         features = _features(look.embedding, candidates)
         others = transform_sum(look.embedding, real).reveal() - features[:members].sum(axis=0, dtype=np.int64)
         rest = (part - others).astype(np.float64) / noise
