@@ -10,41 +10,18 @@ from dpmodels.accounting.events import leaves
 from dpmodels.evaluation.bins import Bins, Tally
 from dpmodels.evaluation.checks import render_checks
 from dpmodels.evaluation.fidelity import compare_with_release, read_marginals
-from dpmodels.evaluation.report import summarise
 from dpmodels.evaluation.report_page import render
-from dpmodels.mechanisms.gaussian import discrete_gaussian, lattice_noise_stddev
-from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Release, split_looks
+from dpmodels.synthesizers.base import split_looks
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
+from tests.reports import BUDGET, facts_of, release_of
 from tests.schema.conftest import make
 from tests.support import make_records, make_schema, make_table
 
-BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 NACRE = Nacre(NacreMeasurement(fine_cells=32))
 ROWS = 4000
-
-
-def release_of(system, records: Records, schema: Schema) -> Release:
-    """Release as the system does, without a ledger."""
-    plan, vectors = system.plan(schema, BUDGET), []
-    for choose in system.looks(plan):
-        look = choose(vectors)
-        total = look.embedding.lattice_sum(records).numpy()
-        vectors.append(discrete_gaussian(total, lattice_noise_stddev(plan.l2_sensitivity, look.noise_multiplier)))
-    return Release(plan=plan, vector=np.concatenate(vectors), entry="the-entry")
-
-
-def facts_of(system, records: Records, made: Records, schema: Schema | None = None) -> dict:
-    schema = schema or make_schema()
-    release = release_of(system, records, schema)
-    gate = Gate(schema, raw=False, rows=len(made))
-    gate.check(Codec(schema).decode(made))
-    looks = split_looks(release, system.looks(release.plan))
-    return summarise(release, looks, [made], system.noise(release.plan), gate.results(), "0" * 64)
 
 
 @pytest.fixture(scope="module")

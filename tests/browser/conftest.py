@@ -1,0 +1,131 @@
+"""A headless Chromium, and the pages it is shown. Skipped where there is no browser."""
+
+import base64
+import io
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dpmodels.evaluation.checks import render_checks
+from dpmodels.evaluation.report_page import render
+from dpmodels.schema.encode import Codec
+from dpmodels.schema.expectations import Gate
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
+from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
+from tests import pictures
+from tests.reports import facts_of
+from tests.schema.conftest import EVERY_KIND, make
+from tests.support import make_records
+
+FLAGS = (
+    "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update "
+    "disable-sync disable-dev-shm-usage hide-scrollbars"
+)
+PATIENCE = 180
+
+
+class Browser:
+    """What the tests ask of a browser."""
+
+    def __init__(self, driver) -> None:
+        self.driver = driver
+
+    def open(self, page: Path, width: int, dark: bool = False) -> None:
+        """Load a page from disk, as wide as asked, in the light or the dark scheme."""
+        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        for kind in ("browser", "performance"):
+            self.driver.get_log(kind)
+        self.driver.get(page.as_uri())
+
+    def run(self, script: str):
+        """Run a script in the page."""
+        return self.driver.execute_script(script)
+
+    def complaints(self) -> list[str]:
+        """List what the console said."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requests(self) -> list[str]:
+        """List every address that was asked for since the page was opened, data inside the page left out."""
+        messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+        return [url for url in sent if not url.startswith("data:")]
+
+    def picture(self) -> np.ndarray:
+        """Take a picture of the whole page. Shapes: [height, width, 3]."""
+        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
+        return np.asarray(Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB"))
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory) -> Iterator[Browser]:
+    webdriver = pytest.importorskip("selenium.webdriver")
+    chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and chromedriver):
+        pytest.skip("there is no chromium with its chromedriver here")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in [*FLAGS.split(), f"user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
+    driver.set_page_load_timeout(PATIENCE)
+    driver.set_script_timeout(PATIENCE)
+    yield Browser(driver)
+    driver.quit()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """Return the source of axe-core, which is fetched beside the tests and never kept in the repository."""
+    path = os.environ.get("AXE_CORE")
+    if not path:
+        pytest.skip("AXE_CORE does not name an axe.min.js")
+    return Path(path).read_text(encoding="utf-8")
+
+
+def every_kind() -> dict:
+    """Return the report of a table with a column of every kind, some of awkward names."""
+    text = EVERY_KIND.replace("ratio:", "'a name that goes on & on <for> longer than any card is wide':")
+    schema = make(text)
+    codec, rng = Codec(schema), np.random.default_rng(0)
+    cells = np.stack([rng.integers(0, size, 800) for size in codec.cell_sizes], axis=1).astype(np.int32)
+    records = codec.from_cells(cells, rng)
+    return facts_of(Nacre(NacreMeasurement(fine_cells=64)), records, records, schema)
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory) -> dict[str, Path]:
+    """Write one page of every sort."""
+    folder = tmp_path_factory.mktemp("pages")
+    nacre = Nacre(NacreMeasurement(fine_cells=32))
+    images = NacreImages(ImageMeasurement(coefficients=12, directions=5))
+    shapes: Schema = pictures.make_schema()
+    written = {
+        "table": render(facts_of(nacre, make_records(3000), make_records(3000, seed=1))),
+        "every kind": render(every_kind()),
+        "images": render(facts_of(images, pictures.make_records(300), pictures.make_records(300, seed=1), shapes)),
+        "checks": render_checks(_gate(raw=False, broken=False)),
+        "raw checks": render_checks(_gate(raw=True, broken=True)),
+    }
+    for name, text in written.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in written}
+
+
+def _gate(raw: bool, broken: bool) -> Gate:
+    schema = pictures.make_schema()
+    gate = Gate(schema, raw=raw)
+    table = Codec(schema).decode(pictures.make_records(20))
+    gate.check(table.set_column(1, "kind", [["cube"] * 20]) if broken else table)
+    return gate

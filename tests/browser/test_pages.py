@@ -1,0 +1,99 @@
+"""The pages as a person sees them: loaded without a word or a request, drawn, within the screen, readable."""
+
+import numpy as np
+import pytest
+
+NAMES = ["table", "every kind", "images", "checks", "raw checks"]
+DESKTOP, PHONE = 1200, 390
+UNDRAWN = """
+return [...document.querySelectorAll('svg[role=img]')].filter(svg => {
+  const shown = svg.getBoundingClientRect(), drawn = svg.getBBox();
+  return !(shown.width > 50 && shown.height > 20 && drawn.width > 0 && drawn.height > 0 && svg.querySelector('rect'));
+}).map(svg => svg.getAttribute('aria-label')).concat(
+  [...document.images].filter(image => !(image.complete && image.naturalWidth > 0)).map(image => image.alt));
+"""
+CUT_OFF = """
+return [...document.querySelectorAll('svg[role=img] text')].filter(text => {
+  const box = text.getBBox(), view = text.ownerSVGElement.viewBox.baseVal;
+  return box.x < -1 || box.x + box.width > view.width + 1 || box.y + box.height > view.height + 1;
+}).map(text => text.textContent);
+"""
+AXE = """
+const done = arguments[arguments.length - 1];
+axe.run(document, {resultTypes: ['violations']}).then(found => done(found.violations
+  .filter(each => ['serious', 'critical'].includes(each.impact))
+  .map(each => each.id + ': ' + each.nodes.map(node => node.html.slice(0, 200)).join(' | '))),
+  error => done(['axe failed: ' + error]));
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_opens_without_a_word_and_without_a_request(browser, pages, name):
+    browser.open(pages[name], DESKTOP)
+    assert browser.requests() == [pages[name].as_uri()]
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("name", NAMES[:3])
+def test_every_plot_and_image_is_drawn_and_no_label_is_cut_off(browser, pages, name):
+    browser.open(pages[name], DESKTOP)
+    plots = browser.run("return document.querySelectorAll('svg[role=img]').length")
+    assert plots == {"table": 5, "every kind": 12, "images": 1}[name]
+    assert browser.run("return document.images.length") == (name == "images")
+    assert browser.run(UNDRAWN) == []
+    assert browser.run(CUT_OFF) == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_fills_its_screen_and_no_more(browser, pages, name, width, dark):
+    browser.open(pages[name], width, dark)
+    inner, outer = browser.run("return [document.documentElement.scrollWidth, innerWidth]")
+    assert inner <= outer == width
+    picture = browser.picture()
+    assert picture.shape[1] == width and picture.shape[0] >= 600
+    seen = picture[::3, ::3].astype(np.int64)
+    corner = picture[-5, 5].astype(np.int64)
+    assert (corner.mean() < 60) == dark
+    ink = np.abs(seen - corner).max(axis=2) > 40
+    assert 0.01 < ink.mean() < 0.6
+    assert len(np.unique(seen @ [1, 256, 65536])) > 50
+
+
+def test_the_numbers_of_a_plot_are_a_table_beneath_it(browser, pages):
+    browser.open(pages["table"], PHONE)
+    rows = browser.run("""
+      document.querySelectorAll('details').forEach(each => each.open = true);
+      return [...document.querySelectorAll('figure')].map(each => [each.querySelectorAll('tbody tr').length,
+        each.querySelector('td').getBoundingClientRect().height])""")
+    assert len(rows) == 5 and all(count >= 2 and height > 0 for count, height in rows)
+    assert browser.run("return document.documentElement.scrollWidth") <= PHONE
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("name", NAMES)
+def test_axe_finds_no_serious_violation(browser, pages, axe, name, dark):
+    browser.open(pages[name], DESKTOP if name != "table" else PHONE, dark)
+    browser.run("document.querySelectorAll('details').forEach(each => each.open = true)")
+    browser.run(axe)
+    assert browser.driver.execute_async_script(AXE) == []
+
+
+def test_the_eye_sees_what_is_wrong(browser, axe, tmp_path):
+    """A page with one fault of each kind: without it none of the tests above would prove anything."""
+    page = tmp_path / "bad.html"
+    page.write_text(
+        '<html lang="en"><title>bad</title><main><h1 style="color: #ddd; width: 2000px">pale</h1>'
+        '<img src="http://127.0.0.1:9/missing.png"><svg role="img" aria-label="empty" viewBox="0 0 9 9"></svg>'
+        '<svg role="img" aria-label="cut" viewBox="0 0 99 99"><text x="90" y="20">long words</text></svg>'
+        "<script>console.error('oh')</script></main></html>"
+    )
+    browser.open(page, PHONE)
+    assert "http://127.0.0.1:9/missing.png" in browser.requests()
+    assert any("oh" in complaint for complaint in browser.complaints())
+    assert browser.run("return document.documentElement.scrollWidth") > PHONE
+    assert "empty" in browser.run(UNDRAWN) and browser.run(CUT_OFF) == ["long words"]
+    browser.run(axe)
+    found = browser.driver.execute_async_script(AXE)
+    assert {fault.split(":")[0] for fault in found} >= {"color-contrast", "image-alt"}
