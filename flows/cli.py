@@ -154,6 +154,7 @@ def report(
     test: TestRows = None,
     lenet: LeNet = None,
     jobs: Jobs = None,
+    out: Annotated[Path | None, typer.Option(help="Write the publishable page again, to this file.")] = None,
     home: Home = None,
 ) -> None:
     """Show a finished run's report; with --internal, make the exact one, which stays in the sensitive zone."""
@@ -167,7 +168,7 @@ def report(
     else:
         from flows.show import show_report
 
-        show_report(found)
+        show_report(found, out)
 
 
 @app.command()

@@ -70,16 +70,21 @@ def show_hand_off(run: Run) -> None:
     _print_facts("hand-off", facts)
 
 
-def show_report(run: Run) -> None:
-    """Print where a finished run's publishable report is.
+def show_report(run: Run, out: Path | None) -> None:
+    """Print where a finished run's publishable report is; lay it out again in ``out`` if that is named.
 
     Raises:
         ArtifactError: the run has not come that far.
     """
+    from tasks.validate import render_again
+
     report = run.finished("validate")
     if report is None:
         raise ArtifactError(f"run {run.name} has no report yet; resume it first")
-    _print_facts("report", {"page": str(report.path / "report.html"), "figures": str(report.path / "report.json")})
+    if out is not None:
+        out.write_text(render_again(report), encoding="utf-8")
+    page = out or report.path / "report.html"
+    _print_facts("report", {"page": str(page), "figures": str(report.path / "report.json")})
 
 
 def show_verified(folder: Path, public_key: Path | None) -> None:

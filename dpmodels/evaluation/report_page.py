@@ -15,6 +15,13 @@ DONE = {
     "released, and images were drawn from Gaussians fitted to them.",
     "pearl": "One noisy characteristic function of the rows was released, class by class, and a generator was "
     "trained until its own came close (PEARL).",
+    "privbayes": "A network of columns was chosen under privacy, the joint counts of each column and its parents were "
+    "released with noise, and the rows were drawn column by column.",
+    "p3gm": "Noisy moments gave directions, a noisy mixture was fitted in them, and a decoder was trained with noisy "
+    "gradients; the rows were drawn from the mixture and decoded (P3GM).",
+    "dp-vae": "A variational auto-encoder was trained with noisy gradients, and the rows were decoded from noise.",
+    "dp-gm": "The rows were clustered under privacy, and one variational auto-encoder a cluster was trained with noisy "
+    "gradients.",
     "dp-merf": "One noisy mean of random Fourier features was released, class by class, and a generator was "
     "trained until its own came close (DP-MERF).",
 }
@@ -30,7 +37,7 @@ def render(facts: Mapping[str, Any]) -> str:
     return render_page(
         "report.html",
         report=facts,
-        done=DONE.get(facts["method"], ELSE_DONE),
+        done=DONE.get(facts["method"].removesuffix("-ae"), ELSE_DONE),
         privacy=_privacy_in_words(facts["privacy"]),
         figures=[_figure(column) for column in facts["columns"]],
         errors=_errors(facts["columns"]),

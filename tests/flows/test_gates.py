@@ -65,7 +65,7 @@ def test_the_raw_gate_names_the_expectation_before_anything_is_charged(tmp_path,
 def hand_off(tmp_path_factory):
     folder = tmp_path_factory.mktemp("gates")
     write(folder, sound())
-    code, out, err = run_cli(*synthesize_words(folder))
+    code, out, err = run_cli(*synthesize_words(folder, rows=150))
     assert code == 0, out + err
     return folder / "out"
 
@@ -136,3 +136,12 @@ def test_the_synthetic_gate_names_the_expectation_and_hands_nothing_over(tmp_pat
     assert code == 1 and says in err and "not handed over" in err
     assert not (tmp_path / "out").exists() and not list(tmp_path.glob(".part-*"))
     assert ">broken<" in next((tmp_path / "home" / "released").rglob("checks.html")).read_text()
+
+
+def test_a_report_is_laid_out_again_from_its_facts(hand_off, tmp_path):
+    home = hand_off.parent / "home"
+    (run,) = (path.name for path in (home / "released").iterdir())
+    code, out, err = run_cli("report", run, "--home", home, "--out", tmp_path / "again.html")
+    assert code == 0, out + err
+    assert (tmp_path / "again.html").read_text() == (hand_off / "report.html").read_text()
+    assert run_cli("verify", hand_off)[0] == 0
