@@ -13,7 +13,7 @@ from dpmodels.evaluation.case import Case, Skip
 from dpmodels.evaluation.frame import Frame, category_names
 from dpmodels.privacy import Sensitive
 
-ROWS = 100_000
+ROWS = 50_000
 NULL = -1.0
 """What stands for a number that is null."""
 

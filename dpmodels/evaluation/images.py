@@ -25,7 +25,7 @@ from dpmodels.schema.image import Image
 
 Floats = NDArray[np.float64]
 Pixels = NDArray[np.uint8]
-ROWS, EPOCHS = 10_000, 5
+ROWS, STEPS = 10_000, 400
 BATCH, LOOK = 128, 1000
 SUBSETS, SUBSET_ROWS = 10, 1000
 SHOWN, GAP = 12, 2
@@ -68,7 +68,7 @@ def evaluate_cnn(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
         name: float((_batched(network, _pixels(test), column).argmax(axis=1) == y).mean())
         for name, network in scores.items()
     }
-    return Sensitive({**accuracies, "images_to_train": len(train), "images_to_test": len(test), "epochs": EPOCHS})
+    return Sensitive({**accuracies, "images_to_train": len(train), "images_to_test": len(test), "steps": STEPS})
 
 
 def evaluate_nearest(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
@@ -93,11 +93,15 @@ def evaluate_nearest(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
 
 
 def frechet(first: Floats, second: Floats) -> float:
-    """Return |m - m'|^2 + tr(C + C' - 2 (C C')^(1/2)) of the features' means and covariances."""
-    from scipy.linalg import sqrtm
+    """Return |m - m'|^2 + tr(C + C' - 2 (C C')^(1/2)) of the features' means and covariances.
 
+    C C' has the eigenvalues of the symmetric C^(1/2) C' C^(1/2), whose roots are safe to take when C is singular.
+    """
     (mean, c), (other, d) = ((x.mean(axis=0), np.cov(x.T)) for x in (first, second))
-    return float(((mean - other) ** 2).sum() + np.trace(c + d - 2 * sqrtm(c @ d).real))
+    values, vectors = np.linalg.eigh(c)
+    root = (vectors * np.sqrt(values.clip(min=0))) @ vectors.T
+    cross = np.sqrt(np.linalg.eigvalsh(root @ d @ root).clip(min=0)).sum()
+    return float(((mean - other) ** 2).sum() + np.trace(c) + np.trace(d) - 2 * cross)
 
 
 def kernel_distances(first: Floats, second: Floats, seed: int) -> Floats:
@@ -145,7 +149,7 @@ def _real_network(case: Case) -> nn.Sequential:
 
 
 def _train(case: Case, rows: Frame) -> nn.Sequential:
-    """Train the CNN for a fixed number of epochs."""
+    """Train the CNN for a fixed number of steps."""
     column = _image(case)
     x, y = _pixels(rows), torch.from_numpy(_labels(rows, case.schema.target_index or 0))
     with torch.random.fork_rng(devices=[]):
@@ -154,16 +158,12 @@ def _train(case: Case, rows: Frame) -> nn.Sequential:
         optimiser = torch.optim.Adam(network.parameters(), 3e-4)
         rng = np.random.default_rng([case.real.seed, 12])
         network.train()
-        for _ in range(EPOCHS):
-            order = rng.permutation(len(x))
-            for at in range(0, len(order), BATCH):
-                batch = order[at : at + BATCH]
-                if len(batch) < 2:
-                    continue
-                loss = functional.cross_entropy(network(_shaped(x[batch], column)), y[batch])
-                optimiser.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
+        for _ in range(STEPS):
+            batch = rng.choice(len(x), min(BATCH, len(x)), replace=False)
+            loss = functional.cross_entropy(network(_shaped(x[batch], column)), y[batch])
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
     return network.eval()
 
 

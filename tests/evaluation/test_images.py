@@ -1,0 +1,75 @@
+"""Images: the distances agree with the public judge's, a CNN learns what there is, and a copied image is shown."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from benchmarks.judge_images import ImageJudge, Images
+from dpmodels.evaluation import images
+from dpmodels.evaluation.frame import Rows
+from dpmodels.evaluation.images import frechet, kernel_distances, lenet_features
+from dpmodels.evaluation.internal import Options, evaluate_table, load_real
+from dpmodels.privacy import Sensitive
+from tests import pictures
+
+IMAGES = ("CNN accuracy", "nearest real images", "distance of image features", "overfitting", "copied rows")
+
+
+@pytest.fixture(scope="module")
+def lenet(tmp_path_factory):
+    """Weights of the right shapes: what the features mean does not matter here."""
+    draw = torch.Generator().manual_seed(0)
+    shapes = {"c1": (6, 1, 5, 5), "c3": (16, 6, 5, 5), "c5": (120, 16, 5, 5), "f6": (84, 120)}
+    weights = {f"{name}.weight": 0.2 * torch.randn(shape, generator=draw) for name, shape in shapes.items()}
+    weights |= {f"{name}.bias": torch.zeros(shape[0]) for name, shape in shapes.items()}
+    path = tmp_path_factory.mktemp("weights") / "lenet.safetensors"
+    save_file(weights, path)
+    return path, weights
+
+
+def test_the_frechet_distance_agrees_with_the_judge(lenet):
+    path, weights = lenet
+    rng = np.random.default_rng(0)
+    real, made = (rng.integers(0, 256, (150, 784), dtype=np.uint8) // divisor for divisor in (1, 2))
+    judge = ImageJudge(Images((real / 255).astype(np.float32), np.zeros(150, dtype=np.int64)), path)
+    ours = frechet(lenet_features(weights, real), lenet_features(weights, made))
+    assert ours == pytest.approx(judge.frechet((made / 255).astype(np.float32)), rel=1e-4)
+    assert ours > 10 * abs(frechet(lenet_features(weights, real), lenet_features(weights, real)))
+
+
+def test_the_kernel_distance_is_unbiased_and_grows():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 600, 8))
+    same, far = kernel_distances(x, y, 0), kernel_distances(x, y + 1, 0)
+    assert abs(same.mean()) < 0.1 * far.mean()
+
+
+def judge(made: pa.Table, real: pa.Table, held: pa.Table) -> dict:
+    rows = [Rows(pictures.make_schema(), table.to_batches(max_chunksize=64)) for table in (real, held, made)]
+    options = Options(workers=1, only=IMAGES)
+    side = load_real(Sensitive(rows[0]), Sensitive(rows[1]), pictures.make_schema(), options)
+    return evaluate_table(side, rows[2], options).reveal()
+
+
+def test_a_fresh_draw_is_as_good_as_real_images_and_noise_is_not(monkeypatch):
+    monkeypatch.setattr(images, "STEPS", 120)
+    real, held, made = (pictures.make_table(300, seed) for seed in range(3))
+    good = {name: one["result"] for name, one in judge(made, real, held)["metrics"].items()}
+    assert good["CNN accuracy"]["tstr_accuracy"] > 0.85 < good["CNN accuracy"]["trtr_accuracy"]
+    assert "CNN trained on the real images" in good["distance of image features"]["features"]
+    assert good["nearest real images"]["sheet"].startswith("data:image/png;base64,")
+    noise = np.random.default_rng(0).integers(0, 256, 300 * 120).astype(np.uint8)
+    worse = made.set_column(0, "picture", pa.FixedSizeListArray.from_arrays(pa.array(noise), 120))
+    bad = {name: one["result"] for name, one in judge(worse, real, held)["metrics"].items()}
+    assert bad["distance of image features"]["fid"] > 5 * good["distance of image features"]["fid"]
+    assert bad["CNN accuracy"]["tstr_accuracy"] < good["CNN accuracy"]["tstr_accuracy"] - 0.15
+
+
+def test_copied_images_are_caught(monkeypatch):
+    monkeypatch.setattr(images, "STEPS", 1)
+    real, held, made = (pictures.make_table(200, seed) for seed in range(3))
+    report = judge(pa.concat_tables([real.slice(0, 60), made.slice(60)]), real, held)
+    assert {"overfitting", "copied rows"} <= {check["name"] for check in report["checks"] if check["holds"] is False}
+    assert report["metrics"]["nearest real images"]["result"]["root_mean_square_distances"][0] == 0.0
