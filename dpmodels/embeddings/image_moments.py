@@ -1,12 +1,13 @@
 """The moments of images by class, in a code of a hundred smooth coordinates and the pose.
 
     code(x) = [ coefficients of the pose-normalised image in a public basis ; pose ]
-    z       = clip_R( (code - centre) V )
-    s       = sum_x [ a ; b z ; z z' ] (x) e_class            all whole numbers; z z' as in mechanisms/dp_pca.py
+    z       = clip_R( (code - centre_class) V )
+    s       = sum_x [ (a ; b z) (x) e_class ; z z' (x) e_class, or z z' over all classes ]        all whole numbers
 
-Privacy: every z is an integer vector of norm at most 2**CODE_BITS, so one image moves s, in one class, by at most
-sqrt(a^2 + (b 2^CODE_BITS)^2 + (D 2^(2 CODE_BITS))^2) in L2 norm; m rows a unit, m times that (triangle inequality).
-The basis is public, V and centre are public or released earlier, and code(x) is a function of the image alone.
+Privacy: every z is an integer vector of norm at most 2**CODE_BITS and enters one count, one sum and one matrix, so one
+image moves s by at most sqrt(a^2 + (b 2^CODE_BITS)^2 + (D 2^(2 CODE_BITS))^2) in L2 norm (z z': mechanisms/dp_pca.py);
+m rows a unit, m times that (triangle inequality). The basis is public, V, R and the centres are public or released
+earlier, and z is a function of the image, of its own class and of these alone.
 """
 
 from dataclasses import dataclass
@@ -29,10 +30,13 @@ CODE_BITS = 14
 BASIS_BITS = 10
 UNIT = 255 << BASIS_BITS
 """Steps of a code for one unit of intensity."""
+DIRECTION_BITS = 14
+"""Directions are held in steps of 2**-14, no longer than 1: what is turned by them stays below 2**53 and is exact."""
 BLOCK_ROWS = 4096
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Labels = NDArray[np.int32]
 
 
 class ImageCode:
@@ -58,6 +62,10 @@ class ImageCode:
         """Count the coordinates of a code."""
         return int(self.basis.shape[1]) + len(REFERENCE)
 
+    def labels(self, records: Records) -> Labels:
+        """Return the class of each record, 0 where the schema has none to tell apart. Shapes: [B]."""
+        return records.states[:, self.class_column] if self.classes > 1 else np.zeros(len(records), dtype=np.int32)
+
     def encode(self, pixels: NDArray[np.uint8]) -> Whole:
         """Return the codes of images. Shapes: [B, H * W] -> [B, dim]."""
         poses = self.frame.poses(pixels)
@@ -72,66 +80,65 @@ class ClipSpec:
     """How a code becomes a bounded vector, and how its moments are weighted; public or released.
 
     Attributes:
-        directions: V in steps of ``2**-BASIS_BITS``, [dim, d].
-        centre: what is taken off a code first, in steps of a code, [dim].
+        directions: V in steps of ``2**-DIRECTION_BITS``, [dim, d]; a column's norm is the weight of its direction.
+        centres: what is taken off the codes of each class first, in steps of a code, [classes, dim].
         radius: the norm that is clipped to, in steps of a code.
         count_weight, mean_weight: of a count and of a first moment, where a second moment has 1.
     """
 
     directions: Whole
-    centre: Whole
-    radius: float
+    centres: Whole
+    radius: int
     count_weight: float
     mean_weight: float
 
 
 class ImageMoments(Embedding):
-    """Count, sum and second moment of clipped codes for each class.
+    """Count and sum of clipped codes for each class, and their second moment for each class or over all.
 
-    Shapes: the vector is [classes, 1 + d + d (d + 1) / 2] flattened.
+    Shapes: the vector is [classes, 1 + d] flattened, then [1 or classes, d (d + 1) / 2] flattened.
     """
 
-    def __init__(self, code: ImageCode, clip: ClipSpec, classes: int, max_rows: int) -> None:
-        self.code, self.clip, self.classes = code, clip, classes
-        self.size = clip.directions.shape[1]
+    def __init__(self, code: ImageCode, clip: ClipSpec, max_rows: int, *, pooled: bool) -> None:
+        self.code, self.clip, self.pooled = code, clip, pooled
+        self.classes, self.size = len(clip.centres), clip.directions.shape[1]
+        self.matrices = 1 if pooled else self.classes
         one = DIAGONAL << (2 * CODE_BITS)
         self.count_step = round(clip.count_weight * one)
         self.mean_step = round(clip.mean_weight * (DIAGONAL << CODE_BITS))
-        self.width = 1 + self.size + symmetric_dim(self.size)
-        self.dim = classes * self.width
+        self.dim = self.classes * (1 + self.size) + self.matrices * symmetric_dim(self.size)
         mean_radius = self.mean_step << CODE_BITS
         self.l2_sensitivity = max_rows * integer_radius(self.count_step**2 + mean_radius**2 + one**2)
 
     def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
         """Sum the moments of a batch; exact on the CPU, which is where images are coded."""
-        total = np.zeros((self.classes, self.width), dtype=np.int64)
+        firsts = np.zeros((self.classes, 1 + self.size), dtype=np.int64)
+        seconds = np.zeros((self.matrices, symmetric_dim(self.size)), dtype=np.int64)
         for start in range(0, len(records), BLOCK_ROWS):
             block = records.take(slice(start, start + BLOCK_ROWS))
             if block.pixels is None:
                 raise InvalidArgument("records", "without images", "hold one image each")
-            z = self.bounded(self.code.encode(block.pixels)).astype(np.float64)
-            label = (
-                block.states[:, self.code.class_column] if self.classes > 1 else np.zeros(len(block), dtype=np.int32)
-            )
+            label = self.code.labels(block)
+            z = self.bounded(self.code.encode(block.pixels), label).astype(np.float64)
             for each in np.unique(label):
                 members = z[label == each]
                 gram = (members.T @ members).astype(np.int64)  # sums of at most 2**40: exact
-                total[each, 0] += len(members) * self.count_step
-                total[each, 1 : 1 + self.size] += members.sum(axis=0).astype(np.int64) * self.mean_step
-                total[each, 1 + self.size :] += pack(gram)
-        return torch.from_numpy(total.ravel())
+                firsts[each, 0] += len(members) * self.count_step
+                firsts[each, 1:] += members.sum(axis=0).astype(np.int64) * self.mean_step
+                seconds[0 if self.pooled else each] += pack(gram)
+        return torch.from_numpy(np.concatenate([firsts.ravel(), seconds.ravel()]))
 
-    def bounded(self, codes: Whole) -> Whole:
-        """Centre, turn and clip codes.
+    def bounded(self, codes: Whole, labels: Labels) -> Whole:
+        """Take off the centre of its class, turn and clip each code.
 
         Privacy: the norm of every result is at most ``2**CODE_BITS``: the squared norm of ``turned`` is a sum of whole
             numbers below 2**53, so exact; scaling loses a relative 2**-40, more than its roundings can add; truncating
             toward zero shortens every coordinate.
 
-        Shapes: [B, dim] -> [B, d].
+        Shapes: [B, dim], [B] -> [B, d].
         """
-        centred = (codes - self.clip.centre).astype(np.float64)
-        turned = np.trunc(np.ldexp(centred @ self.clip.directions.astype(np.float64), -BASIS_BITS))
+        centred = (codes - self.clip.centres[labels]).astype(np.float64)
+        turned = np.trunc(np.ldexp(centred @ self.clip.directions.astype(np.float64), -DIRECTION_BITS))
         norm = np.sqrt((turned * turned).sum(axis=1))
         scale = np.ldexp(1 - 2.0**-40, CODE_BITS) / np.maximum(norm, self.clip.radius)
         clipped: Whole = np.trunc(turned * scale[:, None]).astype(np.int64)
@@ -140,22 +147,30 @@ class ImageMoments(Embedding):
     def unpack(self, released: Whole) -> tuple[Floats, Floats, Floats]:
         """Split a released vector into counts, sums and second moments, in records of clip norm 1 (post-processing).
 
-        Shapes: [classes], [classes, d], [classes, d, d].
+        Shapes: [classes], [classes, d], [1 or classes, d, d].
         """
-        blocks = released.reshape(self.classes, self.width)
-        sums = blocks[:, 1 : 1 + self.size] / (self.mean_step * 2.0**CODE_BITS)
-        moments = unpack(blocks[:, 1 + self.size :], self.size) / 4.0**CODE_BITS
+        firsts, seconds = np.split(released, [self.classes * (1 + self.size)])
+        blocks = firsts.reshape(self.classes, 1 + self.size)
+        sums = blocks[:, 1:] / (self.mean_step * 2.0**CODE_BITS)
+        moments = unpack(seconds.reshape(self.matrices, -1), self.size) / 4.0**CODE_BITS
         return blocks[:, 0] / self.count_step, sums, moments
 
     def coordinates(self) -> dict[str, NDArray[np.generic]]:
-        """Name every coordinate of the vector: its class, its part, and its place within the part."""
+        """Name every coordinate of the vector: its class (-1: all), its part, and its place within the part."""
         rows, columns = np.triu_indices(self.size)
-        parts = np.repeat(["count", "sum", "moment"], [1, self.size, len(rows)])
-        row = np.concatenate([[0], np.arange(self.size), rows])
-        column = np.concatenate([[0], np.arange(self.size), columns])
-        names = {"part": parts, "row": row, "column": column}
-        named = {key: np.tile(values, self.classes) for key, values in names.items()}
-        return {"class": np.repeat(np.arange(self.classes), self.width), **named}
+        each = np.arange(self.size)
+        labels, matrices = np.arange(self.classes), np.array([-1]) if self.pooled else np.arange(self.classes)
+        return {
+            "class": np.concatenate([np.repeat(labels, 1 + self.size), np.repeat(matrices, len(rows))]),
+            "part": np.concatenate(
+                [
+                    np.tile(np.repeat(["count", "sum"], [1, self.size]), self.classes),
+                    np.full(self.matrices * len(rows), "moment"),
+                ]
+            ),
+            "row": np.concatenate([np.tile([0, *each], self.classes), np.tile(rows, self.matrices)]),
+            "column": np.concatenate([np.tile([0, *each], self.classes), np.tile(columns, self.matrices)]),
+        }
 
 
 def smooth_basis(frame: Frame, count: int, smoothness: float) -> Whole:

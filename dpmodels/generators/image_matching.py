@@ -5,17 +5,20 @@ So each round draws images, measures them as the real ones were measured, and mo
 
     mean <- mean + rate (released mean - drawn mean)      covariance <- [covariance + rate (released - drawn)]+
 
+and the centre of a class likewise, in what the directions of the second look leave out, by the means of the first.
+
 The round that came closest is kept, class by class.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from dpmodels.embeddings.image_moments import CODE_BITS, ImageMoments
+from dpmodels.embeddings.image_moments import CODE_BITS, DIRECTION_BITS, ImageMoments
 from dpmodels.generators.images import Painter
 
 Floats = NDArray[np.float64]
@@ -40,36 +43,46 @@ class MatchingSpec(BaseModel):
 
 
 def match(
-    embedding: ImageMoments,
+    looks: tuple[ImageMoments, ImageMoments],
     painter: Painter,
     targets: tuple[Floats, Floats],
     spec: MatchingSpec,
     seed: int,
     progress: Progress | None = None,
-) -> tuple[Floats, Floats]:
-    """Return the mean and a factor of the covariance of each class's Gaussian.
+) -> tuple[Painter, Floats, Floats]:
+    """Return the painter with the centres it needs, and the mean and a factor of the covariance of each class.
 
     Shapes: ``targets`` and result are [classes, d] and [classes, d, d].
     """
-    means, covariances = targets[0].copy(), targets[1].copy()
-    best_means, best_covariances, least = means.copy(), covariances.copy(), np.full(len(means), np.inf)
-    rng = np.random.default_rng(seed)
-    draws = _white(rng.standard_normal((max(spec.images, 4 * embedding.size), embedding.size)))
+    first, second = looks
+    now = painter.centres.copy(), targets[0].copy(), targets[1].copy()
+    best, least = tuple(part.copy() for part in now), np.full(len(now[0]), np.inf)
+    # what a centre may move by: the directions themselves are moved by the mean
+    turned = np.ldexp(second.clip.directions, -DIRECTION_BITS)
+    outside = np.eye(len(turned)) - turned @ np.linalg.pinv(turned)
+    draws = _white(np.random.default_rng(seed).standard_normal((max(spec.images, 4 * second.size), second.size)))
     for step in range(spec.rounds):
+        centres, means, covariances = now
         for label, (mean, covariance) in enumerate(zip(*targets, strict=True)):
+            labels = np.full(len(draws), label, dtype=np.int32)
             z = means[label] + draws @ _factor(covariances[label]).T
-            drawn = np.ldexp(embedding.bounded(embedding.code.encode(painter.paint(z))).astype(np.float64), -CODE_BITS)
+            codes = second.code.encode(replace(painter, centres=centres).paint(z, labels))
+            drawn = np.ldexp(second.bounded(codes, labels).astype(np.float64), -CODE_BITS)
+            centre = np.ldexp(first.bounded(codes, labels).mean(axis=0), -CODE_BITS) * first.clip.radius
             lack_mean, lack = mean - drawn.mean(axis=0), covariance - np.cov(drawn.T, ddof=0)
             missing = float(np.linalg.norm(lack) / np.linalg.norm(covariance) + lack_mean @ lack_mean)
             if missing < least[label]:  # what ink cannot show is never reached, and chasing it would lose the rest
                 least[label] = missing
-                best_means[label], best_covariances[label] = means[label], covariances[label]
+                for kept, part in zip(best, now, strict=True):
+                    kept[label] = part[label]
+            centres[label] += spec.rate * (second.clip.centres[label] - centre) @ outside
             means[label] += spec.rate * lack_mean
             factor = _factor(covariances[label] + spec.rate * lack)
             covariances[label] = factor @ factor.T
         if progress:
             progress(step + 1, spec.rounds, float(least.mean()))
-    return best_means, np.stack([_factor(covariance) for covariance in best_covariances])
+    centres, means, covariances = best
+    return replace(painter, centres=centres), means, np.stack([_factor(covariance) for covariance in covariances])
 
 
 def _factor(covariance: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """A generator of images: for each class a Gaussian code, drawn as a smooth image, clipped to ink, put into its pose.
 
-z ~ N(mean_y, factor_y factor_y')      code = centre + V z      image = restore(clip(contrast(basis . code)), pose)
+z ~ N(mean_y, factor_y factor_y')     code = centre_y + V+ z     image = restore(clip(contrast(basis . code)), pose)
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dpmodels.embeddings.image_moments import BASIS_BITS, UNIT, ImageCode
+from dpmodels.embeddings.image_moments import BASIS_BITS, UNIT, ImageCode, Labels
 from dpmodels.embeddings.pose import REFERENCE, from_spreads
 from dpmodels.errors import InvalidArgument
 from dpmodels.generators.model_file import write_model
@@ -30,17 +30,17 @@ Floats = NDArray[np.float64]
 class Painter:
     """Turns latent vectors into images, with public and released parameters only.
 
-    Shapes: ``decoder`` [d, dim] and ``centre`` [dim], in steps of a code.
+    Shapes: ``decoder`` [d, dim] and ``centres`` [classes, dim], in steps of a code.
     """
 
     code: ImageCode
     decoder: Floats
-    centre: Floats
+    centres: Floats
     contrast: float
 
-    def paint(self, z: Floats) -> NDArray[np.uint8]:
-        """Draw one image for each latent vector. Shapes: [B, d] -> [B, H * W]."""
-        code, poses = (self.centre + z @ self.decoder) / UNIT, len(REFERENCE)
+    def paint(self, z: Floats, labels: Labels) -> NDArray[np.uint8]:
+        """Draw one image of its class for each latent vector. Shapes: [B, d], [B] -> [B, H * W]."""
+        code, poses = (self.centres[labels] + z @ self.decoder) / UNIT, len(REFERENCE)
         smooth = np.ldexp(code[:, :-poses] @ self.code.basis.T, -BASIS_BITS)
         ink = np.clip(0.5 + self.contrast * (smooth - 0.5), 0, 1)
         spreads = code[:, -poses:] * (UNIT / self.code.pose_steps)
@@ -85,13 +85,13 @@ class ImageModel:
             members = labels == label
             z[members] = self.means[label] + z[members] @ self.factors[label].T
         states = labels.astype(np.int32)[:, None]
-        return Records(states, np.zeros(states.shape), self.painter.paint(z))
+        return Records(states, np.zeros(states.shape), self.painter.paint(z, states[:, 0]))
 
     def save(self, path: Path) -> None:
         """Write the model to one file."""
         arrays = {
             "decoder": self.painter.decoder,
-            "centre": self.painter.centre,
+            "centres": self.painter.centres,
             "means": self.means,
             "factors": self.factors,
             "class_counts": self.class_counts,
@@ -105,6 +105,6 @@ class ImageModel:
         """Rebuild what ``save`` wrote."""
         schema, settings = facts["schema"], facts["settings"]
         arrays = {key: tensor.numpy() for key, tensor in tensors.items()}
-        painter = Painter(ImageCode(schema, **settings), arrays["decoder"], arrays["centre"], facts["contrast"])
+        painter = Painter(ImageCode(schema, **settings), arrays["decoder"], arrays["centres"], facts["contrast"])
         means, factors, counts = arrays["means"], arrays["factors"], arrays["class_counts"]
         return cls(schema, settings, painter, means, factors, counts, facts["release_entry"])

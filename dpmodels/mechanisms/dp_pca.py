@@ -50,17 +50,35 @@ def principal_directions(matrix: NDArray[np.float64], count: int) -> NDArray[np.
     return result
 
 
-def shrink(covariance: NDArray[np.float64], noise_stddev: float) -> NDArray[np.float64]:
+def shrink(
+    covariance: NDArray[np.float64], noise_stddev: float, toward: NDArray[np.float64] | float = 0.0
+) -> NDArray[np.float64]:
     """Remove from a covariance what symmetric noise puts into it, and bring it to what is positive semidefinite.
 
-    Noise of standard deviation s a diagonal entry (off it: s / sqrt 2) has eigenvalues up to e = s sqrt(2 d). An
-    eigenvalue v below e is taken for noise, one above it for a true one blown up: sqrt(v^2 - e^2) is the best guess.
+    Noise of standard deviation s a diagonal entry (off it: s / sqrt 2) has eigenvalues up to e = s sqrt(2 d). Of the
+    difference to ``toward`` an eigenvalue v below e is taken for noise, one above it for a true one blown up:
+    sqrt(v^2 - e^2) is the best guess.
 
     Source: the optimal shrinker of a spiked Wigner matrix under Frobenius loss (Benaych-Georges, Nadakuditi 2011).
     """
     edge = noise_stddev * (2 * len(covariance)) ** 0.5
-    values, vectors = np.linalg.eigh(covariance)
-    kept = np.sqrt(np.maximum(values**2 - edge**2, 0)) * (values > 0)
-    floored = np.maximum(kept, edge / 20)
-    result: NDArray[np.float64] = (vectors * floored) @ vectors.T
+    values, vectors = np.linalg.eigh(covariance - toward)
+    kept = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0))
+    values, vectors = np.linalg.eigh((vectors * kept) @ vectors.T + toward)
+    result: NDArray[np.float64] = (vectors * np.maximum(values, edge / 20)) @ vectors.T
     return result
+
+
+def shrink_classes(
+    covariances: NDArray[np.float64], noise_stddevs: NDArray[np.float64], counts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Shrink each class's covariance toward the pooled one, whose noise is less.
+
+    W = sum_c n_c C_c / n, shrunk toward 0;      C_c <- W + shrink(C_c - W)
+
+    Shapes: [classes, d, d], [classes], [classes] -> [classes, d, d].
+    """
+    shares = counts / counts.sum()
+    pooled = shrink(np.einsum("c,cij->ij", shares, covariances), float(np.linalg.norm(shares * noise_stddevs)))
+    return np.stack([shrink(c, s, pooled) for c, s in zip(covariances, noise_stddevs, strict=True)])
+

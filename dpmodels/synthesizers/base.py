@@ -8,7 +8,7 @@ fit(released) -> Generator ; sample(n, seed)             post-processing, free f
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.events import Event
 from dpmodels.accounting.ledger import Charge, Ledger
@@ -28,10 +28,11 @@ from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
-PLAN_KEY, ENTRY_KEY, HASH_KEY, EVENT_KEY, ADJACENCY_KEY = (
+PLAN_KEY, ENTRY_KEY, HASH_KEY, CHOSEN_KEY, EVENT_KEY, ADJACENCY_KEY = (
     b"nacre.plan",
     b"nacre.ledger_entry",
     b"nacre.values_sha256",
+    b"nacre.chosen",
     b"nacre.event",
     b"nacre.adjacency",
 )
@@ -69,20 +70,27 @@ class Plan(BaseModel):
 
 
 class Release(BaseModel):
-    """A measured plan: the noisy vector, and the ledger entry that paid for it."""
+    """A measured plan: the noisy vector, the ledger entry that paid for it, and what its looks were made of."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
     plan: Plan
     vector: NDArray[np.int64]
     entry: str
+    chosen: NDArray[np.int64] = Field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)
 class Look:
-    """One sum that a plan measures, and the multiplier of its noise over the plan's ``l2_sensitivity``."""
+    """One sum that a plan measures, and the multiplier of its noise over the plan's ``l2_sensitivity``.
+
+    ``chosen``: the integers, computed from earlier looks, that the embedding is made of; they are kept with the
+    release, for where another machine's arithmetic could compute others. ``rebuild`` makes the embedding of them.
+    """
 
     embedding: Embedding
     noise_multiplier: float
+    chosen: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    rebuild: Callable[[NDArray[np.int64]], Embedding] | None = None
 
 
 Choose = Callable[[Sequence[NDArray[np.int64]]], Look]
@@ -101,9 +109,12 @@ def split_looks(release: Release, looks: Sequence[Choose]) -> list[tuple[Look, N
     """Split a release into its looks and what each of them released (post-processing)."""
     vectors: list[NDArray[np.int64]] = []
     found: list[tuple[Look, NDArray[np.int64]]] = []
-    start = 0
+    start, stored = 0, release.chosen
     for choose in looks:
         look = choose(vectors)
+        if look.rebuild:
+            chosen, stored = np.split(stored, [len(look.chosen)])
+            look = replace(look, embedding=look.rebuild(chosen), chosen=chosen)
         vectors.append(release.vector[start : start + look.embedding.dim])
         found.append((look, vectors[-1]))
         start += look.embedding.dim
@@ -151,27 +162,37 @@ def measure_looks(
     def draw(path: Path, entry: str) -> None:
         vectors: list[NDArray[np.int64]] = []
         names: list[dict[str, Any]] = []
+        chosen: list[NDArray[np.int64]] = []
         for number, choose in enumerate(looks, start=1):
             look = choose(vectors)
             total = transform_sum(look.embedding, sensitive, device)
             l2, z = plan.l2_sensitivity, look.noise_multiplier
             vectors.append(measure_gaussian(total, l2_sensitivity=l2, noise_multiplier=z).value)
+            chosen.append(look.chosen)
             names.append({"look": np.full(look.embedding.dim, number), **look.embedding.coordinates()})
         coordinates = {key: np.concatenate([named[key] for named in names]) for key in names[0]}
-        write_release(path, Released(np.concatenate(vectors)), plan, entry, coordinates)
+        vector, integers = Released(np.concatenate(vectors)), np.concatenate(chosen)
+        write_release(path, vector, plan, entry, coordinates, integers)
 
     return Released(ledger.release(charge, staged=staged, released=released, draw=draw))
 
 
 def write_release(
-    path: Path, release: Released[NDArray[np.int64]], plan: Plan, entry: str, coordinates: Mapping[str, Any]
+    path: Path,
+    release: Released[NDArray[np.int64]],
+    plan: Plan,
+    entry: str,
+    coordinates: Mapping[str, Any],
+    chosen: NDArray[np.int64] | None = None,
 ) -> None:
     """Write a release as Parquet, one row a coordinate, everything needed to read it in the footer."""
     vector = np.ascontiguousarray(release.value, dtype="<i8")
+    integers: list[int] = [] if chosen is None else chosen.tolist()
     metadata = {
         PLAN_KEY: plan.model_dump_json(),
         ENTRY_KEY: entry,
-        HASH_KEY: hashlib.sha256(vector.tobytes()).hexdigest(),
+        HASH_KEY: _hash(vector, integers),
+        CHOSEN_KEY: json.dumps(integers),
         EVENT_KEY: json.dumps(plan.event.model_dump(mode="json")),
         ADJACENCY_KEY: plan.budget.adjacency.value,
     }
@@ -193,7 +214,14 @@ def read_release(path: Path) -> Released[Release]:
     if not {PLAN_KEY, ENTRY_KEY, HASH_KEY} <= set(metadata):
         raise ArtifactError(f"{path.name} is not a nacre release")
     vector = np.ascontiguousarray(table["value"].to_numpy(), dtype="<i8")
-    if hashlib.sha256(vector.tobytes()).hexdigest() != metadata[HASH_KEY].decode():
+    chosen = json.loads(metadata.get(CHOSEN_KEY, b"[]"))
+    if _hash(vector, chosen) != metadata[HASH_KEY].decode():
         raise ArtifactError(f"the values of release {path.name} were changed after it was written")
     plan = Plan.model_validate_json(metadata[PLAN_KEY])
-    return Released(Release(plan=plan, vector=vector.astype(np.int64), entry=metadata[ENTRY_KEY].decode()))
+    entry, integers = metadata[ENTRY_KEY].decode(), np.array(chosen, dtype=np.int64)
+    return Released(Release(plan=plan, vector=vector.astype(np.int64), entry=entry, chosen=integers))
+
+
+def _hash(vector: NDArray[np.int64], chosen: list[int]) -> str:
+    """Return the SHA-256 of a release's values, then of the integers chosen on the way."""
+    return hashlib.sha256(vector.tobytes() + np.array(chosen, dtype="<i8").tobytes()).hexdigest()

@@ -1,8 +1,12 @@
 """Nacre for images: a noisy basis, the moments of each class in it, one charge, and Gaussians drawn as ink.
 
-    measure   C = sum_x [ count ; code ; code code' ]                        + noise    -> mean and d directions V
-              s = sum_x [ a ; b z ; z z' ] (x) e_class,  z = clip((code - mean) V)   + noise
-    fit       covariances without their noise; Gaussians whose images have them       generators/image_matching.py
+    measure   C = sum_x [ (a ; b code) (x) e_class ; code code' ]  + noise       -> class means, within-class variance
+              V = the d directions that vary most within a class, each times variance^(-alpha / 2)
+              s = sum_x [ a ; b z ; z z' ] (x) e_class,  z = clip((code - mean_class) V)  + noise
+    fit       covariances without their noise; Gaussians whose images have them        generators/image_matching.py
+
+Centring by class halves the norm that must be covered, and evening the directions out (alpha) makes the same noise hurt
+them alike: between the many weak directions that tell classes apart and the few strong ones that they share.
 
 Privacy: both looks get discrete Gaussian noise, of multipliers z / sqrt(share) and z / sqrt(1 - share) over their
 sensitivities (proof: embeddings/image_moments.py). The second look may depend on the released first; two Gaussian
@@ -25,8 +29,8 @@ from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.image_moments import (
-    BASIS_BITS,
     CODE_BITS,
+    DIRECTION_BITS,
     UNIT,
     ClipSpec,
     ImageCode,
@@ -35,13 +39,14 @@ from dpmodels.embeddings.image_moments import (
 from dpmodels.errors import ArtifactError
 from dpmodels.generators.image_matching import MatchingSpec, Progress, match
 from dpmodels.generators.images import ImageModel, Painter
-from dpmodels.mechanisms.dp_pca import DIAGONAL, principal_directions, shrink
+from dpmodels.mechanisms.dp_pca import DIAGONAL, principal_directions, shrink_classes
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Choose, Look, Plan, Release, check_unit, measure_looks
 
+Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 
@@ -53,7 +58,9 @@ class ImageMeasurement(BaseModel):
         pose_weight: one public spread of a pose, in the norm of an image with one pixel of full ink (28 x 28).
         directions: kept from the first look.
         basis_share: share of the squared sensitivity (so of the budget, mu squared) that the first look takes.
-        basis_radius, class_radius: norms that codes are clipped to at the two looks, in root mean square ink a pixel.
+        basis_radius: norm that codes are clipped to at the first look, in root mean square ink a pixel.
+        class_radius: norm clipped to at the second look, in the root mean square norm that the first look foresees.
+        evening: alpha above; 0 leaves the directions as they vary, 1 brings all to the same variance.
         count_weight, mean_weight: of count and first moment beside a second moment.
     """
 
@@ -64,7 +71,8 @@ class ImageMeasurement(BaseModel):
     directions: Annotated[int, Field(ge=1, le=400)] = 60
     basis_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.25
     basis_radius: Annotated[float, Field(gt=0, le=1)] = 0.39
-    class_radius: Annotated[float, Field(gt=0, le=1)] = 0.25
+    class_radius: Annotated[float, Field(gt=0, le=10)] = 1.0
+    evening: Annotated[float, Field(ge=0, le=1)] = 0.5
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
     mean_weight: Annotated[float, Field(gt=0, le=10)] = 0.6
 
@@ -75,21 +83,39 @@ class Looks:
     def __init__(self, spec: ImageMeasurement, schema: Schema) -> None:
         self.spec, self.classes, self.max_rows = spec, schema.classes, schema.unit.max_rows
         self.code = ImageCode(schema, spec.coefficients, spec.smoothness, spec.pose_weight)
-        self.side = UNIT * math.sqrt(len(self.code.basis))
-        identity = np.eye(self.code.dim, dtype=np.int64) << BASIS_BITS
-        self.first = self._moments(identity, np.zeros(self.code.dim, dtype=np.int64), spec.basis_radius, 1)
+        self.size = min(spec.directions, self.code.dim)
+        identity = np.eye(self.code.dim, dtype=np.int64) << DIRECTION_BITS
+        centres = np.zeros((self.classes, self.code.dim), dtype=np.int64)
+        radius = round(spec.basis_radius * UNIT * math.sqrt(len(self.code.basis)))
+        self.first = self._moments(identity, centres, radius, pooled=True)
 
-    def second(self, first: Whole) -> ImageMoments:
-        """Return the second embedding, turned to the directions of the released first vector (post-processing)."""
+    def choose(self, first: Whole, noise_stddev: float) -> Whole:
+        """Return directions, class centres and clip radius of the second look as whole numbers (post-processing).
+
+        They are kept with the release: an eigenvector of another machine may differ by a rounding.
+        ``noise_stddev``: of the first look, in lattice steps; what is below it is not divided by.
+        """
         counts, sums, moments = self.first.unpack(first)
-        count, radius = max(float(counts[0]), 1.0), self.first.clip.radius
-        mean = sums[0] / count
-        mean /= max(
-            1.0, float(np.linalg.norm(mean))
-        )  # the mean of vectors of norm 1: this keeps a tiny table's in bounds
-        directions = principal_directions(moments[0] / count - np.outer(mean, mean), self.spec.directions)
-        whole = np.rint(np.ldexp(directions, BASIS_BITS)).astype(np.int64)
-        return self._moments(whole, np.rint(mean * radius).astype(np.int64), self.spec.class_radius, self.classes)
+        means = sums / at_least_noise(counts, noise_stddev, self.first)[:, None]
+        means /= np.maximum(1.0, np.linalg.norm(means, axis=1, keepdims=True))  # as of vectors of norm 1
+        total = max(float(counts.sum()), 1.0)
+        within = moments[0] / total - np.einsum("c,ci,cj->ij", counts.clip(min=0) / total, means, means)
+        directions = principal_directions(within, self.size)
+        variances = np.einsum("ij,ik,kj->j", directions, within, directions)
+        floor = _unit_noise(noise_stddev) * math.sqrt(2 * len(within)) / total / 3
+        variances = variances.clip(min=floor)
+        weights = (variances / variances.min()) ** (-self.spec.evening / 2)
+        radius = self.spec.class_radius * math.sqrt((variances * weights**2).sum()) * self.first.clip.radius
+        whole = np.rint(np.ldexp(directions * weights, DIRECTION_BITS))
+        centres = np.rint(means * self.first.clip.radius)
+        return np.concatenate([whole.ravel(), centres.ravel(), [max(1, round(radius))]]).astype(np.int64)
+
+    def second(self, chosen: Whole) -> ImageMoments:
+        """Return the second embedding, made of what ``choose`` returned."""
+        rows = self.code.dim
+        directions, centres, radius = np.split(chosen, np.cumsum([rows * self.size, self.classes * rows]))
+        shaped = directions.reshape(rows, self.size), centres.reshape(self.classes, rows)
+        return self._moments(*shaped, int(radius[0]), pooled=False)
 
     def noise_multipliers(self, noise_multiplier: float) -> tuple[float, float]:
         """Split one Gaussian of this noise multiplier into the two looks, by the share of the first."""
@@ -100,9 +126,9 @@ class Looks:
         """Return the SHA-256 of the public basis; part of the plan, so that a changed basis cannot pass."""
         return hashlib.sha256(np.ascontiguousarray(self.code.basis, dtype="<i8").tobytes()).hexdigest()
 
-    def _moments(self, directions: Whole, centre: Whole, radius: float, classes: int) -> ImageMoments:
-        clip = ClipSpec(directions, centre, radius * self.side, self.spec.count_weight, self.spec.mean_weight)
-        return ImageMoments(self.code, clip, classes, self.max_rows)
+    def _moments(self, directions: Whole, centres: Whole, radius: int, *, pooled: bool) -> ImageMoments:
+        clip = ClipSpec(directions, centres, radius, self.spec.count_weight, self.spec.mean_weight)
+        return ImageMoments(self.code, clip, self.max_rows, pooled=pooled)
 
     @classmethod
     def of(cls, plan: Plan) -> "Looks":
@@ -169,10 +195,16 @@ class NacreImages:
         )
 
     def looks(self, plan: Plan) -> Sequence[Choose]:
-        """List the two sums: the moments of all images, then those of each class in the directions found."""
+        """List the basis over all images and the moments by class."""
         looks = Looks.of(plan)
-        first, second = looks.noise_multipliers(plan.noise_multiplier)
-        return [lambda _: Look(looks.first, first), lambda before: Look(looks.second(before[0]), second)]
+        multipliers = looks.noise_multipliers(plan.noise_multiplier)
+        steps = self._steps(looks, plan)[0]
+
+        def second(before: Sequence[Whole]) -> Look:
+            chosen = looks.choose(before[0], steps)
+            return Look(looks.second(chosen), multipliers[1], chosen, looks.second)
+
+        return [lambda _: Look(looks.first, multipliers[0]), second]
 
     def fit(
         self,
@@ -189,18 +221,18 @@ class NacreImages:
         """
         plan = release.value.plan
         looks = Looks.of(plan)
-        embedding = looks.second(release.value.vector[: looks.first.dim])
+        embedding = looks.second(release.value.chosen)
         counts, sums, moments = embedding.unpack(release.value.vector[looks.first.dim :])
         steps = self._steps(looks, plan)[1]
-        # a class that is all noise is given no less than the noise of its own count, so that it cannot explode
-        divisor = counts.clip(min=max(1.0, steps / embedding.count_step))
+        divisor = at_least_noise(counts, steps, embedding)
         means = sums / divisor[:, None]
-        noise = steps / (DIAGONAL * 4.0**CODE_BITS) / divisor
         covariances = moments / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
-        shrunk = np.stack([shrink(c, s) for c, s in zip(covariances, noise, strict=True)])
-        decoder = np.ldexp(embedding.clip.directions.T * embedding.clip.radius, -BASIS_BITS)
-        painter = Painter(looks.code, decoder, embedding.clip.centre.astype(np.float64), self.training.contrast)
-        means, factors = match(embedding, painter, (means, shrunk), self.training, seed, progress)
+        shrunk = shrink_classes(covariances, _unit_noise(steps) / divisor, divisor)
+        clip = embedding.clip
+        decoder = np.linalg.pinv(np.ldexp(clip.directions, -DIRECTION_BITS)) * clip.radius
+        painter = Painter(looks.code, decoder, clip.centres.astype(np.float64), self.training.contrast)
+        both, targets = (looks.first, embedding), (means, shrunk)
+        painter, means, factors = match(both, painter, targets, self.training, seed, progress)
         spec = self.measurement
         settings = {key: getattr(spec, key) for key in ("coefficients", "smoothness", "pose_weight")}
         return ImageModel(plan.table, settings, painter, means, factors, counts, release.value.entry)
@@ -209,15 +241,25 @@ class NacreImages:
         """Name what a release holds and the standard deviation of its noise."""
         looks = Looks.of(plan)
         first, second = self._steps(looks, plan)
-        one = DIAGONAL * 4.0**CODE_BITS
         return {
-            "images in all": first / looks.first.count_step,
-            "sum of squares of a code over all images, where the clip norm is 1": first / one,
-            "images in a class": second / looks.first.count_step,
-            "sum of squares of a code over a class, where the clip norm is 1": second / one,
+            "images in a class, first look": first / looks.first.count_step,
+            "sum of squares of a code over all images, where the clip norm is 1": _unit_noise(first),
+            "images in a class, second look": second / looks.first.count_step,
+            "sum of squares of a code over a class, where the clip norm is 1": _unit_noise(second),
         }
 
     def _steps(self, looks: Looks, plan: Plan) -> tuple[float, float]:
         """Return the noise standard deviations of the two looks, in lattice steps."""
         first, second = looks.noise_multipliers(plan.noise_multiplier)
         return lattice_noise_stddev(plan.l2_sensitivity, first), lattice_noise_stddev(plan.l2_sensitivity, second)
+
+
+def at_least_noise(counts: Floats, noise_stddev: float, embedding: ImageMoments) -> Floats:
+    """Return released counts as divisors: no less than their own noise, so that a tiny class cannot explode."""
+    divisor: Floats = counts.clip(min=max(1.0, noise_stddev / embedding.count_step))
+    return divisor
+
+
+def _unit_noise(noise_stddev: float) -> float:
+    """Return lattice steps of noise in squares of a code, where the clip norm is 1."""
+    return noise_stddev / (DIAGONAL * 4.0**CODE_BITS)

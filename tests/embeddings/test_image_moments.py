@@ -1,19 +1,26 @@
 """The contract of the image embedding: bounded, exact, and a function of the image alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from dpmodels.embeddings.image_moments import BASIS_BITS, CODE_BITS, ImageMoments, smooth_basis
+from dpmodels.embeddings.image_moments import BASIS_BITS, CODE_BITS, DIRECTION_BITS, ImageMoments, smooth_basis
 from dpmodels.embeddings.pose import REFERENCE, STEPS, Frame, from_spreads, to_spreads
 from dpmodels.embeddings.summation import transform_sum
 from dpmodels.privacy import Sensitive
+from dpmodels.schema.encode import Records
 from dpmodels.synthesizers.image_moments import ImageMeasurement, Looks
 from tests.pictures import make_records, make_schema
 
 LOOKS = Looks(ImageMeasurement(coefficients=30, directions=12), make_schema())
 FIRST = LOOKS.first
-SECOND = LOOKS.second(FIRST.lattice_sum(make_records(300, seed=9)).numpy())
+SECOND = LOOKS.second(LOOKS.choose(FIRST.lattice_sum(make_records(300, seed=9)).numpy(), 1.0))
+
+
+def singles(records: Records) -> list[Records]:
+    return [records.take(slice(i, i + 1)) for i in range(len(records))]
 
 
 def squared(vector: torch.Tensor) -> int:
@@ -29,30 +36,56 @@ def strange_pixels(rows: int = 200) -> np.ndarray:
     return np.concatenate([single, flat, rng.integers(0, 256, (rows, 120), dtype=np.uint8)])
 
 
+def labelled(pixels: np.ndarray) -> Records:
+    """Give images the labels 0, 1, 0, 1 ..."""
+    labels = np.resize([0, 1], (len(pixels), 1)).astype(np.int32)
+    return Records(labels, np.zeros(labels.shape), pixels)
+
+
 @pytest.mark.parametrize("embedding", [FIRST, SECOND], ids=["first look", "second look"])
 def test_no_image_moves_the_sum_by_more_than_its_bound(embedding: ImageMoments):
-    records, strange = make_records(50), strange_pixels()
-    zeros = np.zeros((len(strange), 1))
-    odd = type(records)(zeros.astype(np.int32), zeros, strange)
-    for batch in (records, odd):
+    for batch in (make_records(50), labelled(strange_pixels())):
         moved = [squared(embedding.lattice_sum(batch.take(slice(i, i + 1)))) for i in range(len(batch))]
         assert max(moved) <= embedding.l2_sensitivity**2
 
 
-def test_the_bound_is_tight_where_images_are_clipped():
-    clipped = ImageMoments(
-        FIRST.code, FIRST.clip.__class__(FIRST.clip.directions, FIRST.clip.centre, 1e-3, 0.15, 0.6), 1, 1
-    )
-    records = make_records(20)
-    moved = [squared(clipped.lattice_sum(records.take(slice(i, i + 1)))) ** 0.5 for i in range(20)]
-    assert max(moved) > 0.995 * clipped.l2_sensitivity
+@pytest.mark.parametrize("embedding", [FIRST, SECOND], ids=["first look", "second look"])
+def test_no_search_finds_an_image_beyond_the_bound(embedding: ImageMoments):
+    """Hill climbing over pixels, from many starts and for either class, on the exact norm of what an image adds."""
+    rng = np.random.default_rng(4)
+    pixels = np.concatenate([strange_pixels(30), make_records(20).pixels])
+    best = np.array([squared(embedding.lattice_sum(one)) for one in singles(labelled(pixels))])
+    start = best.copy()
+    for _ in range(12):
+        changed, where = pixels.copy(), rng.random(pixels.shape) < rng.choice([0.02, 0.2])
+        changed[where] = rng.integers(0, 256, where.sum())
+        moved = np.array([squared(embedding.lattice_sum(one)) for one in singles(labelled(changed))])
+        pixels[moved > best] = changed[moved > best]
+        best = np.maximum(best, moved)
+    assert (best > start).any()  # the search does climb
+    assert max(best) <= embedding.l2_sensitivity**2
+
+
+@pytest.mark.parametrize("embedding", [FIRST, SECOND], ids=["first look", "second look"])
+def test_the_bound_is_tight_where_images_are_clipped(embedding: ImageMoments):
+    tight = ImageMoments(embedding.code, replace(embedding.clip, radius=1), 1, pooled=embedding.pooled)
+    moved = [squared(tight.lattice_sum(one)) ** 0.5 for one in singles(make_records(20))]
+    assert max(moved) > 0.99 * tight.l2_sensitivity
+
+
+def test_rows_of_one_unit_move_the_sum_by_as_many_bounds():
+    several = ImageMoments(SECOND.code, SECOND.clip, 3, pooled=False)
+    assert 3 * SECOND.l2_sensitivity <= several.l2_sensitivity <= 3 * SECOND.l2_sensitivity + 3
+    moved = squared(several.lattice_sum(labelled(np.full((3, 120), 255, dtype=np.uint8))))
+    assert moved <= several.l2_sensitivity**2
 
 
 def test_a_code_is_never_longer_than_its_clip_radius():
     codes = FIRST.code.encode(strange_pixels(500))
     for factor in (1, 3, 50):
-        z = SECOND.bounded(codes * factor)
-        assert (z**2).sum(axis=1).max() <= 4**CODE_BITS
+        for label in (0, 1):
+            z = SECOND.bounded(codes * factor, np.full(len(codes), label))
+            assert (z**2).sum(axis=1).max() <= 4**CODE_BITS
 
 
 @pytest.mark.parametrize("embedding", [FIRST, SECOND], ids=["first look", "second look"])
@@ -65,15 +98,20 @@ def test_the_sum_is_the_same_bits_for_any_chunks_and_any_order(embedding: ImageM
     assert np.array_equal(transform_sum(embedding, Sensitive(parts)).reveal(), expected.numpy())
 
 
-def test_neighbours_differ_by_one_image_exactly():
+@pytest.mark.parametrize("embedding", [FIRST, SECOND], ids=["first look", "second look"])
+def test_neighbours_differ_by_one_image_exactly(embedding: ImageMoments):
     records = make_records(100)
-    whole, without = SECOND.lattice_sum(records), SECOND.lattice_sum(records.take(slice(1, None)))
-    assert torch.equal(whole - without, SECOND.lattice_sum(records.take(slice(0, 1))))
+    whole, without = embedding.lattice_sum(records), embedding.lattice_sum(records.take(slice(1, None)))
+    alone = embedding.lattice_sum(records.take(slice(0, 1)))
+    assert torch.equal(whole - without, alone)
+    names, label = embedding.coordinates(), records.states[0, 0]
+    touched = set(names["class"][alone.numpy() != 0])
+    assert label in touched <= {label, -1}  # its own class, and what is summed over all
 
 
 def test_unpacked_moments_are_those_of_the_clipped_codes():
     records = make_records(200)
-    z = SECOND.bounded(SECOND.code.encode(records.pixels)) / 2**CODE_BITS
+    z = SECOND.bounded(SECOND.code.encode(records.pixels), records.states[:, 0]) / 2**CODE_BITS
     counts, sums, moments = SECOND.unpack(SECOND.lattice_sum(records).numpy())
     for label in (0, 1):
         members = z[records.states[:, 0] == label]
@@ -82,12 +120,35 @@ def test_unpacked_moments_are_those_of_the_clipped_codes():
         assert np.allclose(moments[label], members.T @ members)
 
 
-def test_every_coordinate_is_named():
-    names = SECOND.coordinates()
-    assert all(len(column) == SECOND.dim for column in names.values())
-    vector = SECOND.lattice_sum(make_records(100)).numpy()
-    counts = vector[names["part"] == "count"] / SECOND.count_step
+def test_the_first_look_holds_class_means_and_one_second_moment():
+    records = make_records(200)
+    z = FIRST.bounded(FIRST.code.encode(records.pixels), records.states[:, 0]) / 2**CODE_BITS
+    _, sums, moments = FIRST.unpack(FIRST.lattice_sum(records).numpy())
+    assert np.allclose(sums[1], z[records.states[:, 0] == 1].sum(axis=0))
+    assert moments.shape[0] == 1 and np.allclose(moments[0], z.T @ z)
+
+
+@pytest.mark.parametrize("embedding", [FIRST, SECOND], ids=["first look", "second look"])
+def test_every_coordinate_is_named(embedding: ImageMoments):
+    names = embedding.coordinates()
+    assert all(len(column) == embedding.dim for column in names.values())
+    vector = embedding.lattice_sum(make_records(100)).numpy()
+    counts = vector[names["part"] == "count"] / embedding.count_step
     assert counts.sum() == pytest.approx(100)
+    square = (names["part"] == "moment") & (names["row"] == names["column"])
+    assert (vector[square] >= 0).all()
+
+
+def test_the_second_look_is_centred_by_class_and_evened_out():
+    records = make_records(2000, seed=9)
+    spec = ImageMeasurement(coefficients=30, directions=12, basis_radius=1, class_radius=10, evening=1)
+    looks = Looks(spec, make_schema())
+    second = looks.second(looks.choose(looks.first.lattice_sum(records).numpy(), 1.0))
+    z = second.bounded(second.code.encode(records.pixels), records.states[:, 0]) / 2**CODE_BITS
+    for label in (0, 1):
+        assert np.linalg.norm(z[records.states[:, 0] == label].mean(axis=0)) < 0.1
+    assert z.std(axis=0).max() < 2 * z.std(axis=0).min()
+    assert np.linalg.norm(second.clip.directions, axis=0).max() <= 1.01 * 2**DIRECTION_BITS
 
 
 def test_the_basis_is_orthonormal_and_smooth_functions_come_first():

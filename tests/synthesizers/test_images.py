@@ -100,7 +100,7 @@ def test_images_drawn_without_noise_have_the_moments_of_the_real_ones(tmp_path, 
     assert abs(made.states.mean() - real.states.mean()) < 0.01
     for label in (0, 1):
         a, b = (r.pixels[r.states[:, 0] == label].astype(np.float64) for r in (real, made))
-        assert np.abs(a.mean(axis=0) - b.mean(axis=0)).max() < 25
+        assert np.abs(a.mean(axis=0) - b.mean(axis=0)).max() < 20
         assert np.corrcoef(np.cov(a.T).ravel(), np.cov(b.T).ravel())[0, 1] > 0.9
 
 
