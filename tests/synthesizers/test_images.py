@@ -10,15 +10,16 @@ import yaml
 from dpmodels.accounting.calibration import gaussian_epsilon
 from dpmodels.accounting.events import leaves
 from dpmodels.accounting.ledger import Charge, Ledger
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.load import load_generator
 from dpmodels.mechanisms import gaussian
-from dpmodels.mechanisms.dp_pca import shrink
-from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.mechanisms.dp_pca import shrink, shrink_classes
+from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Codec, Records
+from dpmodels.synthesizers import image_moments
 from dpmodels.synthesizers.base import read_release
-from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
+from dpmodels.synthesizers.image_moments import ImageMeasurement, Looks, NacreImages
 from dpmodels.synthesizers.registry import create, default_method
 from tests.pictures import make_records, make_schema, make_table
 from tests.support import charges, run_cli, synthesize_words
@@ -102,6 +103,70 @@ def test_images_drawn_without_noise_have_the_moments_of_the_real_ones(tmp_path, 
         a, b = (r.pixels[r.states[:, 0] == label].astype(np.float64) for r in (real, made))
         assert np.abs(a.mean(axis=0) - b.mean(axis=0)).max() < 20
         assert np.corrcoef(np.cov(a.T).ravel(), np.cov(b.T).ravel())[0, 1] > 0.9
+
+
+def test_the_second_look_is_read_from_the_release_and_never_computed_again(tmp_path, monkeypatch):
+    release = measure(tmp_path, make_records(300))
+
+    def other_machine(*_: object) -> None:
+        raise AssertionError("an eigenvector was computed again")
+
+    monkeypatch.setattr(image_moments, "principal_directions", other_machine)
+    model = fit(release)
+    chosen = release.value.chosen
+    assert np.array_equal(Looks.of(release.value.plan).second(chosen).clip.centres.ravel(), chosen[-1 - 2 * 35 : -1])
+    turned = chosen.copy()
+    turned[0] += 2000
+    other = fit(Released(release.value.model_copy(update={"chosen": turned})))
+    assert not np.array_equal(next(model.sample(20, seed=0)).pixels, next(other.sample(20, seed=0)).pixels)
+
+
+def test_a_changed_basis_is_found_by_the_hash(tmp_path):
+    measure(tmp_path, make_records(50))
+    path = tmp_path / "public" / "r.parquet"
+    table = pq.read_table(path)
+    numbers = json.loads(table.schema.metadata[b"nacre.chosen"])
+    changed = {**table.schema.metadata, b"nacre.chosen": json.dumps([numbers[0] + 1, *numbers[1:]])}
+    pq.write_table(table.replace_schema_metadata(changed), path)
+    with pytest.raises(ArtifactError, match="changed"):
+        read_release(path)
+
+
+def test_replayed_on_a_neighbour_all_that_leaves_comes_from_the_released_numbers(tmp_path, monkeypatch):
+    """Same noise, one image less: where both released vectors are made the same, every byte after them is."""
+    vectors: list[np.ndarray] = []
+
+    def record(values: np.ndarray, stddev: float) -> np.ndarray:
+        vectors.append(gaussian.discrete_gaussian(values, stddev))
+        return vectors[-1]
+
+    records = make_records(120)
+    monkeypatch.setattr(gaussian, "_sampler", record)
+    one = measure(tmp_path / "one", records).value
+    replay = iter(list(vectors))
+    monkeypatch.setattr(gaussian, "_sampler", lambda values, stddev: next(replay))
+    other = measure(tmp_path / "other", records.take(slice(1, None))).value
+    assert np.array_equal(one.vector, other.vector) and np.array_equal(one.chosen, other.chosen)
+    for release, name in ((one, "one"), (other, "other")):
+        fit(Released(release.model_copy(update={"entry": "same"}))).save(tmp_path / name / "model")
+    assert (tmp_path / "one" / "model").read_bytes() == (tmp_path / "other" / "model").read_bytes()
+    left, right = (pq.read_table(tmp_path / name / "public" / "r.parquet") for name in ("one", "other"))
+    assert left.equals(right)
+    differing = {key for key in left.schema.metadata if left.schema.metadata[key] != right.schema.metadata[key]}
+    assert differing <= {b"nacre.ledger_entry"}
+
+
+def test_classes_share_what_one_class_alone_cannot_show():
+    rng = np.random.default_rng(2)
+    true = np.diag(np.linspace(2, 0.2, 30))
+    noise = rng.standard_normal((10, 30, 30)) * 0.2
+    noisy = true + np.triu(noise, 1) / 2**0.5 + np.triu(noise, 1).swapaxes(1, 2) / 2**0.5 + noise * np.eye(30)
+    together = shrink_classes(noisy, np.full(10, 0.2), np.full(10, 100.0))
+    alone = np.stack([shrink(each, 0.2) for each in noisy])
+    assert np.linalg.norm(together - true) < np.linalg.norm(alone - true) / 2
+    odd = noisy.copy()
+    odd[3] += 8 * np.outer(np.eye(30)[5], np.eye(30)[5])
+    assert shrink_classes(odd, np.full(10, 0.2), np.full(10, 100.0))[3, 5, 5] > 8
 
 
 def test_sampling_is_repeatable_and_survives_saving(tmp_path):
