@@ -1,0 +1,58 @@
+"""The judge of images on small data, and the figure of the sweep."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from benchmarks.common import Table
+from benchmarks.images import plot
+from benchmarks.judge_images import ImageJudge, Images
+
+SHAPES = {"c1": (6, 1, 5, 5), "c3": (16, 6, 5, 5), "c5": (120, 16, 5, 5), "f6": (84, 120)}
+
+
+def make_images(rows: int, seed: int) -> Images:
+    """Return images of two classes: light above or light below."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, rows)
+    light = np.where(np.arange(784) < 392, 1 - y[:, None], y[:, None])
+    return Images((0.7 * light + 0.3 * rng.random((rows, 784))).astype(np.float32), y)
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> ImageJudge:
+    generator = torch.Generator().manual_seed(0)
+    weights = {f"{name}.weight": 0.1 * torch.randn(shape, generator=generator) for name, shape in SHAPES.items()}
+    weights |= {f"{name}.bias": torch.zeros(shape[0]) for name, shape in SHAPES.items()}
+    save_file(weights, tmp_path / "lenet.safetensors")
+    return ImageJudge(make_images(300, seed=0), tmp_path / "lenet.safetensors")
+
+
+def test_the_distance_is_nothing_to_the_same_images_and_grows_with_what_is_wrong(judge: ImageJudge) -> None:
+    same, near = judge.frechet(judge.test.x), judge.frechet(make_images(300, seed=1).x)
+    far = judge.frechet(np.random.default_rng(0).random((300, 784), dtype=np.float32))
+    assert abs(same) < 1e-3 < far and near < far / 5
+
+
+def test_a_judgement_is_repeatable_and_finds_what_there_is_to_learn(judge: ImageJudge) -> None:
+    made = make_images(1200, seed=2)
+    one, two = judge.judge(made, 1000, 2, seed=5), judge.judge(made, 1000, 2, seed=5)
+    assert one == two and one.cnn > 0.95
+    wrong = judge.judge(Images(made.x, 1 - made.y), 1000, 2, seed=5)
+    assert wrong.cnn < 0.05
+
+
+def test_the_sweep_is_drawn_with_every_set_and_the_real_data(tmp_path: Path) -> None:
+    tables = [Table(f"{name}, CNN", ["method", "epsilon", "CNN"]) for name in ("mnist", "fashion")]
+    for table in tables:
+        table.add("real data", "–", 0.99)
+        table.add("nacre-images", 1.0, [0.9, 0.92])
+        table.add("nacre-images", 10.0, [0.95])
+    plot(tables, tmp_path / "a.svg")
+    plot(tables, tmp_path / "b.svg")
+    text = (tmp_path / "a.svg").read_text()
+    assert "mnist" in text and "fashion" in text and "epsilon" in text
+    assert text == (tmp_path / "b.svg").read_text()
