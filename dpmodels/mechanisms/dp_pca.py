@@ -81,4 +81,3 @@ def shrink_classes(
     shares = counts / counts.sum()
     pooled = shrink(np.einsum("c,cij->ij", shares, covariances), float(np.linalg.norm(shares * noise_stddevs)))
     return np.stack([shrink(c, s, pooled) for c, s in zip(covariances, noise_stddevs, strict=True)])
-
