@@ -24,12 +24,15 @@ PUBLISHED = {
     "mnist": {"PEARL": (0.782, 3.52), "DPDM": (0.953, "–"), "FETA-Pro": (0.971, "–")},
     "fashion_mnist": {"PEARL": (0.683, 1.92), "DPDM": (0.794, "–"), "FETA-Pro": (0.823, "–")},
 }
+METHODS = ("real data", "nacre-images")
 SCORES = ("cnn", "cnn_last", "lenet_fid")
 
 
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--sets", nargs="+", default=list(PUBLISHED), choices=list(PUBLISHED))
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--seeds", nargs="+", type=int, help="of nacre-images; one is no result")
     parser.add_argument("--rows", type=int, help="images that the CNN is trained on")
     parser.add_argument("--epochs", type=int, help="of the CNN, as judge_images.py --epochs")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw accuracy against epsilon")
@@ -72,9 +75,10 @@ def scores_table(name: str, args: Namespace, seeds: Sequence[int]) -> Table:
     table = Table(title, ["method", "epsilon", "CNN", "CNN, last epoch", "LeNet-FID", "seconds", "peak MiB"], digits=4)
     for method, (accuracy, distance) in PUBLISHED[name].items():
         table.add(f"{method}, as published", EPSILON, accuracy, "–", distance, "–", "–")
-    real = judge.judge(load(data_dir() / f"{name}_train.parquet"), rows, epochs)
-    table.add("real data", "–", *(getattr(real, score) for score in SCORES), "–", "–")
-    for epsilon in args.epsilons:
+    if "real data" in args.methods:
+        real = judge.judge(load(data_dir() / f"{name}_train.parquet"), rows, epochs)
+        table.add("real data", "–", *(getattr(real, score) for score in SCORES), "–", "–")
+    for epsilon in args.epsilons if "nacre-images" in args.methods else ():
         verdicts: list[Verdict] = []
         seconds, peaks = [], []
         for seed in seeds if epsilon == EPSILON else seeds[:1]:
@@ -103,7 +107,8 @@ def plot(tables: Sequence[Table], path: Path) -> None:
     for colour, table in zip(("#33658a", "#d1495b"), tables, strict=False):
         ours = [(row[1], np.mean(row[2])) for row in table.rows if row[0] == "nacre-images"]
         axes.plot(*zip(*ours, strict=True), "o-", color=colour, label=table.title.split(",")[0])
-        axes.axhline(float(np.mean(next(row[2] for row in table.rows if row[0] == "real data"))), ls="--", color=colour)
+        for real in (row[2] for row in table.rows if row[0] == "real data"):
+            axes.axhline(float(np.mean(real)), ls="--", color=colour)
     axes.set(xscale="log", xlabel="epsilon", ylabel="CNN accuracy on real test images")
     axes.set_xticks(
         ticks := [float(row[1]) for row in tables[0].rows if row[0] == "nacre-images"], [f"{t:g}" for t in ticks]
@@ -115,7 +120,7 @@ def plot(tables: Sequence[Table], path: Path) -> None:
 
 def main() -> None:
     args = parse(__doc__, options)
-    seeds = QUICK_SEEDS if args.quick else SEEDS
+    seeds = args.seeds or (QUICK_SEEDS if args.quick else SEEDS)
     tables = [scores_table(name, args, seeds) for name in args.sets]
     report("images", tables, seeds, args)
     if args.plot:
