@@ -47,6 +47,7 @@ class VectorRows:
     design: NDArray[np.float32]
     label: Whole
     target: Tensor
+    records: tuple[Records, ...] = ()
 
 
 class Vectors:
@@ -141,11 +142,12 @@ class Vectors:
         kind = {"cells": torch.int64, "ink": torch.uint8, "values": torch.float32}[self.kind]
         designs, labels = [np.zeros((0, self.dim), np.float32)], [np.zeros(0, np.int64)]
         targets = [torch.zeros(0, width, dtype=kind)]
-        for records in batches:
+        held = tuple(batches)
+        for records in held:
             designs.append(self.design(records).astype(np.float32))
             labels.append(self.labels(records))
             targets.append(self._target(records, designs[-1]))
-        return VectorRows(np.concatenate(designs), np.concatenate(labels), torch.cat(targets))
+        return VectorRows(np.concatenate(designs), np.concatenate(labels), torch.cat(targets), held)
 
     def _target(self, records: Records, design: NDArray[np.float32]) -> Tensor:
         if self.kind == "cells" and self.partition is not None:
@@ -204,6 +206,11 @@ def transform_vectors(vectors: Vectors, batches: Sensitive[Iterable[Records]]) -
     return Sensitive(vectors.rows(batches.reveal()))
 
 
+def transform_records(rows: Sensitive[VectorRows]) -> Sensitive[Iterable[Records]]:
+    """Return the encoded records themselves. Privacy: Sensitive -> Sensitive, record by record."""
+    return Sensitive(rows.reveal().records)
+
+
 def transform_scales(rows: Sensitive[VectorRows], vectors: Vectors) -> Sensitive[Whole]:
     """Count each column's values by their distance from the middle.
 
@@ -226,18 +233,23 @@ def transform_points(points: Sensitive[Points], projection: Projection) -> Sensi
     return Sensitive(Points(projection.points(held.z), held.label))
 
 
-def transform_training(
-    rows: Sensitive[VectorRows], points: Sensitive[Points] | None, spread: Floats | None = None
-) -> Sensitive[tuple[Tensor, ...]]:
-    """Return what DP-SGD reads: points over a released spread, or the design itself; labels; targets.
+def training_tensors(rows: VectorRows, z: Whole, spread: Floats) -> tuple[Tensor, ...]:
+    """Return points over a released spread, labels and targets. Shapes: [n, d] float32, [n], [n, ...]."""
+    inputs = (np.ldexp(z.astype(np.float64), -Z_BITS) / spread).astype(np.float32)
+    return torch.from_numpy(inputs), torch.from_numpy(rows.label), rows.target
 
-    Privacy: Sensitive -> Sensitive, record by record. Shapes: [n, d] float32, [n], [n, ...].
-    """
+
+def transform_training(
+    rows: Sensitive[VectorRows], points: Sensitive[Points], spread: Floats
+) -> Sensitive[tuple[Tensor, ...]]:
+    """Return what DP-SGD reads in P3GM. Privacy: Sensitive -> Sensitive, record by record."""
+    return Sensitive(training_tensors(rows.reveal(), points.reveal().z, spread))
+
+
+def transform_designs(rows: Sensitive[VectorRows]) -> Sensitive[tuple[Tensor, ...]]:
+    """Return what DP-SGD reads of plain VAEs: designs, labels, targets. Privacy: Sensitive -> Sensitive, by record."""
     held = rows.reveal()
-    inputs = held.design
-    if points is not None and spread is not None:
-        inputs = (np.ldexp(points.reveal().z.astype(np.float64), -Z_BITS) / spread).astype(np.float32)
-    return Sensitive((torch.from_numpy(inputs), torch.from_numpy(held.label), held.target))
+    return Sensitive((torch.from_numpy(held.design), torch.from_numpy(held.label), held.target))
 
 
 def transform_cluster(

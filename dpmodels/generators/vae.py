@@ -32,6 +32,7 @@ class VaeSpec(BaseModel):
         most_cells: that an interval column is cut into.
         numbers: decoded as cells or as values; auto takes values where most columns are numbers.
         imitation_steps: of fitting the decoder to the inverse projection, before it sees data (free).
+        pretraining_steps: of training on samples of a warm start (free).
         seed: public, of first weights and imitation.
     """
 
@@ -42,6 +43,7 @@ class VaeSpec(BaseModel):
     most_cells: Annotated[int, Field(ge=2, le=1024)] = 24
     numbers: Literal["auto", "cells", "values"] = "auto"
     imitation_steps: Annotated[int, Field(ge=0, le=10**5)] = 500
+    pretraining_steps: Annotated[int, Field(ge=0, le=10**5)] = 1500
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
 
@@ -209,4 +211,20 @@ def imitate(
         torch.autograd.backward(loss.sum(dim=0).mean())
         for group in adam.param_groups:
             group["lr"] = 1e-2 * (1 - step / spec.imitation_steps)
+        adam.step()
+
+
+def pretrain(objective: Objective, rows: tuple[Tensor, ...], spec: VaeSpec) -> None:
+    """Train an objective on synthetic records, without noise.
+
+    Privacy: post-processing of whatever the records were sampled from.
+    """
+    adam = torch.optim.Adam(objective.parameters(), lr=3e-3)
+    for step in range(spec.pretraining_steps):
+        randomness = stream(spec.seed, 2 + spec.imitation_steps + step)
+        batch = torch.randint(len(rows[0]), (512,), generator=randomness)
+        adam.zero_grad()
+        torch.autograd.backward(objective(*(tensor[batch] for tensor in rows), randomness).mean())
+        for group in adam.param_groups:
+            group["lr"] = 3e-3 * (1 - step / spec.pretraining_steps)
         adam.step()

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_cluster, transform_training
+from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_cluster, transform_designs
 from dpmodels.generators.heads import VALUE_STDDEV
 from dpmodels.generators.vae import VaeSpec
 from dpmodels.mechanisms.dp_em import Floats, Whole
@@ -84,7 +84,7 @@ class DpGmSystem(System):
         """Return the vectors of each cluster's records."""
         centroids = self._centroids(released[:-1], whole)
         clusters = [transform_cluster(rows, self.vectors, centroids, index) for index in range(self.spec.clusters)]
-        return [transform_training(own, None) for own in clusters]
+        return [transform_designs(own) for own in clusters]
 
     def _centroids(self, released: list[Whole], whole: float) -> Floats:
         """Go through the released iterations from the public start."""

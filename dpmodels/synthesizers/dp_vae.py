@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_training
+from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_designs
 from dpmodels.generators.heads import VALUE_STDDEV, head_of
 from dpmodels.generators.vae import Decoder, FreeEncoder, Objective, Prior, VaeSpec
 from dpmodels.mechanisms.dp_em import Whole
@@ -71,7 +71,7 @@ class DpVaeSystem(System):
 
     def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
         """Return the records' designs."""
-        return [transform_training(rows, None)]
+        return [transform_designs(rows)]
 
 
 def dp_vae(measurement: DpVaeMeasurement, training: Untrained) -> PrivateTraining:

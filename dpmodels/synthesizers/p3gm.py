@@ -24,13 +24,14 @@ from dpmodels.embeddings.vectors import (
     Projection,
     VectorRows,
     Vectors,
+    training_tensors,
     transform_bounded,
     transform_points,
     transform_scales,
     transform_training,
 )
 from dpmodels.generators.heads import CellHead, Head, head_of
-from dpmodels.generators.vae import Decoder, FixedMean, FixedPoint, Objective, Prior, VaeSpec, imitate
+from dpmodels.generators.vae import Decoder, FixedMean, FixedPoint, Objective, Prior, VaeSpec, imitate, pretrain
 from dpmodels.generators.vae_start import inverse_log_shares
 from dpmodels.mechanisms.dp_em import (
     Z_BITS,
@@ -46,13 +47,18 @@ from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.private_training import Built, Phase, PrivateTraining, System, Training, Untrained
+from dpmodels.synthesizers.warm_start import WarmStart
+
+DIRECTIONS = {"table": 25, "ink": 40}
 
 
 class P3gmMeasurement(BaseModel):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
-        directions: kept by DP-PCA; components, iterations: of DP-EM in each class.
+        directions: kept by DP-PCA, by default as many as suit tables or images.
+        components, iterations: of DP-EM in each class.
+        warm_share: of the budget's squared mu, for nacre's release, whose samples the decoder learns first; 0 for none.
         scale_share, pca_share, em_share: of the budget's squared mu; DP-SGD has the rest. Only values are scaled.
         radius: norm that f(x) is clipped to, where x has norm at most 1.
         image_radius: norm that images are clipped to, in root mean square ink a pixel.
@@ -60,9 +66,10 @@ class P3gmMeasurement(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-    directions: Annotated[int, Field(ge=1, le=400)] = 25
+    directions: Annotated[int, Field(ge=1, le=400)] | None = None
     components: Annotated[int, Field(ge=1, le=64)] = 1
     iterations: Annotated[int, Field(ge=1, le=100)] = 1
+    warm_share: Annotated[float, Field(ge=0, le=0.9)] = 0.0
     scale_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.05
     pca_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.2
     em_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.3
@@ -80,12 +87,15 @@ class P3gmSystem(System):
     def __init__(self, learned_variance: bool, spec: P3gmMeasurement, schema: Schema) -> None:
         self.learned_variance, self.spec, self.sgd, self.vae = learned_variance, spec, spec.sgd, spec.vae
         self.vectors = Vectors(schema, spec.vae.most_cells, spec.image_radius, spec.vae.numbers)
-        self.size = min(spec.directions, self.vectors.dim)
+        self.size = min(spec.directions or DIRECTIONS["ink" if schema.image else "table"], self.vectors.dim)
         weights = spec.count_weight, spec.mean_weight
         self.gram = ComponentMoments(1, 1, self.vectors.dim, *weights)
         self.moments = ComponentMoments(self.vectors.classes, spec.components, self.size, *weights)
         scaled, l2 = self.vectors.scale_dim, self.moments.l2_sensitivity
+        self.warm = WarmStart(schema, spec.warm_share) if spec.warm_share else None
+        self.first = len(self.warm.phases) if self.warm else 0
         self.looks = (
+            *(self.warm.phases if self.warm else ()),
             *([Phase("scales", scaled, self.vectors.scale_sensitivity, spec.scale_share)] if scaled else []),
             Phase("DP-PCA", self.gram.dim, self.gram.l2_sensitivity, spec.pca_share),
             *(
@@ -97,6 +107,9 @@ class P3gmSystem(System):
 
     def statistic(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> Sensitive[Whole]:
         """Return the histograms of scale, the second moment, then the statistics of each iteration."""
+        if self.warm and len(released) < self.first:
+            return self.warm.statistic(rows, released, whole)
+        released = released[self.first :]
         if len(released) < self.before:
             return transform_scales(rows, self.vectors)
         bounded = transform_bounded(rows, self.vectors, self._scales(released))
@@ -106,8 +119,15 @@ class P3gmSystem(System):
         points = transform_points(bounded, projection)
         return transform_component_moments(self.moments, points, self._mixture(released, projection, whole))
 
+    def dim(self, released: list[Whole], whole: float) -> int:
+        """Return the size of the next look; of nacre's second, as its cells are cut."""
+        if self.warm and len(released) < self.first:
+            return self.warm.embedding(released, whole).dim
+        return super().dim(released, whole)
+
     def build(self, released: list[Whole], whole: float, start: bool) -> Built:
         """Return the one training of P3GM, its decoder set to the inverse of the projection."""
+        warm, released = released[: self.first], released[self.first :]
         projection = self._projection(released)
         mixture = self.moments.maximise(released[-1], self.looks[-1].noise_stddev(whole))
         counts = self.moments.unpack(released[-1])[0].sum(axis=1)
@@ -116,11 +136,15 @@ class P3gmSystem(System):
         decoder = self._decoder(projection, prior, head, start)
         encoder = FixedMean(self.size, self.vae.hidden, self.vae.seed) if self.learned_variance else FixedPoint()
         objective = Objective(encoder, decoder, prior, head, self.vae)
+        if start and self.warm:
+            rows = self.vectors.rows([self.warm.sample(warm, whole, self.vae.seed)])
+            points = projection.points(self.vectors.bounded(rows.design, projection.scales))
+            pretrain(objective, training_tensors(rows, points, projection.spread), self.vae)
         return Built([Training(objective, float(counts.sum()))], torch.from_numpy(counts)[None], stddev)
 
     def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
         """Return projected records."""
-        projection = self._projection(released)
+        projection = self._projection(released[self.first :])
         points = transform_points(transform_bounded(rows, self.vectors, projection.scales), projection)
         return [transform_training(rows, points, projection.spread)]
 

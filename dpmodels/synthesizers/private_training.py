@@ -108,6 +108,10 @@ class System(ABC):
     def statistic(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> Sensitive[Whole]:
         """Return what the next look releases, given the vectors released before it."""
 
+    def dim(self, released: list[Whole], whole: float) -> int:
+        """Return the size of the next look; a public one, unless a look's form is read off those before it."""
+        return self.looks[len(released)].dim
+
     @abstractmethod
     def build(self, released: list[Whole], whole: float, start: bool) -> Built:
         """Return the trainings that the looks lead to (post-processing); with ``start``, from good first weights."""
@@ -193,7 +197,8 @@ class PrivateTraining:
             rows = transform_vectors(system.vectors, sensitive)
             looks = self._look(system, rows, plan, state)
             weights = self._train(system, rows, looks, plan, state, device)
-            names = [np.repeat(look.name, look.dim) for look in system.looks] + [np.repeat("weights", len(weights))]
+            names = [np.repeat(phase.name, len(look)) for phase, look in zip(system.looks, looks, strict=True)]
+            names.append(np.repeat("weights", len(weights)))
             vector = Released(np.concatenate([*looks, weights]))
             write_release(path, vector, plan, entry, {"part": np.concatenate(names)})
 
@@ -216,13 +221,16 @@ class PrivateTraining:
         """
         plan, vector = release.value.plan, release.value.vector
         system = self._system(plan)
-        parts = np.split(vector, np.cumsum([look.dim for look in system.looks]))
-        built = system.build(parts[:-1], plan.noise_multiplier, start=False)
+        looks: list[Whole] = []
+        for _ in system.looks:
+            size = system.dim(looks, plan.noise_multiplier)
+            looks, vector = [*looks, vector[:size]], vector[size:]
+        built = system.build(looks, plan.noise_multiplier, start=False)
         decoders = [training.objective.decoder for training in built.trainings]
         weights = [parameter for decoder in decoders for parameter in decoder.parameters()]
-        if sum(w.numel() for w in weights) != len(parts[-1]):
+        if sum(w.numel() for w in weights) != len(vector):
             raise ArtifactError("the release holds weights of another network than this version builds")
-        flat = torch.from_numpy(np.ldexp(parts[-1].astype(np.float64), -WEIGHT_BITS)).float()
+        flat = torch.from_numpy(np.ldexp(vector.astype(np.float64), -WEIGHT_BITS)).float()
         with torch.no_grad():
             for weight, values in zip(weights, torch.split(flat, [w.numel() for w in weights]), strict=True):
                 weight.copy_(values.view_as(weight))

@@ -259,3 +259,17 @@ def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, monke
     left, right = map(public_files, runs)
     assert left.keys() == right.keys() and len(left) >= 8
     assert [name for name in left if left[name] != right[name]] == ["released/settings.json"]  # it names the folders
+
+
+def test_a_warm_start_is_charged_with_the_rest_and_reads_the_same_samples_again(tmp_path):
+    changes = {"warm_share": 0.3, "components": 1, "iterations": 1, "vae": {**VAE, "pretraining_steps": 20}}
+    system, schema = small("p3gm", **changes), make_schema()
+    release, ledger = measured(tmp_path / "run", system, schema, make_records(400))
+    assert 0.99 < float(ledger.balance("a").spent_epsilon) <= 1.0
+    looks = [event for event in leaves([release.value.plan.event])][:-1]
+    assert len(looks) == 2 + 1 + 1 and all(
+        event.noise_multiplier > release.value.plan.noise_multiplier for event in looks
+    )
+    together = sum(1 / event.noise_multiplier**2 for event in looks[:2]) * release.value.plan.noise_multiplier**2
+    assert 0.299 < together <= 0.3
+    assert len(next(iter(fit(system, release).sample(30, seed=0)))) == 30

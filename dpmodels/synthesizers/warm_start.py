@@ -1,0 +1,59 @@
+"""A warm start for a decoder: nacre's one-shot release, from a share of the budget, and records sampled from it.
+
+What is sampled is post-processing, so a decoder may be trained on it without noise for as long as it takes; DP-SGD then
+only refines. Privacy: nacre's two sums are two Gaussian looks (synthesizers/nacre.py has the proofs); both get noise of
+one scale, so that together they cost one Gaussian of multiplier z / sqrt(share).
+"""
+
+import math
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.summation import transform_sum
+from dpmodels.embeddings.vectors import VectorRows, transform_records
+from dpmodels.generators.moment_matching import MixtureSpec
+from dpmodels.mechanisms.dp_em import Whole
+from dpmodels.privacy import PrivacyBudget, Released, Sensitive
+from dpmodels.schema.encode import Records
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.base import Release
+from dpmodels.synthesizers.nacre import Looks, Nacre
+from dpmodels.synthesizers.private_training import Phase
+
+SAMPLED_ROWS = 40_000
+"""Records that a decoder is pre-trained on."""
+
+
+class WarmStart:
+    """Nacre's looks as the first phases of another system."""
+
+    def __init__(self, schema: Schema, share: float) -> None:
+        self.nacre = Nacre(training=MixtureSpec(steps=300))
+        self.plan = self.nacre.plan(schema, PrivacyBudget(epsilon=1.0, delta=1e-5, unit=schema.unit))
+        self.looks, self.share = Looks.of(self.plan), share
+        radii = self.looks.first.l2_sensitivity, self.looks.second_radius
+        first, second = (share * (radius / self.looks.l2_sensitivity) ** 2 for radius in radii)
+        self.phases = (
+            Phase("nacre, fine one-way", self.looks.first.dim, radii[0], first),
+            Phase("nacre, one- and two-way", 0, radii[1], second),  # its cells depend on the first
+        )
+
+    def embedding(self, released: Sequence[Whole], whole: float) -> Moments:
+        """Return what the next look sums."""
+        return self.looks.second(released[0], self.phases[0].noise_stddev(whole)) if released else self.looks.first
+
+    def statistic(self, rows: Sensitive[VectorRows], released: Sequence[Whole], whole: float) -> Sensitive[Whole]:
+        """Return the sum of the next look."""
+        return transform_sum(self.embedding(released, whole), transform_records(rows))
+
+    def sample(self, released: Sequence[Whole], whole: float, seed: int) -> Records:
+        """Fit nacre to its released looks and sample records (post-processing)."""
+        plan = self.plan.model_copy(update={"noise_multiplier": whole / math.sqrt(self.share)})
+        release = Released(Release(plan=plan, vector=np.concatenate(released), entry=""))
+        with tempfile.TemporaryDirectory() as folder:
+            model = self.nacre.fit(release, seed=seed, device="cpu", checkpoint=Path(folder) / "checkpoint")
+        return Records.concat(list(model.sample(SAMPLED_ROWS, seed)))
