@@ -72,7 +72,7 @@ class P3gmMeasurement(BaseModel):
     warm_share: Annotated[float, Field(ge=0, le=0.9)] = 0.0
     scale_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.05
     pca_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.2
-    em_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.3
+    em_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.4
     radius: Annotated[float, Field(gt=0, le=1)] = 0.7
     image_radius: Annotated[float, Field(gt=0, le=1)] = 0.39
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
