@@ -159,7 +159,7 @@ def test_a_plan_is_public_and_refuses_what_its_batches_cannot_promise():
 def test_it_learns_what_goes_with_the_target(tmp_path):
     changes = {"sgd": {"steps": 80, "sampling_probability": 0.05}, "vae": {"hidden": 16, "imitation_steps": 300}}
     system, real = small("p3gm", **changes), make_records(4000)
-    budget = BUDGET.model_copy(update={"epsilon": 8.0})
+    budget = BUDGET.model_copy(update={"epsilon": 3.0})
     model = fit(system, measured(tmp_path / "run", system, make_schema(), real, budget)[0])
     made = Records.concat(list(model.sample(4000, seed=0)))
     assert abs(model.default_rows() - 4000) < 100
