@@ -281,6 +281,8 @@ class PrivateTraining:
             sgd = DpSgd(training.objective.to(device), system.sgd, noise, new_key())
             if saved := state.training(index):
                 sgd.restore(saved)
+            else:
+                state.keep_training(index, sgd.tensors())  # the key is kept before its first use
             for step in sgd.train(own):
                 if step % system.sgd.epoch == 0 or step == system.sgd.steps:
                     state.keep_training(index, sgd.tensors())
