@@ -13,13 +13,19 @@ import pytest
 from PIL import Image
 
 from dpmodels.evaluation.checks import render_checks
+from dpmodels.evaluation.compare import render_comparison, score_lines
+from dpmodels.evaluation.frame import Rows
+from dpmodels.evaluation.internal import BANNER, Options, evaluate_table, load_real
+from dpmodels.evaluation.internal_page import render_internal
 from dpmodels.evaluation.report_page import render
+from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from tests import pictures
+from tests.evaluation import population
 from tests.reports import facts_of
 from tests.schema.conftest import EVERY_KIND, make
 from tests.support import make_records
@@ -117,10 +123,28 @@ def pages(tmp_path_factory) -> dict[str, Path]:
         "images": render(facts_of(images, pictures.make_records(300), pictures.make_records(300, seed=1), shapes)),
         "checks": render_checks(_gate(raw=False, broken=False)),
         "raw checks": render_checks(_gate(raw=True, broken=True)),
+        **inside(),
     }
     for name, text in written.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return {name: folder / f"{name}.html" for name in written}
+
+
+def inside() -> dict[str, str]:
+    """Return the pages that stay in the sensitive zone: with everything on them, and with metrics that failed."""
+    real, held, made = (population.draw(500, seed) for seed in range(3))
+    whole = population.judge(population.purged(made, real), real, held)
+    whole["metrics"]["pMSE"] = {"status": "failed", "reason": "ValueError: <b>planted</b>", "seconds": 0.0}
+    shapes = [Rows(pictures.make_schema(), pictures.make_table(60, seed).to_batches()) for seed in range(2)]
+    options = Options(workers=1, only=("nearest real images", "copied rows", "marginals"))
+    side = load_real(Sensitive(shapes[0]), None, pictures.make_schema(), options)
+    tables = {"one tool": whole, "another tool with a long name": population.judge(made, real, held)}
+    compared = {"banner": BANNER, "data_set": "town", "scores": score_lines(tables), "tables": tables}
+    return {
+        "internal": render_internal(whole),
+        "internal images": render_internal(evaluate_table(side, shapes[1], options).reveal()),
+        "comparison": render_comparison(compared),
+    }
 
 
 def _gate(raw: bool, broken: bool) -> Gate:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-NAMES = ["table", "every kind", "images", "checks", "raw checks"]
+PLOTS = {"table": 5, "every kind": 12, "images": 1, "internal": 2, "internal images": 1}
+NAMES = [*PLOTS, "checks", "raw checks", "comparison"]
 DESKTOP, PHONE = 1200, 390
 UNDRAWN = """
 return [...document.querySelectorAll('svg[role=img]')].filter(svg => {
@@ -34,12 +35,12 @@ def test_a_page_opens_without_a_word_and_without_a_request(browser, pages, name)
     assert browser.complaints() == []
 
 
-@pytest.mark.parametrize("name", NAMES[:3])
+@pytest.mark.parametrize("name", PLOTS)
 def test_every_plot_and_image_is_drawn_and_no_label_is_cut_off(browser, pages, name):
     browser.open(pages[name], DESKTOP)
     plots = browser.run("return document.querySelectorAll('svg[role=img]').length")
-    assert plots == {"table": 5, "every kind": 12, "images": 1}[name]
-    assert browser.run("return document.images.length") == (name == "images")
+    assert plots == PLOTS[name]
+    assert browser.run("return document.images.length") == ("images" in name)
     assert browser.run(UNDRAWN) == []
     assert browser.run(CUT_OFF) == []
 
