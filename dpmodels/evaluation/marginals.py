@@ -102,6 +102,13 @@ def distance(first: Counts, second: Counts) -> float:
     return float(np.abs(p - q).sum() / 2)
 
 
+def chance(real: Counts, made: Counts) -> float:
+    """Return what the total variation distance of two samples of one population is in expectation, at these sizes."""
+    shares = real / max(real.sum(), 1)
+    variance = shares * (1 - shares) * (1 / max(real.sum(), 1) + 1 / max(made.sum(), 1))
+    return float(np.sqrt(2 / np.pi * variance).sum() / 2)
+
+
 def compare_marginals(grid: Grid, real: Tally, made: Tally) -> dict[str, Any]:
     """Return the total variation distance of every one-way marginal, and of the two-way ones in mean and at worst."""
     one = {name: distance(*counts) for name, *counts in zip(grid.names, real.one, made.one, strict=True)}
@@ -112,6 +119,7 @@ def compare_marginals(grid: Grid, real: Tally, made: Tally) -> dict[str, Any]:
     ]
     return {
         "total_variation_1_way": one,
+        "chance_1_way": {name: chance(*both) for name, *both in zip(grid.names, real.one, made.one, strict=True)},
         "mean_total_variation_1_way": float(np.mean(list(one.values()))),
         "mean_total_variation_2_way": float(np.mean(two)) if two else None,
         "pairs_compared": len(two),
