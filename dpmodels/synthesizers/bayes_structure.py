@@ -52,7 +52,7 @@ class PrivBayesMeasurement(BaseModel):
     runs: Annotated[int, Field(ge=2, le=4096)] = 24
     least_noise: Annotated[float, Field(ge=0, le=100)] = 2.0
     groups: Annotated[int, Field(ge=2, le=64)] = 6
-    price: Annotated[float, Field(ge=0, le=100)] = 0.5
+    price: Annotated[float, Field(ge=0, le=100)] = 0.25
 
 
 class Network:
