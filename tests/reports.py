@@ -16,12 +16,14 @@ BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 
 def release_of(system, records: Records, schema: Schema) -> Release:
     """Release as the system does, without a ledger."""
-    plan, vectors = system.plan(schema, BUDGET.model_copy(update={"unit": schema.unit})), []
+    plan = system.plan(schema, BUDGET.model_copy(update={"unit": schema.unit}))
+    vectors, chosen = [], []
     for choose in system.looks(plan):
         look = choose(vectors)
         total = look.embedding.lattice_sum(records).numpy()
         vectors.append(discrete_gaussian(total, lattice_noise_stddev(plan.l2_sensitivity, look.noise_multiplier)))
-    return Release(plan=plan, vector=np.concatenate(vectors), entry="the-entry")
+        chosen.append(look.chosen)
+    return Release(plan=plan, vector=np.concatenate(vectors), entry="the-entry", chosen=np.concatenate(chosen))
 
 
 def facts_of(system, records: Records, made: Records, schema: Schema | None = None) -> dict:

@@ -4,6 +4,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+PERCENT = "\N{NO-BREAK SPACE}%"
+
 
 def render_page(template: str, **facts: Any) -> str:
     """Lay facts out by a template of this package; text is escaped, and a fact that is missing is an error."""
@@ -26,7 +28,7 @@ def thousands(number: float) -> str:
 def percent(share: float) -> str:
     """Write a share as a percentage of about three figures."""
     points = 100 * share
-    return f"{points:.0f} %" if abs(points) >= 99.95 else f"{points:.3g} %"
+    return f"{points:.0f}" + PERCENT if abs(points) >= 99.95 else f"{points:.3g}" + PERCENT
 
 
 def short(number: float) -> str:

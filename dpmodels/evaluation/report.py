@@ -83,6 +83,7 @@ def summarise(
         "pairs": _pairs(marginals),
         "fit": [{"look": name or "the release", **facts} for name, facts in zip(names, fit, strict=False)],
         "sample_sheet": sheet.data_uri(),
+        "sample_classes": list(sheet.names),
         "gate": gate,
         "not_promised": list(NOT_PROMISED),
     }

@@ -6,6 +6,7 @@ import io
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.evaluation.bins import Bins
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
@@ -18,8 +19,16 @@ class Sheet:
     """Collects images from a stream of synthetic records until every line is full."""
 
     def __init__(self, schema: Schema) -> None:
+        self.schema = schema
         self.image, self.target = schema.image, schema.target_index or 0
         self.lines: list[list[NDArray[np.uint8]]] = [[] for _ in range(min(schema.classes, MAX_CLASSES))]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name the class of each line; none for a table without images."""
+        if self.image is None or self.schema.target is None:
+            return ()
+        return Bins.of(self.schema.modelled[self.schema.target]).labels[: len(self.lines)]
 
     def add(self, records: Records) -> None:
         """Take from a batch what the sheet still lacks."""
@@ -36,7 +45,7 @@ class Sheet:
         from PIL import Image
 
         height, width = self.image[1].height, self.image[1].width
-        canvas = np.full((len(self.lines) * (height + GAP), PER_CLASS * (width + GAP)), 255, dtype=np.uint8)
+        canvas = np.full((len(self.lines) * (height + GAP) - GAP, PER_CLASS * (width + GAP) - GAP), 255, dtype=np.uint8)
         for row, line in enumerate(self.lines):
             for column, pixels in enumerate(line):
                 top, left = row * (height + GAP), column * (width + GAP)

@@ -31,7 +31,12 @@ def real() -> Records:
 
 @pytest.fixture(scope="module")
 def facts(real: Records) -> dict:
-    return facts_of(NACRE, real, make_records(ROWS, seed=1))
+    return facts_of(NACRE, real, resampled(real))
+
+
+def resampled(real: Records) -> Records:
+    """Draw rows as a perfect generator would: from the real table itself."""
+    return real.take(np.random.default_rng(0).integers(0, ROWS, ROWS))
 
 
 def test_the_expected_distance_is_that_of_the_release_to_the_real_table(real):
@@ -68,7 +73,7 @@ def test_the_fit_is_close_for_the_same_distribution_and_far_for_another(real, fa
         e.mechanism for e in leaves([NACRE.plan(make_schema(), BUDGET).event])
     ]
     for look in facts["fit"]:
-        assert 0.8 < look["left"] < 1.1 * look["explained"] < 1.6
+        assert 0.9 < look["left"] / look["explained"] < 1.1 and look["explained"] < 1.6
         assert look["signal"] > 2
     independent = make_records(ROWS, seed=1)
     rng = np.random.default_rng(0)
@@ -85,7 +90,7 @@ def test_the_fit_is_close_for_the_same_distribution_and_far_for_another(real, fa
 
 
 def test_a_method_without_counts_says_so(real):
-    facts = facts_of(Pearl(PearlMeasurement()), real, make_records(ROWS, seed=1))
+    facts = facts_of(Pearl(PearlMeasurement()), real, resampled(real))
     known = [column["name"] for column in facts["columns"] if "released" in column]
     assert known == ["sick"] and facts["pairs"] is None
     assert 0.7 < facts["fit"][0]["left"] < 1.1 * facts["fit"][0]["explained"]
@@ -143,7 +148,7 @@ def test_the_page_fetches_nothing_and_draws_every_column(facts):
     assert page.drawings == len(facts["columns"])
     assert all(address.startswith("data:") for address in page.fetched)
     assert "http" not in text.replace("http://www.w3.org", "")
-    assert "73.1 %" in text and "2.72 times" in text
+    assert "73.1\N{NO-BREAK SPACE}%" in text and "2.72 times" in text
 
 
 def test_names_and_categories_are_text_and_never_markup():
@@ -165,7 +170,9 @@ def test_a_user_as_the_unit_is_said_in_words():
 
     words = _privacy_in_words(facts)
     assert (
-        words["unit"] == "one user, with at most 4 rows" and words["factor"] == "7.39" and words["belief"] == "88.1 %"
+        words["unit"] == "one user, with at most 4 rows"
+        and words["factor"] == "7.39"
+        and words["belief"] == "88.1\N{NO-BREAK SPACE}%"
     )
 
 
