@@ -33,7 +33,7 @@ from tasks import store
 from tests import pictures
 from tests.privacy.test_replay import neighbours, public_files
 from tests.statistical.test_noise import has_stddev
-from tests.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
+from tests.support import charges, make_records, make_schema, make_table, run_cli, synthesize_words, write_clinic
 
 ROOT = Path(__file__).parents[2]
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -273,3 +273,15 @@ def test_a_warm_start_is_charged_with_the_rest_and_reads_the_same_samples_again(
     together = sum(1 / event.noise_multiplier**2 for event in looks[:2]) * release.value.plan.noise_multiplier**2
     assert 0.299 < together <= 0.3
     assert len(next(iter(fit(system, release).sample(30, seed=0)))) == 30
+
+
+@pytest.mark.parametrize("target", [None, "age"])
+@pytest.mark.parametrize("numbers", ["cells", "values"])
+def test_a_table_without_classes_goes_the_same_way(tmp_path, target, numbers):
+    schema = make_schema(target=target)
+    records = Codec(schema).encode(make_table(200))
+    for method in ("p3gm", "dp-gm"):
+        system = small(method, vae={**VAE, "numbers": numbers})
+        release, _ = measured(tmp_path / method, system, schema, records)
+        made = next(iter(fit(system, release).sample(30, seed=0)))
+        assert Codec(schema).decode(made).num_rows == 30
