@@ -35,7 +35,7 @@ MOMENTS = {
     "train": ("dpmodels.generators.reconstruction", "save_state"),
     "sample": ("tasks.sample", "write_parts"),
     "validate": ("tasks.validate", "render"),
-    "evaluate": ("tasks.validate", "evaluate_table"),
+    "evaluate": ("tasks.evaluate", "evaluate_run"),
     "publish": ("tasks.publish", "replace_folder"),
 }
 
