@@ -105,3 +105,35 @@ def test_a_generator_that_never_keeps_the_constraint_is_told_by_name() -> None:
 
     with pytest.raises(DataError, match="`start <= end`"):
         draw(Never(make()), 100)
+
+
+AWKWARD = """
+name: awkward
+constraints: [low <= middle, middle < high, early <= late]
+columns:
+  low: {type: integer, min: -5, max: 40, zero_inflated: true, nullable: true, outside: clip}
+  middle: {type: number, min: -2.5, max: 80, round: 1, dtype: float32, nullable: true}
+  high: {type: number, min: 0, max: 1000, scale: log}
+  early: {type: datetime, min: 2020-01-01, max: 2024-12-31, resolution: minute, nullable: true}
+  late: {type: datetime, min: 2019-06-01, max: 2024-12-31, resolution: minute, dtype: "timestamp[ms]"}
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_chains_of_columns_on_different_lattices_pass_the_gate(seed: int) -> None:
+    """What is kept in encoded form is kept by the table that is handed over, to the last digit."""
+
+    class Uniform(Cells):
+        def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
+            codec, rng = Codec(self.schema), np.random.default_rng(seed)
+            cells = np.stack([rng.integers(0, size, rows) for size in codec.cell_sizes], axis=1)
+            yield codec.from_cells(cells.astype(np.int32), rng)
+
+    schema, faults = parse(AWKWARD)
+    assert schema is not None, faults
+    records = draw(Uniform(schema), 3000, seed)
+    gate = Gate(schema, raw=False, rows=3000)
+    gate.check(Codec(schema).decode(records))
+    assert not gate.broken
+    nulls = records.states[:, 0] == schema.modelled["low"].null_state
+    assert nulls.any() and not nulls.all()
