@@ -1,7 +1,8 @@
 """Adult: nacre beside other tools on the same real rows, judged by ``nacre compare``.
 
 Each tool's table is made once and kept under build/compare with what it took; delete its folder to make it again. Peers
-see at most 32 cells a column, the size that a graphical model still fits in memory; nacre cuts its own.
+see the schema's cells, or fewer with --peer-cells, which makes them faster and blurs what lies within a cell; nacre
+cuts its own.
 """
 
 import json
@@ -20,37 +21,38 @@ from dpmodels.schema.encode import Codec
 from dpmodels.schema.schema import Schema
 
 KEPT = ROOT / "build" / "compare"
-PEER_CELLS = 32
 
 
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--peers", nargs="*", default=["aim (dpmm)"], choices=list(PEERS))
+    parser.add_argument("--peer-cells", type=int, default=4096, help="most cells of a column that peers see")
     parser.add_argument("--epsilon", type=float, default=EPSILON)
 
 
-def coarse(schema: Schema) -> Schema:
-    """Cut every interval column into at most PEER_CELLS cells."""
+def coarse(schema: Schema, cells: int) -> Schema:
+    """Cut every interval column into at most so many cells."""
     columns = {
-        name: column.model_copy(update={"cells": min(PEER_CELLS, column.cells)}) if hasattr(column, "cells") else column
+        name: column.model_copy(update={"cells": min(cells, column.cells)}) if hasattr(column, "cells") else column
         for name, column in schema.columns.items()
     }
     return Schema(name=schema.name, unit=schema.unit, target=schema.target, columns=columns)
 
 
-def make(name: str, epsilon: float, folder: Path) -> Outcome:
+def make(name: str, epsilon: float, cells: int, folder: Path) -> Outcome:
     """Make one tool's table."""
     if name == "nacre":
         return synthesize("adult_train.parquet", "adult.yaml", name, epsilon, 0, folder)
-    codec = Codec(coarse(Schema.load(SCHEMAS / "adult.yaml")))
+    codec = Codec(coarse(Schema.load(SCHEMAS / "adult.yaml"), cells))
     return run_peer(PEERS[name], pq.read_table(data_dir() / "adult_train.parquet"), codec, epsilon, DELTA, 0, folder)
 
 
-def kept(name: str, epsilon: float) -> Path:
+def kept(name: str, epsilon: float, cells: int) -> Path:
     """Return the folder of a tool's table, which is made at its first use."""
-    home = KEPT / f"adult-{epsilon:g}" / name.split()[0]
+    short = name.split()[0] if name == "nacre" or cells == 4096 else f"{name.split()[0]}-{cells}"
+    home = KEPT / f"adult-{epsilon:g}" / short
     if not (home / "took.json").exists():
         with tempfile.TemporaryDirectory() as folder:
-            outcome = make(name, epsilon, Path(folder))
+            outcome = make(name, epsilon, cells, Path(folder))
         if outcome.table is None:
             raise SystemExit(f"{name} made no table after {outcome.seconds:.0f} s: {outcome.failure}")
         home.mkdir(parents=True, exist_ok=True)
@@ -62,7 +64,7 @@ def kept(name: str, epsilon: float) -> Path:
 def main() -> None:
     args = parse(__doc__, options)
     names = ["nacre", *(() if args.quick else args.peers)]
-    homes = [kept(name, args.epsilon) for name in names]
+    homes = [kept(name, args.epsilon, args.peer_cells) for name in names]
     took = Table(f"Adult, epsilon={args.epsilon}, delta={DELTA}", ["table", "seconds", "peak MiB"], digits=1)
     for home in homes:
         facts = json.loads((home / "took.json").read_text())
