@@ -41,6 +41,7 @@ from dpmodels.synthesizers.registry import create
 
 Judge = Callable[[Records], float]
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
+AT = f"epsilon={BUDGET.epsilon}, delta={BUDGET.delta}"
 SCHEMAS = ROOT / "benchmarks" / "schemas"
 METHODS = ["p3gm", "p3gm-ae", "dp-vae", "dp-gm"]
 SEEDS = (0, 1, 2)
@@ -102,7 +103,7 @@ def image_tables(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     made = []
     for name in args.sets:
         judge = ImageJudge(images.load(data_dir() / f"{name}_test.parquet"), data_dir() / "lenet5_mnist.safetensors")
-        title = f"{name}, CNN on {rows} synthetic images and {epochs} epochs, {BUDGET.epsilon=}, {BUDGET.delta=}"
+        title = f"{name}, CNN on {rows} synthetic images and {epochs} epochs, {AT}"
         table = Table(title, ["method", "CNN", "CNN, last epoch", "LeNet-FID", "seconds", "peak MiB"], digits=4)
         for method, accuracy in PUBLISHED[name].items():
             table.add(f"{method}, as published", accuracy, *["–"] * 4)
