@@ -34,8 +34,8 @@ class MixtureSpec(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-    components: Annotated[int, Field(ge=1)] = 2000
-    directions: Annotated[int, Field(ge=1)] = 8
+    components: Annotated[int, Field(ge=1)] = 1000
+    directions: Annotated[int, Field(ge=1)] = 20
     steps: Annotated[int, Field(ge=1)] = 300
     learning_rate: Annotated[float, Field(gt=0)] = 0.03
     checkpoint_every: Annotated[int, Field(ge=1)] = 100

@@ -12,9 +12,6 @@ from dpmodels.generators.denoise import denoise_pairs, pool, project, split_by_h
 from dpmodels.generators.moment_matching import MomentTarget
 from dpmodels.schema.columns import Continuous
 
-SHRINKAGE = 0.8
-"""Part of the known noise that is shrunk away before the fit, which averages out the rest."""
-
 Floats = NDArray[np.float64]
 
 
@@ -32,10 +29,9 @@ def moment_target(
             clean[label, offsets[column] : offsets[column + 1]] = pool(*estimates)
     counts = _agree(clean, moments.partition.sizes)
     total = max(float(counts.sum()), 1.0)
-    stddev = SHRINKAGE * noise / moments.two_way
-    two_way = [denoise_pairs(table, m, offsets, stddev) for table, m in zip(pairs, clean, strict=True)]
+    two_way = denoise_pairs(pairs, clean, offsets, noise / moments.two_way)
     shares, first_moments, second_moments = (
-        torch.from_numpy(part / total).float() for part in (counts, clean, np.stack(two_way))
+        torch.from_numpy(part / total).float() for part in (counts, clean, two_way)
     )
     return MomentTarget(shares, first_moments, second_moments, moments.partition.sizes), counts
 

@@ -4,7 +4,7 @@ import torch
 
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.generators.denoise import denoise_pairs, pool, project, shrink, split_by_halves
+from dpmodels.generators.denoise import denoise_pairs, pool, project, rake, shrink, split_by_halves
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget
@@ -133,16 +133,43 @@ def test_shrinkage_removes_noise_and_keeps_signal():
     assert np.linalg.norm(shrink(signal + noise, 1.0) - signal) < 0.5 * np.linalg.norm(noise)
 
 
+def two_way(table: np.ndarray) -> np.ndarray:
+    whole = np.zeros((25, 25))
+    whole[:10, 10:] = table
+    return whole + whole.T
+
+
 def test_denoised_pairs_are_nearer_to_the_truth_than_what_was_measured():
     rng, offsets = np.random.default_rng(0), np.array([0, 10, 25])
     p, q = rng.dirichlet(np.ones(10)), rng.dirichlet(np.ones(15))
-    truth = np.zeros((25, 25))
-    truth[:10, 10:] = 1e4 * np.outer(p, q)
-    truth += truth.T
-    noisy = truth + np.triu(rng.normal(0, 20, truth.shape))
-    clean = denoise_pairs(noisy, 1e4 * np.concatenate([p, q]), offsets, 20.0)
-    assert np.linalg.norm((clean - truth)[:10, 10:]) < 0.2 * np.linalg.norm((noisy - truth)[:10, 10:])
+    truth = two_way(1e4 * np.outer(p, q))
+    noisy = truth + two_way(rng.normal(0, 20, (10, 15)))
+    (clean,) = denoise_pairs(noisy[None], 1e4 * np.concatenate([p, q])[None], offsets, 20.0)
+    assert np.linalg.norm(clean - truth) < 0.5 * np.linalg.norm(noisy - truth)
     assert np.array_equal(clean, clean.T) and not clean[:10, :10].any()
+
+
+def test_raking_meets_the_margins_and_keeps_the_odds_ratios():
+    rng = np.random.default_rng(0)
+    table, rows, columns = rng.random((3, 4)) + 0.1, np.array([5.0, 3, 2]), np.array([1.0, 2, 3, 4])
+    raked = rake(table, rows, columns)
+    assert raked.sum(axis=0) == pytest.approx(columns) and raked.sum(axis=1) == pytest.approx(rows, abs=1e-3)
+
+    def odds(t: np.ndarray) -> float:
+        return float(t[0, 0] * t[1, 1] / t[0, 1] / t[1, 0])
+
+    assert odds(raked) == pytest.approx(odds(table))
+
+
+def test_a_small_class_learns_the_shape_of_its_tables_from_a_large_one():
+    rng, offsets = np.random.default_rng(0), np.array([0, 10, 25])
+    near = np.exp(-((np.arange(10)[:, None] / 10 - np.arange(15) / 15) ** 2) / 0.02)
+    truth = np.stack([two_way(n * near / near.sum()) for n in (1e5, 1e3)])
+    noisy = truth + np.stack([two_way(rng.normal(0, 20, (10, 15))) for _ in range(2)])
+    one_way = np.stack([np.concatenate([t[:10].sum(axis=1), t[10:].sum(axis=1)]) for t in truth])
+    together = denoise_pairs(noisy, one_way, offsets, 20.0)[1]
+    alone = denoise_pairs(noisy[1:], one_way[1:], offsets, 20.0)[0]
+    assert np.linalg.norm(together - truth[1]) < 0.7 * np.linalg.norm(alone - truth[1])
 
 
 def test_a_fine_histogram_keeps_what_stands_out_and_flattens_the_rest():
