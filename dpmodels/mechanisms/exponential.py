@@ -16,12 +16,16 @@ so a draw is charged as a Gaussian of noise multiplier 1 / mu and composes in cl
    probability Phi(Phi^-1(p) + mu). If that is at least q, the two-point pair is a randomised test of the Gaussian one.
 3. So mu must be sup over p of Phi^-1(q) - Phi^-1(p) with logit q = logit p + h. The derivative of Phi^-1 by the logit,
    Phi(z) Phi(-z) / phi(z), is even in z and falls in |z|, so the interval that gains most is centred: logit q = h/2.
+4. It falls, that is D(z) = phi(z) (2 Phi(z) - 1) - z Phi(z) Phi(-z) > 0 for z > 0: D is 0 at 0 and at infinity, and
+   D' = 2 phi^2 - Phi(z) Phi(-z) is positive at 0 and changes sign once, for the logarithm of phi^2 / (Phi(z) Phi(-z))
+   has the derivative r(z) - r(-z) - 2 z < 0, where r = phi / Phi(-.) is the hazard rate, whose slope is below 1.
 
 mu is about 0.627 h. The same draw taken as an h-DP answer of which nothing else is known is charged twice as much
 (it is randomised response: mu about 1.253 h).
 
 Source: McSherry and Talwar (2007); Dong, Durfee and Rogers, "Optimal differential privacy composition for exponential
-mechanisms" (2020), for the bounded range and step 1; steps 2 and 3 are checked numerically in the tests.
+mechanisms" (2020), for the bounded range and step 1; Sampford, "Some inequalities on Mill's ratio" (1953), for the
+slope in step 4. The tests check the result numerically as well.
 """
 
 import math
