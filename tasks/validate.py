@@ -17,7 +17,8 @@ from dpmodels.generators.load import load_generator
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Looking, Release, read_release, split_looks
+from dpmodels.synthesizers.base import Release, read_release
+from dpmodels.synthesizers.one_shot import OneShot, split_looks
 from dpmodels.synthesizers.registry import create
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
@@ -48,7 +49,7 @@ def report_facts(release: Release, sha256: str, synthetic: Iterable[Records], ga
     """Collect the facts of the publishable report."""
     plan = release.plan
     system = create(plan.method, plan.measurement, {})
-    looks = split_looks(release, system.looks(plan)) if isinstance(system, Looking) else []
+    looks = split_looks(release, system.looks(plan)) if isinstance(system, OneShot) else []
     return summarise(release, looks, synthetic, system.noise(plan), gate.results(), sha256)
 
 

@@ -8,7 +8,8 @@ from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Release, split_looks
+from dpmodels.synthesizers.base import Release
+from dpmodels.synthesizers.one_shot import split_looks
 from tests.support import make_schema
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)

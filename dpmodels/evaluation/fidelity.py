@@ -15,12 +15,13 @@ from dpmodels.embeddings.image_moments import ImageMoments
 from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
-from dpmodels.generators.targets import column_estimates
+from dpmodels.generators.targets import column_estimates, with_fine_counts
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Look, Plan
+from dpmodels.synthesizers.base import Plan
+from dpmodels.synthesizers.one_shot import Look
 
 FIT_ROWS = 50_000
 """Synthetic rows that are held against a release, from the start of the table."""
@@ -126,8 +127,9 @@ def _with_pairs(
     columns = dict(found.columns)
     for index, name in enumerate(names):
         pooled, variance = np.zeros(partition.sizes[index]), np.zeros(partition.sizes[index])
-        for one_class in zip(*parts, strict=True):
-            estimates, variances = column_estimates(first, moments, *one_class, index)
+        for fine_counts, one_way, pairs in zip(*parts, strict=True):
+            once_more = column_estimates(moments, one_way, pairs, index)
+            estimates, variances = with_fine_counts(once_more, first, moments, fine_counts, index)
             weights = 1 / np.stack(variances)
             pooled += np.average(np.stack(estimates), axis=0, weights=weights)
             variance += 1 / weights.sum(axis=0)

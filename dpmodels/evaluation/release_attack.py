@@ -23,7 +23,8 @@ from dpmodels.evaluation.membership import attack_facts
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
-from dpmodels.synthesizers.base import Look, Looking, Release, split_looks
+from dpmodels.synthesizers.base import Release
+from dpmodels.synthesizers.one_shot import Look, OneShot, split_looks
 from dpmodels.synthesizers.registry import create
 
 Looks = Sequence[tuple[Look, NDArray[np.int64]]]
@@ -45,7 +46,7 @@ def evaluate_release(
     """
     plan = release.plan
     system = create(plan.method, plan.measurement, {})
-    if not isinstance(system, Looking):
+    if not isinstance(system, OneShot):
         raise Skip(f"the release of {plan.method} is not a noisy sum")
     if held is None:
         raise Skip("it needs real rows that were held out (--test)")

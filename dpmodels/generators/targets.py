@@ -13,19 +13,27 @@ from dpmodels.generators.moment_matching import MomentTarget
 from dpmodels.schema.columns import Continuous
 
 Floats = NDArray[np.float64]
+Estimates = tuple[list[Floats], list[Floats]]
+"""Unbiased estimates of the same counts, and their variances."""
 
 
 def moment_target(
-    first: Moments, moments: Moments, vector: NDArray[np.int64], noise: float
+    first: Moments | None, moments: Moments, vector: NDArray[np.int64], noise: float
 ) -> tuple[MomentTarget, Floats]:
-    """Turn a release into denoised moments as shares of all records, and the number of records of each class."""
-    fine, _ = first.unpack(vector[: first.dim])
-    one_way, pairs = moments.unpack(vector[first.dim :])
+    """Turn a release into denoised moments as shares of all records, and the number of records of each class.
+
+    ``first`` is the fine look that went before, if there was one; the vector begins with what it released.
+    """
+    begin = first.dim if first else 0
+    fine = first.unpack(vector[:begin])[0] if first else None
+    one_way, pairs = moments.unpack(vector[begin:])
     offsets = moments.partition.offsets
     clean = np.zeros_like(one_way)
     for label in range(moments.partition.classes):
         for column in range(len(moments.partition.merge)):
-            estimates = column_estimates(first, moments, fine[label], one_way[label], pairs[label], column)
+            estimates = column_estimates(moments, one_way[label], pairs[label], column)
+            if first and fine is not None:
+                estimates = with_fine_counts(estimates, first, moments, fine[label], column)
             clean[label, offsets[column] : offsets[column + 1]] = pool(*estimates)
     counts = _agree(clean, moments.partition.sizes)
     total = max(float(counts.sum()), 1.0)
@@ -36,21 +44,24 @@ def moment_target(
     return MomentTarget(shares, first_moments, second_moments, moments.partition.sizes), counts
 
 
-def column_estimates(
-    first: Moments, moments: Moments, fine: Floats, one_way: Floats, pairs: Floats, column: int
-) -> tuple[list[Floats], list[Floats]]:
+def column_estimates(moments: Moments, one_way: Floats, pairs: Floats, column: int) -> Estimates:
     """List all that was measured of one column's cells in one class, and its variances in units of the noise."""
-    partition, offsets = moments.partition, moments.partition.offsets
+    sizes, offsets = moments.partition.sizes, moments.partition.offsets
     cells = slice(offsets[column], offsets[column + 1])
-    merge, begin = partition.merge[column], first.partition.offsets[column]
-    parts = np.bincount(merge).astype(np.float64)
-    estimates = [np.bincount(merge, fine[begin : begin + len(merge)]).astype(np.float64), one_way[cells]]
-    variances = [parts / first.one_way**2, np.full(len(parts), moments.one_way**-2.0)]
-    for other, size in enumerate(partition.sizes):
+    estimates, variances = [one_way[cells]], [np.full(sizes[column], moments.one_way**-2.0)]
+    for other, size in enumerate(sizes):
         if other != column:
             estimates.append(pairs[cells, offsets[other] : offsets[other + 1]].sum(axis=1))
-            variances.append(np.full(len(parts), size / moments.two_way**2))
+            variances.append(np.full(sizes[column], size / moments.two_way**2))
     return estimates, variances
+
+
+def with_fine_counts(estimates: Estimates, first: Moments, moments: Moments, fine: Floats, column: int) -> Estimates:
+    """Add what the fine look before measured of the same cells."""
+    merge, begin = moments.partition.merge[column], first.partition.offsets[column]
+    added = np.bincount(merge, fine[begin : begin + len(merge)]).astype(np.float64)
+    variance = np.bincount(merge) / first.one_way**2
+    return [added, *estimates[0]], [variance, *estimates[1]]
 
 
 def _agree(one_way: Floats, sizes: list[int]) -> Floats:

@@ -7,10 +7,9 @@ fit(released) -> Generator ; sample(n, seed)             post-processing, free f
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +18,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.events import Event
-from dpmodels.accounting.ledger import Charge, Ledger
-from dpmodels.embeddings.base import Embedding
-from dpmodels.embeddings.summation import check_repeatable, transform_sum
 from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.mechanisms.gaussian import measure_gaussian
-from dpmodels.privacy import PrivacyBudget, Released, Sensitive
+from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
@@ -79,48 +74,6 @@ class Release(BaseModel):
     chosen: NDArray[np.int64] = Field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
-@dataclass(frozen=True)
-class Look:
-    """One sum that a plan measures, and the multiplier of its noise over the plan's ``l2_sensitivity``.
-
-    ``chosen``: the integers, computed from earlier looks, that the embedding is made of; they are kept with the
-    release, for where another machine's arithmetic could compute others. ``rebuild`` makes the embedding of them.
-    """
-
-    embedding: Embedding
-    noise_multiplier: float
-    chosen: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    rebuild: Callable[[NDArray[np.int64]], Embedding] | None = None
-
-
-Choose = Callable[[Sequence[NDArray[np.int64]]], Look]
-"""Makes a look from the noisy vectors of the looks before it."""
-
-
-@runtime_checkable
-class Looking(Protocol):
-    """A system whose release is nothing but noisy sums, each of which can be held against other rows."""
-
-    def looks(self, plan: Plan) -> Sequence[Choose]:
-        """List what a plan measures, in order."""
-
-
-def split_looks(release: Release, looks: Sequence[Choose]) -> list[tuple[Look, NDArray[np.int64]]]:
-    """Split a release into its looks and what each of them released (post-processing)."""
-    vectors: list[NDArray[np.int64]] = []
-    found: list[tuple[Look, NDArray[np.int64]]] = []
-    start, stored = 0, release.chosen
-    for choose in looks:
-        look = choose(vectors)
-        if look.rebuild:
-            chosen, stored = np.split(stored, [len(look.chosen)])
-            look = replace(look, embedding=look.rebuild(chosen), chosen=chosen)
-        vectors.append(release.vector[start : start + look.embedding.dim])
-        found.append((look, vectors[-1]))
-        start += look.embedding.dim
-    return found
-
-
 class Generator(Protocol):
     """A trained generator; sampling is post-processing."""
 
@@ -138,43 +91,6 @@ def check_unit(schema: Schema, budget: PrivacyBudget) -> None:
     """Refuse a budget for another unit of privacy than the schema's."""
     if budget.unit != schema.unit:
         raise InvalidArgument("unit", budget.unit, f"be the schema's unit, {schema.unit}")
-
-
-def measure_looks(
-    sensitive: Sensitive[Iterable[Records]],
-    plan: Plan,
-    looks: Sequence[Choose],
-    *,
-    ledger: Ledger,
-    charge: Charge,
-    staged: Path,
-    released: Path,
-    device: str = "cpu",
-) -> Released[Path]:
-    """Sum one embedding after the other exactly, add noise once to each, write them as one release for one charge.
-
-    Privacy: every look is chosen from public parameters and the noisy vectors released before it, so an adaptive
-        composition of the Gaussians of ``plan.event``. Nothing else is read out.
-    """
-    if len(looks) > 1:
-        check_repeatable(sensitive)
-
-    def draw(path: Path, entry: str) -> None:
-        vectors: list[NDArray[np.int64]] = []
-        names: list[dict[str, Any]] = []
-        chosen: list[NDArray[np.int64]] = []
-        for number, choose in enumerate(looks, start=1):
-            look = choose(vectors)
-            total = transform_sum(look.embedding, sensitive, device)
-            l2, z = plan.l2_sensitivity, look.noise_multiplier
-            vectors.append(measure_gaussian(total, l2_sensitivity=l2, noise_multiplier=z).value)
-            chosen.append(look.chosen)
-            names.append({"look": np.full(look.embedding.dim, number), **look.embedding.coordinates()})
-        coordinates = {key: np.concatenate([named[key] for named in names]) for key in names[0]}
-        vector, integers = Released(np.concatenate(vectors)), np.concatenate(chosen)
-        write_release(path, vector, plan, entry, coordinates, integers)
-
-    return Released(ledger.release(charge, staged=staged, released=released, draw=draw))
 
 
 def write_release(

@@ -16,7 +16,7 @@ mechanisms of mu_1^2 + mu_2^2 = 1 / z^2 together cost no more than one of multip
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +27,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.image_moments import (
     CODE_BITS,
     DIRECTION_BITS,
@@ -41,10 +40,10 @@ from dpmodels.generators.image_matching import MatchingSpec, Progress, match
 from dpmodels.generators.images import ImageModel, Painter
 from dpmodels.mechanisms.dp_pca import DIAGONAL, principal_directions, shrink_classes
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
-from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from dpmodels.schema.encode import Records
+from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Choose, Look, Plan, Release, check_unit, measure_looks
+from dpmodels.synthesizers.base import Plan, Release, check_unit
+from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -140,7 +139,7 @@ class Looks:
 
 
 @dataclass(frozen=True)
-class NacreImages:
+class NacreImages(OneShot):
     """The three verbs of nacre for images."""
 
     measurement: ImageMeasurement = field(default_factory=ImageMeasurement)
@@ -165,33 +164,6 @@ class NacreImages:
             l2_sensitivity=looks.first.l2_sensitivity,  # of either look: both clip to the same number of steps
             measurement=self.measurement.model_dump(mode="json"),
             fingerprint=looks.fingerprint(),
-        )
-
-    def measure(
-        self,
-        sensitive: Sensitive[Iterable[Records]],
-        plan: Plan,
-        *,
-        ledger: Ledger,
-        charge: Charge,
-        staged: Path,
-        released: Path,
-        device: str = "cpu",
-    ) -> Released[Path]:
-        """Look twice, each time summing exactly and adding noise once, all inside one ledger charge.
-
-        Privacy: add or remove one unit. Releases both sums through the discrete Gaussian; charges the two Gaussians of
-            ``plan.event``. The directions of the second look are read off the released first.
-        """
-        return measure_looks(
-            sensitive,
-            plan,
-            self.looks(plan),
-            ledger=ledger,
-            charge=charge,
-            staged=staged,
-            released=released,
-            device=device,
         )
 
     def looks(self, plan: Plan) -> Sequence[Choose]:

@@ -15,7 +15,7 @@ of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +27,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
@@ -38,10 +37,10 @@ from dpmodels.generators.reconstruction import Progress
 from dpmodels.generators.targets import details, moment_target
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.mechanisms.lattice import integer_radius
-from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from dpmodels.schema.encode import Records
+from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Choose, Look, Plan, Release, check_unit, measure_looks
+from dpmodels.synthesizers.base import Plan, Release, check_unit
+from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 
 FINE_LIMIT = 2**17
 """Fine cells of all classes and columns together."""
@@ -118,7 +117,7 @@ class Looks:
 
 
 @dataclass(frozen=True)
-class Nacre:
+class Nacre(OneShot):
     """The three verbs of nacre."""
 
     measurement: NacreMeasurement = field(default_factory=NacreMeasurement)
@@ -144,33 +143,6 @@ class Nacre:
             l2_sensitivity=looks.l2_sensitivity,
             measurement=self.measurement.model_dump(mode="json"),
             fingerprint=looks.fingerprint(),
-        )
-
-    def measure(
-        self,
-        sensitive: Sensitive[Iterable[Records]],
-        plan: Plan,
-        *,
-        ledger: Ledger,
-        charge: Charge,
-        staged: Path,
-        released: Path,
-        device: str = "cpu",
-    ) -> Released[Path]:
-        """Look twice, each time summing exactly and adding noise once, all inside one ledger charge.
-
-        Privacy: add or remove one unit. Releases both sums through the discrete Gaussian at scale z * Delta; charges
-            the two Gaussians of ``plan.event``. The cells of the second are read off the released first.
-        """
-        return measure_looks(
-            sensitive,
-            plan,
-            self.looks(plan),
-            ledger=ledger,
-            charge=charge,
-            staged=staged,
-            released=released,
-            device=device,
         )
 
     def looks(self, plan: Plan) -> Sequence[Choose]:

@@ -8,7 +8,7 @@ sqrt(1 + w^2), not 2/n twice), no bandwidth from data, exact noise, an unbiased 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
 from dpmodels.embeddings.joint import ConditionalEmbedding
@@ -26,10 +25,10 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.generators.reconstruction import Progress, Reconstruction, Target, TrainingSpec
 from dpmodels.generators.tabular import TabularModel
 from dpmodels.mechanisms.lattice import GRAIN_BITS
-from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from dpmodels.schema.encode import Records
+from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Choose, Look, Plan, Release, check_unit, measure_looks
+from dpmodels.synthesizers.base import Plan, Release, check_unit
+from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 
 
 class PearlMeasurement(BaseModel):
@@ -41,7 +40,7 @@ class PearlMeasurement(BaseModel):
 
 
 @dataclass(frozen=True)
-class Pearl:
+class Pearl(OneShot):
     """The three verbs of PEARL; under another name, of whatever its settings make of it (DP-MERF has no critic)."""
 
     measurement: PearlMeasurement = field(default_factory=PearlMeasurement)
@@ -66,33 +65,6 @@ class Pearl:
             l2_sensitivity=embedding.l2_sensitivity,
             measurement=self.measurement.model_dump(mode="json"),
             fingerprint=embedding.parts.fingerprint(),
-        )
-
-    def measure(
-        self,
-        sensitive: Sensitive[Iterable[Records]],
-        plan: Plan,
-        *,
-        ledger: Ledger,
-        charge: Charge,
-        staged: Path,
-        released: Path,
-        device: str = "cpu",
-    ) -> Released[Path]:
-        """Sum the embedding exactly, add noise once, write the release, all inside one ledger charge.
-
-        Privacy: add or remove one unit. The sum moves by at most ``plan.l2_sensitivity`` (proof: embeddings/joint.py);
-            releases it through the discrete Gaussian; charges Gaussian(noise_multiplier). Nothing else is read out.
-        """
-        return measure_looks(
-            sensitive,
-            plan,
-            self.looks(plan),
-            ledger=ledger,
-            charge=charge,
-            staged=staged,
-            released=released,
-            device=device,
         )
 
     def looks(self, plan: Plan) -> Sequence[Choose]:

@@ -16,13 +16,14 @@ from dpmodels.synthesizers.dp_gm import DpGmMeasurement, dp_gm
 from dpmodels.synthesizers.dp_merf import DpMerfMeasurement, DpMerfTraining, dp_merf
 from dpmodels.synthesizers.dp_vae import DpVaeMeasurement, dp_vae
 from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
+from dpmodels.synthesizers.moments import MomentsMeasurement, MomentsSystem
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from dpmodels.synthesizers.p3gm import P3gmMeasurement, p3gm, p3gm_ae
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
 from dpmodels.synthesizers.private_training import PrivateTraining, Untrained
 from dpmodels.synthesizers.privbayes import PrivBayes, PrivBayesTraining
 
-Synthesizer = Nacre | NacreImages | Pearl | PrivBayes | PrivateTraining
+Synthesizer = MomentsSystem | Nacre | NacreImages | Pearl | PrivBayes | PrivateTraining
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ METHODS = {
     "dp-gm": Method(dp_gm, DpGmMeasurement, Untrained),
     "dp-merf": Method(dp_merf, DpMerfMeasurement, DpMerfTraining),
     "dp-vae": Method(dp_vae, DpVaeMeasurement, Untrained),
+    "moments": Method(MomentsSystem, MomentsMeasurement, MixtureSpec),
     "p3gm": Method(p3gm, P3gmMeasurement, Untrained),
     "p3gm-ae": Method(p3gm_ae, P3gmMeasurement, Untrained),
     "pearl": Method(Pearl, PearlMeasurement, TrainingSpec),

@@ -13,8 +13,8 @@ from dpmodels.evaluation.fidelity import compare_with_release, read_marginals
 from dpmodels.evaluation.report_page import render
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
-from dpmodels.synthesizers.base import split_looks
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
+from dpmodels.synthesizers.one_shot import split_looks
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
 from tests.reports import BUDGET, facts_of, release_of
 from tests.schema.conftest import make

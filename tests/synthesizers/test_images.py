@@ -18,8 +18,9 @@ from dpmodels.mechanisms.dp_pca import principal_directions, shrink, shrink_clas
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.synthesizers import image_moments
-from dpmodels.synthesizers.base import read_release, split_looks
+from dpmodels.synthesizers.base import read_release
 from dpmodels.synthesizers.image_moments import ImageMeasurement, Looks, NacreImages
+from dpmodels.synthesizers.one_shot import split_looks
 from dpmodels.synthesizers.registry import create, default_method
 from tests.pictures import make_records, make_schema, make_table
 from tests.support import charges, run_cli, synthesize_words

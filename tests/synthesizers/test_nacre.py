@@ -18,6 +18,7 @@ from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan, read_release
 from dpmodels.synthesizers.nacre import FINE_LIMIT, PAIR_LIMIT, Looks, Nacre, NacreMeasurement
+from dpmodels.synthesizers.one_shot import OneShot
 from dpmodels.synthesizers.registry import create
 from tests.support import make_records, make_schema
 
@@ -25,7 +26,7 @@ BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
 NACRE = Nacre(training=MixtureSpec(components=128, steps=120))
 
 
-def measured(tmp_path, plan: Plan, records: Records, method: Nacre = NACRE):
+def measured(tmp_path, plan: Plan, records: Records, method: OneShot = NACRE):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.open_account("a", dataset=plan.table.name, budget_cap=plan.budget)
     charge = Charge(

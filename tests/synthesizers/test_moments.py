@@ -1,0 +1,50 @@
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from dpmodels.errors import InvalidArgument
+from dpmodels.generators.load import load_generator
+from dpmodels.generators.moment_matching import MixtureSpec
+from dpmodels.mechanisms import gaussian
+from dpmodels.synthesizers.moments import MomentsMeasurement, MomentsSystem
+from dpmodels.synthesizers.registry import create
+from tests.support import make_records, make_schema
+from tests.synthesizers.test_nacre import BUDGET, measured
+
+MOMENTS = MomentsSystem(MomentsMeasurement(cells=8), MixtureSpec(components=20, directions=2, steps=40))
+
+
+def test_one_look_one_charge_and_a_generator_that_reloads(tmp_path):
+    plan = MOMENTS.plan(make_schema(), BUDGET)
+    release, ledger = measured(tmp_path, plan, make_records(500), MOMENTS)
+    assert [entry.kind for entry in ledger.entries(key=release.value.entry)] == ["reserve", "draw", "seal", "commit"]
+    assert plan.event.kind == "gaussian" and plan.l2_sensitivity == MOMENTS.looks(plan)[0]([]).embedding.l2_sensitivity
+    fit = partial(MOMENTS.fit, release, seed=1, device="cpu")
+    model = fit(checkpoint=tmp_path / "c")
+    assert torch.equal(model.probabilities, fit(checkpoint=tmp_path / "d").probabilities)
+    model.save(tmp_path / "model")
+    (ours,), (theirs,) = model.sample(300, 1), load_generator(tmp_path / "model").sample(300, 1)
+    assert np.array_equal(ours.states, theirs.states) and np.array_equal(ours.values, theirs.values)
+
+
+def test_with_the_noise_replayed_neighbours_differ_by_one_record(tmp_path, monkeypatch):
+    noise = np.random.default_rng(0)
+    plan, records = MOMENTS.plan(make_schema(), BUDGET), make_records(60)
+    drawn = noise.integers(-9, 9, MOMENTS.looks(plan)[0]([]).embedding.dim)
+    monkeypatch.setattr(gaussian, "_sampler", lambda values, stddev: values + drawn)
+    vectors = []
+    for rows in (60, 59):
+        folder = tmp_path / str(rows)
+        folder.mkdir(mode=0o700)
+        vectors.append(measured(folder, plan, records.take(slice(0, rows)), MOMENTS)[0].value.vector)
+    a, b = vectors
+    assert np.linalg.norm(a - b) == pytest.approx(plan.l2_sensitivity, abs=1)
+
+
+def test_what_cannot_be_measured_is_refused_before_any_charge():
+    with pytest.raises(InvalidArgument, match="cells"):
+        MomentsSystem(MomentsMeasurement(cells=4096)).plan(make_schema(), BUDGET)
+    with pytest.raises(InvalidArgument, match="fine_share"):
+        create("moments", {"fine_share": 0.3}, {})
