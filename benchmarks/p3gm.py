@@ -60,6 +60,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--sets", nargs="+", default=["mnist", "fashion_mnist"])
     parser.add_argument("--tables", nargs="+", default=list(tables.TASKS))
+    parser.add_argument("--curves", nargs="+", default=list(MEASURE), choices=list(MEASURE), help="of convergence")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many seeds each row has")
     parser.add_argument("--warm-share", type=float, default=0.3, help="of the budget, for the warm start that is tried")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="also draw the curves as PNG files")
@@ -169,9 +170,10 @@ def model_so_far(method: PrivateTraining, plan: Plan, state: DrawState) -> VaeMo
 
 def convergence(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     """Figures 3 and 4: quality after each epoch. Not the judges of the tables, but one quick classifier each."""
-    judges = {"adult": _judge_adult(), "mnist": _judge_images()}
+    judges = {"adult": _judge_adult, "mnist": _judge_images}
     made = []
-    for name, judge in judges.items():
+    for name in args.curves:
+        judge = judges[name]()
         schema = Schema.load(SCHEMAS / f"{name}.yaml")
         records = Codec(schema).encode(pq.read_table(data_dir() / f"{name}_train.parquet"))
         curves: dict[str, list[float]] = {}
