@@ -1,0 +1,111 @@
+"""What every embedding promises, said once: a new feature map is one file there and one line in ``CASES`` here."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from dpmodels.embeddings.base import Embedding, Layout
+from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
+from dpmodels.embeddings.image_moments import DIRECTION_BITS, ClipSpec, ImageCode, ImageMoments
+from dpmodels.embeddings.joint import ConditionalEmbedding
+from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.partition import Partition
+from dpmodels.embeddings.summation import transform_sum
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.encode import Codec, Records
+from tests import pictures
+from tests.support import make_records, make_schema
+
+
+def characteristic(max_rows: int) -> Embedding:
+    layout = Layout.of(make_schema())
+    return ConditionalEmbedding(CharacteristicFunction(FrequencySpec(count=40), layout), layout, 0.05, max_rows)
+
+
+def moments(max_rows: int) -> Embedding:
+    return Moments(Partition.fine(make_schema(), 16), 3, 5, max_rows)
+
+
+def one_way(max_rows: int) -> Embedding:
+    return Moments(Partition.fine(make_schema(), 64, conditional=False), 7, 0, max_rows)
+
+
+def image_moments(max_rows: int) -> Embedding:
+    code = ImageCode(pictures.make_schema(), 12, 1.5, 1.0)
+    identity = np.eye(code.dim, dtype=np.int64) << DIRECTION_BITS
+    clip = ClipSpec(identity, np.zeros((2, code.dim), dtype=np.int64), 10**5, 0.15, 0.6)
+    return ImageMoments(code, clip, max_rows, pooled=False)
+
+
+CASES: dict[str, tuple[Callable[[int], Embedding], Callable[[int], Records]]] = {
+    "characteristic function": (characteristic, make_records),
+    "moments": (moments, make_records),
+    "one-way moments": (one_way, make_records),
+    "image moments": (image_moments, pictures.make_records),
+}
+every = pytest.mark.parametrize(("make", "records"), CASES.values(), ids=CASES.keys())
+
+
+def total(embedding: Embedding, *batches: Records) -> np.ndarray:
+    return transform_sum(embedding, Sensitive(batches)).reveal()
+
+
+def norm(vector: np.ndarray) -> float:
+    return float(np.sqrt(float(sum(int(x) ** 2 for x in vector))))
+
+
+@every
+def test_the_sum_is_the_same_bits_for_every_split_and_order(make, records):
+    embedding, rows = make(1), records(65)
+    whole = total(embedding, rows)
+    assert whole.dtype == np.int64 and whole.shape == (embedding.dim,)
+    order = np.random.default_rng(0).permutation(65)
+    for size in (1, 7, 64):
+        parts = [rows.take(order[start : start + size]) for start in range(0, 65, size)]
+        assert np.array_equal(total(embedding, *parts), whole)
+
+
+@every
+def test_neighbours_differ_by_exactly_the_features_of_one_record(make, records):
+    embedding, rows = make(1), records(40)
+    one = total(embedding, rows.take(slice(17, 18)))
+    rest = rows.take(np.delete(np.arange(40), 17))
+    assert np.array_equal(total(embedding, rows) - total(embedding, rest), one)
+
+
+@every
+def test_no_record_found_by_climbing_passes_the_bound_and_users_of_m_rows_have_m_times_it(make, records):
+    embedding, rng = make(1), np.random.default_rng(0)
+    singles = [records(60).take(slice(i, i + 1)) for i in range(60)]
+    record = max(singles, key=lambda one: norm(total(embedding, one)))
+    reached = norm(total(embedding, record))
+    for _ in range(150):
+        other = nudged(record, rng)
+        if (found := norm(total(embedding, other))) >= reached:
+            record, reached = other, found
+    assert 0.9 * embedding.l2_sensitivity < reached <= embedding.l2_sensitivity
+    assert make(3).l2_sensitivity == 3 * embedding.l2_sensitivity
+
+
+def nudged(record: Records, rng: np.random.Generator) -> Records:
+    """Return the record with one value, state or patch of pixels changed, within what the schema allows."""
+    if record.pixels is not None:
+        pixels = record.pixels.copy()
+        places = rng.integers(0, pixels.shape[1], 20)
+        pixels[0, places] = rng.choice([0, 128, 255], 20)
+        return Records(record.states, record.values, pixels)
+    states, values = record.states.copy(), record.values.copy()
+    column = int(rng.integers(states.shape[1]))
+    modelled = list(Codec(make_schema()).columns.values())[column]
+    states[0, column] = rng.integers(modelled.states)
+    values[0, column] = rng.random() if states[0, column] == 0 and hasattr(modelled, "points") else 0.0
+    return Records(states, values)
+
+
+@every
+def test_every_coordinate_has_a_name(make, records):
+    embedding = make(1)
+    assert {len(names) for names in embedding.coordinates().values()} == {embedding.dim}
+    assert isinstance(embedding.lattice_sum(records(3)), torch.Tensor)
