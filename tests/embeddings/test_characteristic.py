@@ -9,10 +9,9 @@ import torch
 from dpmodels.embeddings.base import VALUE_BITS, Layout, ProductRows
 from dpmodels.embeddings.characteristic import TURN, CharacteristicFunction, FrequencySpec
 from dpmodels.embeddings.joint import ConditionalEmbedding
-from dpmodels.embeddings.summation import transform_sum
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.mechanisms.lattice import GRAIN_BITS
-from dpmodels.privacy import PrivacyUnit, Sensitive
+from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.encode import Records
 from tests.support import make_records, make_schema
 
@@ -50,23 +49,6 @@ def test_the_joint_sensitivity_is_the_square_root_of_one_plus_the_weight_squared
     embedding = embedding_of(SPECS[-1], weight=weight)
     assert embedding.l2_sensitivity / 2**GRAIN_BITS == pytest.approx(math.sqrt(1 + weight**2), rel=1e-4)
     assert embedding_of(SPECS[-1], 3, weight).l2_sensitivity == 3 * embedding.l2_sensitivity
-
-
-def test_neighbours_differ_by_one_record_exactly():
-    embedding, records = embedding_of(SPECS[-1]), make_records(100)
-    whole = embedding.lattice_sum(records)
-    without = embedding.lattice_sum(records.take(slice(1, None)))
-    assert torch.equal(whole - without, embedding.lattice_sum(records.take(slice(0, 1))))
-
-
-@pytest.mark.parametrize("chunks", [1, 7, 64])
-def test_the_sum_is_the_same_bits_for_any_chunks_and_any_order(chunks):
-    embedding, records = embedding_of(FrequencySpec(count=129)), make_records(1000)
-    expected = embedding.lattice_sum(records)
-    shuffled = records.take(np.random.default_rng(chunks).permutation(len(records)))
-    parts = [shuffled.take(index) for index in np.array_split(np.arange(len(records)), chunks)]
-    total = transform_sum(embedding, Sensitive(parts)).reveal()
-    assert np.array_equal(total, expected.numpy())
 
 
 def test_the_sum_does_not_depend_on_the_number_of_threads():

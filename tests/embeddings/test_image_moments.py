@@ -8,8 +8,6 @@ import torch
 
 from dpmodels.embeddings.image_moments import BASIS_BITS, CODE_BITS, DIRECTION_BITS, ImageMoments, smooth_basis
 from dpmodels.embeddings.pose import REFERENCE, STEPS, Frame, from_spreads, to_spreads
-from dpmodels.embeddings.summation import transform_sum
-from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.synthesizers.image_moments import ImageMeasurement, Looks
 from tests.pictures import make_records, make_schema
@@ -86,16 +84,6 @@ def test_a_code_is_never_longer_than_its_clip_radius():
         for label in (0, 1):
             z = SECOND.bounded(codes * factor, np.full(len(codes), label))
             assert (z**2).sum(axis=1).max() <= 4**CODE_BITS
-
-
-@pytest.mark.parametrize("embedding", [FIRST, SECOND], ids=["first look", "second look"])
-@pytest.mark.parametrize("chunks", [1, 7, 64])
-def test_the_sum_is_the_same_bits_for_any_chunks_and_any_order(embedding: ImageMoments, chunks: int):
-    records = make_records(5000)
-    expected = embedding.lattice_sum(records)
-    shuffled = records.take(np.random.default_rng(chunks).permutation(len(records)))
-    parts = [shuffled.take(index) for index in np.array_split(np.arange(len(records)), chunks)]
-    assert np.array_equal(transform_sum(embedding, Sensitive(parts)).reveal(), expected.numpy())
 
 
 @pytest.mark.parametrize("embedding", [FIRST, SECOND], ids=["first look", "second look"])
