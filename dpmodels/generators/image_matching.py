@@ -10,7 +10,6 @@ and the centre of a class likewise, in what the directions of the second look le
 The round that came closest is kept, class by class.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated
 
@@ -20,9 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.embeddings.image_moments import CODE_BITS, DIRECTION_BITS, ImageMoments
 from dpmodels.generators.images import Painter
+from dpmodels.generators.loop import Progress
 
 Floats = NDArray[np.float64]
-Progress = Callable[[int, int, float], None]
 
 
 class MatchingSpec(BaseModel):

@@ -6,26 +6,24 @@ M and m are the released (denoised) second and first moments as shares of all re
 [K, D] component probabilities. Full batch and deterministic: a resumed run continues exactly where the killed one was.
 """
 
-import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor, nn
+from pydantic import Field
+from torch import Tensor
 
-from dpmodels.errors import ArtifactError
-from dpmodels.generators.checkpoint import load_state, save_state
+from dpmodels.generators.checkpoint import Part
+from dpmodels.generators.loop import LoopSpec, Progress, TrainingLoop
 from dpmodels.generators.mixture import Mixture
-from dpmodels.generators.reconstruction import REPORT_EVERY, Progress
 
 LEAST_COMPONENTS = 64
 """Components a class is left with, however many classes there are."""
 
 
-class MixtureSpec(BaseModel):
+class MixtureSpec(LoopSpec):
     """Training hyper-parameters; none of them can change what was charged.
 
     Attributes:
@@ -33,7 +31,6 @@ class MixtureSpec(BaseModel):
         directions: dimension of the smooth family that the components start in.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     components: Annotated[int, Field(ge=1)] = 1000
     directions: Annotated[int, Field(ge=1)] = 20
     steps: Annotated[int, Field(ge=1)] = 300
@@ -60,11 +57,12 @@ class MomentTarget:
         return (column[:, None] != column[None, :]).to(torch.float32)
 
 
-class MomentMatching:
+class MomentMatching(TrainingLoop):
     """The mixture and its optimiser."""
 
     def __init__(self, target: MomentTarget, spec: MixtureSpec, *, seed: int, device: str) -> None:
-        self.spec, self.step = spec, 0
+        super().__init__(spec)
+        self.spec = spec
         classes = len(target.share)
         self.components = max(LEAST_COMPONENTS, spec.components // classes)
         log_shares = (target.one_way / target.share[:, None].clamp_min(1e-9)).clamp_min(1e-5).log()
@@ -75,17 +73,7 @@ class MomentMatching:
 
     def run(self, checkpoint: Path, progress: Progress | None = None) -> Tensor:
         """Train to the end, from the checkpoint if there is one. Shapes: returns [classes, K, D] on the CPU."""
-        if checkpoint.exists():
-            self._load(checkpoint)
-        while self.step < self.spec.steps:
-            loss = self._descend()
-            last = self.step == self.spec.steps
-            if progress is not None and (last or self.step % REPORT_EVERY == 0):
-                progress(self.step, self.spec.steps, loss.item())
-            if last or self.step % self.spec.checkpoint_every == 0:
-                if not math.isfinite(loss.item()):
-                    raise ArtifactError(f"training diverged at step {self.step}; lower learning_rate")
-                self._save(checkpoint)
+        self.train(checkpoint, progress)
         with torch.no_grad():
             probabilities: Tensor = self.mixture()
         return probabilities.cpu()
@@ -98,23 +86,16 @@ class MomentMatching:
             loss = loss + 0.5 * (self.mask * (gram - second)).square().sum() + (w * p.mean(dim=0) - m).square().sum()
         return loss
 
-    def _descend(self) -> Tensor:
+    def descend(self) -> Tensor:
+        """Take one step of Adam on the closed-form loss."""
         for group in self.optimizer.param_groups:
-            group["lr"] = self.spec.learning_rate * 0.5 * (1 + math.cos(math.pi * self.step / self.spec.steps))
+            group["lr"] = self.spec.learning_rate * self.decay
         self.optimizer.zero_grad(set_to_none=True)
         loss = self.loss()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        self.step += 1
         return loss.detach()
 
-    def _parts(self) -> Iterator[tuple[str, nn.Module | torch.optim.Optimizer]]:
-        yield "mixture", self.mixture
-        yield "optimizer", self.optimizer
-
-    def _save(self, path: Path) -> None:
-        save_state(path, dict(self._parts()), {"step": str(self.step), "spec": self.spec.model_dump_json()})
-
-    def _load(self, path: Path) -> None:
-        metadata = load_state(path, dict(self._parts()), expect={"spec": self.spec.model_dump_json()})
-        self.step = int(metadata["step"])
+    def parts(self) -> Mapping[str, Part]:
+        """Name the mixture and its optimiser."""
+        return {"mixture": self.mixture, "optimizer": self.optimizer}

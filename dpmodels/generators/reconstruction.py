@@ -8,33 +8,26 @@ randomness of a step is a function of (seed, step) alone, so that a resumed run 
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor, nn
+from pydantic import Field
+from torch import Tensor
 
 from dpmodels.embeddings.characteristic import CharacteristicFunction
-from dpmodels.errors import ArtifactError
-from dpmodels.generators.checkpoint import load_state, save_state
+from dpmodels.generators.checkpoint import Part
 from dpmodels.generators.critic import FrequencyCritic
+from dpmodels.generators.loop import LoopSpec, Progress, TrainingLoop
 from dpmodels.generators.networks import NetworkSpec, TabularGenerator, initialise
 from dpmodels.generators.randomness import stream
 
-Progress = Callable[[int, int, float], None]
-"""Called with (steps done, steps in all, loss)."""
 
-REPORT_EVERY = 20
-"""Steps between two progress reports; reading the loss off a GPU more often would hold it up."""
+class TrainingSpec(LoopSpec):
+    """Training hyper-parameters of PEARL; none of them can change what was charged."""
 
-
-class TrainingSpec(BaseModel):
-    """Training hyper-parameters; none of them can change what was charged."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     network: NetworkSpec = NetworkSpec()
     steps: Annotated[int, Field(ge=1)] = 1500
     batch_size: Annotated[int, Field(ge=4)] = 1024
@@ -64,17 +57,17 @@ class Target:
         return 1 / (1 + self.noise_variance)
 
 
-class Reconstruction:
+class Reconstruction(TrainingLoop):
     """Generator, critic, their optimisers and the averaged generator that is kept."""
 
     def __init__(
         self, features: CharacteristicFunction, target: Target, spec: TrainingSpec, *, seed: int, device: str
     ) -> None:
+        super().__init__(spec)
         self.features, self.spec, self.seed, self.device = features, spec, seed, torch.device(device)
         self.target = Target(target.mean.to(device), target.noise_variance.to(device))
         self.classes = features.layout.classes
         self.half = max(1, math.ceil(spec.batch_size / (2 * self.classes)))
-        self.step = 0
         self.generator = TabularGenerator(spec.network, features.layout)
         initialise(self.generator, stream(seed, 0))
         self.average = TabularGenerator(spec.network, features.layout)
@@ -87,20 +80,11 @@ class Reconstruction:
 
     def run(self, checkpoint: Path, progress: Progress | None = None) -> TabularGenerator:
         """Train to the end, from the checkpoint if there is one, and return the averaged generator."""
-        if checkpoint.exists():
-            self._load(checkpoint)
-        while self.step < self.spec.steps:
-            loss = self._step()
-            last = self.step == self.spec.steps
-            if progress is not None and (last or self.step % REPORT_EVERY == 0):
-                progress(self.step, self.spec.steps, loss.item())
-            if last or self.step % self.spec.checkpoint_every == 0:
-                if not math.isfinite(loss.item()):
-                    raise ArtifactError(f"training diverged at step {self.step}; lower generator_learning_rate")
-                self._save(checkpoint)
+        self.train(checkpoint, progress)
         return self.average.eval()
 
-    def _step(self) -> Tensor:
+    def descend(self) -> Tensor:
+        """Let the critic choose, then move the generator; return the weighed residual."""
         randomness = stream(self.seed, self.step + 1)
         self._set_learning_rates()
         if self.spec.critic and self.step % self.spec.generator_steps == 0:
@@ -113,7 +97,6 @@ class Reconstruction:
         loss = weights @ self._residuals(index, randomness) / len(index)
         self._descend(self.generator_optimizer, loss)
         self._average()
-        self.step += 1
         detached: Tensor = loss.detach()
         return detached
 
@@ -139,11 +122,10 @@ class Reconstruction:
         optimizer.step()
 
     def _set_learning_rates(self) -> None:
-        decay = 0.5 * (1 + math.cos(math.pi * self.step / self.spec.steps))  # cosine schedule
         for group in self.generator_optimizer.param_groups:
-            group["lr"] = self.spec.generator_learning_rate * decay
+            group["lr"] = self.spec.generator_learning_rate * self.decay
         for group in self.critic_optimizer.param_groups:
-            group["lr"] = self.spec.critic_learning_rate * decay
+            group["lr"] = self.spec.critic_learning_rate * self.decay
 
     def _average(self) -> None:
         decay = min(self.spec.ema_decay, (1 + self.step) / (10 + self.step))
@@ -152,16 +134,12 @@ class Reconstruction:
             if value.dtype.is_floating_point:
                 value.lerp_(current[name], 1 - decay)
 
-    def _parts(self) -> Iterator[tuple[str, nn.Module | torch.optim.Optimizer]]:
-        yield "generator", self.generator
-        yield "average", self.average
-        yield "critic", self.critic
-        yield "generator_optimizer", self.generator_optimizer
-        yield "critic_optimizer", self.critic_optimizer
-
-    def _save(self, path: Path) -> None:
-        save_state(path, dict(self._parts()), {"step": str(self.step), "spec": self.spec.model_dump_json()})
-
-    def _load(self, path: Path) -> None:
-        metadata = load_state(path, dict(self._parts()), expect={"spec": self.spec.model_dump_json()})
-        self.step = int(metadata["step"])
+    def parts(self) -> Mapping[str, Part]:
+        """Name both players, the average, and the optimisers."""
+        return {
+            "generator": self.generator,
+            "average": self.average,
+            "critic": self.critic,
+            "generator_optimizer": self.generator_optimizer,
+            "critic_optimizer": self.critic_optimizer,
+        }

@@ -36,8 +36,9 @@ from dpmodels.embeddings.image_moments import (
     ImageMoments,
 )
 from dpmodels.errors import ArtifactError
-from dpmodels.generators.image_matching import MatchingSpec, Progress, match
+from dpmodels.generators.image_matching import MatchingSpec, match
 from dpmodels.generators.images import ImageModel, Painter
+from dpmodels.generators.loop import Progress
 from dpmodels.mechanisms.dp_pca import DIAGONAL, principal_directions, shrink_classes
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released

@@ -23,9 +23,9 @@ from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.generators.loop import Progress
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
-from dpmodels.generators.reconstruction import Progress
 from dpmodels.generators.targets import moment_target
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released

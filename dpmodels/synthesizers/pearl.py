@@ -22,7 +22,8 @@ from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
 from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.errors import InvalidArgument
-from dpmodels.generators.reconstruction import Progress, Reconstruction, Target, TrainingSpec
+from dpmodels.generators.loop import Progress
+from dpmodels.generators.reconstruction import Reconstruction, Target, TrainingSpec
 from dpmodels.generators.tabular import TabularModel
 from dpmodels.mechanisms.lattice import GRAIN_BITS
 from dpmodels.privacy import PrivacyBudget, Released

@@ -35,7 +35,7 @@ from dpmodels.embeddings.partition import Counts
 from dpmodels.embeddings.summation import check_repeatable, transform_sum
 from dpmodels.errors import InvalidArgument
 from dpmodels.generators.bayes_net import BayesNetModel, Estimate, conditional
-from dpmodels.generators.reconstruction import Progress
+from dpmodels.generators.loop import Progress
 from dpmodels.generators.targets import details
 from dpmodels.mechanisms.exponential import exponential_scale, select_exponential
 from dpmodels.mechanisms.gaussian import measure_gaussian

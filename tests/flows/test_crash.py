@@ -32,7 +32,7 @@ MOMENTS = {
     "sanitize: summing": ("dpmodels.synthesizers.base", "transform_sum"),
     "sanitize: drawing": ("dpmodels.synthesizers.base", "measure_gaussian"),
     "sanitize: publishing": ("dpmodels.accounting.artifact", "publish"),
-    "train": ("dpmodels.generators.reconstruction", "save_state"),
+    "train": ("dpmodels.generators.loop", "save_state"),
     "sample": ("tasks.sample", "write_parts"),
     "validate": ("tasks.validate", "render"),
     "evaluate": ("tasks.evaluate", "evaluate_run"),

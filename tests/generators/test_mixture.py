@@ -9,6 +9,7 @@ from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget
 from dpmodels.schema.encode import Records
+from tests.generators.dying import die_after_a_checkpoint
 from tests.support import make_schema
 
 SPEC = MixtureSpec(components=20, directions=2, steps=9, checkpoint_every=4)
@@ -39,20 +40,9 @@ def test_the_mixture_reproduces_dependence_and_independence(tmp_path):
     assert torch.allclose(p[:, :, :2].sum(2), torch.ones(p.shape[:2]))
 
 
-def test_a_resumed_training_ends_where_an_uninterrupted_one_does(tmp_path):
-    straight = training().run(tmp_path / "a.safetensors")
-
-    class Stop(Exception):
-        pass
-
-    def stop(path: object) -> None:
-        MomentMatching._save(broken, path)
-        raise Stop
-
-    broken = training()
-    broken._save = stop  # dies right after a checkpoint
-    with pytest.raises(Stop):
-        broken.run(tmp_path / "b.safetensors")
+def test_a_resumed_training_ends_where_an_uninterrupted_one_does(tmp_path, monkeypatch):
+    straight, broken = training().run(tmp_path / "a.safetensors"), training()
+    die_after_a_checkpoint(broken, tmp_path / "b.safetensors", monkeypatch)
     assert broken.step == 4
     assert torch.equal(training().run(tmp_path / "b.safetensors"), straight)
 

@@ -10,6 +10,7 @@ from dpmodels.generators.load import load_generator
 from dpmodels.generators.networks import NetworkSpec, TabularGenerator, initialise
 from dpmodels.generators.reconstruction import Reconstruction, Target, TrainingSpec
 from dpmodels.generators.tabular import TabularModel
+from tests.generators.dying import die_after_a_checkpoint
 from tests.support import make_records, make_schema
 
 LAYOUT = Layout.of(make_schema())
@@ -31,20 +32,9 @@ def training(spec: TrainingSpec = SPEC) -> Reconstruction:
     return Reconstruction(FEATURES, target(), spec, seed=5, device="cpu")
 
 
-class Stop(Exception):
-    pass
-
-
-def test_a_resumed_training_ends_where_an_uninterrupted_one_does(tmp_path):
-    straight = training().run(tmp_path / "a.safetensors")
-
-    def stop(step: int, *_: object) -> None:
-        raise Stop
-
-    broken = training()
-    broken._save = lambda path: (Reconstruction._save(broken, path), stop(0))  # dies right after a checkpoint
-    with pytest.raises(Stop):
-        broken.run(tmp_path / "b.safetensors")
+def test_a_resumed_training_ends_where_an_uninterrupted_one_does(tmp_path, monkeypatch):
+    straight, broken = training().run(tmp_path / "a.safetensors"), training()
+    die_after_a_checkpoint(broken, tmp_path / "b.safetensors", monkeypatch)
     assert broken.step == 4
     resumed = training().run(tmp_path / "b.safetensors")
     for (name, a), b in zip(straight.state_dict().items(), resumed.state_dict().values(), strict=True):
