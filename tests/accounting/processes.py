@@ -108,8 +108,12 @@ def crash(place: str, home: Path, kills: int, seed: int) -> dict[str, object]:
     for number, moment in enumerate(moments):
         if killed == kills:
             break
-        charge = make_charge(f"run-{number}", epsilon=0.06)
-        child = fork(lambda charge=charge, moment=moment: _charge(place, places, charge, moment))  # type: ignore[misc]
+        charge = make_charge(f"run-{number}", epsilon=0.05)
+        opened, opening = os.pipe()
+        child = fork(lambda c=charge, m=moment, o=opening: _charge(place, places, c, m, o))  # type: ignore[misc]
+        os.close(opening)
+        os.read(opened, 1)  # until the child's ledger is open: the instants are spread over the charge itself
+        os.close(opened)
         if moment is None:
             time.sleep(rng.uniform(0, usual))
             os.kill(child, signal.SIGKILL)
@@ -135,13 +139,16 @@ def crash(place: str, home: Path, kills: int, seed: int) -> dict[str, object]:
     return {"killed": killed, "states": states, "charges": balance.charges, "faults": faults}
 
 
-def _charge(place: str, places: Places, charge: Charge, moment: tuple[str, str] | None) -> int:
+def _charge(place: str, places: Places, charge: Charge, moment: tuple[str, str] | None, opened: int) -> int:
     """Make one release, and die at the moment that is named, if one is."""
+    ledger = Ledger(place)
+    ledger.account(charge.account)
+    os.write(opened, b"!")
     if moment:
         when, step = moment
         owner = artifact if step in ("write_whole", "publish") else Ledger
         setattr(owner, step, _deadly(getattr(owner, step), before=when == "before"))
-    places.release(Ledger(place), charge)
+    places.release(ledger, charge)
     return WON
 
 
