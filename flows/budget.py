@@ -49,6 +49,8 @@ def publish_budget(run: Run, before: Balance) -> None:
 def ask_approver(run: Run, lasting_server: bool) -> None:
     """Pause until the named officer has read the plan and resumes the run; once per run, before any charge.
 
+    A deployed flow run is suspended instead: it ends, holds nothing, and is started again when the officer answers.
+
     Raises:
         NacreError: nobody could answer, nobody did in time, or somebody else did.
     """
@@ -60,16 +62,18 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
             f"{settings.approver} is to approve run {run.name}, which needs a Prefect server that lasts: "
             "set PREFECT_API_URL and resume the run"
         )
+    from prefect import runtime
     from prefect.exceptions import FlowPauseTimeout
-    from prefect.flow_runs import pause_flow_run
+    from prefect.flow_runs import pause_flow_run, suspend_flow_run
     from prefect.input import RunInput
 
     class Approval(RunInput):
         officer: str
 
     asked = Approval.with_initial_data(description=_plan_text(run), officer="")
+    wait = suspend_flow_run if runtime.deployment.id else pause_flow_run
     try:
-        answer: Any = pause_flow_run(wait_for_input=asked, timeout=int(settings.approval_hours * 3600))
+        answer: Any = wait(wait_for_input=asked, timeout=int(settings.approval_hours * 3600))
     except FlowPauseTimeout:
         raise NacreError(f"nobody approved run {run.name} in time; nothing was charged") from None
     if answer.officer != settings.approver:

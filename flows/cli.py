@@ -46,6 +46,9 @@ Out = Annotated[Path | None, typer.Option(help="Hand-off folder; must be new or 
 Prefect = Annotated[bool | None, typer.Option("--prefect/--no-prefect", help="Run as a Prefect flow. (default: on)")]
 SigningKey = Annotated[Path | None, typer.Option(help="ed25519 private key (PEM) that signs the manifest.")]
 Approver = Annotated[str | None, typer.Option(help="Officer who must resume the paused run before any charge.")]
+DeploymentsFile = Annotated[
+    Path | None, typer.Option("--file", help="Deployments (YAML). (default: the ones nacre ships)")
+]
 
 
 def read_options(
@@ -206,6 +209,27 @@ def verify(
     from flows.show import show_verified
 
     show_verified(folder, public_key)
+
+
+@app.command()
+def deploy(file: DeploymentsFile = None) -> None:
+    """Register the deployments with the Prefect server of PREFECT_API_URL; their schedules are inactive as shipped."""
+    from flows.deploy import SHIPPED
+    from flows.deploy import deploy as register
+
+    register((file or SHIPPED).absolute())
+
+
+@app.command()
+def serve(
+    file: DeploymentsFile = None,
+    home: Home = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Of the server and its UI, on loopback.")] = 4200,
+) -> None:
+    """Run a Prefect server and all deployments on this one machine, until it is stopped."""
+    from flows.deploy import SHIPPED, serve_here
+
+    serve_here((file or SHIPPED).absolute(), home or HOME, port)
 
 
 @schema_app.command("init")

@@ -32,14 +32,16 @@ _SERVER_SETTINGS = {
     "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",  # nothing here uses blocks
-    "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",  # no automations in a server of one run
-    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "false",
     # Task runs reach the database in batches; one by one the last ones are lost when the server stops.
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",  # below 1 it is truncated to a busy loop
-    "PREFECT__SERVER_EPHEMERAL": "1",  # leaves out the UI, the scheduler and the other services of a lasting server
     "PREFECT__SERVER_FINAL": "1",
+}
+_OF_ONE_RUN = {
+    "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",  # no automations
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "false",
+    "PREFECT__SERVER_EPHEMERAL": "1",  # leaves out the UI, the scheduler and the other services of a lasting server
 }
 
 
@@ -47,11 +49,12 @@ class PrefectServer:
     """Start, wait for and stop the server of one run; as a context manager it also points Prefect at it.
 
     ``start`` returns at once, so that other work overlaps with the seconds the server needs; ``wait`` blocks until it
-    answers and returns its URL. Entering the context starts, leaving it stops, and neither waits.
+    answers and returns its URL. Entering the context starts, leaving it stops, and neither waits. With a port it is a
+    whole server, with UI, scheduler and events, and whatever Prefect is configured for is left alone.
     """
 
-    def __init__(self, home: Path) -> None:
-        self.home = home.absolute() / "prefect"
+    def __init__(self, home: Path, port: int = 0) -> None:
+        self.home, self.port = home.absolute() / "prefect", port
         self.url = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._settings = ExitStack()
@@ -64,16 +67,16 @@ class PrefectServer:
     def start(self) -> None:
         """Begin to start a server, or adopt the one Prefect is already configured for."""
         self._settings.enter_context(_environment({"DO_NOT_TRACK": "1"}))  # read while Prefect is imported
-        self.url = _configured_url()
+        self.url = "" if self.port else _configured_url()
         if self.url:
             self._settings.enter_context(_prefect_settings({"PREFECT_API_URL": self.url}))
             return
         self.home.mkdir(parents=True, exist_ok=True)
         self.home.parent.chmod(0o700)
         self.home.chmod(0o700)
-        with socket.create_server(("127.0.0.1", 0)) as listener:  # bound here, so no other process can take the port
+        with _listen(self.port) as listener:  # bound here, so no other process can take the port
             self.url = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
-            self._process = _spawn(self.home, listener)
+            self._process = _spawn(self.home, listener, {"PREFECT_API_URL": self.url} if self.port else _OF_ONE_RUN)
         self._settings.enter_context(
             _prefect_settings(_CLIENT_SETTINGS | {"PREFECT_API_URL": self.url, "PREFECT_HOME": self.home})
         )
@@ -152,9 +155,17 @@ def _check_configured(url: str) -> None:
         )
 
 
-def _spawn(home: Path, listener: socket.socket) -> "subprocess.Popen[bytes]":
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError:
+        raise NacreError(f"port {port} is taken; name another with --port") from None
+
+
+def _spawn(home: Path, listener: socket.socket, settings: dict[str, str]) -> "subprocess.Popen[bytes]":
     """Start the child in its own session: Ctrl-C in the terminal is for the run, which then stops the server."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    environment |= settings
     environment |= _SERVER_SETTINGS | {
         "PREFECT_HOME": str(home),
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:///prefect.db",  # in cwd, so no path needs quoting

@@ -46,13 +46,16 @@ def synthesize(config: SynthesizeConfig) -> Run:
     return carry_out(start(config), config.runtime.prefect)
 
 
-def start(config: SynthesizeConfig) -> Run:
+def start(config: SynthesizeConfig, name: str = "", partition: str = "") -> Run:
     """Check everything public, ask the ledger, and create the run; reads no data and charges nothing.
+
+    A partition is a part of the data set that no unit shares with another part: it is a data set and an account of
+    its own, under the one that is named.
 
     Raises:
         NacreError: whatever would make the run fail for a public reason, or an exhausted budget.
     """
-    plan = make_plan(config)
+    plan = make_plan(config, partition)
     pick_device(config.runtime.device)
     if config.runtime.signing_key is not None:
         private_key(config.runtime.signing_key)  # a key that cannot sign is found before anything is spent
@@ -62,9 +65,9 @@ def start(config: SynthesizeConfig) -> Run:
     home = config.runtime.home.absolute()
     make_private(home)
     ledger = Ledger(_ledger_place(config))
-    settings = _settings(config, _account(ledger, config.privacy, plan).name)
+    settings = _settings(config, _account(ledger, config.privacy, plan, partition).name)
     ledger.check(charge_of("quote", plan, settings))
-    return Run.create(home, settings, plan)
+    return Run.create(home, settings, plan, name)
 
 
 def carry_out(run: Run, prefect: bool) -> Run:
@@ -80,22 +83,28 @@ def carry_out(run: Run, prefect: bool) -> Run:
 
         @flow(name="synthesize", flow_run_name=run.name, persist_result=False, validate_parameters=False)
         def synthesize_flow(home: str, run: str) -> None:
-            found = Run.find(home, run)
-            before = Ledger(found.ledger).balance(found.settings.account)
-            try:
-                ask_approver(found, lasting_server=server.pid is None)
-                pipeline(found, lambda stage, *handles: as_task(stage)(*handles))
-            finally:
-                publish_budget(found, before)
+            record(Run.find(home, run), server.pid is None, lambda stage, *handles: as_task(stage)(*handles))
 
         server.wait()
         synthesize_flow(str(run.home), run.name)
     return run
 
 
-def make_plan(config: SynthesizeConfig) -> Plan:
+def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
+    """Ask whoever must be asked, run the pipeline, and tell Prefect what became of the budget."""
+    before = Ledger(run.ledger).balance(run.settings.account)
+    try:
+        ask_approver(run, lasting_server)
+        pipeline(run, call)
+    finally:
+        publish_budget(run, before)
+
+
+def make_plan(config: SynthesizeConfig, partition: str = "") -> Plan:
     """Plan a run from public inputs alone."""
     schema = Schema.load(config.table_schema)
+    if partition:
+        schema = Schema.model_validate({**schema.model_dump(), "name": f"{schema.name}-{partition}"})
     method = create(config.model.method or default_method(schema), config.model.measurement, config.model.training)
     return method.plan(schema, make_budget(config.privacy.target_epsilon, config.privacy.delta, schema.unit))
 
@@ -149,12 +158,29 @@ def make_budget(epsilon: float, delta: float, unit: PrivacyUnit) -> PrivacyBudge
         raise InvalidArgument("delta", delta, "lie between 0 and 1, both excluded") from None
 
 
-def _account(ledger: Ledger, privacy: PrivacyConfig, plan: Plan) -> Account:
+def _account(ledger: Ledger, privacy: PrivacyConfig, plan: Plan, partition: str) -> Account:
     """Return the named account, or the data set's; the first run on a data set opens it with its own budget as cap."""
+    if partition:
+        return _partition_account(ledger, privacy, plan, partition)
     if name := privacy.account or _scope_account(ledger, plan):
         return ledger.account(name)
     note = "opened by its first run, with that run's budget as the cap"
     return ledger.open_account(plan.table.name, dataset=plan.table.name, budget_cap=plan.budget, note=note)
+
+
+def _partition_account(ledger: Ledger, privacy: PrivacyConfig, plan: Plan, partition: str) -> Account:
+    """Return a partition's account under the named one, which somebody opened with the cap on all partitions.
+
+    Raises:
+        InvalidArgument: a user may be in several partitions, so they are not disjoint.
+    """
+    parent = ledger.account(privacy.account or "")
+    if plan.budget.unit.user is not None:
+        raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users: one may come back")
+    note = "one partition, declared disjoint from the others, with its run's budget as the cap"
+    return ledger.open_account(
+        f"{parent.name}/{partition}", dataset=plan.table.name, budget_cap=plan.budget, note=note, parent=parent.name
+    )
 
 
 def _scope_account(ledger: Ledger, plan: Plan) -> str | None:

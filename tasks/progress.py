@@ -1,8 +1,12 @@
-"""One progress bar a long stage, on standard error, only where somebody watches."""
+"""One progress bar a long stage: on standard error where somebody watches, and in Prefect's UI where it is deployed."""
 
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
+
+TOLD_EVERY = 3.0  # seconds between two words to Prefect's server
 
 
 class Tick(Protocol):
@@ -29,7 +33,35 @@ def progress_bar(title: str) -> Iterator[Tick]:
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(title, total=None, note="")
 
+        shown = _ShownByPrefect(title)
+
         def tick(done: float, total: float | None = None, note: str = "") -> None:
             progress.update(task, completed=done, total=total, note=note)
+            if total:
+                shown.update(100 * done / total)
 
         yield tick
+
+
+class _ShownByPrefect:
+    """A progress artifact of the task run, if this is one of a deployed flow run."""
+
+    def __init__(self, title: str) -> None:
+        self.title, self.artifact, self.told = title, None, 0.0
+        self.deployed = False
+        if "prefect" in sys.modules:
+            from prefect import runtime
+
+            self.deployed = bool(runtime.deployment.id)
+
+    def update(self, percent: float) -> None:
+        if not self.deployed or (time.monotonic() < self.told + TOLD_EVERY and percent < 100):
+            return
+        from prefect.artifacts import create_progress_artifact, update_progress_artifact
+
+        self.told = time.monotonic()
+        if self.artifact is None:
+            made: Any = create_progress_artifact(percent, key=f"progress-{self.title}", description=self.title)
+            self.artifact = made
+        else:
+            update_progress_artifact(self.artifact, percent)

@@ -41,13 +41,14 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
 
 def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> dict[str, Any]:
     """Say what was asked, what was spent, what came of it, and which ledger entries paid."""
-    charge = charge_of(run.name, plan, run.settings)
+    charge = charge_of(run.settings.paid_by or run.name, plan, run.settings)
     entries = Ledger(run.ledger).entries(key=charge.key)
     budget = plan.budget
     return {
         "format": 1,
         "nacre_version": version("nacre"),
-        "run": run.name,
+        "run": charge.run,
+        **({"sampled_again_as": run.name} if run.settings.paid_by else {}),
         "data_set": plan.table.name,
         "method": plan.method,
         "asked": {"epsilon": budget.epsilon, "delta": budget.delta},
@@ -79,7 +80,8 @@ def approval(run: Run) -> dict[str, Any]:
 def holds_run(out: Path, name: str) -> bool:
     """Tell whether the hand-off of this very run is already in place."""
     try:
-        return bool(json.loads((out / "manifest.json").read_text())["run"] == name)
+        manifest = json.loads((out / "manifest.json").read_text())
+        return bool(manifest.get("sampled_again_as", manifest["run"]) == name)
     except (OSError, ValueError, KeyError):
         return False
 

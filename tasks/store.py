@@ -24,7 +24,11 @@ from dpmodels.synthesizers.base import Plan
 
 
 class Settings(BaseModel):
-    """What the stages of one run need besides the plan; nothing here can change what is charged."""
+    """What the stages of one run need besides the plan; nothing here can change what is charged.
+
+    Attributes:
+        paid_by: the run whose release this one samples again; empty for a run that pays for its own.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     data: Path
@@ -39,6 +43,7 @@ class Settings(BaseModel):
     signing_key: Path | None = None
     approver: str = ""
     approval_hours: float = 24
+    paid_by: str = ""
 
 
 class Handle(BaseModel):
@@ -82,12 +87,12 @@ class Run(BaseModel):
         return Plan.model_validate_json(self._read("plan.json"))
 
     @classmethod
-    def create(cls, home: Path, settings: Settings, plan: Plan) -> "Run":
-        """Make the folders of a new run and write down what it is to do."""
-        run = cls(home=home.absolute(), name=new_name())
+    def create(cls, home: Path, settings: Settings, plan: Plan, name: str = "") -> "Run":
+        """Make the folders of a new run and write down what it is to do; what makes it a run comes last."""
+        run = cls(home=home.absolute(), name=name or new_name())
         make_private(run.home)
         make_private(run.sensitive)
-        (run.released / "stages").mkdir(parents=True)
+        (run.released / "stages").mkdir(parents=True, exist_ok=True)
         write_text(run.released / "plan.json", plan.model_dump_json(indent=1))
         write_text(run.released / "settings.json", settings.model_dump_json(indent=1))
         return run
@@ -104,6 +109,22 @@ class Run(BaseModel):
             known = sorted(path.name for path in (run.home / "released").glob("*/"))
             raise ArtifactError(f"no run {name} under {run.home}; the latest are: {', '.join(known[-5:]) or 'none'}")
         return run
+
+    def again(self, name: str, out: Path, rows: int | None, seed: int) -> "Run":
+        """Return a run that samples this one's release again; it is made of released artifacts only.
+
+        Raises:
+            ArtifactError: this run has not been trained yet.
+        """
+        release, model = self.finished("sanitize"), self.finished("train")
+        if release is None or model is None:
+            raise ArtifactError(f"run {self.name} has no trained generator yet")
+        changes = {"out": out, "rows": rows, "seed": seed, "paid_by": self.settings.paid_by or self.name}
+        again = Run.create(self.home, self.settings.model_copy(update=changes), self.plan, name)
+        for stage, handle in (("sanitize", release), ("train", model)):
+            if again.finished(stage) is None:
+                again.finish(stage, Path(shutil.copy(handle.path, again.released)))
+        return again
 
     def finished(self, stage: str) -> Handle | None:
         """Return what a stage left, if it finished and its artifact is still there, unchanged."""

@@ -1,0 +1,125 @@
+"""What a deployed flow run leaves in Prefect's UI: all of it public."""
+
+import base64
+import json
+import re
+from datetime import date
+
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.synthesizers.registry import create
+from flows.ledger_show import draw_burn_down
+from tasks.sanitize import charge_of
+from tasks.store import Run
+
+MAX_NIGHTS = 1000
+
+
+def key_of(name: str) -> str:
+    """Turn a name into an artifact's key: lower-case letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def publish_plan(run: Run, partition: str) -> None:
+    """Leave what the run will charge, what its account says to it, and how many more like it would fit."""
+    from prefect.artifacts import create_table_artifact
+
+    plan, settings, ledger = run.plan, run.settings, Ledger(run.ledger)
+    quote = ledger.quote(charge_of(run.name, plan, settings))
+    facts = {
+        "run": run.name,
+        "data set": plan.table.name,
+        "method": plan.method,
+        "unit, adjacency": f"{plan.budget.unit}, {plan.budget.adjacency}",
+        "target": f"epsilon={plan.budget.epsilon}, delta={plan.budget.delta}",
+        "noise_multiplier": f"{plan.noise_multiplier:.6f}",
+        "account": f"{settings.account}, cap epsilon={quote.cap} at delta={quote.delta}",
+        "spent": f"epsilon={quote.spent_before} before, {quote.spent_after} after",
+        "answer": "accepted" if quote.accepted else "REFUSED",
+        "partitions": explain(ledger, run, partition),
+    }
+    noise = create(plan.method, plan.measurement, settings.training).noise(plan)
+    facts |= {f"noise_stddev of the {name}": f"{value:.4g}" for name, value in noise.items()}
+    table = [{"what": what, "value": value} for what, value in facts.items()]
+    create_table_artifact(key=f"plan-{key_of(settings.account)}", table=table, description=f"plan of run {run.name}")
+
+
+def explain(ledger: Ledger, run: Run, partition: str) -> str:
+    """Say how this run and others like it add up."""
+    account = ledger.account(run.settings.account)
+    if partition:
+        return (
+            f"disjoint: {account.name} pays for this partition alone; under {account.parent} partitions cost the "
+            "largest of them, so any number of them fits"
+        )
+    more = nights_that_fit(ledger, run)
+    return f"sequential: runs on {account.name} add up; after this one {more}{'+' * (more == MAX_NIGHTS)} like it fit"
+
+
+def nights_that_fit(ledger: Ledger, run: Run) -> int:
+    """Count how many more releases like this run's would fit after it, up to a thousand; nothing is written."""
+    from dpmodels.accounting.events import ComposedEvent
+
+    plan = run.plan
+    planned = charge_of(run.name, plan, run.settings)
+    counted = ledger.find(planned.key) is not None  # then the balance holds this run already
+
+    def fit(more: int) -> bool:
+        releases = more + (not counted)
+        whole = plan.budget.model_copy(
+            update={
+                "epsilon": min(1000.0, plan.budget.epsilon * releases),
+                "delta": min(0.5, plan.budget.delta * releases),
+            }
+        )
+        event = ComposedEvent(events=(plan.event,) * releases)
+        return ledger.quote(planned.model_copy(update={"event": event, "budget": whole, "run": "forecast"})).accepted
+
+    low, high = 0, MAX_NIGHTS
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fit(middle) else (low, middle - 1)
+    return low
+
+
+def publish_results(run: Run) -> None:
+    """Leave the account's burn-down, the way to the report, and a sheet of samples where they are pictures."""
+    from prefect.artifacts import create_image_artifact, create_link_artifact
+
+    settings, ledger = run.settings, Ledger(run.ledger)
+    picture = base64.b64encode(draw_burn_down(ledger, ledger.account(settings.account)).encode()).decode()
+    create_image_artifact(
+        key=f"burn-down-{key_of(settings.account)}",
+        image_url=f"data:image/svg+xml;base64,{picture}",
+        description=f"what remained of account {settings.account}, {date.today()}",
+    )
+    create_link_artifact(
+        key=f"report-{key_of(run.plan.table.name)}",
+        link=(settings.out / "report.html").as_uri(),
+        link_text=f"report of run {run.name}",
+        description=f"hand-off: {settings.out}",
+    )
+    report = json.loads((settings.out / "report.json").read_text(encoding="utf-8"))
+    if report.get("sample_sheet"):
+        create_image_artifact(
+            key=f"samples-{key_of(run.plan.table.name)}",
+            image_url=report["sample_sheet"],
+            description=f"synthetic samples of run {run.name}",
+        )
+
+
+def publish_checks(run: Run, faults: list[str], signature: str) -> None:
+    """Leave what a validation found."""
+    from prefect.artifacts import create_table_artifact
+
+    table = [{"fault": fault} for fault in faults] or [{"fault": "none"}]
+    description = f"hand-off and ledger of run {run.name}; signature: {signature}"
+    create_table_artifact(key=f"checks-{key_of(run.plan.table.name)}", table=table, description=description)
+
+
+def publish_blindness(run: Run, reachable: dict[str, bool]) -> None:
+    """Leave what a worker that must see nothing sensitive can see."""
+    from prefect.artifacts import create_table_artifact
+
+    table = [{"path": path, "readable": "yes" if readable else "no"} for path, readable in reachable.items()]
+    description = f"what the worker that trained run {run.name} can read of the sensitive zone"
+    create_table_artifact(key=f"blind-{key_of(run.plan.table.name)}", table=table, description=description)

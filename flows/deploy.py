@@ -1,0 +1,104 @@
+"""Register the deployments with a Prefect server, or serve them all on one machine."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dpmodels.errors import InvalidArgument, NacreError
+
+SHIPPED = Path(__file__).parents[1] / "deployments" / "prefect.yaml"
+POOLS = {
+    "nacre-cpu": "may mount the sensitive zone",
+    "nacre-gpu": "trains and samples from sealed releases; mounts the released zone only",
+}
+
+
+def deploy(file: Path) -> None:
+    """Make the work pools that are missing and register every deployment of a file.
+
+    Raises:
+        NacreError: no server is configured, or Prefect refuses the file.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.actions import WorkPoolCreate
+    from prefect.exceptions import ObjectNotFound
+    from prefect.settings import get_current_settings
+
+    if not get_current_settings().api.url:
+        raise NacreError("deploying needs a Prefect server: set PREFECT_API_URL, or serve on this machine: nacre serve")
+    read_deployments(file)
+    with get_client(sync_client=True) as client:
+        for name, description in POOLS.items():
+            try:
+                client.read_work_pool(name)
+            except ObjectNotFound:
+                client.create_work_pool(WorkPoolCreate(name=name, type="process", description=description))
+    words = ["--no-prompt", "deploy", "--all", "--prefect-file", str(file)]
+    done = subprocess.run([sys.executable, "-m", "prefect", *words], cwd=file.parent, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise NacreError(f"Prefect refused {file}; it says above why")
+
+
+def serve_here(file: Path, home: Path, port: int) -> None:
+    """Run a server with its UI and everything of a file in this one process and its children, until it is stopped."""
+    from flows.server import PrefectServer
+
+    os.environ["NACRE_HOME"] = str(home.absolute())
+    specs = read_deployments(file)
+    with PrefectServer(home, port=port) as server:
+        server.wait()
+        from prefect import serve
+
+        print(f"serving {len(specs)} deployments at {server.url.removesuffix('/api')}; schedules are as you left them")
+        serve(*[_served(spec) for spec in specs], pause_on_shutdown=False)
+
+
+def read_deployments(file: Path) -> list[dict[str, Any]]:
+    """Read a file of deployments and hold every parameter against the flow that takes it.
+
+    Raises:
+        InvalidArgument: the file cannot be read, or a parameter does not fit.
+    """
+    from prefect.exceptions import ParameterTypeError
+    from prefect.flows import load_flow_from_entrypoint
+
+    try:
+        specs: list[dict[str, Any]] = yaml.safe_load(file.read_text(encoding="utf-8"))["deployments"]
+    except (OSError, yaml.YAMLError, KeyError, TypeError):
+        raise InvalidArgument("file", file, "be a readable list of deployments") from None
+    for spec in specs:
+        parameters = spec.get("parameters", {})
+        if not parameters:
+            continue  # asked for in the form, which checks them
+        try:
+            load_flow_from_entrypoint(spec["entrypoint"]).validate_parameters(parameters)
+        except (ParameterTypeError, ValueError, TypeError) as error:
+            raise InvalidArgument(f"parameters of {spec['name']}", "given", f"fit their flow: {error}") from None
+    return specs
+
+
+def _served(spec: dict[str, Any]) -> Any:
+    """Make what Prefect's runner serves of one entry of the file."""
+    from prefect.client.schemas.actions import DeploymentScheduleCreate
+    from prefect.client.schemas.schedules import CronSchedule
+    from prefect.flows import load_flow_from_entrypoint
+    from prefect.types.entrypoint import EntrypointType
+
+    schedules = [
+        DeploymentScheduleCreate(
+            schedule=CronSchedule(cron=one["cron"], timezone=one["timezone"]), active=one["active"], slug=one["slug"]
+        )
+        for one in spec.get("schedules", [])
+    ]
+    return load_flow_from_entrypoint(spec["entrypoint"]).to_deployment(
+        spec["name"],
+        schedules=schedules,
+        parameters=spec.get("parameters"),
+        description=spec["description"],
+        tags=spec["tags"],
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    )

@@ -1,0 +1,261 @@
+"""Deployments on a real Prefect server and real workers: scheduled, killed, approved, and trained without the data."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from benchmarks import postgres
+from dpmodels.accounting.hand_off import verify_hand_off
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.errors import NacreError
+from dpmodels.privacy import PrivacyBudget
+from flows.deploy import SHIPPED
+from flows.server import prefect_server
+from tests.flows.api import Api, prefect_api_server, wait_until
+from tests.support import write_clinic
+
+ROOT = Path(__file__).parents[2]
+NIGHTS = [datetime.now(UTC).date() - timedelta(days=days) for days in (3, 1, 0)]  # midnight may come meanwhile
+EARLIER = NIGHTS[0]
+CAP = PrivacyBudget(epsilon=2, delta=1e-5)
+WAIT = 240  # seconds; a flow run imports for ten of them on a free core
+
+
+@dataclass
+class Site:
+    """A folder with data, the home of its workers, and the server they ask for work."""
+
+    folder: Path
+    api: Api
+    ledger_url: str = ""
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.ledger_url or self.home / "ledger.sqlite")
+
+    def environment(self, home: Path) -> dict[str, str]:
+        own = {"PREFECT_API_URL": self.api.url, "PREFECT_HOME": str(self.folder / "prefect"), "NACRE_HOME": str(home)}
+        own |= {"PREFECT_WORKER_QUERY_SECONDS": "1", "PYTHONPATH": str(ROOT), "DO_NOT_TRACK": "1"}
+        return {**os.environ, **own} | ({"NACRE_LEDGER": self.ledger_url} if self.ledger_url else {})
+
+    def config(self, out: str, **changes: Any) -> dict[str, Any]:
+        """Return the parameters of a quick synthesis; ``{night}`` is the flow's to fill in."""
+        model = yaml.safe_load((self.folder / "config.yaml").read_text())["model"]
+        model["training"]["steps"] = changes.pop("steps", 6)
+        privacy = {"target_epsilon": 0.5, "delta": 1e-5, "account": "clinic"}
+        data = changes.pop("data", str(self.folder / "{night}.parquet"))
+        schema = str(self.folder / "clinic.yaml")
+        own = {"data": data, "schema": schema, "out": str(self.folder / out), "privacy": privacy, "model": model}
+        return own | changes
+
+    def deploy(self) -> None:
+        """Register the shipped deployments, with this site's paths in the place of the shipped ones."""
+        content = yaml.safe_load(SHIPPED.read_text())
+        for one in content["deployments"]:
+            if one["name"] == "nightly":
+                one["parameters"]["config"] = self.config("night-{night}")
+        file = self.folder / "prefect.yaml"
+        file.write_text(yaml.safe_dump(content))
+        words = [sys.executable, "-m", "flows.cli", "deploy", "--file", str(file)]
+        done = subprocess.run(words, env=self.environment(self.home), cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def start_worker(self, pool: str, home: Path) -> subprocess.Popen[bytes]:
+        words = [
+            sys.executable,
+            "-m",
+            "prefect",
+            "worker",
+            "start",
+            "--pool",
+            pool,
+            "--name",
+            f"{pool}-{len(self.workers)}",
+        ]
+        log = open(self.folder / f"worker-{len(self.workers)}.log", "wb")  # noqa: SIM115
+        with log:
+            worker = subprocess.Popen(words, env=self.environment(home), cwd=ROOT, stdout=log, stderr=log)
+        self.workers.append(worker)
+        return worker
+
+    def ask_for(self, deployment: str, **parameters: Any) -> str:
+        found = self.api.get(f"deployments/name/{deployment}")
+        wanted = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
+        made: str = self.api.ask(f"deployments/{found['id']}/create_flow_run", wanted)["id"]
+        return made
+
+    def wait_for(self, flow_run: str, state: str = "COMPLETED") -> dict[str, Any]:
+        def there() -> bool:
+            now = self.api.get(f"flow_runs/{flow_run}")
+            assert now["state_type"] not in {"FAILED", "CRASHED"} - {state}, now["state"]["message"]
+            return bool(now["state_type"] == state)
+
+        wait_until(there, WAIT)
+        found: dict[str, Any] = self.api.get(f"flow_runs/{flow_run}")
+        return found
+
+    def kinds(self, run: str) -> list[str]:
+        """Return the kinds of the ledger's entries about a run."""
+        entries = self.ledger.entries()
+        paid = {entry.charge for entry in entries if entry.run == run}
+        return [entry.kind for entry in entries if entry.charge in paid]
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process with all its children at once, as a power cut does."""
+    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    for member in family:
+        member.send_signal(signal.SIGKILL)
+    process.wait()
+    psutil.wait_procs(family, 20)
+
+
+@contextmanager
+def site_at(folder: Path, api: Api, ledger_url: str = "") -> Iterator[Site]:
+    write_clinic(folder, rows=60)
+    for night in NIGHTS:
+        os.link(folder / "clinic.parquet", folder / f"{night}.parquet")
+    site = Site(folder, api, ledger_url)
+    site.home.mkdir()
+    site.ledger.open_account("clinic", dataset="clinic", budget_cap=CAP)
+    try:
+        site.deploy()
+        yield site
+    finally:
+        for worker in site.workers:
+            if worker.poll() is None:
+                kill(worker)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Make a site whose server and ledger are both on SQLite, or both on PostgreSQL."""
+    folder = tmp_path_factory.mktemp("site")
+    if request.param == "sqlite":
+        with site_at(folder, request.getfixturevalue("prefect_api")) as made:
+            yield made
+        return
+    server = request.getfixturevalue("postgres_server")
+    orchestration, ledger = (postgres.new_database(server, name) for name in ("orchestration", "production"))
+    database = orchestration.replace("postgresql:", "postgresql+asyncpg:")
+    (folder / "server").mkdir()
+    with (
+        prefect_api_server(folder / "server", PREFECT_SERVER_DATABASE_CONNECTION_URL=database) as api,
+        site_at(folder, api, ledger) as made,
+    ):
+        yield made
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_night_runs_on_schedule_and_another_survives_its_worker(site: Site) -> None:
+    worker = site.start_worker("nacre-cpu", site.home)
+
+    # A night whose worker dies while it trains: started again it goes on, and is charged once.
+    killed = f"clinic-{EARLIER}"
+    again = {"config": site.config("night-{night}", steps=3000), "partitions": "sequential", "night": str(EARLIER)}
+    dead = site.ask_for("synthesize-night/nightly", **again)
+    wait_until(lambda: (site.home / "released" / killed / "stages" / "sanitize.json").exists(), WAIT)
+    kill(worker)
+    assert not (site.folder / f"night-{EARLIER}").exists()
+    assert site.kinds(killed) == ["reserve", "draw", "seal", "commit"]
+    assert site.api.get(f"flow_runs/{dead}")["state_type"] == "RUNNING"  # nobody is left to say otherwise
+    site.start_worker("nacre-cpu", site.home)
+    restarted = site.ask_for("synthesize-night/nightly", **again)
+
+    # Meanwhile a schedule is activated, for the next minute.
+    nightly = site.api.get("deployments/name/synthesize-night/nightly")
+    (schedule,) = nightly["schedules"]
+    assert schedule["active"] is False
+    soon = datetime.now(UTC) + timedelta(seconds=70)
+    cron = {"cron": f"{soon.minute} {soon.hour} * * *", "timezone": "UTC"}
+    site.api.ask(f"deployments/{nightly['id']}/schedules/{schedule['id']}", {"active": True, "schedule": cron}, "PATCH")
+
+    site.wait_for(restarted)
+    assert site.kinds(killed) == ["reserve", "draw", "seal", "commit"]
+    assert verify_hand_off(site.folder / f"night-{EARLIER}").faults == []
+
+    wanted = {"deployments": {"id": {"any_": [nightly["id"]]}}, "flow_runs": {"tags": {"all_": ["auto-scheduled"]}}}
+    first = min(site.api.ask("flow_runs/filter", wanted), key=lambda run: str(run["expected_start_time"]))
+    ran = site.wait_for(first["id"])
+    assert ran["expected_start_time"][:16] == f"{soon:%Y-%m-%dT%H:%M}"
+    night = soon.date() - timedelta(days=1)
+    assert site.kinds(f"clinic-{night}") == ["reserve", "draw", "seal", "commit"]
+    assert verify_hand_off(site.folder / f"night-{night}").faults == [] and site.ledger.verify() == []
+    facts = {row["what"]: row["value"] for row in json.loads(site.api.artifacts("plan-clinic")[-1]["data"])}
+    assert facts["answer"] == "accepted" and facts["partitions"].startswith("sequential: runs on clinic add up")
+    assert json.loads(site.api.artifacts("budget-clinic")[-1]["data"])[0]["charges"] == "2"
+    assert site.api.artifacts("burn-down-clinic")[-1]["data"].startswith("data:image/svg+xml;base64,")
+    assert f"night-{night}/report.html" in site.api.artifacts("report-clinic")[-1]["data"]
+    assert site.api.artifacts("progress-train")[-1]["data"] == 100
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not any(worker.poll() is None for worker in site.workers):
+        site.start_worker("nacre-cpu", site.home)
+    data = str(site.folder / "clinic.parquet")
+    asked = site.config("approved", data=data, runtime={"approver": "A. Officer"})
+    flow_run = site.ask_for("synthesize-table/ad-hoc", config=asked, train_on="nacre-gpu")
+    run = f"flow-{flow_run}"
+    site.wait_for(flow_run, "PAUSED")
+    assert site.kinds(run) == []  # suspended before anything is read or charged
+    site.api.resume_when_paused(site.api.get(f"flow_runs/{flow_run}")["name"], "A. Officer")
+    wait_until(lambda: (site.home / "released" / run / "stages" / "sanitize.json").exists(), WAIT)
+
+    # The other pool mounts the released zone only; here, whatever is sensitive is moved out of its sight.
+    monkeypatch.setenv("PREFECT_API_URL", site.api.url)
+    monkeypatch.setenv("NACRE_HOME", str(site.home))
+    from flows.production import generate, resample, validate_run
+
+    with pytest.raises(
+        NacreError, match=r"can read .*sensitive.*clinic\.parquet; the pool nacre-gpu must not mount it"
+    ):
+        generate(run)
+    hidden = site.folder / "hidden"
+    hidden.mkdir()
+    (site.home / "sensitive").rename(hidden / "sensitive")
+    Path(data).rename(hidden / "clinic.parquet")
+    elsewhere = site.folder / "gpu"
+    elsewhere.mkdir()
+    (elsewhere / "released").symlink_to(site.home / "released")
+    site.start_worker("nacre-gpu", elsewhere)
+    site.wait_for(flow_run)
+    (blind,) = [json.loads(one["data"]) for one in site.api.artifacts("blind-clinic")][-1:]
+    assert {row["path"]: row["readable"] for row in blind} == {str(elsewhere / "sensitive"): "no", data: "no"}
+    manifest = json.loads((site.folder / "approved" / "manifest.json").read_text())
+    assert manifest["approved"]["officer"] == "A. Officer" and site.kinds(run) == ["reserve", "draw", "seal", "commit"]
+
+    # What is free stays free, without the sensitive zone: sample again, and validate.
+    before = site.ledger.entries()
+    with prefect_server(site.home):
+        resample(run, site.folder / "week-{week}", rows=40)
+        validate_run(run)
+    (week,) = site.folder.glob("week-*")
+    assert verify_hand_off(week).faults == [] and site.ledger.entries() == before
+    tables = [
+        (site.folder / name / "synthetic" / "part-00000.parquet").read_bytes() for name in ("approved", week.name)
+    ]
+    assert tables[0] != tables[1] and (week / "report.html").exists()
+    (site.folder / "approved" / "report.html").write_text("another")
+    with prefect_server(site.home), pytest.raises(NacreError, match=r"report\.html"):
+        validate_run(run)

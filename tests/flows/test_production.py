@@ -1,0 +1,130 @@
+"""What deployments are made of, without a server: the shipped file, and how nights add up."""
+
+import os
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.errors import BudgetExhausted, InvalidArgument
+from dpmodels.privacy import PrivacyBudget, PrivacyUnit
+from flows.artifacts import explain, nights_that_fit
+from flows.config import SynthesizeConfig
+from flows.deploy import POOLS, SHIPPED, read_deployments
+from flows.synthesize import pipeline, start
+from tasks.store import Run
+from tests.support import write_clinic
+
+UNIT = {"unit": {"user": "patient", "max_rows": 2}}
+
+
+def config(folder: Path, out: str = "out", epsilon: float = 0.5) -> SynthesizeConfig:
+    settings = {
+        "data": folder / "clinic.parquet",
+        "schema": folder / "clinic.yaml",
+        "out": folder / out,
+        "privacy": {"target_epsilon": epsilon, "delta": 1e-5, "account": "clinic"},
+        "runtime": {"home": folder / "home", "prefect": False},
+    }
+    return SynthesizeConfig.build(settings, folder / "config.yaml")
+
+
+def opened(folder: Path, epsilon: float, **schema: object) -> Ledger:
+    write_clinic(folder, **schema)
+    (folder / "home").mkdir(exist_ok=True)
+    ledger = Ledger(folder / "home" / "ledger.sqlite")
+    unit = PrivacyUnit(user="patient", max_rows=2) if schema else PrivacyUnit()
+    cap = PrivacyBudget(epsilon=epsilon, delta=1e-5, unit=unit)
+    ledger.open_account("clinic", dataset="clinic", budget_cap=cap)
+    return ledger
+
+
+def go(run: Run) -> Run:
+    pipeline(run, lambda stage, *handles: stage(*handles))
+    return run
+
+
+def test_every_shipped_schedule_is_inactive_and_says_why() -> None:
+    lines = SHIPPED.read_text().splitlines()
+    crons = [number for number, line in enumerate(lines) if "cron:" in line]
+    assert len(crons) == 2
+    for number in crons:
+        assert "active: false" in lines[number]
+        assert any("# Inactive as shipped" in line for line in lines[number - 3 : number])
+
+
+def test_every_shipped_deployment_says_what_it_costs_and_where_it_runs() -> None:
+    specs = read_deployments(SHIPPED)  # holds the parameters against the flows
+    assert [spec["name"] for spec in specs] == ["nightly", "weekly", "ad-hoc", "validate", "gpu"]
+    for spec in specs:
+        (cost,) = {"charged", "free"} & set(spec["tags"])
+        assert ("CHARGES THE ACCOUNT" if cost == "charged" else "Free") in spec["description"]
+        assert spec["work_pool"]["name"] in POOLS
+        assert (spec["work_pool"]["name"] == "nacre-gpu") == (spec["name"] == "gpu")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("partitions: sequential", "partitions: both"), ("target_epsilon: 0.1", "target_epsilon: much"),
+                     ("parameters: {run: NAME", "parameters: {walk: NAME"), ("config:", "settings:")]
+)  # fmt: skip
+def test_parameters_that_do_not_fit_are_refused_before_anything_is_registered(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    text = SHIPPED.read_text()
+    assert old in text
+    (tmp_path / "prefect.yaml").write_text(text.replace(old, new))
+    with pytest.raises(InvalidArgument, match=r"parameters of (nightly|weekly)"):
+        read_deployments(tmp_path / "prefect.yaml")
+
+
+def test_a_file_that_lists_no_deployments_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "prefect.yaml").write_text("name: nacre")
+    with pytest.raises(InvalidArgument, match="readable list of deployments"):
+        read_deployments(tmp_path / "prefect.yaml")
+
+
+def test_disjoint_partitions_cost_the_largest_of_them(tmp_path: Path) -> None:
+    ledger = opened(tmp_path, 0.6)
+    for night, epsilon in (("2026-01-01", 0.5), ("2026-01-02", 0.3), ("2026-01-03", 0.5)):
+        run = go(start(config(tmp_path, night, epsilon), f"clinic-{night}", night))
+        assert run.plan.table.name == f"clinic-{night}" and run.settings.account == f"clinic/{night}"
+        assert "any number of them fits" in explain(ledger, run, night)
+    assert Decimal("0.49") < ledger.balance("clinic").spent_epsilon <= Decimal("0.5")
+    assert ledger.balance("clinic").children == ("clinic/2026-01-01", "clinic/2026-01-02", "clinic/2026-01-03")
+    with pytest.raises(BudgetExhausted):
+        start(config(tmp_path, "large", 0.7), "clinic-large", "2026-01-04")
+    with pytest.raises(BudgetExhausted):  # the same night again, as another run
+        start(config(tmp_path, "twice"), "clinic-again", "2026-01-01")
+    assert ledger.verify() == []
+
+
+def test_sequential_nights_add_up_and_the_plan_says_how_many_more_fit(tmp_path: Path) -> None:
+    ledger = opened(tmp_path, 1.0)
+    first = start(config(tmp_path, "night-0", 0.4), "clinic-0")
+    promised = nights_that_fit(ledger, first)
+    assert 1 <= promised <= 6 and f"{promised} like it fit" in explain(ledger, first, "")
+    go(first)
+    assert nights_that_fit(ledger, first) == promised  # the night itself is counted once, before and after
+    for number in range(1, promised + 1):
+        go(start(config(tmp_path, f"night-{number}", 0.4), f"clinic-{number}"))
+    with pytest.raises(BudgetExhausted):
+        start(config(tmp_path, "one-more", 0.4), "clinic-more")
+
+
+def test_users_are_not_disjoint_over_nights(tmp_path: Path) -> None:
+    opened(tmp_path, 1.0, **UNIT)
+    with pytest.raises(InvalidArgument, match="be sequential for a unit of users"):
+        start(config(tmp_path), "clinic-night", "2026-01-01")
+
+
+def test_a_run_that_is_started_again_under_its_name_is_the_same_run(tmp_path: Path, monkeypatch) -> None:
+    from flows import production
+
+    ledger = opened(tmp_path, 1.0)
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "home"))
+    assert production._find("clinic-night") is None
+    run = go(start(production._at_home(config(tmp_path)), "clinic-night"))
+    assert production._find("clinic-night") == run
+    go(run)
+    assert ledger.balance("clinic").charges == 1 and os.environ["NACRE_HOME"] == str(run.home)
