@@ -27,6 +27,7 @@ from tasks.sample import sample
 from tasks.stage import as_task
 from tasks.store import Handle, Run
 from tasks.train import train
+from tasks.validate import check_hand_off
 
 GPU_DEPLOYMENT = "generate/gpu"
 LEASE_SECONDS = 60  # how long a worker that died keeps its account busy; Prefect takes no less
@@ -87,7 +88,7 @@ def resample(run: RunName, out: Path, rows: int | None = None, seed: int | None 
 
 @flow(name="validate-run", persist_result=False, log_prints=False)
 def validate_run(run: RunName, public_key: Path | None = None) -> None:
-    """Check a run's hand-off, its signature, the whole ledger and every sealed release; free.
+    """Check a run's hand-off against its schema and its manifest, the whole ledger and every sealed release; free.
 
     Raises:
         ArtifactError: something is wrong; the artifact of the flow run names all of it.
@@ -95,7 +96,8 @@ def validate_run(run: RunName, public_key: Path | None = None) -> None:
     found, home = Run.find(_home(), run), _home()
     ledger = Ledger(found.ledger)
     verified = verify_hand_off(found.settings.out, public_key)
-    faults = [*verified.faults, *ledger.verify(sealed_releases(ledger, home))]
+    broken = [f"the synthetic table breaks {rule}" for rule in check_hand_off(found.settings.out, None).broken]
+    faults = [*verified.faults, *broken, *ledger.verify(sealed_releases(ledger, home))]
     publish_checks(found, faults, verified.signature)
     if faults:
         raise ArtifactError(f"run {run} has {len(faults)} fault(s): {'; '.join(faults)}")
