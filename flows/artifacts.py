@@ -2,21 +2,16 @@
 
 import base64
 import json
-import re
 from datetime import date
 
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.synthesizers.registry import create
+from flows.budget import key_of, named_accounts
 from flows.ledger_show import draw_burn_down
 from tasks.sanitize import charge_of
 from tasks.store import Run
 
 MAX_NIGHTS = 1000
-
-
-def key_of(name: str) -> str:
-    """Turn a name into an artifact's key: lower-case letters, digits and dashes."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def publish_plan(run: Run, partition: str) -> None:
@@ -40,7 +35,8 @@ def publish_plan(run: Run, partition: str) -> None:
     noise = create(plan.method, plan.measurement, settings.training).noise(plan)
     facts |= {f"noise_stddev of the {name}": f"{value:.4g}" for name, value in noise.items()}
     table = [{"what": what, "value": value} for what, value in facts.items()]
-    create_table_artifact(key=f"plan-{key_of(settings.account)}", table=table, description=f"plan of run {run.name}")
+    key = f"plan-{key_of(named_accounts(run)[0])}"
+    create_table_artifact(key=key, table=table, description=f"plan of run {run.name}")
 
 
 def explain(ledger: Ledger, run: Run, partition: str) -> str:
@@ -86,14 +82,15 @@ def publish_results(run: Run) -> None:
     from prefect.artifacts import create_image_artifact, create_link_artifact
 
     settings, ledger = run.settings, Ledger(run.ledger)
-    picture = base64.b64encode(draw_burn_down(ledger, ledger.account(settings.account)).encode()).decode()
-    create_image_artifact(
-        key=f"burn-down-{key_of(settings.account)}",
-        image_url=f"data:image/svg+xml;base64,{picture}",
-        description=f"what remained of account {settings.account}, {date.today()}",
-    )
+    if settings.account in named_accounts(run):  # a partition's account has one charge, and nothing to burn down
+        picture = base64.b64encode(draw_burn_down(ledger, ledger.account(settings.account)).encode()).decode()
+        create_image_artifact(
+            key=f"burn-down-{key_of(settings.account)}",
+            image_url=f"data:image/svg+xml;base64,{picture}",
+            description=f"what remained of account {settings.account}, {date.today()}",
+        )
     create_link_artifact(
-        key=f"report-{key_of(run.plan.table.name)}",
+        key=f"report-{key_of(named_accounts(run)[0])}",
         link=(settings.out / "report.html").as_uri(),
         link_text=f"report of run {run.name}",
         description=f"hand-off: {settings.out}",
@@ -101,7 +98,7 @@ def publish_results(run: Run) -> None:
     report = json.loads((settings.out / "report.json").read_text(encoding="utf-8"))
     if report.get("sample_sheet"):
         create_image_artifact(
-            key=f"samples-{key_of(run.plan.table.name)}",
+            key=f"samples-{key_of(named_accounts(run)[0])}",
             image_url=report["sample_sheet"],
             description=f"synthetic samples of run {run.name}",
         )
@@ -113,7 +110,7 @@ def publish_checks(run: Run, faults: list[str], signature: str) -> None:
 
     table = [{"fault": fault} for fault in faults] or [{"fault": "none"}]
     description = f"hand-off and ledger of run {run.name}; signature: {signature}"
-    create_table_artifact(key=f"checks-{key_of(run.plan.table.name)}", table=table, description=description)
+    create_table_artifact(key=f"checks-{key_of(named_accounts(run)[0])}", table=table, description=description)
 
 
 def publish_blindness(run: Run, reachable: dict[str, bool]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.accounting.ledger import Ledger
@@ -15,6 +16,11 @@ MARKS = (0.8, 1.0)  # parts of a cap whose passing is an event
 NOTHING_FITS = 0  # what remains when not even the smallest release fits: the cap counts as used up
 
 
+def key_of(name: str) -> str:
+    """Turn a name into an artifact's key: lower-case letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
 def used(balance: Balance) -> float:
     """Return the part of a cap that is used; all of it once no further release fits."""
     return 1.0 if balance.remaining_epsilon == NOTHING_FITS else balance.used
@@ -25,25 +31,43 @@ def passed(before: Balance, after: Balance) -> list[float]:
     return [mark for mark in MARKS if used(before) < mark <= used(after)]
 
 
-def publish_budget(run: Run, before: Balance) -> None:
-    """Leave the account's balance with the flow run, and tell of every mark that the run passed."""
+def named_accounts(run: Run) -> list[str]:
+    """Return the account that pays and those above it.
+
+    The account of a partition is left out: it has its one run's budget as the cap, so it is always full.
+    """
+    ledger, name, found = Ledger(run.ledger), run.settings.account, list[str]()
+    while name:
+        parent = ledger.account(name).parent
+        if not (parent and name.startswith(f"{parent}/")):
+            found.append(name)
+        name = parent
+    return found
+
+
+def balances(run: Run) -> dict[str, Balance]:
+    """Return the balances of the named accounts that a run counts against."""
+    return {name: Ledger(run.ledger).balance(name) for name in named_accounts(run)}
+
+
+def publish_budget(run: Run, before: Mapping[str, Balance]) -> None:
+    """Leave the accounts' balances with the flow run, and tell of every mark that the run passed."""
     from prefect.artifacts import create_table_artifact
     from prefect.events import emit_event
 
-    after = Ledger(run.ledger).balance(run.settings.account)
-    key = re.sub(r"[^a-z0-9]+", "-", f"budget-{after.account}".lower()).strip("-")
-    row = {name: str(value) for name, value in after.model_dump(mode="json").items()}
-    create_table_artifact(
-        key=key,
-        table=[{**row, "used": f"{after.used:.1%}"}],
-        description=f"epsilon={after.remaining_epsilon} of cap={after.cap} remains at delta={after.delta}",
-    )
-    for mark in passed(before, after):
-        emit_event(
-            event=f"nacre.budget.{mark:.0%}".rstrip("%"),
-            resource={"prefect.resource.id": f"nacre.account.{key.removeprefix('budget-')}"},
-            payload={"run": run.name, **row},
+    for name, after in balances(run).items():
+        row = {key: str(value) for key, value in after.model_dump(mode="json").items()}
+        create_table_artifact(
+            key=f"budget-{key_of(name)}",
+            table=[{**row, "used": f"{after.used:.1%}"}],
+            description=f"epsilon={after.remaining_epsilon} of cap={after.cap} remains at delta={after.delta}",
         )
+        for mark in passed(before[name], after):
+            emit_event(
+                event=f"nacre.budget.{mark:.0%}".rstrip("%"),
+                resource={"prefect.resource.id": f"nacre.account.{key_of(name)}"},
+                payload={"run": run.name, **row},
+            )
 
 
 def ask_approver(run: Run, lasting_server: bool) -> None:

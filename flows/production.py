@@ -18,7 +18,8 @@ from pydantic import Field
 from dpmodels.accounting.hand_off import verify_hand_off
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
-from flows.artifacts import key_of, publish_blindness, publish_checks, publish_plan, publish_results
+from flows.artifacts import publish_blindness, publish_checks, publish_plan, publish_results
+from flows.budget import key_of
 from flows.config import SynthesizeConfig
 from flows.ledger import HOME
 from flows.synthesize import pipeline, record, start

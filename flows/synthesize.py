@@ -17,7 +17,7 @@ from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create, default_method
-from flows.budget import ask_approver, publish_budget
+from flows.budget import ask_approver, balances, publish_budget
 from flows.config import PrivacyConfig, SynthesizeConfig
 from tasks.evaluate import evaluate
 from tasks.ingest import ingest
@@ -92,7 +92,7 @@ def carry_out(run: Run, prefect: bool) -> Run:
 
 def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
     """Ask whoever must be asked, run the pipeline, and tell Prefect what became of the budget."""
-    before = Ledger(run.ledger).balance(run.settings.account)
+    before = balances(run)
     try:
         ask_approver(run, lasting_server)
         pipeline(run, call)

@@ -10,6 +10,7 @@ from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import BudgetExhausted, InvalidArgument
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 from flows.artifacts import explain, nights_that_fit
+from flows.budget import balances
 from flows.config import SynthesizeConfig
 from flows.deploy import POOLS, SHIPPED, read_deployments
 from flows.synthesize import pipeline, start
@@ -90,6 +91,7 @@ def test_disjoint_partitions_cost_the_largest_of_them(tmp_path: Path) -> None:
         run = go(start(config(tmp_path, night, epsilon), f"clinic-{night}", night))
         assert run.plan.table.name == f"clinic-{night}" and run.settings.account == f"clinic/{night}"
         assert "any number of them fits" in explain(ledger, run, night)
+        assert list(balances(run)) == ["clinic"]  # a night's own account is full by design, and no event
     assert Decimal("0.49") < ledger.balance("clinic").spent_epsilon <= Decimal("0.5")
     assert ledger.balance("clinic").children == ("clinic/2026-01-01", "clinic/2026-01-02", "clinic/2026-01-03")
     with pytest.raises(BudgetExhausted):
@@ -105,6 +107,7 @@ def test_sequential_nights_add_up_and_the_plan_says_how_many_more_fit(tmp_path: 
     promised = nights_that_fit(ledger, first)
     assert 1 <= promised <= 6 and f"{promised} like it fit" in explain(ledger, first, "")
     go(first)
+    assert list(balances(first)) == ["clinic"]
     assert nights_that_fit(ledger, first) == promised  # the night itself is counted once, before and after
     for number in range(1, promised + 1):
         go(start(config(tmp_path, f"night-{number}", 0.4), f"clinic-{number}"))
