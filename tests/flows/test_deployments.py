@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import urllib.error
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -259,3 +261,29 @@ def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, mo
     (site.folder / "approved" / "report.html").write_text("another")
     with prefect_server(site.home), pytest.raises(NacreError, match=r"report\.html"):
         validate_run(run)
+
+
+@pytest.mark.slow
+def test_one_process_serves_everything_and_takes_its_server_along(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "flows.cli", "serve", "--home", str(tmp_path / "home"), f"--port={port}"]
+    with open(tmp_path / "serve.log", "wb") as log:
+        serving = subprocess.Popen(words, cwd=ROOT, stdout=log, stderr=log)
+    api = Api(f"http://127.0.0.1:{port}/api")
+    try:
+        wait_until(lambda: "are being served" in (tmp_path / "serve.log").read_text(), WAIT)
+        found = api.ask("deployments/filter", {"sort": "NAME_ASC"})
+        assert [one["name"] for one in found] == ["ad-hoc", "gpu", "nightly", "validate", "weekly"]
+        assert [schedule["active"] for one in found for schedule in one["schedules"]] == [False, False]
+        form = next(one for one in found if one["name"] == "ad-hoc")["parameter_openapi_schema"]
+        assert {"PrivacyConfig", "RuntimeConfig"} <= set(form["definitions"])
+        with pytest.raises(urllib.error.HTTPError, match=r"409|422"):  # the form is checked by the server
+            api.ask(f"deployments/{found[0]['id']}/create_flow_run", {"parameters": {"config": {"rows": "many"}}})
+        family = psutil.Process(serving.pid).children(recursive=True)
+        serving.terminate()
+        serving.wait(60)
+    finally:
+        if serving.poll() is None:
+            kill(serving)
+    assert family and psutil.wait_procs(family, 20)[1] == []
