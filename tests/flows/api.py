@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from typing import Any
 SETTINGS = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "5",  # a schedule may be activated half a minute ahead
     "PREFECT_LOGGING_LEVEL": "WARNING",
     "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
 }
@@ -30,16 +32,27 @@ class Api:
 
     def get(self, path: str) -> Any:
         """Get what has an address."""
-        with urllib.request.urlopen(f"{self.url}/{path}", timeout=60) as answer:
-            return json.load(answer)
+        return self._send(urllib.request.Request(f"{self.url}/{path}"))
 
     def ask(self, path: str, body: object, method: str = "POST") -> Any:
         """Post a question; return what is answered."""
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self.url}/{path}", json.dumps(body).encode(), headers, method=method)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            content = answer.read()
-        return json.loads(content) if content else None
+        return self._send(
+            urllib.request.Request(f"{self.url}/{path}", json.dumps(body).encode(), headers, method=method)
+        )
+
+    def _send(self, request: urllib.request.Request) -> Any:
+        """Send a request, again while the server says that its database is busy, as Prefect's own client does."""
+        for _ in range(20):
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    content = answer.read()
+                return json.loads(content) if content else None
+            except urllib.error.HTTPError as refusal:
+                if refusal.code != 503:
+                    raise
+                time.sleep(0.5)
+        raise AssertionError("the server stayed busy")
 
     def flow_runs(self, name: str) -> list[dict[str, Any]]:
         """Return the flow runs of a name."""

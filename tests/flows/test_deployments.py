@@ -186,7 +186,7 @@ def test_a_night_runs_on_schedule_and_another_survives_its_worker(site: Site) ->
     nightly = site.api.get("deployments/name/synthesize-night/nightly")
     (schedule,) = nightly["schedules"]
     assert schedule["active"] is False
-    soon = datetime.now(UTC) + timedelta(seconds=70)
+    soon = datetime.now(UTC) + timedelta(seconds=80)
     cron = {"cron": f"{soon.minute} {soon.hour} * * *", "timezone": "UTC"}
     site.api.ask(f"deployments/{nightly['id']}/schedules/{schedule['id']}", {"active": True, "schedule": cron}, "PATCH")
 
