@@ -9,6 +9,7 @@ from dpmodels.accounting.ledger import Ledger
 from dpmodels.accounting.records import Balance
 from dpmodels.accounting.store import now
 from dpmodels.errors import NacreError
+from tasks.progress import is_deployed
 from tasks.sanitize import charge_of
 from tasks.store import Run, write_text
 
@@ -86,7 +87,6 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
             f"{settings.approver} is to approve run {run.name}, which needs a Prefect server that lasts: "
             "set PREFECT_API_URL and resume the run"
         )
-    from prefect import runtime
     from prefect.exceptions import FlowPauseTimeout
     from prefect.flow_runs import pause_flow_run, suspend_flow_run
     from prefect.input import RunInput
@@ -95,7 +95,7 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
         officer: str
 
     asked = Approval.with_initial_data(description=_plan_text(run), officer="")
-    wait = suspend_flow_run if runtime.deployment.id else pause_flow_run
+    wait = suspend_flow_run if is_deployed() else pause_flow_run
     try:
         answer: Any = wait(wait_for_input=asked, timeout=int(settings.approval_hours * 3600))
     except FlowPauseTimeout:

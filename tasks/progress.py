@@ -43,16 +43,25 @@ def progress_bar(title: str) -> Iterator[Tick]:
         yield tick
 
 
+def is_deployed() -> bool:
+    """Tell whether this is part of a flow run that a deployment made.
+
+    Prefect's own ``runtime.deployment.id`` would ask the server each time.
+    """
+    if "prefect" not in sys.modules:
+        return False
+    from prefect.context import FlowRunContext
+
+    context = FlowRunContext.get()
+    return bool(context and context.flow_run and context.flow_run.deployment_id)
+
+
 class _ShownByPrefect:
     """A progress artifact of the task run, if this is one of a deployed flow run."""
 
     def __init__(self, title: str) -> None:
         self.title, self.artifact, self.told = title, None, 0.0
-        self.deployed = False
-        if "prefect" in sys.modules:
-            from prefect import runtime
-
-            self.deployed = bool(runtime.deployment.id)
+        self.deployed = is_deployed()
 
     def update(self, percent: float) -> None:
         if not self.deployed or (time.monotonic() < self.told + TOLD_EVERY and percent < 100):
