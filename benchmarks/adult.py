@@ -6,17 +6,19 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 import pandas as pd
 import pyarrow.parquet as pq
 
-from benchmarks.common import ROOT, Table, data_dir, measure, parse, report
+from benchmarks.common import ROOT, Table, data_dir, measure, parse, plot_sweep, report
 from benchmarks.judge import TableJudge, hard_label_scores
 from benchmarks.peers import PEERS, Outcome, run_peer
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.schema import Schema
 
 EPSILON, DELTA = 1.0, 1e-5
+EPSILONS = (0.2, 1.0, 3.0, 10.0)
 SCHEMAS = ROOT / "benchmarks" / "schemas"
 PUBLISHED = {
     "real data, as published": (0.765, 0.654),
@@ -30,10 +32,11 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--methods", nargs="*", default=["nacre", "privbayes", "pearl"], help="methods to run side by side"
     )
-    parser.add_argument("--protocols", nargs="+", default=["p3gm", "pearl"], choices=["p3gm", "pearl"])
+    parser.add_argument("--protocols", nargs="+", default=["p3gm", "pearl"], choices=["p3gm", "pearl", "sweep"])
     parser.add_argument("--peers", nargs="*", default=[], choices=list(PEERS), help="other tools to run beside them")
     parser.add_argument("--peer-seeds", type=int, default=1, help="seeds of each peer; they take minutes a run")
     parser.add_argument("--epsilon", type=float, default=EPSILON)
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the sweep: AUROC against epsilon")
 
 
 def synthesize(data: str | Path, schema: str, method: str, epsilon: float, seed: int, folder: Path) -> Outcome:
@@ -70,10 +73,15 @@ def add_row(table: Table, judge: TableJudge, name: str, runs: Sequence[Callable[
     table.add(name, *scores, seconds, peaks)
 
 
+def official_judge() -> TableJudge:
+    """Judge against the official split."""
+    train, test = (pd.read_parquet(data_dir() / f"adult_{part}.parquet") for part in ("train", "test"))
+    return TableJudge(train, test, "income", ">50K")
+
+
 def scores_table(args: Namespace, seeds: Sequence[int]) -> Table:
     """P3GM's protocol: official split, scores of four classifiers, and total variation."""
-    train, test = (pd.read_parquet(data_dir() / f"adult_{part}.parquet") for part in ("train", "test"))
-    judge = TableJudge(train, test, "income", ">50K")
+    judge = official_judge()
     title = f"Adult, official split, scores of four classifiers, epsilon={args.epsilon}, delta={DELTA}"
     table = Table(title, ["method", "AUROC", "AUPRC", "TVD 1-way", "TVD 2-way", "seconds", "peak MiB"], digits=4)
     real = judge.real()
@@ -109,10 +117,26 @@ def hard_label_table(args: Namespace, seeds: Sequence[int]) -> Table:
     return table
 
 
+def sweep_table(args: Namespace, seeds: Sequence[int]) -> Table:
+    """P3GM's protocol at several budgets, with the first method."""
+    judge, method = official_judge(), args.methods[0]
+    columns = ["epsilon", "AUROC", "AUPRC", "TVD 1-way", "TVD 2-way", "seconds", "peak MiB"]
+    table = Table(f"Adult, official split, {method}, delta={DELTA}", columns, digits=4)
+    for epsilon in EPSILONS:
+        ours = partial(synthesize, "adult_train.parquet", "adult.yaml", method, epsilon)
+        add_row(table, judge, f"{epsilon:g}", [partial(ours, seed) for seed in seeds])
+    real = judge.real()
+    table.add("real data", real.auroc, real.auprc, 0.0, 0.0, "–", "–")
+    if args.plot:
+        curve = [(float(name), fmean(scores)) for name, scores, *_ in table.rows[:-1]]
+        plot_sweep(args.plot, {f"{method} on Adult": curve}, {f"{method} on Adult": real.auroc}, "AUROC")
+    return table
+
+
 def main() -> None:
     args = parse(__doc__, options)
     seeds = QUICK_SEEDS if args.quick else SEEDS
-    protocols = {"p3gm": scores_table, "pearl": hard_label_table}
+    protocols = {"p3gm": scores_table, "pearl": hard_label_table, "sweep": sweep_table}
     report("adult", [protocols[name](args, seeds) for name in args.protocols], seeds, args)
 
 

@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -151,3 +151,26 @@ def _resident(process: psutil.Process) -> int:
             with suppress(psutil.NoSuchProcess):
                 total += one.memory_info().rss
     return total
+
+
+def plot_sweep(
+    path: Path, curves: Mapping[str, Sequence[tuple[float, float]]], ceilings: Mapping[str, float], score: str
+) -> None:
+    """Draw a score against epsilon, a line a curve, with the real data's score as a dashed line of the same colour."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "nacre"}
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(5, 3))
+    for colour, (name, points) in zip(("#33658a", "#d1495b", "#5b8c5a"), curves.items(), strict=False):
+        axes.plot(*zip(*points, strict=True), "o-", color=colour, label=name)
+        if name in ceilings:
+            axes.axhline(ceilings[name], ls="--", color=colour)
+    axes.set(xscale="log", xlabel="epsilon", ylabel=score)
+    ticks = sorted({epsilon for points in curves.values() for epsilon, _ in points})
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from benchmarks.common import ROOT, Table, data_dir, measure, parse, report
+from benchmarks.common import ROOT, Table, data_dir, measure, parse, plot_sweep, report
 from benchmarks.judge_images import ImageJudge, Images, Verdict
 
 EPSILON, DELTA = 1.0, 1e-5
@@ -97,25 +97,13 @@ def scores_table(name: str, args: Namespace, seeds: Sequence[int]) -> Table:
 
 def plot(tables: Sequence[Table], path: Path) -> None:
     """Draw the accuracy of nacre-images against epsilon, and the real data's as a dashed line."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "nacre"}
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(5, 3))
-    for colour, table in zip(("#33658a", "#d1495b"), tables, strict=False):
-        ours = [(row[1], np.mean(row[2])) for row in table.rows if row[0] == "nacre-images"]
-        axes.plot(*zip(*ours, strict=True), "o-", color=colour, label=table.title.split(",")[0])
-        for real in (row[2] for row in table.rows if row[0] == "real data"):
-            axes.axhline(float(np.mean(real)), ls="--", color=colour)
-    axes.set(xscale="log", xlabel="epsilon", ylabel="CNN accuracy on real test images")
-    axes.set_xticks(
-        ticks := [float(row[1]) for row in tables[0].rows if row[0] == "nacre-images"], [f"{t:g}" for t in ticks]
-    )
-    axes.legend(frameon=False)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    curves, ceilings = {}, {}
+    for table in tables:
+        name = table.title.split(",")[0]
+        curves[name] = [(row[1], float(np.mean(row[2]))) for row in table.rows if row[0] == "nacre-images"]
+        for row in (row for row in table.rows if row[0] == "real data"):
+            ceilings[name] = float(np.mean(row[2]))
+    plot_sweep(path, curves, ceilings, "CNN accuracy on real test images")
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
 """Sanitize: the only stage that draws noise, and the only one that is charged."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.accounting.ledger import Charge, Ledger
@@ -53,19 +54,19 @@ def charge_of(run_name: str, plan: Plan, settings: Settings) -> Charge:
 
 
 @dataclass(frozen=True)
-class EncodedTable:
-    """The encoded table, streamed in batches from the start each time it is iterated."""
+class StoredRecords:
+    """A folder of Parquet files as records, streamed in batches from the start each time it is iterated."""
 
     folder: Path
-    codec: Codec
+    read: Callable[[pa.RecordBatch], Records]
     batch_rows: int
 
     def __iter__(self) -> Iterator[Records]:
         for file in sorted(self.folder.glob("*.parquet")):
             for batch in pq.ParquetFile(file).iter_batches(batch_size=self.batch_rows):
-                yield self.codec.from_arrow(batch)
+                yield self.read(batch)
 
 
-def load_records(ingested: Handle, codec: Codec, batch_rows: int) -> EncodedTable:
+def load_records(ingested: Handle, codec: Codec, batch_rows: int) -> StoredRecords:
     """Open the encoded table."""
-    return EncodedTable(ingested.path, codec, batch_rows)
+    return StoredRecords(ingested.path, codec.from_arrow, batch_rows)

@@ -1,8 +1,7 @@
 """Validate: a gate and a publishable report, both from released objects."""
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Release, read_release
 from dpmodels.synthesizers.one_shot import OneShot, split_looks
 from dpmodels.synthesizers.registry import create
+from tasks.sanitize import StoredRecords
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
 
@@ -96,20 +96,6 @@ def check_hand_off(folder: Path, schema_file: Path | None) -> Gate:
     return check_table(folder / "synthetic", schema, rows)
 
 
-def load_synthetic(synthetic: Handle, schema: Schema, batch_rows: int) -> "SyntheticTable":
+def load_synthetic(synthetic: Handle, schema: Schema, batch_rows: int) -> StoredRecords:
     """Open the synthetic table."""
-    return SyntheticTable(synthetic.path, Codec(schema), batch_rows)
-
-
-@dataclass(frozen=True)
-class SyntheticTable:
-    """The synthetic table, encoded, streamed in batches from the start each time it is iterated."""
-
-    folder: Path
-    codec: Codec
-    batch_rows: int
-
-    def __iter__(self) -> Iterator[Records]:
-        for file in sorted(self.folder.glob("*.parquet")):
-            for batch in pq.ParquetFile(file).iter_batches(batch_size=self.batch_rows):
-                yield self.codec.encode(batch)
+    return StoredRecords(synthetic.path, Codec(schema).encode, batch_rows)
