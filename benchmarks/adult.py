@@ -15,7 +15,7 @@ from benchmarks.common import ROOT, Table, data_dir, measure, parse, plot_sweep,
 from benchmarks.judge import TableJudge, hard_label_scores
 from benchmarks.peers import PEERS, Outcome, run_peer
 from dpmodels.schema.encode import Codec
-from dpmodels.schema.schema import Schema
+from dpmodels.schema.lint import load_schema
 
 EPSILON, DELTA = 1.0, 1e-5
 EPSILONS = (0.2, 1.0, 3.0, 10.0)
@@ -89,7 +89,7 @@ def scores_table(args: Namespace, seeds: Sequence[int]) -> Table:
     for method in args.methods:
         ours = partial(synthesize, "adult_train.parquet", "adult.yaml", method, args.epsilon)
         add_row(table, judge, method, [partial(ours, seed) for seed in seeds])
-    raw, codec = pq.read_table(data_dir() / "adult_train.parquet"), Codec(Schema.load(SCHEMAS / "adult.yaml"))
+    raw, codec = pq.read_table(data_dir() / "adult_train.parquet"), Codec(load_schema(SCHEMAS / "adult.yaml"))
     for peer in (PEERS[name] for name in args.peers):
         run = partial(run_peer, peer, raw, codec, args.epsilon, DELTA)
         add_row(table, judge, peer.name, [partial(run, seed) for seed in range(args.peer_seeds)])

@@ -18,6 +18,7 @@ from benchmarks.adult import DELTA, EPSILON, SCHEMAS, synthesize
 from benchmarks.common import ROOT, Table, data_dir, parse, report
 from benchmarks.peers import PEERS, Outcome, run_peer
 from dpmodels.schema.encode import Codec
+from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
 
 KEPT = ROOT / "build" / "compare"
@@ -42,7 +43,7 @@ def make(name: str, epsilon: float, cells: int, folder: Path) -> Outcome:
     """Make one tool's table."""
     if name == "nacre":
         return synthesize("adult_train.parquet", "adult.yaml", name, epsilon, 0, folder)
-    codec = Codec(coarse(Schema.load(SCHEMAS / "adult.yaml"), cells))
+    codec = Codec(coarse(load_schema(SCHEMAS / "adult.yaml"), cells))
     return run_peer(PEERS[name], pq.read_table(data_dir() / "adult_train.parquet"), codec, epsilon, DELTA, 0, folder)
 
 

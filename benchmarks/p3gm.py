@@ -33,6 +33,7 @@ from dpmodels.generators.vae_model import VaeModel
 from dpmodels.mechanisms.dp_sgd import DpSgd, Noise
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan, Release, read_release
 from dpmodels.synthesizers.draw_state import DrawState
@@ -76,7 +77,7 @@ def adult_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
 
 def warm_start(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     """Adult with and without a decoder that learned nacre's samples first, at the same whole budget."""
-    schema, table = Schema.load(SCHEMAS / "adult.yaml"), pq.read_table(data_dir() / "adult_train.parquet")
+    schema, table = load_schema(SCHEMAS / "adult.yaml"), pq.read_table(data_dir() / "adult_train.parquet")
     train, test = (pd.read_parquet(data_dir() / f"adult_{part}.parquet") for part in ("train", "test"))
     judge = TableJudge(train, test, "income", ">50K")
     result = Table("Adult, P3GM by its start", ["start", "AUROC", "AUPRC", "TVD 1-way", "TVD 2-way"], digits=4)
@@ -174,7 +175,7 @@ def convergence(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     made = []
     for name in args.curves:
         judge = judges[name]()
-        schema = Schema.load(SCHEMAS / f"{name}.yaml")
+        schema = load_schema(SCHEMAS / f"{name}.yaml")
         records = Codec(schema).encode(pq.read_table(data_dir() / f"{name}_train.parquet"))
         curves: dict[str, list[float]] = {}
         for method in ("dp-vae", "p3gm", "p3gm-ae"):
@@ -197,7 +198,7 @@ def convergence(args: Namespace, seeds: Sequence[int]) -> list[Table]:
 
 
 def _judge_adult() -> Judge:
-    codec = Codec(Schema.load(SCHEMAS / "adult.yaml"))
+    codec = Codec(load_schema(SCHEMAS / "adult.yaml"))
     real = codec.encode(pq.read_table(data_dir() / "adult_test.parquet"))
     target = codec.schema.target_index
 
@@ -243,7 +244,7 @@ def _plot(path: Path, curves: dict[str, list[float]]) -> None:
 
 def accounting(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     """Figure 5: what P3GM's plan costs at other noise multipliers of DP-SGD, by three ways of adding up."""
-    plan = create("p3gm", {}, {}).plan(Schema.load(SCHEMAS / "adult.yaml"), BUDGET)
+    plan = create("p3gm", {}, {}).plan(load_schema(SCHEMAS / "adult.yaml"), BUDGET)
     *looks, steps = leaves([plan.event])
     columns = ["noise multiplier of DP-SGD", "PLD (the ledger's)", "RDP (the paper's)", "phases apart, RDP each"]
     table = Table(f"epsilon of the whole plan at delta={BUDGET.delta}", columns, digits=4)
@@ -259,7 +260,7 @@ def speed(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     """A private step beside the same step without privacy, in turns, in one process."""
     table = Table("milliseconds a step, medians", ["data set", "batch", "DP-SGD", "not private", "ratio"], digits=2)
     for name in ("adult", "mnist"):
-        schema = Schema.load(SCHEMAS / f"{name}.yaml")
+        schema = load_schema(SCHEMAS / f"{name}.yaml")
         records = Codec(schema).encode(pq.read_table(data_dir() / f"{name}_train.parquet"))
         table.add(name, *step_times(schema, records, 10 if args.quick else 60))
     return [table]

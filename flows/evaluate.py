@@ -12,7 +12,7 @@ from rich.table import Table
 from dpmodels.errors import InvalidArgument
 from dpmodels.evaluation.compare import show
 from dpmodels.evaluation.internal import Options
-from dpmodels.schema.schema import Schema
+from dpmodels.schema.lint import load_schema
 from flows.show import console
 from tasks.evaluate import Place, compare, cores, evaluate_again
 from tasks.store import Run
@@ -44,7 +44,7 @@ def show_comparison(
     _check_there(*tables, real, test, lenet)
     place = Place(sensitive=out)
     options = Options(workers=jobs or cores(), lenet=lenet)
-    target = compare(place, tables, real, test, Schema.load(schema), options)
+    target = compare(place, tables, real, test, load_schema(schema), options)
     text = target.read_text(encoding="utf-8")
     if as_json:
         typer.echo(text)

@@ -45,11 +45,11 @@ def open_account(
 ) -> None:
     """Open an account with a hard cap."""
     from dpmodels.accounting.ledger import Ledger
-    from dpmodels.schema.schema import Schema
+    from dpmodels.schema.lint import load_schema
     from flows.ledger_show import show_accounts
     from flows.synthesize import make_budget
 
-    table = Schema.load(schema)
+    table = load_schema(schema)
     cap = make_budget(cap_epsilon, cap_delta, table.unit)
     terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap}
     terms |= {"expires": _day(expires), "composition": "renyi_filter" if renyi_filter else "exact"}

@@ -14,6 +14,7 @@ from dpmodels.accounting.ledger import Ledger
 from dpmodels.accounting.records import Account, Quote
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
+from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create, default_method
@@ -102,7 +103,7 @@ def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
 
 def make_plan(config: SynthesizeConfig, partition: str = "") -> Plan:
     """Plan a run from public inputs alone."""
-    schema = Schema.load(config.table_schema)
+    schema = load_schema(config.table_schema)
     if partition:
         schema = Schema.model_validate({**schema.model_dump(), "name": f"{schema.name}-{partition}"})
     method = create(config.model.method or default_method(schema), config.model.measurement, config.model.training)

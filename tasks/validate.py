@@ -15,6 +15,7 @@ from dpmodels.evaluation.report_page import render
 from dpmodels.generators.load import load_generator
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
+from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Release, read_release
 from dpmodels.synthesizers.one_shot import OneShot, split_looks
@@ -87,8 +88,8 @@ def check_hand_off(folder: Path, schema_file: Path | None) -> Gate:
     if not (folder / "manifest.json").is_file():
         if schema_file is None:
             raise InvalidArgument("schema", "nothing", f"be named: {folder} is no hand-off, which has its own")
-        return check_table(folder, Schema.load(schema_file), None)
-    schema = Schema.load(schema_file or folder / "schema.yaml")
+        return check_table(folder, load_schema(schema_file), None)
+    schema = load_schema(schema_file or folder / "schema.yaml")
     try:
         rows = int(json.loads((folder / "report.json").read_text(encoding="utf-8"))["synthetic_rows"])
     except (OSError, ValueError, KeyError, TypeError):

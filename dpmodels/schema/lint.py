@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from dpmodels.errors import SchemaFault
+from dpmodels.errors import SchemaError, SchemaFault
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Datetime, Identifier, Image, Integer, Number
@@ -54,6 +54,18 @@ PHRASES = {  # pydantic's error types, in the words of someone who writes YAML
 def lint(path: str | Path) -> list[SchemaFault]:
     """List the faults of a schema file by line; an empty list means it can be used."""
     return read(path)[1]
+
+
+def load_schema(path: str | Path) -> Schema:
+    """Read a schema file.
+
+    Raises:
+        SchemaError: the file has faults; every one is in it, with its line.
+    """
+    schema, faults = read(path)
+    if schema is None:
+        raise SchemaError(str(path), faults)
+    return schema
 
 
 def read(path: str | Path) -> tuple[Schema | None, list[SchemaFault]]:

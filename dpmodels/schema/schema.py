@@ -4,13 +4,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
 
-from dpmodels.errors import SchemaError
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Column, Image, Modelled
@@ -44,20 +42,6 @@ class Schema(BaseModel):
     # left out where they are not given, so that a schema without them keeps the hash it had before they existed
     constraints: Annotated[tuple[str, ...], Field(strict=False, exclude_if=lambda given: not given)] = ()
     rows: Annotated[RowCount | None, Field(exclude_if=lambda given: given is None)] = None
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Schema":
-        """Read a schema file.
-
-        Raises:
-            SchemaError: the file has faults; every one is in it, with its line.
-        """
-        from dpmodels.schema.lint import read
-
-        schema, faults = read(path)
-        if schema is None:
-            raise SchemaError(str(path), faults)
-        return schema
 
     def to_yaml(self) -> str:
         """Write the schema as the YAML that reads back equal to it."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import NacreError
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.schema.schema import Schema
+from dpmodels.schema.lint import load_schema
 from flows.config import SynthesizeConfig
 from flows.ledger_show import show_accounts
 from flows.show import console, show_hand_off
@@ -27,7 +27,7 @@ def run_demo(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if not data.exists():
         _fetch(data)
-    schema = Schema.load(SCHEMA)
+    schema = load_schema(SCHEMA)
     cap = PrivacyBudget(epsilon=CAP, delta=DELTA, unit=schema.unit)
     ledger = Ledger(home / "ledger.sqlite")
     ledger.open_account("randhie", dataset=schema.name, budget_cap=cap, note="demo")
