@@ -26,8 +26,13 @@ $(INSTALLED): pyproject.toml
 demo: $(INSTALLED) ## run the whole pipeline on a public health-insurance study (about 3 minutes)
 	$(BIN)/nacre demo
 
+# The deployments mostly wait, for a schedule's minute and a dead worker's slot: they do so beside the other tests.
 test: $(INSTALLED) ## run the tests
-	$(BIN)/python -m pytest -m 'not gpu'
+	@log=$$(mktemp); \
+	$(BIN)/python -m pytest -m 'not gpu' tests/flows/test_deployments.py >$$log 2>&1 & waiting=$$!; \
+	$(BIN)/python -m pytest -m 'not gpu' --ignore=tests/flows/test_deployments.py; tests=$$?; \
+	wait $$waiting; deployments=$$?; cat $$log; rm $$log; \
+	test $$tests = 0 && test $$deployments = 0
 
 check: $(INSTALLED) ## lint, format, types, import contracts
 	$(BIN)/ruff check .
