@@ -11,6 +11,8 @@ DONE = {
     "nacre": "A noisy histogram of every column was released first; its thin cells were merged, and noisy counts of "
     "all pairs of columns (given the target) were released on the merged cells. A mixture of product distributions "
     "was fitted to both, and the rows were drawn from it.",
+    "moments": "Noisy counts of all pairs of columns (given the target) were released on cells known in advance, a "
+    "mixture of product distributions was fitted to them, and the rows were drawn from it.",
     "nacre-images": "Noisy moments of all images gave a basis, noisy moments of each class in that basis were "
     "released, and images were drawn from Gaussians fitted to them.",
     "pearl": "One noisy characteristic function of the rows was released, class by class, and a generator was "

@@ -10,12 +10,13 @@ from dpmodels.accounting.events import leaves
 from dpmodels.evaluation.bins import Bins, Tally
 from dpmodels.evaluation.checks import render_checks
 from dpmodels.evaluation.fidelity import compare_with_release, read_marginals
-from dpmodels.evaluation.report_page import render
+from dpmodels.evaluation.report_page import DONE, render
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from dpmodels.synthesizers.one_shot import split_looks
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
+from dpmodels.synthesizers.registry import METHODS
 from tests.reports import BUDGET, facts_of, release_of
 from tests.schema.conftest import make
 from tests.support import make_records, make_schema, make_table
@@ -185,3 +186,8 @@ def test_summaries_count_every_row():
         sum(not smoker for s in (0, 1) for smoker in make_table(100, s)["smoker"].to_pylist()),
         sum(smoker for s in (0, 1) for smoker in make_table(100, s)["smoker"].to_pylist()),
     ]
+
+
+def test_every_method_is_described_in_words_of_its_own():
+    described = {method.removesuffix("-ae") for method in METHODS}
+    assert described == set(DONE) and len(set(DONE.values())) == len(DONE)
