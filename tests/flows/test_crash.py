@@ -29,8 +29,8 @@ cli.main()
 # what is being done when the power goes: the module that calls it, and the name it calls
 MOMENTS = {
     "ingest": ("tasks.ingest", "transform_encode"),
-    "sanitize: summing": ("dpmodels.synthesizers.base", "transform_sum"),
-    "sanitize: drawing": ("dpmodels.synthesizers.base", "measure_gaussian"),
+    "sanitize: summing": ("dpmodels.synthesizers.one_shot", "transform_sum"),
+    "sanitize: drawing": ("dpmodels.synthesizers.one_shot", "measure_gaussian"),
     "sanitize: publishing": ("dpmodels.accounting.artifact", "publish"),
     "train": ("dpmodels.generators.loop", "save_state"),
     "sample": ("tasks.sample", "write_parts"),
