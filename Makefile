@@ -26,11 +26,12 @@ $(INSTALLED): pyproject.toml
 demo: $(INSTALLED) ## run the whole pipeline on a public health-insurance study (about 3 minutes)
 	$(BIN)/nacre demo
 
-# The deployments mostly wait, for a schedule's minute and a dead worker's slot: they do so beside the other tests.
+# Tests of the deployments mostly wait, for a schedule's minute and a dead worker's slot: they do so beside the others.
+# Those of the server have a process of their own, because Prefect's event worker remembers servers of earlier tests.
 test: $(INSTALLED) ## run the tests
 	@log=$$(mktemp); \
-	$(BIN)/python -m pytest -m 'not gpu' tests/flows/test_deployments.py >$$log 2>&1 & waiting=$$!; \
-	$(BIN)/python -m pytest -m 'not gpu' --ignore=tests/flows/test_deployments.py; tests=$$?; \
+	(set -e; for each in server deployments; do $(BIN)/python -m pytest tests/flows/test_$$each.py; done) >$$log 2>&1 & waiting=$$!; \
+	$(BIN)/python -m pytest -m 'not gpu' $(patsubst %,--ignore=tests/flows/test_%.py,server deployments); tests=$$?; \
 	wait $$waiting; deployments=$$?; cat $$log; rm $$log; \
 	test $$tests = 0 && test $$deployments = 0
 

@@ -1,6 +1,7 @@
 """Set-up for every test: one thread per process, and a Prefect that never looks outside."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -18,6 +19,9 @@ for name in [name for name in os.environ if name.startswith(("PREFECT_", "NACRE_
 # dp-accounting brings absl, whose log handler closes the stream it was made with when Prefect sets logging up anew;
 # made during a test, that stream is pytest's own capture. The process's stderr it leaves alone.
 absl.logging.get_absl_handler().python_handler.setStream(sys.__stderr__)
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and every child they start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
