@@ -27,11 +27,11 @@ demo: $(INSTALLED) ## run the whole pipeline on a public health-insurance study 
 	$(BIN)/nacre demo
 
 # Tests of the deployments mostly wait, for a schedule's minute and a dead worker's slot: they do so beside the others.
-# Those of the server have a process of their own, because Prefect's event worker remembers servers of earlier tests.
+# Those of the server and of a paused flow have processes of their own: Prefect's event worker remembers earlier servers.
 test: $(INSTALLED) ## run the tests
 	@log=$$(mktemp); \
-	(set -e; for each in server deployments; do $(BIN)/python -m pytest tests/flows/test_$$each.py; done) >$$log 2>&1 & waiting=$$!; \
-	$(BIN)/python -m pytest -m 'not gpu' $(patsubst %,--ignore=tests/flows/test_%.py,server deployments); tests=$$?; \
+	(set -e; for each in ledger_commands server deployments; do $(BIN)/python -m pytest tests/flows/test_$$each.py; done) >$$log 2>&1 & waiting=$$!; \
+	$(BIN)/python -m pytest -m 'not gpu' $(patsubst %,--ignore=tests/flows/test_%.py,ledger_commands server deployments); tests=$$?; \
 	wait $$waiting; deployments=$$?; cat $$log; rm $$log; \
 	test $$tests = 0 && test $$deployments = 0
 
