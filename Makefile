@@ -32,8 +32,8 @@ test: $(INSTALLED) ## run the tests
 	@log=$$(mktemp); \
 	(set -e; for each in ledger_commands server deployments; do $(BIN)/python -m pytest tests/flows/test_$$each.py; done) >$$log 2>&1 & waiting=$$!; \
 	$(BIN)/python -m pytest -m 'not gpu' $(patsubst %,--ignore=tests/flows/test_%.py,ledger_commands server deployments); tests=$$?; \
-	wait $$waiting; deployments=$$?; cat $$log; rm $$log; \
-	test $$tests = 0 && test $$deployments = 0
+	wait $$waiting; beside=$$?; cat $$log; rm $$log; \
+	test $$tests = 0 && test $$beside = 0
 
 check: $(INSTALLED) ## lint, format, types, import contracts
 	$(BIN)/ruff check .
