@@ -11,9 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from dpmodels.accounting.ledger import Ledger
+from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.privacy import Released, Sensitive
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.base import Plan, Release, read_release
+from dpmodels.synthesizers.registry import Synthesizer
 from flows import cli
 
 SCHEMA_TEXT = """
@@ -102,3 +105,23 @@ def charges(home: Path) -> list[str]:
     """Return the kinds of the ledger's entries, openings left out."""
     ledger = Ledger(home / "ledger.sqlite")
     return [entry.kind for entry in ledger.entries() if entry.kind != "open"]
+
+
+def measured(system: Synthesizer, folder: Path, plan: Plan, *batches: Records) -> tuple[Released[Release], Ledger]:
+    """Measure batches under a ledger of their own in ``folder``."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    ledger = Ledger(folder / "ledger.sqlite")
+    ledger.open_account("a", dataset=plan.table.name, budget_cap=plan.budget)
+    charge = Charge(
+        account="a",
+        dataset=plan.table.name,
+        mechanism=plan.method,
+        event=plan.event,
+        budget=plan.budget,
+        plan_hash=plan.hash,
+        schema_hash=plan.table.hash,
+        run="r",
+    )
+    places = {"staged": folder / "private" / "r.parquet", "released": folder / "public" / "r.parquet"}
+    path = system.measure(Sensitive(list(batches)), plan, ledger=ledger, charge=charge, **places)
+    return read_release(path.value), ledger

@@ -3,16 +3,15 @@
 import numpy as np
 import pytest
 
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.evaluation.case import Skip
 from dpmodels.evaluation.frame import ParquetBatches
 from dpmodels.evaluation.membership import chance_of, epsilon_lower_bound
 from dpmodels.evaluation.release_attack import evaluate_release
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
-from dpmodels.synthesizers.base import Release, read_release
+from dpmodels.synthesizers.base import Release
 from dpmodels.synthesizers.registry import create
-from tests.support import make_records, make_schema, make_table
+from tests.support import make_records, make_schema, make_table, measured
 
 MEAS = {"pearl": {"frequencies": {"count": 600}}, "nacre": {}}
 MEMBER = np.repeat([True, False], 500)
@@ -60,28 +59,9 @@ def release_of(method: str, epsilon: float, folder) -> tuple[Release, list]:
     system = create(method, measurement, {})
     budget = PrivacyBudget(epsilon=epsilon, delta=1e-5, unit=schema.unit)
     plan = system.plan(schema, budget)
-    ledger = Ledger(folder / f"{method}.sqlite")
-    ledger.open_account("clinic", dataset="clinic", budget_cap=budget)
-    charge = Charge(
-        account="clinic",
-        dataset="clinic",
-        mechanism=method,
-        event=plan.event,
-        budget=budget,
-        plan_hash=plan.hash,
-        schema_hash=schema.hash,
-        run="run",
-    )
     records = [make_records(600, seed=1)]
-    released = system.measure(
-        Sensitive(records),
-        plan,
-        ledger=ledger,
-        charge=charge,
-        staged=folder / "staged" / "release.parquet",
-        released=folder / "released" / "release.parquet",
-    )
-    return read_release(released.value).value, records
+    release, _ = measured(system, folder / method, plan, *records)
+    return release.value, records
 
 
 @pytest.mark.parametrize("method", ["nacre", "pearl"])

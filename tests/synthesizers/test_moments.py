@@ -10,15 +10,15 @@ from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.mechanisms import gaussian
 from dpmodels.synthesizers.moments import MomentsMeasurement, MomentsSystem
 from dpmodels.synthesizers.registry import create
-from tests.support import make_records, make_schema
-from tests.synthesizers.test_nacre import BUDGET, measured
+from tests.support import make_records, make_schema, measured
+from tests.synthesizers.test_nacre import BUDGET
 
 MOMENTS = MomentsSystem(MomentsMeasurement(cells=8), MixtureSpec(components=20, directions=2, steps=40))
 
 
 def test_one_look_one_charge_and_a_generator_that_reloads(tmp_path):
     plan = MOMENTS.plan(make_schema(), BUDGET)
-    release, ledger = measured(tmp_path, plan, make_records(500), MOMENTS)
+    release, ledger = measured(MOMENTS, tmp_path, plan, make_records(500))
     assert [entry.kind for entry in ledger.entries(key=release.value.entry)] == ["reserve", "draw", "seal", "commit"]
     assert plan.event.kind == "gaussian" and plan.l2_sensitivity == MOMENTS.looks(plan)[0]([]).embedding.l2_sensitivity
     fit = partial(MOMENTS.fit, release, seed=1, device="cpu")
@@ -34,12 +34,9 @@ def test_with_the_noise_replayed_neighbours_differ_by_one_record(tmp_path, monke
     plan, records = MOMENTS.plan(make_schema(), BUDGET), make_records(60)
     drawn = noise.integers(-9, 9, MOMENTS.looks(plan)[0]([]).embedding.dim)
     monkeypatch.setattr(gaussian, "_sampler", lambda values, stddev: values + drawn)
-    vectors = []
-    for rows in (60, 59):
-        folder = tmp_path / str(rows)
-        folder.mkdir(mode=0o700)
-        vectors.append(measured(folder, plan, records.take(slice(0, rows)), MOMENTS)[0].value.vector)
-    a, b = vectors
+    a, b = (
+        measured(MOMENTS, tmp_path / str(rows), plan, records.take(slice(0, rows)))[0].value.vector for rows in (60, 59)
+    )
     assert np.linalg.norm(a - b) == pytest.approx(plan.l2_sensitivity, abs=1)
 
 

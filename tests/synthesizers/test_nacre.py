@@ -7,41 +7,26 @@ import pyarrow as pa
 import pytest
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.moments import Moments
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
-from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, read_release
+from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.nacre import FINE_LIMIT, PAIR_LIMIT, Looks, Nacre, NacreMeasurement
-from dpmodels.synthesizers.one_shot import OneShot
 from dpmodels.synthesizers.registry import create
+from tests import support
 from tests.support import make_records, make_schema
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
 NACRE = Nacre(training=MixtureSpec(components=128, steps=120))
 
 
-def measured(tmp_path, plan: Plan, records: Records, method: OneShot = NACRE):
-    ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.open_account("a", dataset=plan.table.name, budget_cap=plan.budget)
-    charge = Charge(
-        account="a",
-        dataset=plan.table.name,
-        mechanism="nacre",
-        event=plan.event,
-        budget=plan.budget,
-        plan_hash=plan.hash,
-        schema_hash=plan.table.hash,
-        run="r",
-    )
-    paths = {"staged": tmp_path / "staged.parquet", "released": tmp_path / "release.parquet"}
-    path = method.measure(Sensitive([records]), plan, ledger=ledger, charge=charge, **paths)
-    return read_release(path.value), ledger
+def measured(tmp_path, plan: Plan, records: Records, method: Nacre = NACRE):
+    return support.measured(method, tmp_path, plan, records)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])

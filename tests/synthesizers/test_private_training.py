@@ -17,20 +17,18 @@ from safetensors import safe_open
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import SampledGaussianEvent, leaves, to_dp_accounting
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.load import load_generator
 from dpmodels.mechanisms import dp_sgd, gaussian
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.synthesizers import private_training
-from dpmodels.synthesizers.base import read_release
 from dpmodels.synthesizers.draw_state import DrawState
 from dpmodels.synthesizers.registry import create
 from flows.config import SynthesizeConfig
 from flows.synthesize import synthesize
 from tasks import store
-from tests import pictures
+from tests import pictures, support
 from tests.privacy.test_replay import neighbours, public_files
 from tests.statistical.test_noise import has_stddev
 from tests.support import charges, make_records, make_schema, make_table, run_cli, synthesize_words, write_clinic
@@ -52,23 +50,7 @@ def small(method: str, **changes: object):
 
 
 def measured(folder: Path, method, schema, records: Records, budget: PrivacyBudget = BUDGET):
-    plan = method.plan(schema, budget)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    ledger = Ledger(folder / "ledger.sqlite")
-    ledger.open_account("a", dataset=schema.name, budget_cap=budget)
-    charge = Charge(
-        account="a",
-        dataset=schema.name,
-        mechanism=plan.method,
-        event=plan.event,
-        budget=budget,
-        plan_hash=plan.hash,
-        schema_hash=schema.hash,
-        run="r",
-    )
-    places = {"staged": folder / "private" / "r.parquet", "released": folder / "public" / "r.parquet"}
-    path = method.measure(Sensitive([records]), plan, ledger=ledger, charge=charge, **places)
-    return read_release(path.value), ledger
+    return support.measured(method, folder, method.plan(schema, budget), records)
 
 
 def fit(method, release):

@@ -9,7 +9,6 @@ import pytest
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import to_dp_accounting
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.contingency import SCORE_STEP, SHARE_BITS, ContingencyTables, Family
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.bayes_net import BayesNetModel
@@ -18,7 +17,7 @@ from dpmodels.mechanisms.exponential import exponential_scale
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, read_release
+from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.bayes_structure import (
     FAMILY_LIMIT,
     TABLE_LIMIT,
@@ -29,6 +28,7 @@ from dpmodels.synthesizers.bayes_structure import (
 )
 from dpmodels.synthesizers.privbayes import PrivBayes
 from dpmodels.synthesizers.registry import create
+from tests import support
 from tests.support import make_records, make_schema
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
@@ -36,22 +36,7 @@ PRIVBAYES = PrivBayes()
 
 
 def measured(folder, plan: Plan, *batches: Records):
-    folder.mkdir(mode=0o700, exist_ok=True)
-    ledger = Ledger(folder / "ledger.sqlite")
-    ledger.open_account("a", dataset=plan.table.name, budget_cap=plan.budget)
-    charge = Charge(
-        account="a",
-        dataset=plan.table.name,
-        mechanism="privbayes",
-        event=plan.event,
-        budget=plan.budget,
-        plan_hash=plan.hash,
-        schema_hash=plan.table.hash,
-        run="r",
-    )
-    paths = {"staged": folder / "staged.parquet", "released": folder / "release.parquet"}
-    path = PRIVBAYES.measure(Sensitive(list(batches)), plan, ledger=ledger, charge=charge, **paths)
-    return read_release(path.value), ledger
+    return support.measured(PRIVBAYES, folder, plan, *batches)
 
 
 def fitted(folder, plan: Plan, records: Records) -> BayesNetModel:
