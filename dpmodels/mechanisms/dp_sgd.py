@@ -125,6 +125,7 @@ class DpSgd:
         self.wrapped = GradSampleModuleFastGradientClipping(
             objective, loss_reduction="sum", max_grad_norm=spec.clip_norm * _MARGIN
         )
+        self.wrapped.NORM_SAMPLERS = {nn.Linear: _linear_norms}
         self.parameters = [p for p in objective.parameters() if p.requires_grad]
         self.device = self.parameters[0].device
         self.mean = [p.detach().clone() for p in self.parameters]
@@ -177,23 +178,26 @@ class DpSgd:
         randomness = torch.Generator(self.device).manual_seed(seed)
         total = [torch.zeros_like(p) for p in self.parameters]
         for part in torch.split(torch.from_numpy(batch), self.spec.micro_batch):
-            if not len(part):
-                continue
-            losses = self.wrapped(*(tensor[part].to(self.device) for tensor in data), randomness)
             with warnings.catch_warnings():  # rows need no gradient, and the hooks of the first layer say so
                 warnings.filterwarnings("ignore", "Full backward hook is firing")
-                self._backward_twice(losses)
+                self._backward_twice(data, part, randomness)
             for each, parameter in zip(total, self.parameters, strict=True):
                 each += 0.0 if parameter.grad is None else parameter.grad
             self.adam.zero_grad()
         return torch.cat([each.flatten() for each in total]).double()
 
-    def _backward_twice(self, losses: Tensor) -> None:
+    def _backward_twice(self, data: Rows, part: Tensor, randomness: torch.Generator) -> None:
         """Leave the sum of clipped gradients in the parameters: once for the norms, once with the losses scaled."""
+        if not len(part):
+            return
+        losses = self.wrapped(*(tensor[part].to(self.device) for tensor in data), randomness)
         torch.autograd.backward(losses.sum(), retain_graph=True)
-        coefficients = self.wrapped.get_clipping_coef().detach()
-        self.wrapped.disable_hooks()
         self.adam.zero_grad()
+        finite = self.wrapped.get_norm_sample().isfinite() & losses.isfinite()
+        if not finite.all():
+            return self._backward_twice(data, part[finite.cpu()], randomness)
+        coefficients = self.wrapped.get_clipping_coef().to(losses.dtype)
+        self.wrapped.disable_hooks()
         torch.autograd.backward((coefficients * losses).sum())
         self.wrapped.enable_hooks()
 
@@ -215,3 +219,15 @@ class DpSgd:
         with torch.no_grad():
             for mean, parameter in zip(self.mean, self.parameters, strict=True):
                 mean.lerp_(parameter, 1 - self.spec.average)
+
+
+def _linear_norms(layer: nn.Linear, activations: list[Tensor], backprops: Tensor) -> dict[nn.Parameter, Tensor]:
+    """Return the gradient norm of each record, whose rows a_l lead to g_l; none of the gradients is ever formed.
+
+        || sum_l g_l a_l' ||^2 = sum_{k,l} (g_k . g_l) (a_k . a_l)
+
+    Shapes: a [B, ..., in], g [B, ..., out] -> [B] for weight and for bias.
+    """
+    a, g = (rows.double().reshape(len(rows), -1, rows.shape[-1]) for rows in (activations[0], backprops))
+    norms = {layer.weight: ((g @ g.mT) * (a @ a.mT)).sum(dim=(1, 2)).clamp(min=0).sqrt()}
+    return norms if layer.bias is None else {**norms, layer.bias: g.sum(dim=1).norm(dim=1)}

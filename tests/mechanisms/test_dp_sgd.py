@@ -69,11 +69,42 @@ def test_a_record_moves_the_sum_by_at_most_the_clip_norm_however_large_its_gradi
         assert float(sgd._clipped_sum(rows, np.array([0]), seed=0).norm()) > 0.998 * clip  # it was clipped, not lost
 
 
-def test_small_batches_within_a_batch_change_nothing_but_roundings():
-    class NoDraws(Regression):
-        def forward(self, x, y, randomness):
-            return (self.net(x)[..., 0] - y) ** 2
+class Opposed(nn.Module):
+    """Two draws of a record, each with a gradient of a million, that cancel but for ten."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Linear(1, 1, bias=False)
+
+    def forward(self, x: Tensor, randomness: torch.Generator) -> Tensor:
+        out = self.net(x[:, None].expand(-1, 2, -1))[..., 0]
+        return 1e6 * (out[:, 0] - out[:, 1]) - 10 * out[:, 1]
+
+
+def test_a_record_whose_draws_cancel_is_clipped_all_the_same():
+    sgd = DpSgd(Opposed(), SgdSpec(clip_norm=1.0), Noise(1.0, 1.0), KEY)
+    moved = float(sgd._clipped_sum((torch.ones(1, 1),), np.arange(1), 0).norm())
+    assert 0.9 < moved <= 1.0  # in float32 the norm of ten drowns beside a million, and nothing would be clipped
+
+
+class NoDraws(Regression):
+    def forward(self, x: Tensor, y: Tensor, randomness: torch.Generator) -> Tensor:
+        return (self.net(x)[..., 0] - y) ** 2
+
+
+@pytest.mark.parametrize("huge", [1e25, 1e38, float("nan")])
+def test_a_record_whose_gradient_overflows_is_left_out_and_changes_nothing_else(huge):
+    sgd = DpSgd(NoDraws(), SgdSpec(), Noise(1.0, 1.0), KEY)
+    x, y = make_rows(9)
+    without = sgd._clipped_sum((x, y), np.arange(9), 0)
+    x[4] = huge
+    others = np.delete(np.arange(9), 4)
+    assert torch.equal(sgd._clipped_sum((x, y), np.arange(9), 0), sgd._clipped_sum((x, y), others, 0))
+    assert not torch.equal(sgd._clipped_sum((x, y), others, 0), without)
+    assert not sgd._clipped_sum((x, y), np.array([4]), 0).any()
+
+
+def test_small_batches_within_a_batch_change_nothing_but_roundings():
     whole, parts = (DpSgd(NoDraws(), SgdSpec(micro_batch=size), Noise(1.0, 1.0), KEY) for size in (4096, 7))
     rows = make_rows(50)
     assert torch.allclose(*(sgd._clipped_sum(rows, np.arange(50), 0) for sgd in (whole, parts)), atol=1e-5)
