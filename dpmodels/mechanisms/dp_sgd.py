@@ -221,7 +221,7 @@ class DpSgd:
                 mean.lerp_(parameter, 1 - self.spec.average)
 
 
-def _linear_norms(layer: nn.Linear, activations: list[Tensor], backprops: Tensor) -> dict[nn.Parameter, Tensor]:
+def _linear_norms(layer: nn.Linear, activations: list[Tensor], backprops: Tensor) -> dict[Tensor, Tensor]:
     """Return the gradient norm of each record, whose rows a_l lead to g_l; none of the gradients is ever formed.
 
         || sum_l g_l a_l' ||^2 = sum_{k,l} (g_k . g_l) (a_k . a_l)
