@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterable
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from dpmodels.accounting.ledger import Ledger
@@ -24,12 +26,11 @@ def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = F
     rows = [_account(ledger, account) for account in accounts]
     if as_json:
         return _echo(rows)
-    columns = ("account", "data set", "unit", "delta", "cap", "spent", "by RDP", "remaining", "used", "charges")
-    table = Table(*columns)
+    table = _table("account", "cap", "spent", "remaining", "used", "charges")
     for row in rows:
-        shown = [_short(row[key]) for key in ("delta", "cap", "spent_epsilon", "renyi_epsilon", "remaining_epsilon")]
-        name = f"{row['name']} (of {row['parent']})" if row["parent"] else row["name"]
-        table.add_row(name, row["dataset"], row["unit"], *shown, f"{row['used']:.0%}", str(row["charges"]))
+        below = f" (of {row['parent']})" if row["parent"] else ""
+        about = f"{row['dataset']}, by {row['unit']}, delta={_short(row['delta'])}"
+        table.add_row(f"{row['name']}{below}\n[dim]{escape(about)}[/dim]", *_amounts(row), str(row["charges"]))
     console.print(table)
 
 
@@ -48,13 +49,21 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
     ]
     if as_json:
         return _echo({**_account(ledger, account), "charged": rows})
-    show_accounts(ledger, [account])
-    terms: dict[str, object] = {"owner": account.owner, "note": account.note, "composition": account.composition}
-    terms |= {"maximum of one run": account.run_cap, "last day": account.expires}
+    row = _account(ledger, account)
+    cap, spent, remaining, used = _amounts(row)
+    terms: dict[str, object] = {
+        "account": account.name, "above it": account.parent, "data set": account.dataset, "unit": row["unit"],
+        "owner": account.owner, "note": account.note, "composition": account.composition,
+        "cap": f"epsilon={cap} at delta={_short(row['delta'])}",
+        "spent": f"{spent}, {used} of the cap (by RDP {_rounded(row['renyi_epsilon'], ROUND_CEILING)})",
+        "remaining": remaining, "maximum of one run": account.run_cap, "last day": account.expires,
+    }  # fmt: skip
+    table = Table(show_header=False)
     for term, value in terms.items():
         if value:
-            console.print(f"{term}: {value}", highlight=False)
-    table = Table("charge", "run", "state", "epsilon", "mechanism")
+            table.add_row(term, escape(str(value)))
+    console.print(table)
+    table = _table("charge", "run", "state", "epsilon", "mechanism")
     for row in rows:
         table.add_row(row["charge"][:12], *(row[key] for key in ("run", "state", "epsilon", "mechanism")))
     console.print(table)
@@ -64,10 +73,11 @@ def show_entries(entries: list[Entry], as_json: bool) -> None:
     """Print entries of the chain."""
     if as_json:
         return _echo([_entry(entry) for entry in entries])
-    table = Table("seq", "time", "account", "kind", "charge", "run", "hash")
+    table = _table("seq", "time (UTC)", "account", "kind", "charge", "run", "hash")
     for entry in entries:
         charge = "" if entry.kind in ("open", "cap") else entry.charge[:12]
-        table.add_row(str(entry.seq), entry.time, entry.account, entry.kind, charge, entry.run, entry.hash[:12])
+        time = entry.time[:16].replace("T", " ")
+        table.add_row(str(entry.seq), time, entry.account, entry.kind, charge, entry.run, entry.hash[:8])
     console.print(table)
 
 
@@ -115,7 +125,7 @@ def show_recovered(found: list[dict[str, str]], as_json: bool) -> None:
     if not found:
         typer.echo("every charge is committed or voided")
         return
-    table = Table("charge", "run", "was", "is", "next")
+    table = _table("charge", "run", "was", "is", "next")
     for row in found:
         table.add_row(row["charge"][:12], row["run"], row["was"], row["is"], row["next"])
     console.print(table)
@@ -182,6 +192,24 @@ def _account(ledger: Ledger, account: Account) -> dict[str, Any]:
 
 def _entry(entry: Entry) -> dict[str, Any]:
     return {**entry.model_dump(exclude={"payload"}), "content": entry.content}
+
+
+def _amounts(row: dict[str, Any]) -> list[str]:
+    """Show cap, spent, remaining and the share used; what is spent is rounded up, what remains down."""
+    spent, remaining = _rounded(row["spent_epsilon"], ROUND_CEILING), _rounded(row["remaining_epsilon"], ROUND_FLOOR)
+    return [_short(row["cap"]), spent, remaining, f"{row['used']:.0%}"]
+
+
+def _rounded(amount: object, rounding: str) -> str:
+    return f"{Decimal(str(amount)).quantize(Decimal('0.0001'), rounding).normalize():f}"
+
+
+def _table(*columns: str) -> Table:
+    """Return a table that breaks long words where the terminal is narrow, and cuts nothing off."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
 
 
 def _short(amount: object) -> str:
