@@ -125,10 +125,12 @@ class Gate:
         context.variables.progress_bars = ProgressBarsConfig(globally=False)
         asset = context.data_sources.add_pandas("tables").add_dataframe_asset("table")
         batches = asset.add_batch_definition_whole_dataframe("all")
-        suite = context.suites.add(gx.ExpectationSuite(name="schema"))
-        for index, rule in enumerate(outcome.rule for outcome in self.outcomes):
-            kind = getattr(gx.expectations, rule.expectation)
-            suite.add_expectation(kind(**rule.arguments, meta={"index": index}))
+        rules = [outcome.rule for outcome in self.outcomes]
+        kinds = [getattr(gx.expectations, rule.expectation) for rule in rules]
+        each = [
+            kind(**rule.arguments, meta={"index": i}) for i, (kind, rule) in enumerate(zip(kinds, rules, strict=True))
+        ]
+        suite = gx.ExpectationSuite(name="schema", expectations=each)  # all at once: each addition stores all anew
 
         def run(frame: Any) -> dict[int, tuple[bool, int]]:
             batch = batches.get_batch(batch_parameters={"dataframe": frame})
