@@ -18,6 +18,7 @@ from dpmodels.mechanisms.dp_em import (
 from dpmodels.mechanisms.dp_pca import DIAGONAL
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import Sensitive
+from tests.support import repeated_noise
 
 R, ONE = 1 << Z_BITS, 1 << RHO_BITS
 
@@ -98,12 +99,8 @@ def test_order_and_blocks_of_the_rows_change_nothing(monkeypatch):
 
 @pytest.mark.parametrize("epsilon_noise", [0.0, 2.0])
 def test_iterations_find_two_clusters_from_a_public_start(epsilon_noise, monkeypatch):
-    noise = np.random.default_rng(0)  # the same in every run: from some noise six iterations end in one cluster
-
-    def drawn(values, stddev):
-        return values + np.rint(epsilon_noise and noise.normal(0, stddev, len(values))).astype(np.int64)
-
-    monkeypatch.setattr(gaussian, "_sampler", drawn)
+    sampler = repeated_noise() if epsilon_noise else lambda values, stddev: values
+    monkeypatch.setattr(gaussian, "_sampler", sampler)  # from some noise six iterations end in one cluster
     rng = np.random.default_rng(3)
     centres = np.array([[0.5, 0.0], [-0.5, 0.1]])
     which = rng.integers(0, 2, 4000)
