@@ -67,6 +67,7 @@ class PrefectServer:
     def start(self) -> None:
         """Begin to start a server, or adopt the one Prefect is already configured for."""
         self._settings.enter_context(_environment({"DO_NOT_TRACK": "1"}))  # read while Prefect is imported
+        _end_event_workers(0)  # one that this process used before would take our events to another server
         self.url = "" if self.port else _configured_url()
         if self.url:
             self._settings.enter_context(_prefect_settings({"PREFECT_API_URL": self.url}))
@@ -104,8 +105,8 @@ class PrefectServer:
     def stop(self) -> None:
         """Hand over what is still queued, end the server if it is ours, and restore Prefect's settings."""
         try:
+            _end_event_workers(STOP_TIMEOUT)
             if self._process:
-                _flush_client()
                 self._process.terminate()
                 try:
                     self._process.wait(STOP_TIMEOUT)
@@ -226,12 +227,15 @@ def _prefect_settings(values: dict[str, Any]) -> Iterator[None]:
     setup_logging()
 
 
-def _flush_client() -> None:
-    """Send the task-run events this process still holds."""
+def _end_event_workers(timeout: float) -> None:
+    """End the threads that send this process's events, and wait so long for what they still hold.
+
+    Prefect keeps one for all servers, connected to the first: its cache does not tell one API URL from another.
+    """
     if "prefect.events.worker" in sys.modules:
         from prefect.events.worker import EventsWorker
 
-        EventsWorker.drain_all(timeout=STOP_TIMEOUT, at_exit=False)
+        EventsWorker.drain_all(timeout=timeout, at_exit=False)
 
 
 def _end_with(parent: int) -> None:

@@ -3,7 +3,7 @@
 p(x) = prod over columns, in the order of the network, of p(x_column | cells of its parents)
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,12 @@ from torch import Tensor
 
 from dpmodels.embeddings.contingency import Family, Views
 from dpmodels.embeddings.partition import Partition
-from dpmodels.errors import InvalidArgument
 from dpmodels.generators.denoise import denoise_table, pool, project
 from dpmodels.generators.model_file import write_model
-from dpmodels.generators.randomness import invert, refine, systematic
+from dpmodels.generators.randomness import cumulate, draw_grouped
+from dpmodels.generators.sampling import Sampler
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-
-SAMPLE_ROWS = 16_384
-"""Rows sampled at a time."""
 
 Floats = NDArray[np.float64]
 
@@ -58,10 +55,10 @@ def conditional(table: Estimate, one_way: Estimate, parts: Floats) -> Floats:
 
 
 @dataclass
-class BayesNetModel:
-    """Draws a cell a column given its parents' cells, a fine cell within it, a value within that.
+class BayesNetModel(Sampler):
+    """Draws a fine cell a column given its parents' cells, a value within that.
 
-    All but the last two are drawn systematically among rows of the same parents' cells, so that a batch holds each cell
+    All but the last are drawn systematically among rows of the same parents' cells, so that a batch holds each cell
     as often as its probability says, up to one row.
 
     Shapes:
@@ -82,22 +79,17 @@ class BayesNetModel:
         """Return the released (noisy) number of records, at least 1."""
         return max(1, round(self.records))
 
-    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
-        """Yield batches of synthetic records; the same (rows, seed) gives the same records, whatever the device."""
-        if rows < 1:
-            raise InvalidArgument("rows", rows, "be at least 1")
-        for batch, start in enumerate(range(0, rows, SAMPLE_ROWS)):
-            yield self._sample_batch(min(SAMPLE_ROWS, rows - start), np.random.default_rng([seed, batch]))
-
-    def _sample_batch(self, rows: int, rng: np.random.Generator) -> Records:
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        """Draw one batch; on any device, by the CPU."""
         partition = self.views.partition
         cells = [np.zeros(rows, dtype=np.int64) for _ in partition.merge]
+        fine = np.empty((rows, len(cells)), dtype=np.int32, order="F")
         for family, shares in zip(self.families, self.conditionals, strict=True):
-            given = self.views.rows_of(family, cells)
-            cells[family.child] = invert(shares[given], systematic(given, rng))
-        drawn = zip(partition.merge, self.detail, cells, strict=True)
-        fine = np.stack([refine(merge, detail, cell, rng) for merge, detail, cell in drawn], axis=1)
-        return partition.codec.from_cells(fine.astype(np.int32), rng)
+            child, merge = family.child, partition.merge[family.child]
+            within = cumulate(shares[:, merge] * self.detail[child])
+            fine[:, child] = draw_grouped(within, self.views.rows_of(family, cells), rng)
+            cells[child] = merge[fine[:, child]]
+        return partition.codec.from_cells(fine, rng)
 
     def save(self, path: Path) -> None:
         """Write network, distributions and cells to one file."""

@@ -7,12 +7,12 @@ artefacts of noise, and are drawn anew, class by class, so that the classes keep
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.errors import DataError
+from dpmodels.generators.sampling import Sampler, batch_sizes, batch_stream
 from dpmodels.schema.columns import Continuous
 from dpmodels.schema.constraints import Constraint, encode_numbers, numbers
 from dpmodels.schema.encode import Codec, Records
@@ -21,51 +21,47 @@ from dpmodels.schema.schema import Schema
 POOL_ROWS = 4096
 POOLS = 64
 """Pools of spare rows that are drawn for one batch before its constraints are called impossible for this generator."""
-SEEDS = 2**31
-"""Distance between the seeds of the pools; the seed of a run is below it."""
 
 Mask = NDArray[np.bool_]
 Check = Callable[[Records], Mask]
 
 
-class Model(Protocol):
-    """What is asked of a generator here."""
+def sample_valid(model: Sampler, rows: int, seed: int, device: str = "cpu", first: int = 0) -> Iterator[Records]:
+    """Yield batches of synthetic records that keep every constraint, from batch ``first`` on.
 
-    schema: Schema
-
-    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
-        """Yield batches of synthetic records."""
-
-
-def sample_valid(model: Model, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
-    """Yield batches of synthetic records that keep every constraint; the same (rows, seed) gives the same records.
+    The same (rows, seed) gives the same records: a batch depends on its number and size alone.
 
     Privacy: post-processing.
 
     Raises:
         DataError: hardly any row that the generator draws keeps the constraints.
     """
-    rules, limits = Rules(model.schema), model.schema.null_limits
+    rules = Rules(model.schema)
+    for batch, count in batch_sizes(rows, model.batch_rows, first):
+        records = model.draw(count, batch_stream(seed, batch), device)
+        yield _repaired(records, rules, Spares(model, rules, seed, batch, device))
+
+
+def _repaired(batch: Records, rules: "Rules", spares: "Spares") -> Records:
+    """Put in order, or replace, the rows that break a constraint or exceed a null limit."""
+    limits = rules.null_limits
     if not rules.constraints and not limits:
-        yield from model.sample(rows, seed, device)
-        return
-    spares = Spares(model, rules, seed, device)
-    for batch in model.sample(rows, seed, device):
-        records = rules.order(batch)
-        records = spares.replace(records, ~rules.hold(records), rules.hold)
-        for name, limit in limits.items():
-            nulls = np.flatnonzero(rules.null(records, name))
-            excess = np.zeros(len(records), dtype=np.bool_)
-            excess[nulls[int(limit * len(records)) :]] = True
-            records = spares.replace(records, excess, partial(rules.hold, not_null=name))
-        yield records
+        return batch
+    records = rules.order(batch)
+    records = spares.replace(records, ~rules.hold(records), rules.hold)
+    for name, limit in limits.items():
+        nulls = np.flatnonzero(rules.null(records, name))
+        excess = np.zeros(len(records), dtype=np.bool_)
+        excess[nulls[int(limit * len(records)) :]] = True
+        records = spares.replace(records, excess, partial(rules.hold, not_null=name))
+    return records
 
 
 class Rules:
     """The constraints of a schema, on encoded rows."""
 
     def __init__(self, schema: Schema) -> None:
-        self.constraints = schema.rules
+        self.constraints, self.null_limits = schema.rules, schema.null_limits
         self.place = {name: index for index, name in enumerate(schema.modelled)}
         self.columns = schema.modelled
         self.codec = Codec(schema)
@@ -118,8 +114,8 @@ class Rules:
 class Spares:
     """Rows drawn beside the asked ones, to stand in for those that break a constraint."""
 
-    def __init__(self, model: Model, rules: Rules, seed: int, device: str) -> None:
-        self.model, self.rules, self.seed, self.device = model, rules, seed, device
+    def __init__(self, model: Sampler, rules: Rules, seed: int, batch: int, device: str) -> None:
+        self.model, self.rules, self.seed, self.batch, self.device = model, rules, seed, batch, device
         self.target = model.schema.target_index if model.schema.classes > 1 else None
         self.pools = 0
 
@@ -149,8 +145,8 @@ class Spares:
     def _draw(self) -> Records:
         """Draw the next pool."""
         self.pools += 1
-        drawn = list(self.model.sample(POOL_ROWS, self.seed + SEEDS * self.pools, self.device))
-        return self.rules.order(Records.concat(drawn))
+        rng = batch_stream(self.seed, self.batch, self.pools)
+        return self.rules.order(self.model.draw(POOL_ROWS, rng, self.device))
 
     def _labels(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
         return states[:, self.target] if self.target is not None else np.zeros(len(states), dtype=np.int32)

@@ -7,6 +7,7 @@ from torch import Tensor
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.vectors import Vectors
 from dpmodels.errors import InvalidArgument
+from dpmodels.generators.randomness import categorical
 from dpmodels.schema.encode import Records
 
 INK_STDDEV, VALUE_STDDEV = 0.15, 0.1
@@ -33,10 +34,9 @@ class CellHead:
 
     def draw(self, out: Tensor, y: Tensor, randomness: torch.Generator) -> Records:
         """Draw a cell a column, then a value within it."""
-        columns = [
-            torch.multinomial(p.softmax(1), 1, generator=randomness) for p in torch.split(out, self.sizes, dim=1)
-        ]
-        cells = torch.cat(columns, dim=1).numpy()
+        columns = torch.split(out.T.contiguous(), self.sizes)
+        uniform = torch.rand(len(columns), len(out), generator=randomness)
+        cells = torch.stack([categorical(*pair) for pair in zip(columns, uniform, strict=True)], dim=1).numpy()
         if self.partition.class_column is not None:
             cells = np.insert(cells, self.partition.class_column, y.numpy(), axis=1)
         rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=randomness)))
@@ -75,8 +75,8 @@ class ValueHead:
         noise = self.stddev * torch.randn(out.shape, generator=randomness)
         for block in self.layout.blocks:
             if block.one_hot:
-                shares = out[:, block.start : block.value].softmax(dim=1)
-                states[:, block.column] = torch.multinomial(shares, 1, generator=randomness)[:, 0].to(torch.int32)
+                logits = out[:, block.start : block.value].T.contiguous()
+                states[:, block.column] = categorical(logits, torch.rand(len(out), generator=randomness))
             if block.continuous:
                 value = (out[:, block.value] + noise[:, block.value]).clamp(0, 1).double()
                 values[:, block.column] = torch.where(states[:, block.column] == 0, value, 0.0)

@@ -3,10 +3,10 @@
 z ~ N(mean_y, factor_y factor_y')     code = centre_y + V+ z     image = restore(clip(contrast(basis . code)), pose)
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,13 +15,10 @@ from torch import Tensor
 
 from dpmodels.embeddings.image_moments import BASIS_BITS, UNIT, ImageCode, Labels
 from dpmodels.embeddings.pose import REFERENCE, from_spreads
-from dpmodels.errors import InvalidArgument
 from dpmodels.generators.model_file import write_model
+from dpmodels.generators.sampling import Sampler
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-
-SAMPLE_ROWS = 4096
-"""Rows sampled at a time."""
 
 Floats = NDArray[np.float64]
 
@@ -49,12 +46,13 @@ class Painter:
 
 
 @dataclass
-class ImageModel:
+class ImageModel(Sampler):
     """Draws the class by its released share, a latent vector, and the image.
 
     Shapes: ``means`` [classes, d]; ``factors`` [classes, d, d]; ``class_counts`` [classes], noisy as released.
     """
 
+    batch_rows: ClassVar[int] = 4096
     schema: Schema
     settings: dict[str, float]
     painter: Painter
@@ -67,14 +65,8 @@ class ImageModel:
         """Return the released number of records, at least 1."""
         return max(1, round(float(self.class_counts.sum())))
 
-    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
-        """Yield batches of synthetic records; the same (rows, seed) gives the same records, whatever the device."""
-        if rows < 1:
-            raise InvalidArgument("rows", rows, "be at least 1")
-        for batch, start in enumerate(range(0, rows, SAMPLE_ROWS)):
-            yield self._sample_batch(min(SAMPLE_ROWS, rows - start), np.random.default_rng([seed, batch]))
-
-    def _sample_batch(self, rows: int, rng: np.random.Generator) -> Records:
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        """Draw one batch; on any device, by the CPU."""
         shares = self.class_counts.clip(min=0)
         shares = shares / shares.sum() if shares.sum() > 0 else np.full_like(shares, 1 / len(shares))
         # evenly spread uniforms: each class as often as its share says, up to one row

@@ -6,10 +6,10 @@ z_k are fixed points of a normal, b and U are shared by a class, and e_k is free
 family and leave it only where the release says so. The first two moments are closed form: training samples nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,14 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dpmodels.embeddings.partition import Counts, Partition
-from dpmodels.errors import InvalidArgument
 from dpmodels.generators.model_file import write_model
-from dpmodels.generators.randomness import invert, refine, systematic
+from dpmodels.generators.randomness import cumulate, draw_block, spread
+from dpmodels.generators.sampling import Sampler
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-
-SAMPLE_ROWS = 16_384
-"""Rows sampled at a time."""
 
 Floats = NDArray[np.float64]
 
@@ -55,17 +52,18 @@ class Mixture(nn.Module):
 
 
 @dataclass
-class MixtureModel:
-    """Draws the class by its released share, a component, a cell a column, a fine cell within it, a value within that.
+class MixtureModel(Sampler):
+    """Draws the class by its released share, a component, a fine cell a column, a value within that.
 
-    All but the last two are drawn systematically (one random offset, equal steps), so that a batch holds each class,
-    component and cell as often as its probability says, up to one row.
+    All but the last are drawn systematically (one random offset, equal steps), so that a batch holds each class,
+    component and cell of a component as often as its probability says, up to one row.
 
     Shapes:
         probabilities [classes, K, D] float32; detail: for each column [classes, fine cells], of sum 1 within each cell;
         class_counts [classes] float64, noisy and possibly negative as released.
     """
 
+    batch_rows: ClassVar[int] = 131_072
     schema: Schema
     most_cells: int
     partition: Partition
@@ -78,35 +76,34 @@ class MixtureModel:
         """Return the released number of records, at least 1."""
         return max(1, round(float(self.class_counts.sum())))
 
-    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
-        """Yield batches of synthetic records; the same (rows, seed) gives the same records, whatever the device."""
-        if rows < 1:
-            raise InvalidArgument("rows", rows, "be at least 1")
-        for batch, start in enumerate(range(0, rows, SAMPLE_ROWS)):
-            yield self._sample_batch(min(SAMPLE_ROWS, rows - start), np.random.default_rng([seed, batch]))
-
-    def _sample_batch(self, rows: int, rng: np.random.Generator) -> Records:
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        """Draw one batch; on any device, by the CPU."""
         shares = self.class_counts.clamp_min(0).numpy()
-        shares = shares if shares.sum() > 0 else np.ones_like(shares)
-        labels = invert(np.broadcast_to(shares, (rows, len(shares))), systematic(np.zeros(rows, dtype=np.int64), rng))
-        cells = np.zeros((rows, len(self.detail)), dtype=np.int64)
-        for label in np.unique(labels):
-            members = np.flatnonzero(labels == label)
-            cells[members] = self._sample_class(int(label), len(members), rng)
+        sizes = spread(cumulate(shares[None]), np.array([rows]), rng)[0]
+        drawn = np.concatenate([self._draw_class(label, size, rng) for label, size in enumerate(sizes)], axis=1)
+        columns = list(drawn)
         if self.partition.class_column is not None:
-            cells = np.insert(cells, self.partition.class_column, labels, axis=1)
-        return self.partition.codec.from_cells(cells[rng.permutation(rows)].astype(np.int32), rng)
+            columns.insert(self.partition.class_column, np.repeat(np.arange(len(sizes)), sizes))
+        cells, order = np.empty((rows, len(columns)), dtype=np.int32, order="F"), rng.permutation(rows)
+        for index, column in enumerate(columns):
+            cells[:, index] = column[order]
+        return self.partition.codec.from_cells(cells, rng)
 
-    def _sample_class(self, label: int, rows: int, rng: np.random.Generator) -> Counts:
-        """Draw fine cells of one class. Shapes: [rows, F]."""
+    def _draw_class(self, label: int, rows: int, rng: np.random.Generator) -> Counts:
+        """Draw fine cells of one class, component by component. Shapes: [F, rows]."""
         probabilities, offsets = self.probabilities[label].numpy(), self.partition.offsets
-        component = (np.arange(rows) + rng.integers(len(probabilities))) % len(probabilities)
-        columns = []
-        for index, merge in enumerate(self.partition.merge):
-            p = probabilities[component, offsets[index] : offsets[index + 1]]
-            cell = invert(p, systematic(component, rng))
-            columns.append(refine(merge, self.detail[index][label], cell, rng))
-        return np.stack(columns, axis=1)
+        each, more = divmod(rows, len(probabilities))
+        components = np.roll(np.arange(len(probabilities)), rng.integers(len(probabilities)))
+        blocks = [(components[:more], each + 1), (components[more:], each)]
+        drawn = np.empty((len(self.detail), rows), dtype=np.int64)
+        for index, (merge, detail) in enumerate(zip(self.partition.merge, self.detail, strict=True)):
+            coarse, done = probabilities[:, offsets[index] : offsets[index + 1]], 0
+            for own, count in (block for block in blocks if len(block[0]) and block[1]):
+                fine = cumulate(coarse[own][:, merge] * detail[label])
+                end = done + len(own) * count
+                drawn[index, done:end] = draw_block(fine, count, rng).ravel()
+                done = end
+        return drawn
 
     def save(self, path: Path) -> None:
         """Write mixture, counts and cells to one file."""

@@ -1,11 +1,12 @@
 """The generator network of PEARL for tables: FC-BN-ReLU-FC-BN-ReLU-FC, softmax for states, sigmoid for values."""
 
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
+from torch.nn.utils.fusion import fuse_linear_bn_eval
 
 from dpmodels.embeddings.base import Layout, ProductRows
 
@@ -42,11 +43,21 @@ class TabularGenerator(nn.Module):
 
     def forward(self, z: Tensor, y: Tensor) -> ProductRows:
         """Propose rows."""
-        logits = self.net(torch.cat([z, nn.functional.one_hot(y, self.layout.classes).to(z.dtype)], dim=1))
+        logits = self.net(self.inputs(z, y))
         return ProductRows(
             [torch.softmax(logits[:, b.start : b.value], dim=1) if b.one_hot else None for b in self.layout.blocks],
             [torch.sigmoid(logits[:, b.value]) if b.continuous else None for b in self.layout.blocks],
         )
+
+    def inputs(self, z: Tensor, y: Tensor) -> Tensor:
+        """Return what goes into the first layer. Shapes: [B, latent_dim + classes]."""
+        return torch.cat([z, nn.functional.one_hot(y, self.layout.classes).to(z.dtype)], dim=1)
+
+    def folded(self) -> nn.Sequential:
+        """Return the layers for sampling: each normalisation is part of the layer before it."""
+        first, normal_1, _, second, normal_2, _, last = cast(Any, self.net.eval())
+        ones = (fuse_linear_bn_eval(first, normal_1), fuse_linear_bn_eval(second, normal_2))
+        return nn.Sequential(ones[0], nn.ReLU(inplace=True), ones[1], nn.ReLU(inplace=True), last)
 
 
 def linear(inputs: int, outputs: int) -> nn.Linear:

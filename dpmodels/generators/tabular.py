@@ -1,33 +1,34 @@
 """A trained tabular generator: a network, the released class counts, and how to sample records from both."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dpmodels.embeddings.base import Layout
-from dpmodels.errors import InvalidArgument
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.networks import NetworkSpec, TabularGenerator
-from dpmodels.generators.randomness import stream
+from dpmodels.generators.randomness import categorical
+from dpmodels.generators.sampling import Sampler
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
-SAMPLE_ROWS = 16_384
-"""Rows sampled at a time."""
+CHUNK_ROWS = 2048
+"""Rows that go through the network together on a CPU: their activations stay in its cache."""
 
 
 @dataclass
-class TabularModel:
+class TabularModel(Sampler):
     """Draws ``y`` from the released class counts, ``z`` from a normal, and categories from the softmax (never arg max).
 
     Shapes: ``class_counts`` [classes] float64, noisy and possibly negative as released.
     """
 
+    batch_rows: ClassVar[int] = 16_384
     schema: Schema
     network: TabularGenerator
     class_counts: Tensor
@@ -42,32 +43,36 @@ class TabularModel:
         counts = self.class_counts.clamp_min(0)
         return counts / counts.sum() if counts.sum() > 0 else torch.full_like(counts, 1 / len(counts))
 
-    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
-        """Yield batches of synthetic records; the same (rows, seed, device) gives the same records."""
-        if rows < 1:
-            raise InvalidArgument("rows", rows, "be at least 1")
-        network = self.network.to(device).eval()
-        for batch, start in enumerate(range(0, rows, SAMPLE_ROWS)):
-            yield self._sample_batch(network, min(SAMPLE_ROWS, rows - start), stream(seed, batch, device))
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        """Draw one batch; the random numbers are the same on every device."""
+        layout = self.network.layout
+        sizes = rng.multinomial(rows, self.class_probabilities().numpy())
+        y = torch.from_numpy(rng.permutation(np.repeat(np.arange(len(sizes)), sizes)))
+        z = torch.from_numpy(rng.standard_normal((rows, self.network.spec.latent_dim), dtype=np.float32))
+        logits = self._logits(z.to(device), y.to(device))
+        states = np.zeros((rows, len(self.schema.modelled)), dtype=np.int32, order="F")
+        values = np.zeros(states.shape, order="F")
+        if layout.class_column is not None:
+            states[:, layout.class_column] = y
+        for block in layout.blocks:
+            if block.one_hot:
+                uniform = torch.from_numpy(rng.random(rows, dtype=np.float32)).to(device)
+                states[:, block.column] = categorical(logits[block.start : block.value], uniform).cpu()
+            if block.continuous:
+                value = torch.sigmoid(logits[block.value]).cpu().numpy()
+                values[:, block.column] = np.where(states[:, block.column] == 0, value, 0)
+        return Records(states, values)
 
     @torch.no_grad()
-    def _sample_batch(self, network: TabularGenerator, rows: int, randomness: torch.Generator) -> Records:
-        layout, device = network.layout, randomness.device
-        probabilities = self.class_probabilities().to(device)
-        y = torch.multinomial(probabilities, rows, replacement=True, generator=randomness)
-        z = torch.randn(rows, network.spec.latent_dim, generator=randomness, device=device)
-        proposed = network(z, y)
-        columns = len(self.schema.modelled)
-        states = torch.zeros(rows, columns, dtype=torch.int32)
-        values = torch.zeros(rows, columns, dtype=torch.float64)
-        if layout.class_column is not None:
-            states[:, layout.class_column] = y.to("cpu", torch.int32)
-        for block, p, v in zip(layout.blocks, proposed.probabilities, proposed.values, strict=True):
-            if p is not None:
-                states[:, block.column] = torch.multinomial(p, 1, generator=randomness)[:, 0].to("cpu", torch.int32)
-            if v is not None:
-                values[:, block.column] = torch.where(states[:, block.column] == 0, v.cpu().double(), 0.0)
-        return Records(states=states.numpy(), values=values.numpy().astype(np.float64))
+    def _logits(self, z: Tensor, y: Tensor) -> Tensor:
+        """Propose rows, one a column. Shapes: [dim, B]."""
+        layers = self.network.folded().to(z.device)
+        logits = torch.empty(self.network.layout.dim, len(z), device=z.device)
+        step = CHUNK_ROWS if z.device.type == "cpu" else len(z)
+        for start in range(0, len(z), step):
+            chunk = slice(start, start + step)
+            logits[:, chunk] = layers(self.network.inputs(z[chunk], y[chunk])).T
+        return logits
 
     def save(self, path: Path) -> None:
         """Write network and counts to one file."""

@@ -1,33 +1,31 @@
 """A trained generator made of decoders: one, or one for each cluster, with priors and released counts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from dpmodels.embeddings.vectors import Vectors
-from dpmodels.errors import InvalidArgument
-from dpmodels.generators.heads import Head, head_of
+from dpmodels.generators.heads import head_of
 from dpmodels.generators.model_file import write_model
-from dpmodels.generators.randomness import stream
+from dpmodels.generators.sampling import Sampler
 from dpmodels.generators.vae import Decoder, Prior
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
-SAMPLE_ROWS = 8192
-"""Rows sampled at a time."""
-
 
 @dataclass
-class VaeModel:
+class VaeModel(Sampler):
     """Draws a decoder and a class by their released counts, z from the prior, and a record from the decoder.
 
     Shapes: ``counts`` [decoders, classes] float64, noisy and possibly negative; ``stddev`` [dim], of values.
     """
 
+    batch_rows: ClassVar[int] = 8192
     vectors: Vectors
     decoders: list[Decoder]
     priors: list[Prior]
@@ -42,16 +40,11 @@ class VaeModel:
         """Return the released number of records, at least 1."""
         return max(1, round(float(self.counts.sum())))
 
-    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
-        """Yield batches of synthetic records; the same (rows, seed) gives the same records, whatever the device."""
-        if rows < 1:
-            raise InvalidArgument("rows", rows, "be at least 1")
-        head = head_of(self.vectors, self.stddev)
-        for batch, start in enumerate(range(0, rows, SAMPLE_ROWS)):
-            yield self._sample_batch(head, min(SAMPLE_ROWS, rows - start), stream(seed, batch))
-
     @torch.no_grad()
-    def _sample_batch(self, head: Head, rows: int, randomness: torch.Generator) -> Records:
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        """Draw one batch; on any device, by the CPU."""
+        head = head_of(self.vectors, self.stddev)
+        randomness = torch.Generator().manual_seed(int(rng.integers(2**32)))  # torch takes no more
         shares = self.counts.flatten().clamp_min(0)
         shares = shares if shares.sum() > 0 else torch.ones_like(shares)
         # evenly spread uniforms: each decoder and class as often as its share says, up to one row

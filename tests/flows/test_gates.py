@@ -121,8 +121,8 @@ def test_the_synthetic_gate_names_the_expectation_and_hands_nothing_over(tmp_pat
     words = synthesize_words(tmp_path)
     real_parts = sampling.write_parts
 
-    def write_planted(folder, codec, batches, tick):
-        real_parts(folder, codec, batches, tick)
+    def write_planted(folder, *rest):
+        real_parts(folder, *rest)
         part = next(folder.iterdir())
         table = pq.read_table(part)
         for name, planted_value in ((column, value), *([("dose", 9.5)] if value == 0 else [])):

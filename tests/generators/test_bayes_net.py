@@ -6,7 +6,7 @@ import pytest
 from dpmodels.embeddings.contingency import Family, Views
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.generators.bayes_net import SAMPLE_ROWS, BayesNetModel, Estimate, conditional
+from dpmodels.generators.bayes_net import BayesNetModel, Estimate, conditional
 from dpmodels.generators.load import load_generator
 from dpmodels.schema.encode import Codec
 from tests.support import make_schema
@@ -31,8 +31,8 @@ def sampled_cells(rows: int, seed: int = 0) -> np.ndarray:
 
 
 def test_samples_follow_every_conditional_distribution():
-    cells, made = sampled_cells(SAMPLE_ROWS + 5000), model()
-    assert len(cells) == SAMPLE_ROWS + 5000
+    cells, made = sampled_cells(BayesNetModel.batch_rows + 5000), model()
+    assert len(cells) == BayesNetModel.batch_rows + 5000
     for family, p in zip(made.families, made.conditionals, strict=True):
         given = made.views.rows_of(family, list(cells.T))
         counts = np.zeros(p.shape)

@@ -1,12 +1,11 @@
 """Sampling under constraints: every row keeps them, the rest of the distribution stays, and the same seed repeats."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 from dpmodels.errors import DataError
 from dpmodels.generators.constraints import Rules, sample_valid
+from dpmodels.generators.sampling import Sampler
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.lint import parse
@@ -29,23 +28,21 @@ def make(constraints: str = "[start <= end]", limit: str = "") -> Schema:
     return schema
 
 
-class Cells:
+class Cells(Sampler):
     """Draws stays as a generator does: cells that belong together, and values within them without a look aside."""
+
+    batch_rows = 4096
 
     def __init__(self, schema: Schema, noise: float = 0.05, null: float = 0.2, gap: int = 1) -> None:
         self.schema, self.noise, self.null, self.gap = schema, noise, null, gap
 
-    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
-        codec = Codec(self.schema)
-        for number, start in enumerate(range(0, rows, 4096)):
-            rng = np.random.default_rng([seed, number])
-            n = min(4096, rows - start)
-            begin = rng.integers(0, 32, n)
-            end = np.minimum(begin * 29 // 32 + rng.integers(0, self.gap + 1, n), 31)
-            end = np.where(rng.random(n) < self.noise, rng.integers(0, 32, n), end)
-            end = np.where(rng.random(n) < self.null, 32, end)
-            cells = np.stack([begin, end, rng.random(n) < 0.3], axis=1).astype(np.int32)
-            yield codec.from_cells(cells, rng)
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        begin = rng.integers(0, 32, rows)
+        end = np.minimum(begin * 29 // 32 + rng.integers(0, self.gap + 1, rows), 31)
+        end = np.where(rng.random(rows) < self.noise, rng.integers(0, 32, rows), end)
+        end = np.where(rng.random(rows) < self.null, 32, end)
+        cells = np.stack([begin, end, rng.random(rows) < 0.3], axis=1).astype(np.int32)
+        return Codec(self.schema).from_cells(cells, rng)
 
 
 def draw(model: Cells, rows: int, seed: int = 0) -> Records:
@@ -99,9 +96,8 @@ def test_without_constraints_nothing_is_touched() -> None:
 
 def test_a_generator_that_never_keeps_the_constraint_is_told_by_name() -> None:
     class Never(Cells):
-        def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
-            codec = Codec(self.schema)
-            yield codec.from_cells(np.tile(np.array([[31, 0, 0]], dtype=np.int32), (rows, 1)), np.random.default_rng(0))
+        def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+            return Codec(self.schema).from_cells(np.tile(np.array([[31, 0, 0]], dtype=np.int32), (rows, 1)), rng)
 
     with pytest.raises(DataError, match="`start <= end`"):
         draw(Never(make()), 100)
@@ -124,10 +120,10 @@ def test_chains_of_columns_on_different_lattices_pass_the_gate(seed: int) -> Non
     """What is kept in encoded form is kept by the table that is handed over, to the last digit."""
 
     class Uniform(Cells):
-        def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
-            codec, rng = Codec(self.schema), np.random.default_rng(seed)
+        def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+            codec = Codec(self.schema)
             cells = np.stack([rng.integers(0, size, rows) for size in codec.cell_sizes], axis=1)
-            yield codec.from_cells(cells.astype(np.int32), rng)
+            return codec.from_cells(cells.astype(np.int32), rng)
 
     schema, faults = parse(AWKWARD)
     assert schema is not None, faults

@@ -1,0 +1,52 @@
+"""How every generator samples: in batches of a fixed size, each with a stream of random numbers of its own.
+
+Batch number and seed name the stream, so any batch can be drawn alone, in any order, on any thread or machine, and is
+the same rows.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from dpmodels.errors import InvalidArgument
+from dpmodels.schema.encode import Records
+from dpmodels.schema.schema import Schema
+
+
+def batch_stream(seed: int, batch: int, spare: int = 0) -> np.random.Generator:
+    """Return the stream of one batch; ``spare`` numbers further ones, for rows that stand in for others.
+
+    The key is hashed to 128 bits, so that no two of any number of batches share a stream.
+    """
+    return np.random.default_rng([seed, batch, spare])
+
+
+def batch_sizes(rows: int, batch_rows: int, first: int = 0) -> Iterator[tuple[int, int]]:
+    """Cut ``rows`` rows from batch ``first`` on; yield each batch's number and size.
+
+    Raises:
+        InvalidArgument: there is not at least one row.
+    """
+    if rows < 1:
+        raise InvalidArgument("rows", rows, "be at least 1")
+    for batch, start in enumerate(range(0, rows, batch_rows), first):
+        yield batch, min(batch_rows, rows - start)
+
+
+class Sampler(ABC):
+    """A generator that draws its rows batch by batch."""
+
+    schema: Schema
+    batch_rows: ClassVar[int] = 65_536
+    """Rows sampled at a time: part of what a seed means."""
+
+    @abstractmethod
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        """Draw the rows of one batch from its stream."""
+
+    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
+        """Yield batches of synthetic records; the same (rows, seed) gives the same records."""
+        for batch, count in batch_sizes(rows, self.batch_rows):
+            yield self.draw(count, batch_stream(seed, batch), device)

@@ -1,0 +1,47 @@
+"""A table is sampled file by file, on any number of threads."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tasks.sample import FILE_ROWS, FileSampler, write_parts
+from tests.generators.test_mixture import model
+
+ROWS = FILE_ROWS + 200_000
+
+
+def write(folder: Path, threads: int, seed: int = 3) -> list[int]:
+    folder.mkdir()
+    told: list[int] = []
+    write_parts(folder, FileSampler(model(), seed), ROWS, threads, told.append)
+    return told
+
+
+def test_the_threads_change_no_byte(tmp_path: Path) -> None:
+    assert write(tmp_path / "one", 1)[-1] == write(tmp_path / "three", 3)[-1] == ROWS
+    files = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert files == ["part-00000.parquet", "part-00001.parquet"]
+    assert all((tmp_path / "one" / f).read_bytes() == (tmp_path / "three" / f).read_bytes() for f in files)
+    table = pq.read_table(tmp_path / "three")
+    assert np.array_equal(table["patient"].to_numpy(), np.arange(1, ROWS + 1))
+    assert abs(np.mean(table["sick"].to_numpy() == "yes") - 0.4) < 1e-4
+    groups = pq.ParquetFile(tmp_path / "one" / files[0]).metadata
+    assert [groups.row_group(i).num_rows for i in range(groups.num_row_groups)] == [2**17] * 4
+
+
+def test_a_file_that_fails_stops_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, tried = FileSampler(model(), 0), []
+
+    def fail(folder: Path, file: int, rows: int) -> int:
+        tried.append(file)
+        time.sleep(0.05)
+        raise pa.ArrowInvalid("no")
+
+    monkeypatch.setattr(draw, "write", fail)
+    with pytest.raises(pa.ArrowInvalid):
+        write_parts(tmp_path, draw, 100 * FILE_ROWS, 2, lambda written: None)
+    assert len(tried) < 50
