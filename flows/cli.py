@@ -212,12 +212,18 @@ def verify(
 
 
 @app.command()
-def deploy(file: DeploymentsFile = None) -> None:
+def deploy(
+    file: DeploymentsFile = None,
+    show: Annotated[bool, typer.Option("--show", help="Only print the file, to be copied and changed.")] = False,
+) -> None:
     """Register the deployments with the Prefect server of PREFECT_API_URL; their schedules are inactive as shipped."""
     from flows.deploy import SHIPPED
     from flows.deploy import deploy as register
 
-    register((file or SHIPPED).absolute())
+    if show:
+        typer.echo((file or SHIPPED).read_text(encoding="utf-8"), nl=False)
+    else:
+        register((file or SHIPPED).absolute())
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """The demo: the whole pipeline on the RAND Health Insurance Experiment, a real public table of 20,190 person-years."""
 
 import json
+import shutil
 from pathlib import Path
 
 from dpmodels.accounting.ledger import Ledger
@@ -27,6 +28,7 @@ def run_demo(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if not data.exists():
         _fetch(data)
+    shutil.copy(SCHEMA, folder)
     schema = load_schema(SCHEMA)
     cap = PrivacyBudget(epsilon=CAP, delta=DELTA, unit=schema.unit)
     ledger = Ledger(home / "ledger.sqlite")

@@ -2,11 +2,13 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import urllib.error
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -212,7 +214,6 @@ def test_a_night_runs_on_schedule_and_another_survives_its_worker(site: Site) ->
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
 def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     if not any(worker.poll() is None for worker in site.workers):
         site.start_worker("nacre-cpu", site.home)
@@ -264,13 +265,28 @@ def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, mo
         validate_run(run)
 
 
+def unpacked_wheel(folder: Path) -> Path:
+    """Build the wheel from a copy of the sources, and unpack it: what an installed nacre is made of."""
+    source, wheels, installed = folder / "source", folder / "wheels", folder / "installed"
+    for name in ("dpmodels", "tasks", "flows", "deployments"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*build, "--wheel-dir", wheels, source], check=True)
+    (wheel,) = wheels.iterdir()
+    zipfile.ZipFile(wheel).extractall(installed)
+    return installed
+
+
 @pytest.mark.slow
 def test_one_process_serves_everything_and_takes_its_server_along(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     words = [sys.executable, "-m", "flows.cli", "serve", "--home", str(tmp_path / "home"), f"--port={port}"]
+    environment = {**os.environ, "PYTHONPATH": str(unpacked_wheel(tmp_path))}
     with open(tmp_path / "serve.log", "wb") as log:
-        serving = subprocess.Popen(words, cwd=ROOT, stdout=log, stderr=log)
+        serving = subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=log, stderr=log)
     api = Api(f"http://127.0.0.1:{port}/api")
     try:
         wait_until(lambda: "are being served" in (tmp_path / "serve.log").read_text(), WAIT)
