@@ -2,10 +2,13 @@
 
     phi(x) = [ a * onehot(x)_i ]_i  +  [ b * onehot(x)_i onehot(x)_j ]_{i<j, of different columns}     (x)  e_class(x)
 
-Privacy: a record with F columns has one cell in each, so exactly F first and F (F - 1) / 2 second moments are not zero,
-all in the block of its class: ||phi(x)||^2 = F a^2 + F (F - 1) / 2 b^2 for *every* record. a and b are whole lattice
-steps, so the bound is an equality between integers. With at most m rows a unit it is m times that (triangle
-inequality).
+A wide table has more pairs of columns than its rows can be told apart by: there a column is paired with the next few
+only, in the schema's order, which is public.
+
+Privacy: a record has one cell in each of its F columns, and one in the table of each of P pairs of columns: exactly F
+first and P second moments are not zero, all in the block of its class. ||phi(x)||^2 = F a^2 + P b^2 for *every* record,
+where a and b are whole lattice steps: the bound is an equality between integers. With at most m rows a unit it is m
+times that (triangle inequality).
 """
 
 from typing import Any
@@ -27,19 +30,39 @@ BLOCK_ROWS = 4096
 Floats = NDArray[np.float64]
 
 
+def pairs_within(columns: int, reach: int) -> int:
+    """Count the pairs of columns that are at most ``reach`` apart."""
+    reach = min(reach, columns - 1)
+    return reach * columns - reach * (reach + 1) // 2
+
+
+def _paired_cells(partition: Partition, reach: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """List the pairs of cells of columns at most ``reach`` apart, row by row."""
+    columns, offsets = len(partition.sizes), partition.offsets
+    furthest = np.minimum(np.arange(columns) + reach, columns - 1)
+    start, stop = (np.repeat(offsets[last + 1], partition.sizes) for last in (np.arange(columns), furthest))
+    first = np.repeat(np.arange(len(start)), stop - start)
+    return first, np.concatenate([np.zeros(0, dtype=np.int64), *map(np.arange, start, stop)])
+
+
 class Moments(Embedding):
     """First moments of ``one_way`` lattice steps a record and second moments of ``two_way`` (0: none).
 
-    Shapes: the vector is [classes, D + P] flattened: D cells, then P pairs of cells of different columns, row by row.
+    ``reach``: how many of the next columns a column is paired with; without it, all of them.
+
+    Shapes: the vector is [classes, D + P] flattened: D cells, then P pairs of cells of paired columns, row by row.
     """
 
-    def __init__(self, partition: Partition, one_way: int, two_way: int, max_rows: int) -> None:
+    def __init__(
+        self, partition: Partition, one_way: int, two_way: int, max_rows: int, reach: int | None = None
+    ) -> None:
         if one_way < 1 or two_way < 0:
             raise InvalidArgument("one_way, two_way", (one_way, two_way), "be at least 1 and at least 0 steps")
         self.partition, self.one_way, self.two_way, self.max_rows = partition, one_way, two_way, max_rows
-        column = np.repeat(np.arange(len(partition.sizes)), partition.sizes)
-        self.cells = len(column)
-        self.first, self.second = np.nonzero(column[:, None] < (column[None, :] if two_way else 0))
+        columns = len(partition.sizes)
+        self.reach = 0 if not two_way else columns - 1 if reach is None else min(reach, columns - 1)
+        self.cells = int(partition.offsets[-1])
+        self.first, self.second = _paired_cells(partition, self.reach)
         self.dim = partition.classes * (self.cells + len(self.first))
         self.l2_sensitivity = max_rows * integer_radius(self.squared_norm)
 
@@ -47,7 +70,7 @@ class Moments(Embedding):
     def squared_norm(self) -> int:
         """Return the squared norm of one record's features, the same for every record, in lattice steps."""
         columns = len(self.partition.sizes)
-        return columns * self.one_way**2 + columns * (columns - 1) // 2 * self.two_way**2
+        return columns * self.one_way**2 + pairs_within(columns, self.reach) * self.two_way**2
 
     def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
         """Sum the features of a batch by Gram products of one-hot blocks."""
@@ -69,7 +92,7 @@ class Moments(Embedding):
     def unpack(self, released: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Split a released vector into noisy counts of cells and of pairs of cells (post-processing).
 
-        Shapes: [classes, D] and symmetric [classes, D, D], zero between two cells of one column; in records. Without
+        Shapes: [classes, D] and symmetric [classes, D, D], zero where nothing was measured; in records. Without
         second moments the latter is [classes, 0, 0], for D may be large.
         """
         blocks = released.reshape(self.partition.classes, -1).astype(np.float64)

@@ -58,15 +58,18 @@ def shrink(residual: Floats, noise_stddev: float) -> Floats:
     return result
 
 
-def denoise_pairs(pairs: Floats, one_way: Floats, offsets: NDArray[np.int64], noise_stddev: float) -> Floats:
+def denoise_pairs(
+    pairs: Floats, one_way: Floats, offsets: NDArray[np.int64], reach: int, noise_stddev: float
+) -> Floats:
     """Rebuild the two-way tables of every class from its one-way counts, what the classes share, and its own residual.
 
-    Shapes: pairs [classes, D, D] symmetric, one_way [classes, D] non-negative -> [classes, D, D], zero within a column.
+    Shapes: pairs [classes, D, D] symmetric, one_way [classes, D] non-negative -> [classes, D, D], zero within a column
+    and between columns more than ``reach`` apart.
     """
     blocks = [slice(a, b) for a, b in pairwise(offsets.tolist())]
     clean = np.zeros_like(pairs)
     for j, columns in enumerate(blocks):
-        for rows in blocks[:j]:
+        for rows in blocks[max(j - reach, 0) : j]:
             margins = [(m[rows], m[columns]) for m in one_way]
             clean[:, rows, columns] = _denoise_classes(pairs[:, rows, columns], margins, noise_stddev)
     return clean + clean.transpose(0, 2, 1)

@@ -1,13 +1,13 @@
 """Fit a mixture of product distributions to the moments of every class, by the closed form of its own moments.
 
-    min over the mixture   sum_class  1/2 | M - w P'P / K |^2 (pairs of different columns)  +  | m - w mean_k p_k |^2
+    min over the mixture   sum_class  | M - w P'P / K |^2 (measured pairs of columns)  +  | m - w mean_k p_k |^2
 
 M and m are the released (denoised) second and first moments as shares of all records, w the class's share and P the
 [K, D] component probabilities. Full batch and deterministic: a resumed run continues exactly where the killed one was.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +21,9 @@ from dpmodels.generators.mixture import Mixture
 
 LEAST_COMPONENTS = 64
 """Components a class is left with, however many classes there are."""
+STRIP_CELLS = 64
+"""Cells whose moments with all later cells are computed at once: half the work where all columns are paired, and less
+where a column is paired with a few only."""
 
 
 class MixtureSpec(LoopSpec):
@@ -43,18 +46,35 @@ class MomentTarget:
     """Moments as shares of all records, float32.
 
     Shapes: share [classes]; one_way [classes, D], each column summing to the class's share; two_way [classes, D, D],
-    symmetric, zero between two cells of one column; sizes: cells of each column.
+    symmetric; sizes: cells of each column; reach: columns further apart were not measured together.
     """
 
     share: Tensor
     one_way: Tensor
     two_way: Tensor
     sizes: list[int]
+    reach: int
 
-    def pairs(self) -> Tensor:
-        """Mark the pairs of cells of different columns. Shapes: [D, D] of 0 and 1."""
+    def strips(self) -> Iterator["Strip"]:
+        """Cut the pairs of cells into strips, each pair once."""
         column = torch.arange(len(self.sizes)).repeat_interleave(torch.tensor(self.sizes))
-        return (column[:, None] != column[None, :]).to(torch.float32)
+        for rows in torch.split(torch.arange(len(column)), STRIP_CELLS):
+            later = column[None, :] - column[rows, None]
+            measured = (later > 0) & (later <= self.reach)
+            if measured.any():
+                columns = measured.any(dim=0).nonzero().flatten()
+                start, stop = int(columns[0]), int(columns[-1]) + 1
+                mask = measured[:, start:stop].to(torch.float32)
+                yield Strip(slice(int(rows[0]), int(rows[-1]) + 1), slice(start, stop), mask)
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Some cells and all later cells that they were measured with. Shapes: mask [rows, columns] of 0 and 1."""
+
+    rows: slice
+    columns: slice
+    mask: Tensor
 
 
 class MomentMatching(TrainingLoop):
@@ -69,7 +89,8 @@ class MomentMatching(TrainingLoop):
         self.mixture = Mixture(log_shares, target.sizes, self.components, spec.directions, seed).to(device)
         self.optimizer = torch.optim.Adam(self.mixture.parameters(), lr=spec.learning_rate)
         self.share, self.one_way = target.share.to(device), target.one_way.to(device)
-        self.two_way, self.mask = target.two_way.to(device), target.pairs().to(device)
+        self.two_way = target.two_way.to(device)
+        self.strips = [replace(strip, mask=strip.mask.to(device)) for strip in target.strips()]
 
     def run(self, checkpoint: Path, progress: Progress | None = None) -> Tensor:
         """Train to the end, from the checkpoint if there is one. Shapes: returns [classes, K, D] on the CPU."""
@@ -82,8 +103,10 @@ class MomentMatching(TrainingLoop):
         """Return the squared distance between released and modelled moments."""
         loss = torch.zeros((), device=self.share.device)
         for w, m, second, p in zip(self.share, self.one_way, self.two_way, self.mixture(), strict=True):
-            gram = p.T @ p * (w / self.components)
-            loss = loss + 0.5 * (self.mask * (gram - second)).square().sum() + (w * p.mean(dim=0) - m).square().sum()
+            loss = loss + (w * p.mean(dim=0) - m).square().sum()
+            for strip in self.strips:
+                gram = p[:, strip.rows].T @ p[:, strip.columns] * (w / self.components)
+                loss = loss + (strip.mask * (gram - second[strip.rows, strip.columns])).square().sum()
         return loss
 
     def descend(self) -> Tensor:

@@ -37,11 +37,11 @@ def moment_target(
             clean[label, offsets[column] : offsets[column + 1]] = pool(*estimates)
     counts = _agree(clean, moments.partition.sizes)
     total = max(float(counts.sum()), 1.0)
-    two_way = denoise_pairs(pairs, clean, offsets, noise / moments.two_way)
+    two_way = denoise_pairs(pairs, clean, offsets, moments.reach, noise / moments.two_way)
     shares, first_moments, second_moments = (
         torch.from_numpy(part / total).float() for part in (counts, clean, two_way)
     )
-    return MomentTarget(shares, first_moments, second_moments, moments.partition.sizes), counts
+    return MomentTarget(shares, first_moments, second_moments, moments.partition.sizes, moments.reach), counts
 
 
 def column_estimates(moments: Moments, one_way: Floats, pairs: Floats, column: int) -> Estimates:
@@ -50,7 +50,7 @@ def column_estimates(moments: Moments, one_way: Floats, pairs: Floats, column: i
     cells = slice(offsets[column], offsets[column + 1])
     estimates, variances = [one_way[cells]], [np.full(sizes[column], moments.one_way**-2.0)]
     for other, size in enumerate(sizes):
-        if other != column:
+        if 0 < abs(other - column) <= moments.reach:
             estimates.append(pairs[cells, offsets[other] : offsets[other + 1]].sum(axis=1))
             variances.append(np.full(sizes[column], size / moments.two_way**2))
     return estimates, variances

@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.embeddings.base import VALUE_BITS
-from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.moments import Moments, pairs_within
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.loop import Progress
@@ -45,7 +45,24 @@ from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 FINE_LIMIT = 2**17
 """Fine cells of all classes and columns together."""
 PAIR_LIMIT = 2**19
-"""Second moments of all classes together; it bounds noise draws, memory and the time of a training step."""
+"""Second moments of all classes together; it bounds noise draws and the time of a training step."""
+SQUARE_LIMIT = 2**23
+"""Cells squared, of all classes together; it bounds memory."""
+PAIRED_COLUMNS = 64
+"""Columns up to which all are paired with each other; in wider tables the pairs would drown in their noise."""
+
+
+def _square(columns: int, paired: int) -> int:
+    """Return how many cells squared, of all classes together, the limits leave room for."""
+    return min(SQUARE_LIMIT, PAIR_LIMIT * columns**2 // max(pairs_within(columns, paired), 1))
+
+
+def reach(columns: int) -> int:
+    """Return how many of the next columns a column is paired with: as many as leave no more pairs than the limit has.
+
+    The schema's order is what a wide table (a signal, a spectrum, a questionnaire) publicly says of its dependence.
+    """
+    return columns - 1 if columns <= PAIRED_COLUMNS else max(1, PAIRED_COLUMNS * (PAIRED_COLUMNS - 1) // 2 // columns)
 
 
 class NacreMeasurement(BaseModel):
@@ -71,17 +88,22 @@ class Looks:
     """The two embeddings of a plan; the second exists once the first is released."""
 
     def __init__(self, spec: NacreMeasurement, schema: Schema) -> None:
-        columns = len(schema.modelled)
-        conditional = columns > 1 and schema.classes * (2 * (columns - 1)) ** 2 <= 2 * PAIR_LIMIT
-        columns -= conditional and schema.classes > 1
+        columns, labelled = len(schema.modelled), schema.classes > 1
+        self.reach = reach(columns - labelled)
+        square = _square(columns - labelled, self.reach)
+        conditional = columns > labelled and schema.classes * (2 * (columns - labelled)) ** 2 <= square
+        if labelled and not conditional:  # the target is a column like others, and must be paired with all of them
+            self.reach = columns - 1
+            square = _square(columns, self.reach)
+        columns -= labelled and conditional
         classes = schema.classes if conditional else 1
         self.spec, self.max_rows = spec, schema.unit.max_rows
         self.most_fine = min(spec.fine_cells, max(16, FINE_LIMIT // (classes * columns)))
-        self.most_cells = math.isqrt(2 * PAIR_LIMIT // classes)
+        self.most_cells = math.isqrt(square // classes)
         self.fine = Partition.fine(schema, self.most_fine, conditional)
         self.two_way = 1 << VALUE_BITS
         self.one_way = max(1, round(spec.one_way_weight * self.two_way))
-        pairs = columns * (columns - 1) // 2
+        pairs = pairs_within(columns, self.reach)
         second = columns * self.one_way**2 + pairs * self.two_way**2
         step = round(math.sqrt(spec.fine_share / (1 - spec.fine_share) * second / columns))
         self.first = Moments(self.fine, step, 0, self.max_rows)
@@ -94,7 +116,7 @@ class Looks:
         least = math.ceil(self.spec.least_noise * noise_stddev * self.first.one_way / self.two_way)
         histograms = np.split(counts, self.fine.offsets[1:-1])
         partition = self.fine.merged(histograms, least, self.spec.runs, self.most_cells)
-        return Moments(partition, self.one_way, self.two_way, self.max_rows)
+        return Moments(partition, self.one_way, self.two_way, self.max_rows, self.reach)
 
     def event(self, noise_multiplier: float) -> ComposedEvent:
         """Return the two Gaussians that are charged."""
@@ -104,7 +126,8 @@ class Looks:
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the cells and weights that schema and parameters lead to."""
-        facts = [self.fine.sizes, self.fine.classes, self.most_cells, self.first.one_way, self.one_way, self.two_way]
+        cells = [self.fine.sizes, self.fine.classes, self.most_cells, self.reach]
+        facts = [*cells, self.first.one_way, self.one_way, self.two_way]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     @classmethod

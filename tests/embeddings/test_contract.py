@@ -28,6 +28,10 @@ def moments(max_rows: int) -> Embedding:
     return Moments(Partition.fine(make_schema(), 16), 3, 5, max_rows)
 
 
+def neighbours(max_rows: int) -> Embedding:
+    return Moments(Partition.fine(make_schema(), 16), 3, 5, max_rows, reach=1)
+
+
 def one_way(max_rows: int) -> Embedding:
     return Moments(Partition.fine(make_schema(), 64, conditional=False), 7, 0, max_rows)
 
@@ -42,6 +46,7 @@ def image_moments(max_rows: int) -> Embedding:
 CASES: dict[str, tuple[Callable[[int], Embedding], Callable[[int], Records]]] = {
     "characteristic function": (characteristic, make_records),
     "moments": (moments, make_records),
+    "moments of neighbouring columns": (neighbours, make_records),
     "one-way moments": (one_way, make_records),
     "image moments": (image_moments, pictures.make_records),
 }

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.moments import Moments, pairs_within
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.summation import check_repeatable
 from dpmodels.errors import InvalidArgument
@@ -28,6 +28,18 @@ def test_every_record_reaches_the_bound_and_none_passes_it(partition, weights):
     assert norms == {embedding.squared_norm}
     assert (embedding.l2_sensitivity - 1) ** 2 < embedding.squared_norm <= embedding.l2_sensitivity**2
     assert Moments(partition, *weights, max_rows=3).l2_sensitivity == 3 * embedding.l2_sensitivity
+
+
+@pytest.mark.parametrize("reach", [1, 2, 3, 9])
+def test_a_column_is_paired_with_the_next_few_only(reach):
+    whole, some = Moments(CONDITIONAL, 3, 7, 1), Moments(CONDITIONAL, 3, 7, 1, reach)
+    records = make_records(100)
+    assert {squared(some.lattice_sum(records.take(slice(i, i + 1)))) for i in range(50)} == {some.squared_norm}
+    assert pairs_within(4, reach) == {1: 3, 2: 5}.get(reach, 6)
+    all_pairs, pairs = (m.unpack(m.lattice_sum(records).numpy())[1] for m in (whole, some))
+    column = np.repeat(np.arange(4), CONDITIONAL.sizes)
+    near = np.abs(column[:, None] - column[None, :]) <= reach
+    assert np.array_equal(pairs, all_pairs * near) and (reach >= 3 or not np.array_equal(pairs, all_pairs))
 
 
 def test_a_user_with_equal_rows_moves_the_sum_by_the_whole_bound_of_the_user():

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.moments import pairs_within
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
@@ -16,7 +16,16 @@ from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan
-from dpmodels.synthesizers.nacre import FINE_LIMIT, PAIR_LIMIT, Looks, Nacre, NacreMeasurement
+from dpmodels.synthesizers.nacre import (
+    FINE_LIMIT,
+    PAIR_LIMIT,
+    PAIRED_COLUMNS,
+    SQUARE_LIMIT,
+    Looks,
+    Nacre,
+    NacreMeasurement,
+    reach,
+)
 from dpmodels.synthesizers.registry import create
 from tests import support
 from tests.support import make_records, make_schema
@@ -136,7 +145,7 @@ def test_few_rows_few_columns_and_constant_columns_give_a_table(tmp_path, rows, 
     assert table.num_rows == 100
 
 
-@pytest.mark.parametrize(("columns", "classes"), [(178, 2), (60, 26), (617, 26)])
+@pytest.mark.parametrize(("columns", "classes"), [(64, 2), (178, 2), (60, 26), (617, 2), (617, 26)])
 def test_wide_tables_stay_within_the_public_limits(columns, classes):
     number = {"type": "number", "min": -1.0, "max": 1.0}
     letters = {"type": "categorical", "values": [f"c{i}" for i in range(classes)]}
@@ -144,13 +153,16 @@ def test_wide_tables_stay_within_the_public_limits(columns, classes):
     schema = Schema.model_validate({"name": "wide", "target": "y", "columns": wide})
     looks = Looks(NacreMeasurement(), schema)
     assert looks.first.dim <= max(FINE_LIMIT, 16 * looks.fine.classes * columns)
-    everything = np.full(looks.first.dim, 10**9)
-    partition = looks.fine.merged(
-        np.split(everything.reshape(looks.fine.classes, -1).sum(0), looks.fine.offsets[1:-1]), 0, 32, looks.most_cells
-    )
-    cells = sum(partition.sizes)
-    assert partition.classes * cells**2 <= 2 * PAIR_LIMIT or (partition.classes == 1 and cells <= 2 * (columns + 1))
-    assert isinstance(Moments(partition, 1, 0, 1), Moments)
+    second = looks.second(np.full(looks.first.dim, 10**9), 0.0)
+    cells, conditional = sum(second.partition.sizes), second.partition.classes == classes
+    assert second.partition.classes * cells**2 <= SQUARE_LIMIT or (not conditional and cells <= 2 * (columns + 1))
+    assert len(second.first) * second.partition.classes <= PAIR_LIMIT or not conditional
+    assert second.reach >= columns - 1 if columns <= PAIRED_COLUMNS or not conditional else second.reach in (3, 11)
+
+
+def test_no_more_pairs_are_measured_than_the_widest_table_that_is_wholly_paired_has():
+    most = pairs_within(PAIRED_COLUMNS, PAIRED_COLUMNS)
+    assert all(columns - 1 <= pairs_within(columns, reach(columns)) <= most for columns in range(1, 2000))
 
 
 def test_a_plan_of_other_cells_is_refused():
