@@ -54,6 +54,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--tables", nargs="+", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--methods", nargs="+", default=["nacre"])
     parser.add_argument("--epsilon", type=float, default=EPSILON)
+    parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
 
 
 def run_table(name: str, methods: list[str], epsilon: float, seeds: tuple[int, ...]) -> Table:
@@ -80,7 +81,7 @@ def run_table(name: str, methods: list[str], epsilon: float, seeds: tuple[int, .
 
 def main() -> None:
     args = parse(__doc__, options)
-    seeds = QUICK_SEEDS if args.quick else SEEDS
+    seeds = QUICK_SEEDS if args.quick else tuple(args.seeds)
     tables = [run_table(name, args.methods, args.epsilon, seeds) for name in args.tables]
     report("tables", tables, seeds, args)
 

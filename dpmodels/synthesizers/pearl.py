@@ -20,6 +20,7 @@ from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
+from dpmodels.embeddings.fourier import FourierFeatures, FourierSpec
 from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.errors import InvalidArgument
 from dpmodels.generators.loop import Progress
@@ -36,7 +37,7 @@ class PearlMeasurement(BaseModel):
     """What is measured: public parameters that decide the release and so are part of the plan."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-    frequencies: FrequencySpec = FrequencySpec()
+    frequencies: FrequencySpec | FourierSpec = FrequencySpec()
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.05
 
 
@@ -124,7 +125,8 @@ def _embedding(measurement: PearlMeasurement, schema: Schema) -> ConditionalEmbe
     layout = Layout.of(schema)
     if not layout.blocks:
         raise InvalidArgument("schema", schema.name, "have at least one column besides the target")
-    features = CharacteristicFunction(measurement.frequencies, layout)
+    spec = measurement.frequencies
+    features = FourierFeatures(spec, layout) if isinstance(spec, FourierSpec) else CharacteristicFunction(spec, layout)
     return ConditionalEmbedding(features, layout, measurement.count_weight, schema.unit.max_rows)
 
 

@@ -8,6 +8,7 @@ import torch
 
 from dpmodels.embeddings.base import Embedding, Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
+from dpmodels.embeddings.fourier import FourierFeatures, FourierSpec
 from dpmodels.embeddings.image_moments import DIRECTION_BITS, ClipSpec, ImageCode, ImageMoments
 from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.embeddings.moments import Moments
@@ -22,6 +23,11 @@ from tests.support import make_records, make_schema
 def characteristic(max_rows: int) -> Embedding:
     layout = Layout.of(make_schema())
     return ConditionalEmbedding(CharacteristicFunction(FrequencySpec(count=40), layout), layout, 0.05, max_rows)
+
+
+def fourier(max_rows: int) -> Embedding:
+    layout = Layout.of(make_schema())
+    return ConditionalEmbedding(FourierFeatures(FourierSpec(count=40, bandwidth=0.5), layout), layout, 0.05, max_rows)
 
 
 def moments(max_rows: int) -> Embedding:
@@ -45,6 +51,7 @@ def image_moments(max_rows: int) -> Embedding:
 
 CASES: dict[str, tuple[Callable[[int], Embedding], Callable[[int], Records]]] = {
     "characteristic function": (characteristic, make_records),
+    "fourier features": (fourier, make_records),
     "moments": (moments, make_records),
     "moments of neighbouring columns": (neighbours, make_records),
     "one-way moments": (one_way, make_records),

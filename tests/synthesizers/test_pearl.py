@@ -6,6 +6,7 @@ import pytest
 
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.characteristic import FrequencySpec
+from dpmodels.embeddings.fourier import FourierFeatures
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.reconstruction import TrainingSpec
 from dpmodels.mechanisms import gaussian
@@ -134,6 +135,8 @@ def test_fit_reads_only_the_release(tmp_path):
 
 def test_dp_merf_is_the_same_frame_without_a_critic():
     baseline = create("dp-merf", {}, {})
+    again = Plan.model_validate_json(baseline.plan(make_schema(), BUDGET).model_dump_json())
+    assert isinstance(_embedding_of(again).parts, FourierFeatures)
     assert baseline.plan(make_schema(), BUDGET).method == "dp-merf" and baseline.training.critic is False
     phases = _embedding_of(baseline.plan(make_schema(), BUDGET)).parts.relative
     assert (phases != 0).all()  # every frequency looks at every column
