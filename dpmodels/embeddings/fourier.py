@@ -1,4 +1,4 @@
-"""Random Fourier features of a Gaussian kernel, as in DP-MERF: one bandwidth, and every frequency sees the whole record.
+"""Random Fourier features of a Gaussian kernel, as in DP-MERF: one bandwidth; every frequency sees the whole record.
 
     phi(x) = ( e^{i t_j . x} )_j / sqrt(k),        t_j ~ N(0, 1 / bandwidth^2)
 
