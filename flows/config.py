@@ -33,6 +33,9 @@ class RuntimeConfig(_Model):
     """Where and how to compute, and who vouches for it.
 
     Attributes:
+        batch_rows: rows of the raw table that a thread holds at a time; with ``threads``, the bound on memory.
+        threads: how many read, encode and sum; 0 for as many as there are cores.
+        dask: address of a Dask scheduler in the sensitive zone, tcp://… or tls://…, whose workers take the sums.
         ledger: PostgreSQL URL of a shared ledger, without a password (use ~/.pgpass); the home's own if not given.
         signing_key: ed25519 private key (PEM) that signs the hand-off's manifest.
         approver: the officer who must resume the paused flow run before anything is charged; empty for nobody.
@@ -43,6 +46,8 @@ class RuntimeConfig(_Model):
     device: str = "auto"
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     batch_rows: Annotated[int, Field(ge=1)] = 65_536
+    threads: Annotated[int, Field(ge=0, le=1024)] = 0
+    dask: str | None = None
     prefect: bool = True
     ledger: str | None = None
     signing_key: Path | None = None

@@ -129,6 +129,8 @@ def _settings(config: SynthesizeConfig, account: str) -> Settings:
         seed=config.runtime.seed,
         device=config.runtime.device,
         batch_rows=config.runtime.batch_rows,
+        threads=config.runtime.threads,
+        dask=config.runtime.dask,
         training=config.model.training,
         ledger=config.runtime.ledger,
         signing_key=config.runtime.signing_key and config.runtime.signing_key.absolute(),

@@ -10,10 +10,9 @@ from dpmodels.evaluation.compare import compare_tables, distinct_names, write_co
 from dpmodels.evaluation.frame import ParquetBatches
 from dpmodels.evaluation.internal import QUICK, Options, evaluate_run, write_report
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.encode import Codec
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import read_release
-from tasks.sanitize import load_records
+from tasks.encoded import EncodedTable
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private
 
@@ -28,7 +27,7 @@ def evaluate(
     or membership.
     """
     schema, settings = run.plan.table, run.settings
-    real = Sensitive(load_records(ingested, Codec(schema), settings.batch_rows))
+    real = Sensitive(EncodedTable(ingested.path, schema))
     held = None if test is None else Sensitive(ParquetBatches(test, schema, settings.batch_rows))
     made = ParquetBatches(synthetic.path, schema, settings.batch_rows)
     release = read_release(run.released / "release.parquet").value

@@ -5,7 +5,8 @@ import json
 from dpmodels.evaluation.checks import render_checks
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.ingest import transform_encode
-from dpmodels.schema.load import load_table
+from dpmodels.schema.load import load_parts
+from tasks.engine import Threads, cores
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private, replace_folder, write_text
 
@@ -19,10 +20,10 @@ def ingest(run: Run) -> Handle:
         return Handle(path=target)
     part = run.sensitive / ".part-encoded"
     make_private(part)
-    raw = load_table(settings.data, plan.table, settings.batch_rows)
+    raw = load_parts(settings.data, plan.table, settings.batch_rows)
     gate = Gate(plan.table, raw=True)
     try:
-        transform_encode(raw, gate, part / "part-00000.parquet")
+        transform_encode(raw, gate, part, Threads(settings.threads or cores()).map)
     finally:  # most wanted after a failure; counts of the raw table stay where it is
         write_text(run.sensitive / "ingest.json", json.dumps(gate.results(), indent=1))
         write_text(run.sensitive / "checks.html", render_checks(gate))

@@ -9,10 +9,12 @@ import pyarrow.parquet as pq
 
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.encode import Records
 from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.private_training import PrivateTraining
 from dpmodels.synthesizers.registry import create
+from tasks.encoded import EncodedTable
+from tasks.engine import open_engine
 from tasks.progress import progress_bar
 from tasks.stage import stage
 from tasks.store import Handle, Run, Settings
@@ -24,11 +26,11 @@ def sanitize(run: Run, ingested: Handle) -> Handle:
     """Measure the encoded table once, inside one ledger charge."""
     plan, settings = run.plan, run.settings
     system = create(plan.method, plan.measurement, settings.training)
-    with progress_bar("sanitize") as tick:
+    with progress_bar("sanitize") as tick, open_engine(settings.threads, settings.dask) as engine:
         if isinstance(system, PrivateTraining):
             system = system.watched(tick)
         released = system.measure(
-            Sensitive(load_records(ingested, Codec(plan.table), settings.batch_rows)),
+            Sensitive(EncodedTable(ingested.path, plan.table, engine)),
             plan,
             ledger=Ledger(run.ledger),
             charge=charge_of(run.name, plan, settings),
@@ -65,8 +67,3 @@ class StoredRecords:
         for file in sorted(self.folder.glob("*.parquet")):
             for batch in pq.ParquetFile(file).iter_batches(batch_size=self.batch_rows):
                 yield self.read(batch)
-
-
-def load_records(ingested: Handle, codec: Codec, batch_rows: int) -> StoredRecords:
-    """Open the encoded table."""
-    return StoredRecords(ingested.path, codec.from_arrow, batch_rows)

@@ -38,6 +38,8 @@ class Settings(BaseModel):
     seed: int
     device: str
     batch_rows: int
+    threads: int = 0
+    dask: str | None = None
     training: dict[str, Any]
     ledger: str | None = None
     signing_key: Path | None = None

@@ -11,6 +11,7 @@ where a and b are whole lattice steps: the bound is an equality between integers
 times that (triangle inequality).
 """
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpmodels.embeddings.base import Embedding
+from dpmodels.embeddings.kernels import COMPILED_ROWS, CellFinder, compiled, count_moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms.lattice import integer_radius
@@ -73,11 +75,29 @@ class Moments(Embedding):
         return columns * self.one_way**2 + pairs_within(columns, self.reach) * self.two_way**2
 
     def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
-        """Sum the features of a batch by Gram products of one-hot blocks."""
+        """Sum the features of a batch: by compiled counting, or by Gram products where a batch is small or on a GPU."""
+        if torch.device(device).type == "cpu" and len(records) >= COMPILED_ROWS:
+            return torch.from_numpy(self._counted(records))
         place = torch.from_numpy(self.partition.cells(records) + self.partition.offsets[:-1]).to(device)
         label = torch.from_numpy(self.partition.class_of(records)).to(device)
         classes = [self._class_sum(place[label == c]) for c in range(self.partition.classes)]
         return torch.cat(classes).cpu()
+
+    def _counted(self, records: Records) -> NDArray[np.int64]:
+        cells = np.empty((len(self._finders), len(records)), dtype=np.uint32)
+        for finder, codes, out in zip(self._finders, self.partition.codes(records), cells, strict=True):
+            finder.find(codes, out)
+        label, offsets = self.partition.class_of(records), self.partition.offsets
+        later = np.repeat(offsets[-1] - offsets[1:], self.partition.sizes)  # pairs that begin with each cell
+        vector = np.zeros(self.dim, dtype=np.int64)
+        width = self.dim // self.partition.classes
+        before = np.cumsum(later) - later
+        compiled(count_moments)(cells, label, offsets, before, self.one_way, self.two_way, width, vector)
+        return vector
+
+    @cached_property
+    def _finders(self) -> list[CellFinder]:
+        return [CellFinder(runs.first, runs.cell, runs.codes) for runs in self.partition.runs]
 
     def _class_sum(self, place: Tensor) -> Tensor:
         ones = torch.bincount(place.flatten(), minlength=self.cells) * self.one_way

@@ -6,15 +6,32 @@ cells, or a set of rare categories, becomes one cell until it holds enough to st
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.schema.codes import Codes, code_count, first_codes
 from dpmodels.schema.columns import Continuous, Modelled
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 
 Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The cells of one column as runs of its codes: each run's first code and its cell, and the number of codes."""
+
+    first: Counts
+    cell: Counts
+    codes: int
+
+    def cells(self, codes: Codes) -> Counts:
+        """Return the cell of each code."""
+        if len(self.first) == self.codes:  # every run is a single code
+            return self.cell[codes]
+        return self.cell[np.searchsorted(self.first, codes.astype(np.int64), side="right") - 1]
 
 
 @dataclass(frozen=True)
@@ -57,18 +74,31 @@ class Partition:
         """Return the first coordinate of each column, then the number of all cells."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
+    @cached_property
+    def runs(self) -> tuple[Runs, ...]:
+        """Return each column's cells as runs of codes."""
+        return tuple(
+            Runs(first_codes(column), merge, code_count(column))
+            for column, merge in zip(self.columns, self.merge, strict=True)
+        )
+
+    def codes(self, records: Records) -> list[Codes]:
+        """Return the codes of the columns that have cells here. Shapes: F arrays of [B]."""
+        codes = self.codec.codes_of(records)
+        return [column for index, column in enumerate(codes) if index != self.class_column]
+
     def cells(self, records: Records) -> Counts:
         """Number each record's cells. Shapes: [B, F] int64, column f below ``sizes[f]``."""
-        fine = self.codec.to_cells(records).astype(np.int64)
-        if self.class_column is not None:
-            fine = np.delete(fine, self.class_column, axis=1)
-        return np.stack([merge[column] for merge, column in zip(self.merge, fine.T, strict=True)], axis=1)
+        pairs = zip(self.runs, self.codes(records), strict=True)
+        return np.stack([runs.cells(codes) for runs, codes in pairs], axis=1)
 
     def class_of(self, records: Records) -> Counts:
         """Return each record's class, zero without a conditioning column. Shapes: [B] int64."""
         if self.class_column is None:
             return np.zeros(len(records), dtype=np.int64)
-        return records.states[:, self.class_column].astype(np.int64)
+        return self.codec.codes_of(records)[self.class_column].astype(
+            np.int64
+        )  # a class is a state, and so is its code
 
     def merged(self, histograms: list[Counts], least: int, runs: int, most_cells: int) -> "Partition":
         """Merge thin cells of a fine partition, by released histograms over all classes.

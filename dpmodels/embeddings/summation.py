@@ -1,6 +1,11 @@
-"""The exact sum of an embedding over a stream of records: whole numbers, so any split and order gives the same bits."""
+"""The exact sum of an embedding over a stream of records: whole numbers, so any split and order gives the same bits.
 
-from collections.abc import Iterable
+A table that comes in parts is summed part by part, wherever somebody has the time: by threads or on other machines.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
@@ -11,18 +16,40 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Records
 
+Vector: TypeAlias = NDArray[np.int64]
+SumOf = Callable[[Iterable[Records]], Vector]
+
+
+@runtime_checkable
+class Parted(Protocol):
+    """A stream of records that is made of parts."""
+
+    def sums(self, sum_of: SumOf) -> Iterator[Vector]:
+        """Yield what a function makes of every part, once each, in any order."""
+
 
 def transform_sum(
     embedding: Embedding, batches: Sensitive[Iterable[Records]], device: str | torch.device = "cpu"
-) -> Sensitive[NDArray[np.int64]]:
+) -> Sensitive[Vector]:
     """Sum an embedding over a stream of records.
 
-    Privacy: Sensitive -> Sensitive; one record moves the result by at most ``embedding.l2_sensitivity`` in L2 norm.
+    Privacy: Sensitive -> Sensitive; one record moves the result by at most ``embedding.l2_sensitivity`` in L2 norm. The
+        sums of parts are as sensitive as the rows. A part may be summed again after a fault: nothing is drawn here.
     """
+    stream, sum_of = batches.reveal(), partial(sum_records, embedding, device)
+    total = np.zeros(embedding.dim, dtype=np.int64)
+    for partial_sum in stream.sums(sum_of) if isinstance(stream, Parted) else [sum_of(stream)]:
+        total += partial_sum
+    return Sensitive(total)
+
+
+def sum_records(embedding: Embedding, device: str | torch.device, batches: Iterable[Records]) -> Vector:
+    """Sum an embedding over records that are at hand. Shapes: [dim] int64, as sensitive as they are."""
     total = torch.zeros(embedding.dim, dtype=torch.int64)
-    for records in batches.reveal():
+    for records in batches:
         total += embedding.lattice_sum(records, device)
-    return Sensitive(total.numpy())
+    vector: Vector = total.numpy()
+    return vector
 
 
 def check_repeatable(batches: Sensitive[Iterable[Records]]) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled
+from dpmodels.schema.codes import Codes, code_type, number_codes
 from dpmodels.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Integer
 
 Mask = NDArray[np.bool_]
@@ -61,6 +62,11 @@ def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
+def joined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Join the chunks of a column; one chunk keeps its dictionary."""
+    return plain(column) if isinstance(column, pa.ChunkedArray) else column
+
+
 def to_floats(array: pa.Array) -> NDArray[np.float64]:
     """Return an array as float64, null as NaN; beyond 2**53 rounding cannot bring a value back within bounds."""
     wide: NDArray[np.float64] = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -85,8 +91,24 @@ def _refuse(name: str, column: Any, outside: Mask, null: Mask) -> Mask:
     return np.zeros_like(null)
 
 
-def encode_discrete(name: str, column: Any, array: pa.Array) -> tuple[NDArray[np.int32], float, Mask]:
-    """Return the states, no values, and the rejected rows of a categorical or boolean column."""
+def encode_discrete(name: str, column: Any, array: pa.Array) -> tuple[Codes, Mask]:
+    """Return the codes and the rejected rows of a categorical or boolean column."""
+    state, null = _find(column, array)
+    outside = (state < 0) & ~null
+    dropped = _refuse(name, column, outside, null)
+    if column.outside == "other":
+        state[outside] = column.values.index(column.other)
+    if column.nullable:
+        state[null] = column.null_state
+    return state.astype(code_type(column)), dropped  # a rejected row's state is never read
+
+
+def _find(column: Any, array: pa.Array) -> tuple[NDArray[np.int32], Mask]:
+    """Return the place of each value among the column's (-1: none), and which are null; by the dictionary's entries."""
+    if pa.types.is_dictionary(array.type):
+        state, null = _find(column, array.dictionary)
+        place = array.indices.fill_null(len(state)).to_numpy(zero_copy_only=False)
+        return np.append(state, np.int32(-1))[place], np.append(null, True)[place]
     keys = column.keys if isinstance(column, Categorical) else [False, True]
     if pa.types.is_null(array.type):
         array = array.cast(pa.array(keys).type)
@@ -96,18 +118,12 @@ def encode_discrete(name: str, column: Any, array: pa.Array) -> tuple[NDArray[np
         array = array.cast(pa.large_string())
     null = array.is_null().to_numpy(zero_copy_only=False)
     found = pc.index_in(array, value_set=pa.array(keys, type=array.type))
-    state = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    outside = (state < 0) & ~null
-    dropped = _refuse(name, column, outside, null)
-    if column.outside == "other":
-        state[outside] = column.values.index(column.other)
-    if column.nullable:
-        state[null] = column.null_state
-    return state, 0.0, dropped
+    return found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32), null
 
 
-def encode_continuous(name: str, column: Any, array: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.float64], Mask]:
-    """Return the states, unit values and rejected rows of a column on an interval."""
+def encode_continuous(name: str, column: Any, array: pa.Array) -> tuple[Codes, Mask]:
+    """Return the codes and the rejected rows of a column on an interval."""
+    array = plain(array)
     x = to_ticks(array, column.tick) if isinstance(column, Datetime) else to_floats(array)
     null = np.isnan(x)
     if isinstance(column, Integer) and (np.isfinite(x) & (x != np.floor(x))).any():
@@ -120,7 +136,7 @@ def encode_continuous(name: str, column: Any, array: pa.Array) -> tuple[NDArray[
         state[x == 0] = column.zero_state
     if column.nullable:
         state[null] = column.null_state
-    return state, np.where(state == 0, column.to_unit(x), 0.0), dropped
+    return number_codes(column, state, x), dropped
 
 
 def to_ticks(array: pa.Array, tick: str) -> NDArray[np.float64]:

@@ -1,14 +1,14 @@
 """Table to arrays and back: one row at a time in meaning, whole columns at a time in code."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.schema.codes import Codes, check_codes, code_type, to_codes
 from dpmodels.schema.columns import Column, Continuous, Identifier
 from dpmodels.schema.convert import (
     arrow_type,
@@ -17,41 +17,17 @@ from dpmodels.schema.convert import (
     decode_column,
     encode_continuous,
     encode_discrete,
+    joined,
     plain,
 )
 from dpmodels.schema.image import Image, Pixels, check_image_type, decode_image, encode_image
 from dpmodels.schema.lint import near
-from dpmodels.schema.schema import VALUE_SUFFIX, Schema
+from dpmodels.schema.records import Records
+from dpmodels.schema.schema import Schema
+
+__all__ = ["Codec", "Records"]
 
 Table: TypeAlias = pa.Table | pa.RecordBatch
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """Encoded rows: each column's state, its unit value where the state is "has a value", and the image, if any.
-
-    Shapes:
-        states [B, F] int32; values [B, F] float64 in [0, 1], 0 where the state says it all; pixels [B, H * W] uint8.
-    """
-
-    states: NDArray[np.int32]
-    values: NDArray[np.float64]
-    pixels: Pixels | None = None
-
-    def __len__(self) -> int:
-        return len(self.states)
-
-    def take(self, index: Any) -> "Records":
-        """Select rows by anything numpy indexes rows with: positions, a mask, a slice."""
-        pixels = None if self.pixels is None else self.pixels[index]
-        return Records(self.states[index], self.values[index], pixels)
-
-    @classmethod
-    def concat(cls, parts: Sequence[Self]) -> "Records":
-        """Join at least one part, in order."""
-        images = [p.pixels for p in parts if p.pixels is not None]
-        pixels = np.concatenate(images) if images else None
-        return Records(np.concatenate([p.states for p in parts]), np.concatenate([p.values for p in parts]), pixels)
 
 
 class Codec:
@@ -61,11 +37,7 @@ class Codec:
         self.schema = schema
         self.columns = schema.modelled
         self.cell_sizes = tuple(column.size for column in self.columns.values())
-        fields: list[tuple[str, pa.DataType]] = []
-        for name, column in self.columns.items():
-            fields.append((name, pa.int32()))
-            if column.continuous:
-                fields.append((name + VALUE_SUFFIX, pa.float64()))
+        fields = [(name, pa.from_numpy_dtype(code_type(column))) for name, column in self.columns.items()]
         if schema.image:
             fields.append((schema.image[0], schema.image[1].arrow_type))
         self.arrow_schema = pa.schema(fields)
@@ -122,17 +94,17 @@ class Codec:
             DataError: a column is missing or of a wrong type, or breaks a rule the schema says to refuse.
         """
         keep = np.ones(table.num_rows, dtype=np.bool_)
-        states = np.zeros((table.num_rows, len(self.columns)), dtype=np.int32)
-        values = np.zeros(states.shape)
-        for index, (name, column) in enumerate(self.columns.items()):
+        codes: list[Codes] = []
+        for name, column in self.columns.items():
             if table.schema.names.count(name) != 1:
                 raise DataError(name, "must be in the data exactly once")
-            array = plain(table.column(name))
+            array = joined(table.column(name))
             check_type(name, column, array.type)
             encode = encode_continuous if isinstance(column, Continuous) else encode_discrete
-            states[:, index], values[:, index], dropped = encode(name, column, array)
+            column_codes, dropped = encode(name, column, array)
+            codes.append(column_codes)
             keep &= ~dropped
-        records = Records(states, values, self._pixels(table))
+        records = Records.coded(list(self.columns.values()), codes, self._pixels(table))
         return records if keep.all() else records.take(keep)
 
     def decode(self, records: Records, first_row: int = 0) -> pa.Table:
@@ -150,29 +122,31 @@ class Codec:
                 arrays.append(pa.array(np.arange(first_row + 1, first_row + 1 + len(records), dtype=np.int64)))
         return pa.Table.from_arrays(arrays, schema=self.output_schema)
 
-    def to_arrow(self, records: Records) -> pa.RecordBatch:
-        """Lay records out as columns of states and values, the form in which they are stored."""
+    def codes_of(self, records: Records) -> Sequence[Codes]:
+        """Return each column's codes. Shapes: F arrays of [B]."""
+        if records.codes is not None:
+            return records.codes
         self._check_shape(records.states)
-        arrays: list[pa.Array] = []
-        for index, column in enumerate(self.columns.values()):
-            arrays.append(pa.array(records.states[:, index]))
-            if column.continuous:
-                arrays.append(pa.array(records.values[:, index]))
+        pairs = zip(self.columns.values(), records.states.T, records.values.T, strict=True)
+        return [to_codes(column, states, values) for column, states, values in pairs]
+
+    def to_arrow(self, records: Records) -> pa.RecordBatch:
+        """Lay records out as columns of codes, the form in which they are stored."""
+        arrays = [pa.array(codes) for codes in self.codes_of(records)]
         if self.schema.image:
             arrays.append(self._images(records))
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
 
     def from_arrow(self, batch: Table) -> Records:
-        """Read records back from their stored form."""
+        """Read records back from their stored form.
+
+        Raises:
+            DataError: the columns or the codes are not those of the schema.
+        """
         if not batch.schema.equals(self.arrow_schema):
             raise DataError("", "the encoded data does not belong to this schema")
-        shape = (batch.num_rows, len(self.columns))
-        records = Records(np.zeros(shape, dtype=np.int32), np.zeros(shape), self._pixels(batch))
-        for index, (name, column) in enumerate(self.columns.items()):
-            records.states[:, index] = batch.column(name).to_numpy()
-            if column.continuous:
-                records.values[:, index] = batch.column(name + VALUE_SUFFIX).to_numpy()
-        return records
+        codes = [check_codes(column, batch.column(name).to_numpy()) for name, column in self.columns.items()]
+        return Records.coded(list(self.columns.values()), codes, self._pixels(batch))
 
     def to_cells(self, records: Records) -> NDArray[np.int32]:
         """Number each record's cell: a continuous column's value cells come first, then its other states.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled
@@ -17,7 +18,8 @@ from dpmodels.schema.convert import check_type, plain, to_floats, to_keys, to_ti
 from dpmodels.schema.image import check_image_type, images_fit
 from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
-from dpmodels.schema.suite import ROW_COUNT, Rule, suite_for
+from dpmodels.schema.suite import NOT_NULL, ROW_COUNT, Rule, suite_for
+from dpmodels.schema.witnesses import Witnesses, gap
 
 WIDE = 2.0**62  # stands for an infinite whole number: far outside any bounds, and still an int64
 COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}  # counts of failing rows, no example of any
@@ -50,6 +52,7 @@ class Gate:
     def __init__(self, schema: Schema, raw: bool, rows: int | None = None) -> None:
         self.schema, self.raw = schema, raw
         self.outcomes = tuple(map(Outcome, suite_for(schema, raw=raw, rows=rows)))
+        self._witnesses, self._waiting = Witnesses(schema), dict[str, list[pa.RecordBatch]]()
 
     def check(self, batch: pa.RecordBatch | pa.Table) -> bool:
         """Check one more batch against the whole suite; tell whether every single row so far fits the schema.
@@ -60,14 +63,61 @@ class Gate:
         Raises:
             DataError: a column is there twice, or of a type that cannot hold its declared values.
         """
-        frame = {name: self._series(name, batch) for name in batch.schema.names}
+        frame = self._frame(batch)
         for index, (success, failed) in self._validate(frame).items():
             outcome = self.outcomes[index]
             if set(outcome.rule.columns) <= frame.keys():
                 outcome.checked += batch.num_rows
                 outcome.failed += failed
                 outcome.sound &= success or outcome.rule.share < 1 or outcome.rule.expectation == ROW_COUNT
+        return self.sound
+
+    @property
+    def sound(self) -> bool:
+        """Tell whether every single row so far fits the schema."""
         return all(outcome.sound for outcome in self.outcomes)
+
+    def check_encoded(self, batch: pa.RecordBatch) -> bool:
+        """Check a batch that the codec has encoded, and so found to fit column by column; a hundred times faster.
+
+        Its rows are counted here; the suite itself sees the batch's witnesses, which must break what any row breaks,
+        together with those of other batches, in ``settle``.
+
+        Privacy: as ``check``.
+        """
+        names = set(batch.schema.names) == set(self.schema.columns)
+        gaps = (gap(self.schema, rule, batch) for rule in self.schema.rules)
+        near = zip(self.schema.rules, gaps, strict=True)
+        if not names or any(((apart <= 0) if rule.strict else (apart < 0)).any() for rule, apart in near):
+            return self.check(batch)
+        for outcome in self.outcomes:
+            outcome.checked += batch.num_rows
+            if outcome.rule.expectation == NOT_NULL:
+                outcome.failed += null_count(batch.column(outcome.rule.column))
+        if batch.num_rows:
+            waiting = self._waiting.setdefault(str(batch.schema), [])
+            waiting.append(self._witnesses.pick(batch, self.schema.rules))
+        return self.sound
+
+    def settle(self) -> None:
+        """Run the suite on the witnesses that wait for it; once every batch was checked."""
+        for waiting in self._waiting.values():
+            table = pa.Table.from_batches(waiting)
+            for index, (success, failed) in self._validate(self._frame(table)).items():
+                outcome = self.outcomes[index]
+                if outcome.rule.share == 1 and outcome.rule.expectation != ROW_COUNT and not success:
+                    outcome.failed += failed
+                    outcome.sound = False
+        self._waiting.clear()
+
+    def add(self, other: "Gate") -> None:
+        """Add what a gate of the same suite found in other rows of the table."""
+        for mine, found in zip(self.outcomes, other.outcomes, strict=True):
+            mine.checked += found.checked
+            mine.failed += found.failed
+            mine.sound &= found.sound
+        for types, waiting in other._waiting.items():
+            self._waiting.setdefault(types, []).extend(waiting)
 
     @property
     def broken(self) -> tuple[Rule, ...]:
@@ -90,6 +140,9 @@ class Gate:
             }
             for outcome in self.outcomes
         ]
+
+    def _frame(self, batch: pa.RecordBatch | pa.Table) -> dict[str, Any]:
+        return {name: self._series(name, batch) for name in batch.schema.names}
 
     def _series(self, name: str, batch: pa.RecordBatch | pa.Table) -> Any:
         """Return a column in the pandas form in which null stays null and integers stay integers."""
@@ -141,6 +194,12 @@ class Gate:
             }
 
         return run
+
+
+def null_count(array: pa.Array) -> int:
+    """Count nulls; NaN, which is read as null, is one."""
+    nulls = pc.sum(pc.is_null(array, nan_is_null=True)).as_py()
+    return int(nulls or 0)
 
 
 def _meta(result: Any) -> Any:

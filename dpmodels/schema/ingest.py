@@ -1,8 +1,9 @@
 """Check a raw table against its schema, encode it, and keep the result inside the sensitive zone."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
@@ -10,27 +11,53 @@ from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.pictures import Batches
 
+Job = tuple[Sensitive[Batches], Path]
+Found = tuple[Gate, bool]
+Map = Callable[[Callable[[Job], Found], Iterable[Job]], Iterable[Found]]
 
-def transform_encode(raw: Sensitive[Batches], gate: Gate, target: Path) -> None:
-    """Write the encoded table to a Parquet file, if every batch passes the expectations of a gate for raw tables.
 
-    Privacy: Sensitive -> Sensitive; each row is encoded by itself (stability 1). ``target`` must be in the sensitive
+def transform_encode(parts: Sequence[Sensitive[Batches]], gate: Gate, folder: Path, run: Map = map) -> None:
+    """Write the encoded table to a folder, a file a part, if all of it passes a gate for raw tables.
+
+    Memory: what a batch needs, for as many parts as ``run``, a map, has under way.
+
+    Privacy: Sensitive -> Sensitive; each row is encoded by itself (stability 1). ``folder`` must be in the sensitive
         zone, as must anything made of the gate's counts. That the gate passed is seen by whoever sees the run at all
         (docs/privacy.md).
 
     Raises:
         DataError: the table has no rows, or breaks the schema; every broken expectation is named.
     """
-    codec = Codec(gate.schema)
-    rows = 0
-    with pq.ParquetWriter(target, codec.arrow_schema, compression="zstd") as writer:
-        for batch in raw.reveal():
-            if not gate.check(batch):
-                continue  # keep checking, so that one run names every fault
-            records = codec.encode(batch)
-            rows += len(records)
-            writer.write_batch(codec.to_arrow(records))
+
+    def encode(job: Job) -> Found:
+        own = Gate(gate.schema, raw=True)
+        return own, _encode_part(job[0], own, job[1])
+
+    jobs: Iterator[Job] = ((part, folder / f"part-{index:05d}.arrow") for index, part in enumerate(parts))
+    rows = False
+    for own, some in run(encode, jobs):
+        gate.add(own)
+        rows |= some
+    gate.settle()
     if gate.broken:
         raise DataError("", "; ".join(map(str, gate.broken)))
     if not rows:
         raise DataError("", "the data holds no rows that the schema admits")
+
+
+def _encode_part(raw: Sensitive[Batches], gate: Gate, target: Path) -> bool:
+    """Encode one part, and tell whether it has rows; a batch that does not fit is left to the gate to judge."""
+    codec, rows = Codec(gate.schema), False
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+    with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, codec.arrow_schema, options=options) as writer:
+        for batch in raw.reveal():
+            try:
+                records = codec.encode(batch)
+            except DataError:
+                if not gate.check(batch):
+                    continue  # keep checking, so that one run names every fault
+                raise
+            if gate.check_encoded(batch) and len(records):
+                rows = True
+                writer.write_batch(codec.to_arrow(records))
+    return rows

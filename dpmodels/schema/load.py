@@ -1,19 +1,25 @@
 """Read a table from CSV or Parquet, one file or a folder, as a stream of batches in bounded memory; images likewise."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyarrow.csv import ConvertOptions
 
 from dpmodels.errors import DataError
 from dpmodels.privacy import PrivacyUnit, Sensitive
+from dpmodels.schema.columns import Categorical
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.pictures import Batches, is_pictures, read_pictures
 from dpmodels.schema.schema import Schema
 
+PART_ROWS = 2**20
+BUFFER = 2**20
 MISSING = pa.array(["NA", "N/A", "NaN", "nan", "null", "NULL"])
 
 
@@ -26,34 +32,89 @@ def load_table(path: Path, schema: Schema, batch_rows: int) -> Sensitive[Batches
     Raises:
         DataError: no such file, not a table, damaged, no rows' worth of columns, or columns the schema does not have.
     """
+    return Sensitive(chain.from_iterable(part.reveal() for part in load_parts(path, schema, batch_rows)))
+
+
+def load_parts(path: Path, schema: Schema, batch_rows: int) -> list[Sensitive[Batches]]:
+    """Open a table as parts that can be read at the same time, in reading order; see ``load_table``.
+
+    Parquet files are cut between row groups. Whatever must be read from front to back is one part: CSV files, images,
+    and tables of users, whose first rows are the ones that stay.
+
+    Memory: a part holds one batch and a megabyte of each column's file at a time, whatever the size of a row group.
+    """
     codec = Codec(schema)
     if is_pictures(path):
         types, pictures = read_pictures(path, schema, batch_rows)
         codec.check_types(types)
-        return Sensitive(pictures if schema.unit.user is None else _bounded(pictures, schema.unit))
-    dataset = _open(path)
-    batches = _read(dataset, path, batch_rows)
-    if isinstance(dataset.format, ds.CsvFileFormat):
-        kinds = codec.csv_types
+        return [Sensitive(pictures if schema.unit.user is None else _bounded(pictures, schema.unit))]
+    files = _files(path)
+    if files[0].suffix.lower() == ".csv":
+        dataset, kinds = _open_csv(files, path), codec.csv_types
         codec.check_types(pa.schema([(name, kinds.get(name, pa.string())) for name in dataset.schema.names]))
-        batches = (_parse(batch, kinds) for batch in batches)
-    else:
-        codec.check_types(dataset.schema)
-    return Sensitive(batches if schema.unit.user is None else _bounded(batches, schema.unit))
+        batches = (_parse(batch, kinds) for batch in _read(dataset.to_batches(batch_size=batch_rows), path))
+        return [Sensitive(batches if schema.unit.user is None else _bounded(batches, schema.unit))]
+    slices = [each for file in files for each in _slices(file, path, codec)]
+    if schema.unit.user is not None:
+        whole = chain.from_iterable(each.read(batch_rows, path) for each in slices)
+        return [Sensitive(_bounded(whole, schema.unit))]
+    return [Sensitive(each.read(batch_rows, path)) for each in slices]
 
 
-def _open(path: Path) -> ds.Dataset:
+@dataclass(frozen=True)
+class _Slice:
+    """Some row groups of a Parquet file, and its columns of text: they are read by their dictionaries."""
+
+    file: Path
+    groups: tuple[int, ...]
+    texts: tuple[str, ...]
+
+    def read(self, batch_rows: int, path: Path) -> Batches:
+        with pq.ParquetFile(self.file, read_dictionary=list(self.texts), buffer_size=BUFFER, pre_buffer=False) as open_:
+            yield from _read(open_.iter_batches(batch_rows, row_groups=list(self.groups), use_threads=False), path)
+
+
+def _slices(file: Path, path: Path, codec: Codec) -> list[_Slice]:
+    """Cut a file into runs of row groups of about ``PART_ROWS`` rows."""
+    try:
+        with pq.ParquetFile(file) as opened:
+            types, metadata = opened.schema_arrow, opened.metadata
+    except (pa.ArrowException, OSError):
+        types = metadata = None
+    if metadata is None:
+        raise DataError("", f"{path} cannot be read: the file is damaged or not what its name says")
+    codec.check_types(types)
+    texts = tuple(
+        field.name
+        for field in types
+        if isinstance(codec.columns.get(field.name), Categorical)
+        and (pa.types.is_string(field.type) or pa.types.is_large_string(field.type))
+    )
+    slices: list[_Slice] = []
+    groups, rows = [], 0
+    for index in range(metadata.num_row_groups):
+        groups.append(index)
+        rows += metadata.row_group(index).num_rows
+        if rows >= PART_ROWS or index + 1 == metadata.num_row_groups:
+            slices.append(_Slice(file, tuple(groups), texts))
+            groups, rows = [], 0
+    return slices
+
+
+def _files(path: Path) -> list[Path]:
+    """List the files of a table, all of one kind."""
     files = sorted(f for f in path.rglob("*") if f.is_file() and f.name[0] not in "._") if path.is_dir() else [path]
     if not path.exists() or not files:
         raise DataError("", f"{path} does not exist or holds no files")
     if any(file.stat().st_size == 0 for file in files):
         raise DataError("", f"{path} is empty or holds an empty file")
-    kinds = {file.suffix.lower() for file in files}
-    if kinds not in ({".csv"}, {".parquet"}):
+    if {file.suffix.lower() for file in files} not in ({".csv"}, {".parquet"}):
         raise DataError("", f"{path} must be one .csv or .parquet file, or a folder of files of one of these kinds")
+    return files
+
+
+def _open_csv(files: list[Path], path: Path) -> ds.Dataset:
     try:
-        if kinds == {".parquet"}:
-            return ds.dataset(files, format="parquet")
         text = {name: pa.string() for name in ds.dataset(files, format="csv").schema.names}
         options = ConvertOptions(column_types=text, null_values=[""], strings_can_be_null=True)
         return ds.dataset(files, format=ds.CsvFileFormat(convert_options=options), schema=pa.schema(text))
@@ -62,8 +123,7 @@ def _open(path: Path) -> ds.Dataset:
     raise DataError("", f"{path} cannot be read: the file is damaged or not what its name says")
 
 
-def _read(dataset: ds.Dataset, path: Path, batch_rows: int) -> Batches:
-    batches = dataset.to_batches(batch_size=batch_rows, batch_readahead=1, fragment_readahead=1)
+def _read(batches: Iterator[pa.RecordBatch], path: Path) -> Batches:
     while True:
         try:
             batch = next(batches)

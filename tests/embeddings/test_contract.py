@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
@@ -16,6 +17,8 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.summation import transform_sum
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
+from tasks.encoded import EncodedTable
+from tasks.engine import Threads
 from tests import pictures
 from tests.support import make_records, make_schema
 
@@ -76,6 +79,19 @@ def test_the_sum_is_the_same_bits_for_every_split_and_order(make, records):
     order = np.random.default_rng(0).permutation(5000)
     for chunks in (1, 7, 64):
         assert np.array_equal(total(embedding, *map(rows.take, np.array_split(order, chunks))), whole)
+
+
+@every
+def test_the_sum_is_the_same_bits_for_every_number_of_threads_compiled_or_not(make, records, tmp_path):
+    embedding, rows = make(1), records(40_000 if make is not image_moments else 600)
+    codec = Codec(pictures.make_schema() if make is image_moments else make_schema())
+    whole = total(embedding, *map(rows.take, np.array_split(np.arange(len(rows)), 64)))  # too small to be compiled for
+    for part, index in enumerate(np.array_split(np.arange(len(rows)), [len(rows) // 2, len(rows) - 9])):
+        with pa.ipc.new_file(tmp_path / f"{part}.arrow", codec.arrow_schema) as file:
+            file.write_batch(codec.to_arrow(rows.take(index)))
+    for threads in (1, 2, 5):
+        table = EncodedTable(tmp_path, codec.schema, Threads(threads))
+        assert np.array_equal(transform_sum(embedding, Sensitive(table)).reveal(), whole)
 
 
 @every

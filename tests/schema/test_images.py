@@ -108,15 +108,15 @@ def test_the_gate_and_the_encoding_refuse_what_is_no_image(tmp_path, rows, kind)
     with pytest.raises(DataError, match="picture must hold 120 whole numbers"):
         pq.write_table(bad, tmp_path / "bad.parquet")
         raw = load_table(tmp_path / "bad.parquet", SCHEMA, 10)
-        transform_encode(raw, Gate(SCHEMA, raw=True), tmp_path / "encoded.parquet")
+        transform_encode([raw], Gate(SCHEMA, raw=True), tmp_path)
 
 
 def test_good_images_pass_the_gate(tmp_path):
     pq.write_table(make_table(20), tmp_path / "a.parquet")
     gate = Gate(SCHEMA, raw=True)
-    transform_encode(load_table(tmp_path / "a.parquet", SCHEMA, 7), gate, tmp_path / "encoded.parquet")
+    transform_encode([load_table(tmp_path / "a.parquet", SCHEMA, 7)], gate, tmp_path)
     assert gate.failures == () and any(result["column"] == "picture" for result in gate.results())
-    assert pq.read_schema(tmp_path / "encoded.parquet").field("picture").type == pa.list_(pa.uint8(), 120)
+    assert pa.ipc.open_file(tmp_path / "part-00000.arrow").schema.field("picture").type == pa.list_(pa.uint8(), 120)
 
 
 @pytest.mark.parametrize(

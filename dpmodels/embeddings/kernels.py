@@ -1,0 +1,101 @@
+"""Compiled loops over rows; they release the interpreter's lock, so that threads share the cores of one machine.
+
+The same whole numbers as the array code beside them, which small batches use: compiling takes a second, once.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+COMPILED_ROWS = 16_384
+"""Rows from which on a batch is worth a compiled loop."""
+BLOCK = 4096
+"""Rows gone through at once: their cells and addresses stay in the cache while every pair of columns passes by."""
+BUCKETS = 16
+"""Codes are looked up by their leading bits, in a table of at most 2**16 entries."""
+
+Array = NDArray[Any]
+
+
+@cache
+def compiled(function: Callable[..., None]) -> Callable[..., None]:
+    """Compile a loop, or fetch it from the cache on disk where there is one."""
+    from numba import njit
+
+    try:
+        made: Callable[..., None] = njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # no place to keep it
+        made = njit(nogil=True)(function)
+    return made
+
+
+class CellFinder:
+    """The cells of a column's codes, by table and, where the codes are many, by bisection from there.
+
+    Shapes: ``first`` and ``cell`` [runs]; every code is below ``codes``.
+    """
+
+    def __init__(self, first: Array, cell: Array, codes: int) -> None:
+        last = codes - 1
+        self.first, self.cell = first, cell.astype(np.uint32)
+        self.shift = max(0, last.bit_length() - BUCKETS)
+        edges = np.arange((last >> self.shift) + 2, dtype=np.int64) << self.shift
+        self.bucket = np.searchsorted(first, edges, side="right").astype(np.int64) - 1
+
+    def find(self, codes: Array, out: Array) -> None:
+        """Write the cell of each code."""
+        if self.shift:
+            compiled(find_cells)(codes, self.shift, self.bucket, self.first, self.cell, out)
+        else:
+            compiled(look_up)(codes, self.cell[self.bucket], out)
+
+
+def look_up(codes: Array, table: Array, out: Array) -> None:
+    """Write the table's entry of each code."""
+    for row in range(len(codes)):
+        out[row] = table[codes[row]]
+
+
+def find_cells(codes: Array, shift: int, bucket: Array, first: Array, cell: Array, out: Array) -> None:
+    """Look a code's bucket up and bisect among the runs that begin in it."""
+    for row in range(len(codes)):
+        code = np.int64(codes[row])
+        low, high = bucket[code >> shift], bucket[(code >> shift) + 1]
+        while low < high:
+            middle = (low + high + 1) >> 1
+            if first[middle] <= code:
+                low = middle
+            else:
+                high = middle - 1
+        out[row] = cell[low]
+
+
+def count_moments(
+    cells: Array, label: Array, offsets: Array, before: Array, one_way: int, two_way: int, width: int, out: Array
+) -> None:
+    """Add ``one_way`` at each record's cells and ``two_way`` at each pair of them, in the block of its class.
+
+    Shapes: cells [F, B]; label [B]; offsets [F + 1]; before [D], pairs that come before a cell's; out [classes, width].
+    """
+    columns, rows = cells.shape
+    total = offsets[columns]
+    left, place = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint32)
+    for start in range(0, rows, BLOCK):
+        block = min(BLOCK, rows - start)
+        for i in range(columns):
+            for row in range(block):
+                out[label[start + row] * width + offsets[i] + cells[i, start + row]] += one_way
+            if two_way == 0:
+                continue
+            for row in range(block):
+                cell = offsets[i] + cells[i, start + row]
+                left[row] = label[start + row] * width + total + before[cell] - offsets[i + 1]
+            for j in range(i + 1, columns):
+                # addresses first, then additions: the first loop is done many rows at a time
+                for row in range(block):
+                    place[row] = left[row] + offsets[j] + cells[j, start + row]
+                for row in range(block):
+                    out[place[row]] += two_way

@@ -1,0 +1,103 @@
+"""One unsigned integer a row and column: the form in which encoded rows are stored, and in which kernels read them.
+
+A category's code is its state. A number's code is its place on the column's lattice, or the nearest of 2**31 equal
+steps where there is none; the codes after those stand for the other states. So a code says what states and values say,
+bit for bit on a lattice and to 2**-32 of the interval without one, in one to four bytes.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.errors import DataError
+from dpmodels.schema.base import Modelled
+from dpmodels.schema.interval import Continuous, Floats, Indices
+
+UNIT_STEPS = 2**31
+Codes = NDArray[np.unsignedinteger[Any]]
+Places = NDArray[np.int64]
+
+
+def value_codes(column: Modelled) -> int:
+    """Count the codes that stand for values of a continuous column, or all codes of another."""
+    if not isinstance(column, Continuous):
+        return column.states
+    if column.decimals is None:
+        return UNIT_STEPS + 1
+    return round((column.high - column.low) * 10.0**column.decimals) + 1
+
+
+def code_count(column: Modelled) -> int:
+    """Count a column's codes."""
+    return value_codes(column) + (column.states - 1 if isinstance(column, Continuous) else 0)
+
+
+def code_type(column: Modelled) -> np.dtype[Any]:
+    """Return the smallest type that holds a column's codes."""
+    return np.min_scalar_type(code_count(column) - 1)
+
+
+def number_codes(column: Continuous, states: Indices, x: Floats) -> Codes:
+    """Return the codes of states and, where the state is "has a value", of numbers on the lattice and in bounds."""
+    if column.decimals is None:
+        place = np.rint(column.to_unit(x) * UNIT_STEPS)
+    else:
+        place = np.rint((x - column.low) * 10.0**column.decimals)
+    if column.states == 1:
+        return place.astype(code_type(column))
+    return np.where(states == 0, place, value_codes(column) - 1.0 + states).astype(code_type(column))
+
+
+def to_codes(column: Modelled, states: Indices, values: Floats) -> Codes:
+    """Return the codes of states and unit values.
+
+    Raises:
+        DataError: a state or a value that the column does not have.
+    """
+    if states.size and not 0 <= states.min() <= states.max() < column.states:
+        raise DataError("", "the encoded data does not belong to this schema")
+    if isinstance(column, Continuous):
+        return number_codes(column, states, column.from_unit(values))
+    return states.astype(code_type(column))
+
+
+def from_codes(column: Modelled, codes: Codes) -> tuple[Indices, Floats]:
+    """Return the states and unit values that codes stand for."""
+    if not isinstance(column, Continuous):
+        return codes.astype(np.int32), np.zeros(len(codes))
+    count = value_codes(column)
+    valued = codes < count
+    states = np.where(valued, 0, codes.astype(np.int64) - (count - 1)).astype(np.int32)
+    place = codes.astype(np.float64)
+    if column.decimals is None:
+        units = place / UNIT_STEPS
+    else:
+        units = column.to_unit(column.snap(column.low + place * 10.0**-column.decimals))
+    return states, np.where(valued, units, 0.0)
+
+
+def check_codes(column: Modelled, codes: NDArray[Any]) -> Codes:
+    """Refuse codes that the column does not have: kernels trust them as addresses."""
+    if codes.dtype != code_type(column) or (codes.size and int(codes.max()) >= code_count(column)):
+        raise DataError("", "the encoded data does not belong to this schema")
+    return codes
+
+
+@lru_cache(maxsize=1024)
+def first_codes(column: Modelled) -> Places:
+    """Return the first code of each cell: cells are runs of codes, value cells first, then the other states.
+
+    ``Continuous.to_cells`` alone says where a cell begins; it never decreases, so bisection finds it.
+    """
+    if not isinstance(column, Continuous):
+        return np.arange(column.states)
+    count = value_codes(column)
+    low = np.zeros(column.cells, dtype=np.int64)
+    high = np.full(column.cells, count)
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        below = column.to_cells(from_codes(column, middle.astype(code_type(column)))[1]) < np.arange(column.cells)
+        low, high = np.where(open_ & below, middle + 1, low), np.where(open_ & ~below, middle, high)
+    return np.concatenate([low, count + np.arange(column.states - 1)])

@@ -1,0 +1,62 @@
+"""The encoded table in the sensitive zone: a folder of Arrow files, read in batches, part by part."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from dpmodels.embeddings.summation import SumOf, Vector
+from dpmodels.errors import ArtifactError
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.schema import Schema
+from tasks.engine import Engine, Threads
+
+PART_BATCHES = 16
+"""Batches of a part: a second or so of work, and what is done again when a machine is lost."""
+
+
+@dataclass(frozen=True)
+class EncodedPart:
+    """Some batches of one file: small and public, so that it can be sent to where the file can be read."""
+
+    file: Path
+    start: int
+    stop: int
+    schema: Schema
+
+    def __iter__(self) -> Iterator[Records]:
+        codec = Codec(self.schema)
+        try:
+            with pa.OSFile(str(self.file)) as source, pa.ipc.open_file(source) as reader:
+                for index in range(self.start, self.stop):
+                    yield codec.from_arrow(reader.get_batch(index))
+        except FileNotFoundError:
+            raise ArtifactError(
+                f"encoded data {self.file} must be readable by whoever sums it; it is not there"
+            ) from None
+
+
+@dataclass(frozen=True)
+class EncodedTable:
+    """All rows of an encoded table, read from the start each time it is iterated; never more than a batch in memory."""
+
+    folder: Path
+    schema: Schema
+    engine: Engine = field(default_factory=lambda: Threads(1))
+
+    def __iter__(self) -> Iterator[Records]:
+        for part in self.parts():
+            yield from part
+
+    def parts(self) -> Iterator[EncodedPart]:
+        """Cut the files into parts."""
+        for file in sorted(self.folder.glob("*.arrow")):
+            with pa.OSFile(str(file)) as source:
+                batches = pa.ipc.open_file(source).num_record_batches
+            for start in range(0, batches, PART_BATCHES):
+                yield EncodedPart(file, start, min(start + PART_BATCHES, batches), self.schema)
+
+    def sums(self, sum_of: SumOf) -> Iterator[Vector]:
+        """Yield the sum of every part. Privacy: as sensitive as the rows."""
+        return self.engine.map(sum_of, self.parts())
