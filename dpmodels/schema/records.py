@@ -14,12 +14,12 @@ from dpmodels.schema.image import Pixels
 class Records:
     """Encoded rows: each column's state, its unit value where the state is "has a value", and the image, if any.
 
-    Rows that were read from a table are held as their codes (schema/codes.py), a tenth of the size; states and values
-    are made of them when somebody asks.
+    Rows that were read from a table are held as their codes (schema/codes.py), a tenth of the size, until somebody asks
+    for states or values, which are then what the rows are, and may be written to.
 
     Shapes:
         states [B, F] int32; values [B, F] float64 in [0, 1], 0 where the state says it all; pixels [B, H * W] uint8;
-        codes: F arrays of [B], or None for rows that never were in a table.
+        codes: F arrays of [B], or None.
     """
 
     __slots__ = ("_columns", "_states", "_values", "codes", "pixels")
@@ -80,4 +80,4 @@ class Records:
         values = np.empty(states.shape)
         for index, (column, codes) in enumerate(zip(self._columns, self.codes or (), strict=True)):
             states[:, index], values[:, index] = from_codes(column, codes)
-        self._states, self._values = states, values
+        self._states, self._values, self.codes = states, values, None

@@ -207,7 +207,7 @@ def full(*_: object, **__: object) -> None:
 def test_a_full_disk_loses_nothing_and_is_not_charged_twice(tmp_path, monkeypatch, stage):
     write_clinic(tmp_path)
     place = {
-        "ingest": "dpmodels.schema.ingest.pq.ParquetWriter",
+        "ingest": "dpmodels.schema.ingest.pa.OSFile",
         "sanitize": "dpmodels.synthesizers.base.pq.write_table",
         "sample": "tasks.sample.write_parts",
         "publish": "tasks.publish.shutil.copytree",

@@ -49,14 +49,15 @@ def test_codes_say_what_states_and_values_say(text: str) -> None:
     CellFinder(first_codes(column), np.arange(len(first_codes(column))), count).find(codes, found)
     assert np.array_equal(found, cells[:, 0])
     fine = partition.codec.to_cells(held)[:, 0]
+    assert held.codes is None  # states and values are what the rows are now
     assert np.array_equal(runs.cells(codes), fine)
     CellFinder(runs.first, runs.cell, runs.codes).find(codes, found)
     assert np.array_equal(found, fine)
 
 
 def test_rows_held_as_codes_are_selected_and_joined_like_others(schema: Schema, table: pa.Table) -> None:
-    coded = Codec(schema).encode(table)
-    plain = Records(coded.states, coded.values)
+    coded, decoded = (Codec(schema).encode(table) for _ in range(2))
+    plain = Records(decoded.states, decoded.values)
     for index in ([2, 0], np.array([True, False, False, True]), slice(1, 3)):
         assert np.array_equal(coded.take(index).states, plain.take(index).states)
     both = Records.concat([coded, plain.take([0])])
