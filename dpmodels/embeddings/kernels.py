@@ -74,26 +74,31 @@ def find_cells(codes: Array, shift: int, bucket: Array, first: Array, cell: Arra
 
 
 def count_moments(
-    cells: Array, label: Array, offsets: Array, before: Array, one_way: int, two_way: int, width: int, out: Array
+    cells: Array,
+    label: Array,
+    offsets: Array,
+    before: Array,
+    weights: tuple[int, int],
+    reach: int,
+    width: int,
+    out: Array,
 ) -> None:
-    """Add ``one_way`` at each record's cells and ``two_way`` at each pair of them, in the block of its class.
+    """Add a weight at each record's cells, and one at each pair of cells of columns within ``reach``, in its class.
 
-    Shapes: cells [F, B]; label [B]; offsets [F + 1]; before [D], pairs that come before a cell's; out [classes, width].
+    Shapes: cells [F, B]; label [B]; offsets [F + 1]; before [D], pairs that come before a cell's; out [classes * width].
     """
     columns, rows = cells.shape
+    one_way, two_way = weights
     total = offsets[columns]
     left, place = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint32)
     for start in range(0, rows, BLOCK):
         block = min(BLOCK, rows - start)
         for i in range(columns):
             for row in range(block):
-                out[label[start + row] * width + offsets[i] + cells[i, start + row]] += one_way
-            if two_way == 0:
-                continue
-            for row in range(block):
                 cell = offsets[i] + cells[i, start + row]
+                out[label[start + row] * width + cell] += one_way
                 left[row] = label[start + row] * width + total + before[cell] - offsets[i + 1]
-            for j in range(i + 1, columns):
+            for j in range(i + 1, min(columns, i + 1 + reach)):
                 # addresses first, then additions: the first loop is done many rows at a time
                 for row in range(block):
                     place[row] = left[row] + offsets[j] + cells[j, start + row]

@@ -88,11 +88,11 @@ class Moments(Embedding):
         for finder, codes, out in zip(self._finders, self.partition.codes(records), cells, strict=True):
             finder.find(codes, out)
         label, offsets = self.partition.class_of(records), self.partition.offsets
-        later = np.repeat(offsets[-1] - offsets[1:], self.partition.sizes)  # pairs that begin with each cell
+        begun = np.bincount(self.first, minlength=self.cells)  # pairs that begin with each cell
+        before, width = np.cumsum(begun) - begun, self.dim // self.partition.classes
         vector = np.zeros(self.dim, dtype=np.int64)
-        width = self.dim // self.partition.classes
-        before = np.cumsum(later) - later
-        compiled(count_moments)(cells, label, offsets, before, self.one_way, self.two_way, width, vector)
+        weights = self.one_way, self.two_way
+        compiled(count_moments)(cells, label, offsets, before, weights, self.reach, width, vector)
         return vector
 
     @cached_property
