@@ -57,7 +57,14 @@ class Outcome:
 
 
 def run_peer(
-    peer: Peer, real: pa.Table, codec: Codec, epsilon: float, delta: float, seed: int, folder: Path
+    peer: Peer,
+    real: pa.Table,
+    codec: Codec,
+    epsilon: float,
+    delta: float,
+    seed: int,
+    folder: Path,
+    seconds: int = SECONDS,
 ) -> Outcome:
     """Fit and sample as many rows as the real table has, in a process of its own."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +81,7 @@ def run_peer(
     command = [str(_python(peer.tool)), str(HERE / f"run_{peer.tool}.py"), str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
-        ran = measure(["timeout", str(SECONDS), *command], env=environment)
+        ran = measure(["timeout", str(seconds), *command], env=environment)
     except OSError as error:
         return Outcome(None, 0.0, 0.0, type(error).__name__)
     if ran.code:
