@@ -6,7 +6,6 @@ same bytes on any number of threads, each of which holds one row group of one fi
 
 import shutil
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.sampling import Sampler
 from dpmodels.schema.encode import Codec
-from tasks.evaluate import cores
+from tasks.engine import Threads, cores
 from tasks.progress import progress_bar
 from tasks.stage import stage
 from tasks.store import Handle, Run, replace_folder
@@ -42,7 +41,7 @@ def sample(run: Run, generator: Handle) -> Handle:
     part.mkdir()
     with progress_bar("sample") as tick:
         draw = FileSampler(model, settings.seed, pick_device(settings.device))
-        write_parts(part, draw, rows, cores(), lambda written: tick(written, rows))
+        write_parts(part, draw, rows, settings.threads or cores(), lambda written: tick(written, rows))
     replace_folder(part, target)
     return run.finish("sample", target)
 
@@ -78,15 +77,11 @@ class FileSampler:
 
 def write_parts(folder: Path, draw: FileSampler, rows: int, threads: int, tick: Callable[[int], None]) -> None:
     """Write all files, as many at a time as there are threads."""
-    sizes = [min(FILE_ROWS, rows - start) for start in range(0, rows, FILE_ROWS)]
-    pool, written = ThreadPoolExecutor(threads), 0
+    files, written = ((start // FILE_ROWS, min(FILE_ROWS, rows - start)) for start in range(0, rows, FILE_ROWS)), 0
     with _one_thread_each():
-        try:
-            for done in as_completed([pool.submit(draw.write, folder, *each) for each in enumerate(sizes)]):
-                written += done.result()
-                tick(written)
-        finally:
-            pool.shutdown(cancel_futures=True)
+        for done in Threads(threads).map(lambda file: draw.write(folder, *file), files):
+            written += done
+            tick(written)
 
 
 @contextmanager

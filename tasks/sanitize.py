@@ -1,15 +1,7 @@
 """Sanitize: the only stage that draws noise, and the only one that is charged."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.encode import Records
 from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.private_training import PrivateTraining
 from dpmodels.synthesizers.registry import create
@@ -53,17 +45,3 @@ def charge_of(run_name: str, plan: Plan, settings: Settings) -> Charge:
         schema_hash=plan.table.hash,
         run=run_name,
     )
-
-
-@dataclass(frozen=True)
-class StoredRecords:
-    """A folder of Parquet files as records, streamed in batches from the start each time it is iterated."""
-
-    folder: Path
-    read: Callable[[pa.RecordBatch], Records]
-    batch_rows: int
-
-    def __iter__(self) -> Iterator[Records]:
-        for file in sorted(self.folder.glob("*.parquet")):
-            for batch in pq.ParquetFile(file).iter_batches(batch_size=self.batch_rows):
-                yield self.read(batch)

@@ -1,28 +1,33 @@
 """Validate: a gate and a publishable report, both from released objects."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.evaluation.bins import Tally
 from dpmodels.evaluation.checks import render_checks
-from dpmodels.evaluation.report import summarise
+from dpmodels.evaluation.fidelity import FIT_ROWS
+from dpmodels.evaluation.report import report_cells, summarise
 from dpmodels.evaluation.report_page import render
 from dpmodels.generators.load import load_generator
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Release, read_release
+from dpmodels.synthesizers.base import read_release
 from dpmodels.synthesizers.one_shot import OneShot, split_looks
 from dpmodels.synthesizers.registry import create
-from tasks.sanitize import StoredRecords
+from tasks.engine import Engine, Threads, cores
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
+
+BATCH_ROWS = 65_536
 
 
 @stage("validate", sensitive=False)
@@ -33,25 +38,21 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     released = read_release(release.path).value
     schema, settings = released.plan.table, run.settings
     rows = settings.rows or load_generator(run.released / "generator.safetensors").default_rows()
-    gate = check_table(synthetic.path, schema, rows, settings.batch_rows)
+    system = create(released.plan.method, released.plan.measurement, {})
+    looks = split_looks(released, system.looks(released.plan)) if isinstance(system, OneShot) else []
+    check = FileCheck(schema, rows, settings.batch_rows, report_cells(released, looks))
+    gate, tally = check_table(synthetic.path, check, Threads(settings.threads or cores()))
     report = run.released / "report"
     report.mkdir(exist_ok=True)
     write_text(report / "checks.html", render_checks(gate))
-    if gate.broken:
+    if gate.broken or tally is None:
         broken = "; ".join(map(str, gate.broken))
         raise DataError("", f"the synthetic table breaks its schema and is not handed over: {broken}")
-    facts = report_facts(released, release.sha256, load_synthetic(synthetic, schema, settings.batch_rows), gate)
+    first = first_records(synthetic.path, schema, FIT_ROWS)
+    facts = summarise(released, looks, tally, first, system.noise(released.plan), gate.results(), release.sha256)
     write_text(report / "report.json", json.dumps(facts, indent=1))
     write_text(report / "report.html", render(facts))
     return run.finish("validate", report)
-
-
-def report_facts(release: Release, sha256: str, synthetic: Iterable[Records], gate: Gate) -> dict[str, Any]:
-    """Collect the facts of the publishable report."""
-    plan = release.plan
-    system = create(plan.method, plan.measurement, {})
-    looks = split_looks(release, system.looks(plan)) if isinstance(system, OneShot) else []
-    return summarise(release, looks, synthetic, system.noise(plan), gate.results(), sha256)
 
 
 def render_again(report: Handle) -> str:
@@ -59,23 +60,84 @@ def render_again(report: Handle) -> str:
     return render(json.loads((report.path / "report.json").read_text(encoding="utf-8")))
 
 
-def check_table(path: Path, schema: Schema, rows: int | None, batch_rows: int = 65_536) -> Gate:
+@dataclass(frozen=True)
+class FileCheck:
+    """Holds one Parquet file against the schema, and counts its rows by cell if asked to.
+
+    A batch that the codec can encode, refusing whatever lies outside, is judged by the rows that decide; any other is
+    left to the whole suite, which names every fault.
+    """
+
+    schema: Schema
+    rows: int | None
+    batch_rows: int
+    cells: Codec | None = None
+
+    def __call__(self, file: Path) -> tuple[Gate, Tally | None]:
+        """Check a file from its first row to its last."""
+        gate, codec = Gate(self.schema, raw=False, rows=self.rows), Codec(self.schema.refusing())
+        tally = None if self.cells is None else Tally(self.cells)
+        for batch in read_batches(file, self.batch_rows):
+            try:
+                records = codec.encode(batch)
+            except DataError:
+                gate.check(batch)
+                continue
+            gate.check_encoded(batch)
+            if tally is not None:
+                tally.add(records)
+        return gate, tally
+
+
+def check_table(path: Path, check: FileCheck, engine: Engine) -> tuple[Gate, Tally | None]:
     """Hold a Parquet file, or a folder of them, against the expectations of a synthetic table.
 
     Raises:
         DataError: there is no such file, it is damaged, or a column cannot hold its declared values.
     """
+    gate = Gate(check.schema, raw=False, rows=check.rows)
+    tally = None if check.cells is None else Tally(check.cells)
+    for own, counts in engine.map(check, parquet_files(path)):
+        gate.add(own)
+        if tally is not None and counts is not None:
+            tally.join(counts)
+    gate.settle()
+    return gate, tally
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """List the Parquet files of a table.
+
+    Raises:
+        DataError: there are none.
+    """
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise DataError("", f"{path} holds no .parquet file")
-    gate = Gate(schema, raw=False, rows=rows)
-    for file in files:
-        try:
-            for batch in pq.ParquetFile(file).iter_batches(batch_size=batch_rows):
-                gate.check(batch)
-        except (OSError, pa.ArrowException):
-            raise DataError("", f"{file} does not exist, is no Parquet file, or is damaged") from None
-    return gate
+    return files
+
+
+def read_batches(file: Path, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Read a Parquet file, holding one batch of it.
+
+    Raises:
+        DataError: it does not exist, or is damaged.
+    """
+    try:
+        with pq.ParquetFile(file, pre_buffer=False) as opened:
+            yield from opened.iter_batches(batch_size=batch_rows, use_threads=False)
+    except (OSError, pa.ArrowException):
+        raise DataError("", f"{file} does not exist, is no Parquet file, or is damaged") from None
+
+
+def first_records(path: Path, schema: Schema, rows: int) -> list[Records]:
+    """Read the first rows of a table that fits its schema."""
+    codec, read = Codec(schema), list[Records]()
+    for batch in chain.from_iterable(read_batches(file, rows) for file in parquet_files(path)):
+        if (missing := rows - sum(map(len, read))) <= 0:
+            break
+        read.append(codec.encode(batch).take(slice(0, missing)))
+    return read
 
 
 def check_hand_off(folder: Path, schema_file: Path | None) -> Gate:
@@ -88,15 +150,14 @@ def check_hand_off(folder: Path, schema_file: Path | None) -> Gate:
     if not (folder / "manifest.json").is_file():
         if schema_file is None:
             raise InvalidArgument("schema", "nothing", f"be named: {folder} is no hand-off, which has its own")
-        return check_table(folder, load_schema(schema_file), None)
+        return _checked(folder, load_schema(schema_file), None)
     schema = load_schema(schema_file or folder / "schema.yaml")
     try:
         rows = int(json.loads((folder / "report.json").read_text(encoding="utf-8"))["synthetic_rows"])
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError("", f"{folder} has no report.json that can be read") from None
-    return check_table(folder / "synthetic", schema, rows)
+    return _checked(folder / "synthetic", schema, rows)
 
 
-def load_synthetic(synthetic: Handle, schema: Schema, batch_rows: int) -> StoredRecords:
-    """Open the synthetic table."""
-    return StoredRecords(synthetic.path, Codec(schema).encode, batch_rows)
+def _checked(path: Path, schema: Schema, rows: int | None) -> Gate:
+    return check_table(path, FileCheck(schema, rows, BATCH_ROWS), Threads(cores()))[0]

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from dpmodels.evaluation.report import summarise
+from dpmodels.evaluation.bins import Tally
+from dpmodels.evaluation.report import report_cells, summarise
 from dpmodels.mechanisms.gaussian import discrete_gaussian, lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.encode import Codec, Records
@@ -33,4 +34,6 @@ def facts_of(system, records: Records, made: Records, schema: Schema | None = No
     gate = Gate(schema, raw=False, rows=len(made))
     gate.check(Codec(schema).decode(made))
     looks = split_looks(release, system.looks(release.plan))
-    return summarise(release, looks, [made], system.noise(release.plan), gate.results(), "0" * 64)
+    tally = Tally(report_cells(release, looks))
+    tally.add(made)
+    return summarise(release, looks, tally, [made], system.noise(release.plan), gate.results(), "0" * 64)

@@ -70,6 +70,12 @@ class Tally:
         for counts, cells in zip(self.cells, self.codec.to_cells(records).T, strict=True):
             counts += np.bincount(cells, minlength=len(counts))
 
+    def join(self, other: "Tally") -> None:
+        """Add the counts of other rows."""
+        self.rows += other.rows
+        for counts, more in zip(self.cells, other.cells, strict=True):
+            counts += more
+
 
 def _names(column: Modelled) -> tuple[str, ...]:
     values: list[object] = list(column.values) if isinstance(column, Categorical) else []

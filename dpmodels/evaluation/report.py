@@ -5,7 +5,7 @@
 Privacy: post-processing of the release, the synthetic rows and public parameters.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -24,7 +24,7 @@ from dpmodels.evaluation.fidelity import (
 )
 from dpmodels.evaluation.sheet import Sheet
 from dpmodels.schema.columns import Modelled
-from dpmodels.schema.encode import Records
+from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.interval import Floats
 from dpmodels.synthesizers.base import Release
 
@@ -39,7 +39,8 @@ NOT_PROMISED = (
 def summarise(
     release: Release,
     looks: Sequence[LookVector],
-    synthetic: Iterable[Records],
+    tally: Tally,
+    first: Sequence[Records],
     noise: Mapping[str, float],
     gate: list[dict[str, Any]],
     release_sha256: str,
@@ -49,19 +50,18 @@ def summarise(
     Args:
         release: what was released.
         looks: the sums it is made of, if it is made of sums.
-        synthetic: the rows, in batches that can be read twice.
+        tally: the synthetic rows, counted on ``report_cells``.
+        first: some of them, in batches.
         noise: what was released, and the standard deviation of its noise.
         gate: the expectations that held.
         release_sha256: of the release's file.
     """
     plan = release.plan
-    marginals = read_marginals(plan, looks)
-    tally, sheet = Tally(marginals.codec if marginals else fine_codec(plan.table)), Sheet(plan.table)
-    for records in synthetic:
-        tally.add(records)
+    marginals, sheet = read_marginals(plan, looks), Sheet(plan.table)
+    for records in first:
         sheet.add(records)
     names = [getattr(event, "mechanism", "") for event in getattr(plan.event, "events", [plan.event])]
-    fit = compare_with_release(plan, looks, synthetic) if looks else []
+    fit = compare_with_release(plan, looks, first) if looks else []
     return {
         "format": 2,
         "data_set": plan.table.name,
@@ -87,6 +87,12 @@ def summarise(
         "gate": gate,
         "not_promised": list(NOT_PROMISED),
     }
+
+
+def report_cells(release: Release, looks: Sequence[LookVector]) -> Codec:
+    """Return the encoder whose cells the report shows: those that were released, where any were."""
+    marginals = read_marginals(release.plan, looks)
+    return marginals.codec if marginals else fine_codec(release.plan.table)
 
 
 def _privacy(release: Release) -> dict[str, Any]:

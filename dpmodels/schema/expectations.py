@@ -85,7 +85,7 @@ class Gate:
 
         Privacy: as ``check``.
         """
-        names = set(batch.schema.names) == set(self.schema.columns)
+        names = set(batch.schema.names) == set(self.outcomes[0].rule.arguments["column_set"])
         gaps = (gap(self.schema, rule, batch) for rule in self.schema.rules)
         near = zip(self.schema.rules, gaps, strict=True)
         if not names or any(((apart <= 0) if rule.strict else (apart < 0)).any() for rule, apart in near):

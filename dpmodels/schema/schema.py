@@ -69,6 +69,14 @@ class Schema(BaseModel):
         shares = {name: column.max_null_share for name, column in self.modelled.items()}
         return {name: share for name, share in shares.items() if share is not None}
 
+    def refusing(self) -> "Schema":
+        """Return the same schema for a table whose every value must lie within it."""
+        columns = {
+            name: column.model_copy(update={"outside": "refuse"}) if hasattr(column, "outside") else column
+            for name, column in self.columns.items()
+        }
+        return Schema(name=self.name, unit=self.unit, target=self.target, columns=columns, constraints=self.constraints)
+
     @property
     def classes(self) -> int:
         """Count the states of a categorical or boolean target; 1 without one."""
