@@ -8,7 +8,7 @@ from dpmodels.accounting.ledger import Ledger
 from dpmodels.synthesizers.registry import create
 from flows.budget import key_of, named_accounts
 from flows.ledger_show import draw_burn_down
-from tasks.sanitize import charge_of
+from tasks.sanitize import charges_of
 from tasks.store import Run
 
 MAX_NIGHTS = 1000
@@ -19,13 +19,14 @@ def publish_plan(run: Run, partition: str) -> None:
     from prefect.artifacts import create_table_artifact
 
     plan, settings, ledger = run.plan, run.settings, Ledger(run.ledger)
-    quote = ledger.quote(charge_of(run.name, plan, settings))
+    quote, report = ledger.quote(*charges_of(run)), run.report_plan
     facts = {
         "run": run.name,
         "data set": plan.table.name,
         "method": plan.method,
         "unit, adjacency": f"{plan.budget.unit}, {plan.budget.adjacency}",
         "target": f"epsilon={plan.budget.epsilon}, delta={plan.budget.delta}",
+        **({"target of the report": f"epsilon={report.budget.epsilon}"} if report else {}),
         "noise_multiplier": f"{plan.noise_multiplier:.6f}",
         "account": f"{settings.account}, cap epsilon={quote.cap} at delta={quote.delta}",
         "spent": f"epsilon={quote.spent_before} before, {quote.spent_after} after",
@@ -55,19 +56,17 @@ def nights_that_fit(ledger: Ledger, run: Run) -> int:
     """Count how many more releases like this run's would fit after it, up to a thousand; nothing is written."""
     from dpmodels.accounting.events import ComposedEvent
 
-    plan = run.plan
-    planned = charge_of(run.name, plan, run.settings)
+    planned, *others = charges_of(run)
+    events, asked = [planned.event], planned.budget.epsilon
+    for other in others:
+        events, asked = [*events, other.event], asked + other.budget.epsilon
     counted = ledger.find(planned.key) is not None  # then the balance holds this run already
 
     def fit(more: int) -> bool:
         releases = more + (not counted)
-        whole = plan.budget.model_copy(
-            update={
-                "epsilon": min(1000.0, plan.budget.epsilon * releases),
-                "delta": min(0.5, plan.budget.delta * releases),
-            }
-        )
-        event = ComposedEvent(events=(plan.event,) * releases)
+        delta = min(0.5, planned.budget.delta * len(events) * releases)
+        whole = planned.budget.model_copy(update={"epsilon": min(1000.0, asked * releases), "delta": delta})
+        event = ComposedEvent(events=tuple(events) * releases)
         return ledger.quote(planned.model_copy(update={"event": event, "budget": whole, "run": "forecast"})).accepted
 
     low, high = 0, MAX_NIGHTS

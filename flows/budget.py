@@ -10,7 +10,7 @@ from dpmodels.accounting.records import Balance
 from dpmodels.accounting.store import now
 from dpmodels.errors import NacreError
 from tasks.progress import is_deployed
-from tasks.sanitize import charge_of
+from tasks.sanitize import charges_of
 from tasks.store import Run, write_text
 
 MARKS = (0.8, 1.0)  # parts of a cap whose passing is an event
@@ -107,11 +107,12 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
 
 def _plan_text(run: Run) -> str:
     """Write the plan for the officer."""
-    plan, settings = run.plan, run.settings
-    quote = Ledger(run.ledger).quote(charge_of(run.name, plan, settings))
+    plan, settings, report = run.plan, run.settings, run.report_plan
+    quote = Ledger(run.ledger).quote(*charges_of(run))
     lines = [
         f"Run {run.name} asks to release data set {plan.table.name} by {plan.method}.",
         f"Budget: epsilon={plan.budget.epsilon}, delta={plan.budget.delta}, unit {plan.budget.unit}.",
+        *([f"Scores on the real rows, for the report: epsilon={report.budget.epsilon} more."] if report else []),
         f"Account {quote.account}: spent epsilon={quote.spent_before} before, {quote.spent_after} after, "
         f"of cap={quote.cap} at delta={quote.delta}.",
         f"To approve, resume with officer: {settings.approver}.",

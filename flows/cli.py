@@ -32,6 +32,9 @@ app.add_typer(schema_app, name="schema")
 Data = Annotated[Path, typer.Argument(help="CSV or Parquet: one file or a folder.")]
 SchemaFile = Annotated[Path | None, typer.Option("--schema", help="Schema of the table (YAML).")]
 Epsilon = Annotated[float | None, typer.Option("--target-epsilon", help="Epsilon to spend, 0.001 to 1000.")]
+ReportEpsilon = Annotated[
+    float | None, typer.Option(help="Spend this on scores on the real rows, for the report. (default: none)")
+]
 Delta = Annotated[float | None, typer.Option(help="Delta, above 0 and below 1; never from the row count.")]
 Method = Annotated[str | None, typer.Option(help="Synthesis method. (default: nacre, or nacre-images)")]
 Rows = Annotated[int | None, typer.Option(help="Synthetic rows. (default: the released, noisy number of records)")]
@@ -68,6 +71,7 @@ def read_options(
     ledger: Url = None,
     signing_key: SigningKey = None,
     approver: Approver = None,
+    report_epsilon: ReportEpsilon = None,
 ) -> "SynthesizeConfig":
     """Turn the options of a synthesis into its configuration; what was not given comes from ``--config``."""
     from flows.config import SynthesizeConfig
@@ -77,7 +81,8 @@ def read_options(
         "schema": schema,
         "out": out,
         "rows": rows,
-        "privacy": {"target_epsilon": target_epsilon, "delta": delta, "account": account},
+        "privacy": {"target_epsilon": target_epsilon, "delta": delta, "account": account}
+        | {"report_epsilon": report_epsilon},
         "model": {"method": method},
         "runtime": {"home": home, "device": device, "seed": seed, "prefect": prefect}
         | {"ledger": ledger, "signing_key": signing_key, "approver": approver},
@@ -100,7 +105,7 @@ def takes_options(command: Callable[["SynthesizeConfig"], None]) -> Callable[...
 @app.command()
 @takes_options
 def synthesize(config: "SynthesizeConfig") -> None:
-    """Make a synthetic copy of a table: ingest, sanitize (the only charge), train, sample, validate, hand off."""
+    """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off."""
     from flows.show import show_hand_off
     from flows.synthesize import carry_out, start
 
@@ -114,11 +119,11 @@ def synthesize(config: "SynthesizeConfig") -> None:
 def plan(config: "SynthesizeConfig") -> None:
     """Show what the same `synthesize` would charge and how much noise it would add; opens no data file."""
     from flows.show import show_plan
-    from flows.synthesize import make_plan, make_quote
+    from flows.synthesize import make_plans, make_quote
 
-    made = make_plan(config)
-    quote = make_quote(config, made)
-    show_plan(made, quote)
+    lines = make_plans(config)
+    quote = make_quote(config, lines)
+    show_plan(lines, quote)
     if quote is not None and not quote.accepted:
         raise typer.Exit(1)
 

@@ -14,9 +14,15 @@ class _Model(BaseModel):
 
 
 class PrivacyConfig(_Model):
-    """The budget asked for and the account that pays."""
+    """The budget asked for and the account that pays.
+
+    Attributes:
+        target_epsilon: of the release; ``report_epsilon`` is the report's own, for scores on the real rows, at the same
+            delta. Without it the report has none and costs nothing.
+    """
 
     target_epsilon: float
+    report_epsilon: float | None = None
     delta: float
     account: str | None = None
 
@@ -56,7 +62,7 @@ class RuntimeConfig(_Model):
 
 
 class SynthesizeConfig(_Model):
-    """Everything ``nacre synthesize`` needs."""
+    """Everything ``nacre synthesize`` needs; ``report`` says which scores a charged section has."""
 
     data: Path
     table_schema: Annotated[Path, Field(alias="schema")]
@@ -64,6 +70,7 @@ class SynthesizeConfig(_Model):
     rows: Annotated[int, Field(ge=1)] | None = None
     privacy: PrivacyConfig
     model: ModelConfig = ModelConfig()
+    report: dict[str, Any] = {}
     runtime: RuntimeConfig = RuntimeConfig()
 
     @classmethod

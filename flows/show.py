@@ -1,6 +1,8 @@
 """What the command line prints: tables for people, all of it public."""
 
 from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import typer
@@ -8,9 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event, Leaf, PureEvent, SampledGaussianEvent, leaves
 from dpmodels.accounting.records import Quote
 from dpmodels.errors import ArtifactError
+from dpmodels.evaluation.charged import Scores
 from dpmodels.schema.expectations import Gate
 from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create
@@ -19,8 +23,9 @@ from tasks.store import Run
 console = Console()
 
 
-def show_plan(plan: Plan, quote: Quote | None) -> None:
-    """Print the charge, the noise, and what the account says to it."""
+def show_plan(lines: Sequence[Plan], quote: Quote | None) -> None:
+    """Print what the lines of a plan charge, their noise, and what the account says to all of it."""
+    plan, *report = lines
     facts = {
         "data set": plan.table.name,
         "method": plan.method,
@@ -30,6 +35,13 @@ def show_plan(plan: Plan, quote: Quote | None) -> None:
     }
     noise = create(plan.method, plan.measurement, {}).noise(plan)
     facts |= {f"noise_stddev of the {name}": f"{value:.4g}" for name, value in noise.items()}
+    for line in report:
+        facts["report: target"] = f"epsilon={line.budget.epsilon}, delta={line.budget.delta}"
+        facts["report: charge"] = charge_in_words(line.event)
+        noise = Scores.of(line).noise(line)
+        facts |= {f"report: noise_stddev of the {name}": f"{value:.4g}" for name, value in noise.items()}
+        both = spent_epsilon([plan.event, line.event], Decimal(repr(plan.budget.delta)))
+        facts["release and report"] = f"epsilon={both} together, delta={plan.budget.delta}"
     if quote is None:
         facts["account"] = "not open: the first run opens it, with this budget as the cap"
     else:

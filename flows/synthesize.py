@@ -1,18 +1,21 @@
-"""The synthesis flow: ingest -> sanitize -> train -> sample -> validate -> hand-off.
+"""The synthesis flow: ingest -> sanitize -> train -> sample (-> score) -> validate -> hand-off.
 
 One pipeline, written once; it runs as plain Python, or with every stage as a task of one Prefect flow run.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.hand_off import private_key
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.accounting.records import Account, Quote
 from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.evaluation.charged import Scores, read_measurement
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
@@ -25,6 +28,7 @@ from tasks.ingest import ingest
 from tasks.publish import check_free, publish
 from tasks.sample import sample
 from tasks.sanitize import charge_of, sanitize
+from tasks.score import score
 from tasks.stage import as_task
 from tasks.store import Handle, Run, Settings, make_private
 from tasks.train import pick_device, train
@@ -36,6 +40,8 @@ def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     release = run.finished("sanitize") or call(sanitize, run, call(ingest, run))
     generator = call(train, run, release)
     synthetic = call(sample, run, generator)
+    if run.report_plan is not None:
+        call(score, run, synthetic)
     report = call(validate, run, release, synthetic)
     if (run.sensitive / "encoded").exists():  # the sensitive zone may be gone, and nothing else needs it
         call(evaluate, run, Handle(path=run.sensitive / "encoded"), synthetic)
@@ -56,7 +62,7 @@ def start(config: SynthesizeConfig, name: str = "", partition: str = "") -> Run:
     Raises:
         NacreError: whatever would make the run fail for a public reason, or an exhausted budget.
     """
-    plan = make_plan(config, partition)
+    plans = make_plans(config, partition)
     pick_device(config.runtime.device)
     if config.runtime.signing_key is not None:
         private_key(config.runtime.signing_key)  # a key that cannot sign is found before anything is spent
@@ -66,9 +72,9 @@ def start(config: SynthesizeConfig, name: str = "", partition: str = "") -> Run:
     home = config.runtime.home.absolute()
     make_private(home)
     ledger = Ledger(_ledger_place(config))
-    settings = _settings(config, _account(ledger, config.privacy, plan, partition).name)
-    ledger.check(charge_of("quote", plan, settings))
-    return Run.create(home, settings, plan, name)
+    settings = _settings(config, _account(ledger, config.privacy, plans, partition).name)
+    ledger.check(*(charge_of("quote", plan, settings) for plan in plans))
+    return Run.create(home, settings, plans[0], name, *plans[1:])
 
 
 def carry_out(run: Run, prefect: bool) -> Run:
@@ -101,23 +107,28 @@ def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
         publish_budget(run, before)
 
 
-def make_plan(config: SynthesizeConfig, partition: str = "") -> Plan:
-    """Plan a run from public inputs alone."""
+def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Plan]:
+    """Plan a run from public inputs alone: the release, and if it was asked for the report's charged scores."""
     schema = load_schema(config.table_schema)
     if partition:
         schema = Schema.model_validate({**schema.model_dump(), "name": f"{schema.name}-{partition}"})
     method = create(config.model.method or default_method(schema), config.model.measurement, config.model.training)
-    return method.plan(schema, make_budget(config.privacy.target_epsilon, config.privacy.delta, schema.unit))
+    privacy, scores = config.privacy, read_measurement(config.report)
+    plans = [method.plan(schema, make_budget(privacy.target_epsilon, privacy.delta, schema.unit))]
+    if privacy.report_epsilon is not None:
+        budget = make_budget(privacy.report_epsilon, privacy.delta, schema.unit, "report_epsilon")
+        plans.append(Scores(scores).plan(schema, budget))
+    return plans
 
 
-def make_quote(config: SynthesizeConfig, plan: Plan) -> Quote | None:
-    """Ask the ledger what it would say to a plan, without writing; None if its account is not open yet."""
+def make_quote(config: SynthesizeConfig, plans: Sequence[Plan]) -> Quote | None:
+    """Ask the ledger what it would say to the lines of a plan, without writing; None without an open account."""
     place = _ledger_place(config)
     if isinstance(place, Path) and not place.exists():
         return None
     ledger = Ledger(place)
-    name = config.privacy.account or _scope_account(ledger, plan)
-    return ledger.quote(charge_of("quote", plan, _settings(config, name))) if name else None
+    name = config.privacy.account or _scope_account(ledger, plans[0])
+    return ledger.quote(*(charge_of("quote", plan, _settings(config, name)) for plan in plans)) if name else None
 
 
 def _settings(config: SynthesizeConfig, account: str) -> Settings:
@@ -151,39 +162,48 @@ def _ledger_place(config: SynthesizeConfig) -> str | Path:
     return url or config.runtime.home.absolute() / "ledger.sqlite"
 
 
-def make_budget(epsilon: float, delta: float, unit: PrivacyUnit) -> PrivacyBudget:
+def make_budget(epsilon: float, delta: float, unit: PrivacyUnit, name: str = "target_epsilon") -> PrivacyBudget:
     """Make a budget, or say in words what is wrong with it."""
     try:
         return PrivacyBudget(epsilon=epsilon, delta=delta, unit=unit)
     except ValidationError as error:
         if any(fault["loc"] == ("epsilon",) for fault in error.errors()):
-            raise InvalidArgument("target_epsilon", epsilon, "lie between 0.001 and 1000") from None
+            raise InvalidArgument(name, epsilon, "lie between 0.001 and 1000") from None
         raise InvalidArgument("delta", delta, "lie between 0 and 1, both excluded") from None
 
 
-def _account(ledger: Ledger, privacy: PrivacyConfig, plan: Plan, partition: str) -> Account:
+def whole_budget(plans: Sequence[Plan]) -> PrivacyBudget:
+    """Return the least budget that holds all lines of a plan: what they cost together, or the target of one alone."""
+    budget = plans[0].budget
+    if len(plans) == 1:
+        return budget
+    cost = spent_epsilon([plan.event for plan in plans], Decimal(repr(budget.delta)))
+    return budget.model_copy(update={"epsilon": float(cost.quantize(Decimal("1e-6"), ROUND_CEILING))})
+
+
+def _account(ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Plan], partition: str) -> Account:
     """Return the named account, or the data set's; the first run on a data set opens it with its own budget as cap."""
+    plan = plans[0]
     if partition:
-        return _partition_account(ledger, privacy, plan, partition)
+        return _partition_account(ledger, privacy, plans, partition)
     if name := privacy.account or _scope_account(ledger, plan):
         return ledger.account(name)
     note = "opened by its first run, with that run's budget as the cap"
-    return ledger.open_account(plan.table.name, dataset=plan.table.name, budget_cap=plan.budget, note=note)
+    return ledger.open_account(plan.table.name, dataset=plan.table.name, budget_cap=whole_budget(plans), note=note)
 
 
-def _partition_account(ledger: Ledger, privacy: PrivacyConfig, plan: Plan, partition: str) -> Account:
+def _partition_account(ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Plan], partition: str) -> Account:
     """Return a partition's account under the named one, which somebody opened with the cap on all partitions.
 
     Raises:
         InvalidArgument: a user may be in several partitions, so they are not disjoint.
     """
-    parent = ledger.account(privacy.account or "")
+    parent, plan = ledger.account(privacy.account or ""), plans[0]
     if plan.budget.unit.user is not None:
         raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users: one may come back")
     note = "one partition, declared disjoint from the others, with its run's budget as the cap"
-    return ledger.open_account(
-        f"{parent.name}/{partition}", dataset=plan.table.name, budget_cap=plan.budget, note=note, parent=parent.name
-    )
+    name, cap = f"{parent.name}/{partition}", whole_budget(plans)
+    return ledger.open_account(name, dataset=plan.table.name, budget_cap=cap, note=note, parent=parent.name)
 
 
 def _scope_account(ledger: Ledger, plan: Plan) -> str | None:

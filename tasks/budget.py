@@ -5,6 +5,10 @@ from pathlib import Path
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.accounting.records import Reservation
 from dpmodels.errors import ArtifactError
+from dpmodels.evaluation.charged import METHOD
+
+ARTIFACTS = {METHOD: "scores.parquet"}  # every other mechanism's is a release
+
 
 ADVICE = {
     "reserved": "nacre resume {run}, or nacre ledger void {key} if it is not wanted",
@@ -18,7 +22,7 @@ def recover_all(ledger: Ledger, home: Path) -> list[dict[str, str]]:
     found = []
     for before in _open_charges(ledger):
         run = before.charge.run
-        staged, released = home / "sensitive" / run / "release.parquet", home / "released" / run / "release.parquet"
+        staged, released = (_place(home / zone, before) for zone in ("sensitive", "released"))
         try:
             after = ledger.recover(before.key, staged=staged, released=released)
             advice = ADVICE[after.state].format(run=run, key=before.key[:12])
@@ -32,8 +36,13 @@ def sealed_releases(ledger: Ledger, home: Path) -> dict[str, Path]:
     """Return where each committed charge's release should lie, for the releases this home still keeps."""
     keys = {entry.charge for entry in ledger.entries() if entry.kind == "commit"}
     held = {key: ledger.find(key) for key in keys}
-    paths = {key: home / "released" / one.charge.run / "release.parquet" for key, one in held.items() if one}
+    paths = {key: _place(home / "released", one) for key, one in held.items() if one}
     return {key: path for key, path in paths.items() if path.parent.exists()}
+
+
+def _place(zone: Path, held: Reservation) -> Path:
+    """Return where the artifact of a charge lies in a zone."""
+    return zone / held.charge.run / ARTIFACTS.get(held.charge.mechanism, "release.parquet")
 
 
 def _open_charges(ledger: Ledger) -> list[Reservation]:

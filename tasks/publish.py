@@ -10,10 +10,10 @@ from typing import Any
 from dpmodels.accounting.artifact import sha256_of
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.hand_off import sign_manifest
-from dpmodels.accounting.ledger import Ledger
+from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.errors import ArtifactError
 from dpmodels.synthesizers.base import Plan
-from tasks.sanitize import charge_of
+from tasks.sanitize import charge_of, charges_of
 from tasks.stage import stage
 from tasks.store import Handle, Run, digest, replace_folder
 
@@ -42,7 +42,6 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
 def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> dict[str, Any]:
     """Say what was asked, what was spent, what came of it, and which ledger entries paid."""
     charge = charge_of(run.settings.paid_by or run.name, plan, run.settings)
-    entries = Ledger(run.ledger).entries(key=charge.key)
     budget = plan.budget
     return {
         "format": 1,
@@ -51,24 +50,48 @@ def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> dict[str, A
         **({"sampled_again_as": run.name} if run.settings.paid_by else {}),
         "data_set": plan.table.name,
         "method": plan.method,
-        "asked": {"epsilon": budget.epsilon, "delta": budget.delta},
-        "spent": {"epsilon": str(spent_epsilon([plan.event], Decimal(repr(budget.delta)))), "delta": budget.delta},
         "adjacency": budget.adjacency.value,
         "unit": str(budget.unit),
-        "events": [plan.event.model_dump(mode="json")],
         "schema_sha256": plan.table.hash,
-        "plan_sha256": plan.hash,
         "release_sha256": release.sha256,
+        **line(run, plan, charge),
+        **charged_line(run),
         **approval(run),
+        "artifacts": {
+            str(file.relative_to(folder)): sha256_of(file) for file in sorted(folder.rglob("*")) if file.is_file()
+        },
+    }
+
+
+def line(run: Run, plan: Plan, charge: Charge) -> dict[str, Any]:
+    """Say what one line of the plan asked for, what it cost, and which ledger entries paid."""
+    budget, entries = plan.budget, Ledger(run.ledger).entries(key=charge.key)
+    return {
+        "asked": {"epsilon": budget.epsilon, "delta": budget.delta},
+        "spent": {"epsilon": str(spent_epsilon([plan.event], Decimal(repr(budget.delta)))), "delta": budget.delta},
+        "events": [plan.event.model_dump(mode="json")],
+        "plan_sha256": plan.hash,
         "ledger": {
             "account": charge.account,
             "charge": charge.key,
             "entries": [{"seq": e.seq, "kind": e.kind, "time": e.time, "hash": e.hash} for e in entries],
         },
-        "artifacts": {
-            str(file.relative_to(folder)): sha256_of(file) for file in sorted(folder.rglob("*")) if file.is_file()
-        },
     }
+
+
+def charged_line(run: Run) -> dict[str, Any]:
+    """Account for the charged section of the report, if the run was asked for one and it was not given up."""
+    plan, done = run.report_plan, run.finished("score")
+    if plan is None:
+        return {}
+    charge = charges_of(run)[1]
+    held = Ledger(run.ledger).find(charge.key)
+    if held is None or held.state == "voided":
+        return {}
+    delta, events = plan.budget.delta, [run.plan.event, plan.event]
+    total = {"epsilon": str(spent_epsilon(events, Decimal(repr(delta)))), "delta": delta}
+    scores = {"scores_sha256": done.sha256} if done else {}
+    return {"report": {**line(run, plan, charge), **scores}, "total_spent": total}
 
 
 def approval(run: Run) -> dict[str, Any]:

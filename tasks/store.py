@@ -2,7 +2,7 @@
 
     NACRE_HOME/ledger.sqlite
     NACRE_HOME/sensitive/RUN/    0700; may be deleted as soon as the release is sealed
-    NACRE_HOME/released/RUN/     plan, release, generator, synthetic table, report
+    NACRE_HOME/released/RUN/     plan, release, generator, synthetic table, charged scores, report
 
 A stage that finished leaves a record of its artifact; a resumed run skips every stage whose record still holds.
 """
@@ -21,6 +21,8 @@ from pydantic import BaseModel, ConfigDict
 from dpmodels.accounting.artifact import sha256_of, sync
 from dpmodels.errors import ArtifactError
 from dpmodels.synthesizers.base import Plan
+
+REPORT_PLAN = "report-plan.json"
 
 
 class Settings(BaseModel):
@@ -85,17 +87,24 @@ class Run(BaseModel):
 
     @property
     def plan(self) -> Plan:
-        """The run's plan, as it was when it was created."""
+        """The run's plan of its release, as it was when it was created."""
         return Plan.model_validate_json(self._read("plan.json"))
 
+    @property
+    def report_plan(self) -> Plan | None:
+        """The plan's second line, the charged section of the report, if the run was asked for one."""
+        return Plan.model_validate_json(self._read(REPORT_PLAN)) if (self.released / REPORT_PLAN).is_file() else None
+
     @classmethod
-    def create(cls, home: Path, settings: Settings, plan: Plan, name: str = "") -> "Run":
+    def create(cls, home: Path, settings: Settings, plan: Plan, name: str = "", report: Plan | None = None) -> "Run":
         """Make the folders of a new run and write down what it is to do; what makes it a run comes last."""
         run = cls(home=home.absolute(), name=name or new_name())
         make_private(run.home)
         make_private(run.sensitive)
         (run.released / "stages").mkdir(parents=True, exist_ok=True)
         write_text(run.released / "plan.json", plan.model_dump_json(indent=1))
+        if report is not None:
+            write_text(run.released / REPORT_PLAN, report.model_dump_json(indent=1))
         write_text(run.released / "settings.json", settings.model_dump_json(indent=1))
         return run
 
@@ -114,6 +123,8 @@ class Run(BaseModel):
 
     def again(self, name: str, out: Path, rows: int | None, seed: int) -> "Run":
         """Return a run that samples this one's release again; it is made of released artifacts only.
+
+        It has no charged section: the scores of this run are about the rows of this run.
 
         Raises:
             ArtifactError: this run has not been trained yet.

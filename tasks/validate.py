@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.evaluation.bins import Tally
+from dpmodels.evaluation.charged_facts import charged_facts, line_facts
 from dpmodels.evaluation.checks import render_checks
 from dpmodels.evaluation.fidelity import FIT_ROWS
 from dpmodels.evaluation.report import report_cells, summarise
@@ -24,6 +27,7 @@ from dpmodels.synthesizers.base import read_release
 from dpmodels.synthesizers.one_shot import OneShot, split_looks
 from dpmodels.synthesizers.registry import create
 from tasks.engine import Engine, Threads, cores
+from tasks.sanitize import charges_of
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
 
@@ -49,10 +53,23 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
         broken = "; ".join(map(str, gate.broken))
         raise DataError("", f"the synthetic table breaks its schema and is not handed over: {broken}")
     first = first_records(synthetic.path, schema, FIT_ROWS)
-    facts = summarise(released, looks, tally, first, system.noise(released.plan), gate.results(), release.sha256)
+    noise, scores = system.noise(released.plan), charged_section(run)
+    facts = summarise(released, looks, tally, first, noise, gate.results(), release.sha256, scores)
     write_text(report / "report.json", json.dumps(facts, indent=1))
     write_text(report / "report.html", render(facts))
     return run.finish("validate", report)
+
+
+def charged_section(run: Run) -> dict[str, Any] | None:
+    """Return the facts of the charged section, or of its loss; None for a run that was not asked for one."""
+    plan = run.report_plan
+    if plan is None:
+        return None
+    if done := run.finished("score"):
+        scores = read_release(done.path).value
+        return {"status": "measured", "charged": True, **charged_facts(scores), "scores_sha256": done.sha256}
+    held = Ledger(run.ledger).find(charges_of(run)[1].key)
+    return {"status": "lost", "charged": held is not None and held.state != "voided", **line_facts(plan)}
 
 
 def render_again(report: Handle) -> str:

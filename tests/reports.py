@@ -3,6 +3,8 @@
 import numpy as np
 
 from dpmodels.evaluation.bins import Tally
+from dpmodels.evaluation.charged import Scores
+from dpmodels.evaluation.charged_facts import charged_facts
 from dpmodels.evaluation.report import report_cells, summarise
 from dpmodels.mechanisms.gaussian import discrete_gaussian, lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
@@ -28,12 +30,16 @@ def release_of(system, records: Records, schema: Schema) -> Release:
     return Release(plan=plan, vector=np.concatenate(vectors), entry="the-entry", chosen=np.concatenate(chosen))
 
 
-def facts_of(system, records: Records, made: Records, schema: Schema | None = None) -> dict:
+def facts_of(system, records: Records, made: Records, schema: Schema | None = None, scores: bool = False) -> dict:
     schema = schema or make_schema()
     release = release_of(system, records, schema)
+    charged = None
+    if scores:
+        charged = {"status": "measured", "charged": True}
+        charged |= charged_facts(release_of(Scores(synthetic=[made]), records, schema))
     gate = Gate(schema, raw=False, rows=len(made))
     gate.check(Codec(schema).decode(made))
     looks = split_looks(release, system.looks(release.plan))
     tally = Tally(report_cells(release, looks))
     tally.add(made)
-    return summarise(release, looks, tally, [made], system.noise(release.plan), gate.results(), "0" * 64)
+    return summarise(release, looks, tally, [made], system.noise(release.plan), gate.results(), "0" * 64, charged)

@@ -136,18 +136,18 @@ class Ledger:
         with_tally = [entry for entry in self.entries(account=name) if entry.kind in store.SPENDING_KINDS]
         return list(books.history(with_tally, points))
 
-    def quote(self, charge: Charge) -> Quote:
-        """Say what ``reserve`` would answer to this charge, and write nothing."""
-        return self._database.read(lambda connection: weighing.weigh(connection, charge)).quote()
+    def quote(self, charge: Charge, *others: Charge) -> Quote:
+        """Say what ``reserve`` would answer, and write nothing; the state is the first charge's."""
+        return self._database.read(lambda connection: weighing.weigh(connection, charge, *others)).quote()
 
-    def check(self, charge: Charge) -> None:
+    def check(self, charge: Charge, *others: Charge) -> None:
         """Refuse what ``reserve`` would refuse, and write nothing.
 
         Raises:
             BudgetExhausted: as for ``reserve``.
             LedgerError: as for ``reserve``.
         """
-        weighed = self._database.read(lambda connection: weighing.weigh(connection, charge))
+        weighed = self._database.read(lambda connection: weighing.weigh(connection, charge, *others))
         if not weighed.accepted:
             raise weighed.refusal()
 
@@ -155,30 +155,34 @@ class Ledger:
         """Return a charge and its state, or None."""
         return self._database.read(lambda connection: books.find(connection, key))
 
-    def reserve(self, charge: Charge) -> Reservation:
-        """Charge the account, or return the charge made before under the same key.
+    def reserve(self, charge: Charge, *others: Charge) -> Reservation:
+        """Charge the account, or return the charge made before under the same key; with others, all or none.
 
         Privacy:
-            The balance is read and the charge is written in one transaction that excludes every other writer of the
+            The balance is read and the charges are written in one transaction that excludes every other writer of the
             account, so the cap holds under any concurrency; a refusal happens before any noise exists.
 
         Raises:
             BudgetExhausted: the cap of the account, of one above it, or of one run would be passed.
-            LedgerError: the account is for other data or has expired, the charge costs more than its own budget, was
-                voided, or its key belongs to a different charge.
+            LedgerError: the account is for other data or has expired, a charge costs more than its own budget, the
+                first was voided, or a key belongs to a different charge.
         """
-        if Tally.of([charge.event]).others:
-            self.quote(charge)  # reckoned slowly now and remembered, so that the lock is not held over it
+        if any(Tally.of([each.event]).others for each in (charge, *others)):
+            self.quote(charge, *others)  # reckoned slowly now and remembered, so that the lock is not held over it
 
         def work(connection: Connection) -> Reservation | weighing.Weighed:
-            weighed = weighing.weigh(connection, charge, write=True)
+            weighed = weighing.weigh(connection, charge, *others, write=True)
             if weighed.held is not None and weighed.held.state == "voided":
                 raise LedgerError(f"charge {charge.key} is voided and stays so; start a new run")
-            if weighed.held is not None or not weighed.accepted:
-                return weighed.held or weighed
-            payload = {**charge.model_dump(mode="json"), "cost": weighed.cost.brief, "tally": weighed.tally.brief}
-            store.append(connection, charge.account, charge.key, "reserve", 1, payload)
-            return Reservation(charge=charge, state="reserved", cost=weighed.cost)
+            if not weighed.accepted:
+                return weighed
+            tally = weighed.tally
+            for fresh, cost in weighed.fresh:
+                tally += cost
+                payload = {**fresh.model_dump(mode="json"), "cost": cost.brief, "tally": tally.brief}
+                store.append(connection, fresh.account, fresh.key, "reserve", 1, payload)
+            own = dict((fresh.key, cost) for fresh, cost in weighed.fresh)
+            return weighed.held or Reservation(charge=charge, state="reserved", cost=own[charge.key])
 
         answer = self._database.write(work)
         if isinstance(answer, weighing.Weighed):

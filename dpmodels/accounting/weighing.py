@@ -1,6 +1,6 @@
 """Hold a charge against every cap above it: what a quote says and a reservation decides."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from sqlalchemy import Connection
@@ -14,11 +14,14 @@ from dpmodels.errors import BudgetExhausted, LedgerError
 
 @dataclass(frozen=True)
 class Weighed:
-    """A charge, what it costs, its account's tally with it, and the cap that decides."""
+    """Charges that are made together, what each costs, their account's tally before them, and the cap that decides.
 
-    charge: Charge
+    ``fresh`` are those that were not made before, with their costs; ``held`` is the first charge as it stands.
+    """
+
+    charges: tuple[Charge, ...]
     held: Reservation | None
-    cost: Tally
+    fresh: tuple[tuple[Charge, Tally], ...]
     tally: Tally
     limit: Limit
     accepted: bool
@@ -30,44 +33,60 @@ class Weighed:
             account=self.limit.name,
             state=self.held.state if self.held else "new",
             accepted=self.accepted,
-            requested_epsilon=Decimal(repr(self.charge.budget.epsilon)),
+            requested_epsilon=self._asked(),
             spent_before=before,
-            spent_after=before if self.held else self.limit.spent(self.cost),
+            spent_after=self.limit.spent(self.cost) if self.fresh else before,
             cap=self.limit.cap,
             delta=self.limit.delta,
         )
 
     def refusal(self) -> BudgetExhausted:
         """Say what was asked and what remains."""
-        asked, limit = Decimal(repr(self.charge.budget.epsilon)), self.limit
-        return BudgetExhausted(limit.name, asked, min(limit.remaining(), limit.cap), limit.cap, limit.delta)
+        limit = self.limit
+        return BudgetExhausted(limit.name, self._asked(), min(limit.remaining(), limit.cap), limit.cap, limit.delta)
+
+    @property
+    def cost(self) -> Tally:
+        """What the fresh charges add to the tally."""
+        return sum((cost for _, cost in self.fresh), Tally())
+
+    def _asked(self) -> Decimal:
+        return sum((Decimal(repr(charge.budget.epsilon)) for charge in self.charges), Decimal(0))
 
 
-def weigh(connection: Connection, charge: Charge, *, write: bool = False) -> Weighed:
-    """Compare a charge with the caps of its account, of those above it, and of its run.
+def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weighed:
+    """Compare charges of one run, made all or none, with the caps of their account, of those above it, and of the run.
 
     Raises:
-        LedgerError: it is about other data, has other terms than the same charge had before, or comes too late.
+        LedgerError: one is about other data, has other terms than the same charge had before, comes too late.
     """
-    path = books.line(connection, charge.account, write=write)
+    first = charges[0]
+    path = books.line(connection, first.account, write=write)
     own = path[-1]
-    _check_terms(charge, own.account)
-    held = books.find(connection, charge.key)
-    if held is not None and held.charge != charge:
-        raise LedgerError(f"charge {charge.key} was reserved with other terms; a changed plan needs a new run")
-    caps = books.limits(connection, path) + books.run_limit(connection, own.account, charge)
-    if held is not None:
-        return Weighed(charge, held, held.cost, own.tally, caps[0], held.state != "voided")
+    standing = []
+    for charge in charges:
+        _check_terms(charge, own.account, first)
+        known = books.find(connection, charge.key)
+        if known is not None and known.charge != charge:
+            raise LedgerError(f"charge {charge.key} was reserved with other terms; a changed plan needs a new run")
+        standing.append(known)
+    caps = books.limits(connection, path) + books.run_limit(connection, own.account, first)
+    fresh = tuple((c, own.cost(c.event)) for c, held in zip(charges, standing, strict=True) if held is None)
+    held = standing[0]
+    weighed = Weighed(charges, held, fresh, own.tally, caps[0], held is None or held.state != "voided")
+    if not fresh:
+        return weighed
     books.refuse_expired(connection, path)
-    cost = own.cost(charge.event)
-    passed = next((cap for cap in caps if not cap.fits(cost)), None)
-    return Weighed(charge, None, cost, own.tally + cost, passed or caps[0], passed is None)
+    passed = next((cap for cap in caps if not cap.fits(weighed.cost)), None)
+    return replace(weighed, limit=passed or caps[0], accepted=passed is None)
 
 
-def _check_terms(charge: Charge, account: Account) -> None:
+def _check_terms(charge: Charge, account: Account, first: Charge) -> None:
     """Refuse a charge that is about other data than the account, or whose event costs more than it says."""
     from dpmodels.accounting.composition import spent_epsilon
 
+    if (charge.account, charge.run) != (first.account, first.run):
+        raise LedgerError("charges that are made together are of one account and one run")
     asked, cap = charge.budget, account.cap
     if (charge.dataset, asked.unit, asked.adjacency) != (account.dataset, cap.unit, cap.adjacency):
         raise LedgerError(

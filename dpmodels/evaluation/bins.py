@@ -10,7 +10,7 @@ from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.interval import Floats
 
 MOST = 24
-"""Bins of an interval column."""
+"""Bins of an interval column, if nothing else is asked for."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Bins:
     ordered: bool
 
     @classmethod
-    def of(cls, column: Modelled) -> "Bins":
-        """Cut a column's cells into bins, from the schema alone."""
+    def of(cls, column: Modelled, most: int = MOST) -> "Bins":
+        """Cut a column's cells into bins, values on an interval into ``most`` at most, from the schema alone."""
         if not isinstance(column, Continuous):
             return cls(_names(column), np.arange(column.size), column.size, ordered=False)
         first, last = column.cell_bounds()
-        group = np.arange(column.cells) // -(-column.cells // MOST)
-        if column.log and column.decimals is not None and column.cells > MOST:  # cells of single points are not equal
-            place = np.minimum(column.to_unit(first) * MOST, MOST - 1).astype(np.int64)
+        group = np.arange(column.cells) // -(-column.cells // most)
+        if column.log and column.decimals is not None and column.cells > most:  # cells of single points are not equal
+            place = np.minimum(column.to_unit(first) * most, most - 1).astype(np.int64)
             group = np.unique(place, return_inverse=True)[1]
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         ends = zip(first[starts], last[[*(starts[1:] - 1), -1]], strict=True)

@@ -2,7 +2,7 @@
 
 ``summarise`` collects the facts, which are the report as JSON; ``report_page.render`` lays them out as one HTML page.
 
-Privacy: post-processing of the release, the synthetic rows and public parameters.
+Privacy: post-processing of what was released, the synthetic rows and public parameters.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,10 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.events import Event
 from dpmodels.evaluation.bins import Bins, Tally
 from dpmodels.evaluation.fidelity import (
     HALF_NORMAL,
@@ -28,12 +30,14 @@ from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.interval import Floats
 from dpmodels.synthesizers.base import Release
 
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 NOT_PROMISED = (
     "The columns' names, bounds and categories come from the public schema and are not protected.",
     "Synthetic rows are drawn from a noisy model: single rows describe nobody, and rare groups can be wrong.",
     "The guarantee covers this release. Further releases about the same people add up, in one ledger account.",
-    "Nothing here compares with the real rows: such figures are exact statistics of them and stay where they are.",
 )
+UNCOMPARED = "Nothing here compares with the real rows: such figures are exact statistics of them and stay inside."
+COMPARED = "Of the real rows there are only the scores that were charged for: exact figures of them stay inside."
 
 
 def summarise(
@@ -44,6 +48,7 @@ def summarise(
     noise: Mapping[str, float],
     gate: list[dict[str, Any]],
     release_sha256: str,
+    charged: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Collect the publishable facts of a run.
 
@@ -55,6 +60,7 @@ def summarise(
         noise: what was released, and the standard deviation of its noise.
         gate: the expectations that held.
         release_sha256: of the release's file.
+        charged: the scores on real rows that were charged for, if the run was asked for them.
     """
     plan = release.plan
     marginals, sheet = read_marginals(plan, looks), Sheet(plan.table)
@@ -66,12 +72,13 @@ def summarise(
         "format": 2,
         "data_set": plan.table.name,
         "method": plan.method,
-        "privacy": _privacy(release),
+        "privacy": _privacy(release, charged),
         "hashes": {
             "plan_sha256": plan.hash,
             "schema_sha256": plan.table.hash,
             "release_sha256": release_sha256,
             "ledger_charge": release.entry,
+            **({key: charged[key] for key in ("scores_sha256",) if key in charged} if charged else {}),
         },
         "noise_stddev": dict(noise),
         "synthetic_rows": tally.rows,
@@ -84,8 +91,9 @@ def summarise(
         "fit": [{"look": name or "the release", **facts} for name, facts in zip(names, fit, strict=False)],
         "sample_sheet": sheet.data_uri(),
         "sample_classes": list(sheet.names),
+        "charged": charged,
         "gate": gate,
-        "not_promised": list(NOT_PROMISED),
+        "not_promised": [*NOT_PROMISED, COMPARED if charged and charged["status"] == "measured" else UNCOMPARED],
     }
 
 
@@ -95,14 +103,16 @@ def report_cells(release: Release, looks: Sequence[LookVector]) -> Codec:
     return marginals.codec if marginals else fine_codec(release.plan.table)
 
 
-def _privacy(release: Release) -> dict[str, Any]:
+def _privacy(release: Release, charged: Mapping[str, Any] | None) -> dict[str, Any]:
     plan = release.plan
+    lines = [plan.event, *([EVENT.validate_python(charged["event"])] if charged and charged["charged"] else [])]
     return {
         "unit": str(plan.budget.unit),
         "rows_of_a_unit": plan.budget.unit.max_rows,
         "adjacency": plan.budget.adjacency.value,
         "target_epsilon": plan.budget.epsilon,
         "spent_epsilon": float(spent_epsilon([plan.event], Decimal(repr(plan.budget.delta)))),
+        "total_epsilon": float(spent_epsilon(lines, Decimal(repr(plan.budget.delta)))),
         "delta": plan.budget.delta,
         "event": plan.event.model_dump(mode="json"),
     }

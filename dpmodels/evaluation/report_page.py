@@ -1,7 +1,7 @@
 """The publishable report as a page: the facts of ``report.json`` in plain words, plots and tables."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.evaluation.page import percent, render_page, short, thousands
@@ -44,6 +44,7 @@ def render(facts: Mapping[str, Any]) -> str:
         figures=[_figure(column) for column in facts["columns"]],
         errors=_errors(facts["columns"]),
         fit=_fit(facts["fit"]),
+        charged=_charged(facts.get("charged")),
         noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
     )
 
@@ -54,9 +55,11 @@ def _privacy_in_words(privacy: Mapping[str, Any]) -> dict[str, str]:
     Source: Kairouz, Oh, Viswanath, "The Composition Theorem for Differential Privacy" (2015): guessing an even bet
     succeeds with a probability of (e^epsilon + delta) / (1 + e^epsilon) at most.
     """
-    epsilon, delta, rows = privacy["spent_epsilon"], privacy["delta"], privacy["rows_of_a_unit"]
+    epsilon, delta = privacy.get("total_epsilon", privacy["spent_epsilon"]), privacy["delta"]
+    rows = privacy["rows_of_a_unit"]
     one = "record" if privacy["unit"] == "record" else "user"
     return {
+        "total": f"{epsilon:.4g}",
         "one": one,
         "unit": "one record" if one == "record" else f"one user, with at most {rows} rows",
         "whose": "any one record" if one == "record" else f"any one user with all their rows (at most {rows})",
@@ -100,6 +103,35 @@ def _errors(columns: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "made_meter": meter(column["distance_to_release"], top),
         }
         for column in sorted(known, key=lambda column: -column["expected_distance"])
+    ]
+
+
+def _charged(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Write the scores on the real rows in percent, or AUROC as it is usual; the worst columns first."""
+    if facts is None or facts["status"] != "measured":
+        return dict(facts) if facts else None
+    scores = [
+        (f"{score['score']}, {one['model']}", *(_score(score, key) for key in ("value", "low", "high")), own)
+        for one in facts["classifiers"]
+        for score in one["scores"]
+        for own in [_score(score, "on_synthetic_rows")]
+    ]
+    tables = {"One column at a time": facts["columns"]}
+    if facts["columns_with_target"]:
+        tables[f"Each column with {facts['target']}"] = facts["columns_with_target"]
+    return {**facts, "scores": scores, "tables": {title: _distances(rows) for title, rows in tables.items()}}
+
+
+def _score(score: Mapping[str, Any], key: str) -> str:
+    return f"{score[key]:.3f}" if score["score"] == "AUROC" else percent(score[key])
+
+
+def _distances(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    top = max((row["high"] for row in rows), default=1.0)
+    return [
+        {"name": row["name"], "cells": row["cells"], "meter": meter(row["measured"], top)}
+        | {key: percent(row[key]) for key in ("measured", "noise_alone", "low", "high")}
+        for row in sorted(rows, key=lambda row: (-row["low"], -row["high"]))
     ]
 
 

@@ -101,13 +101,13 @@ def axe() -> str:
 
 
 def every_kind() -> dict:
-    """Return the report of a table with a column of every kind, some of awkward names."""
+    """Return the report, with scores, of a table with a column of every kind, some of awkward names."""
     text = EVERY_KIND.replace("ratio:", "'a name that goes on & on <for> longer than any card is wide':")
     schema = make(text)
     codec, rng = Codec(schema), np.random.default_rng(0)
     cells = np.stack([rng.integers(0, size, 800) for size in codec.cell_sizes], axis=1).astype(np.int32)
     records = codec.from_cells(cells, rng)
-    return facts_of(Nacre(NacreMeasurement(fine_cells=64)), records, records, schema)
+    return facts_of(Nacre(NacreMeasurement(fine_cells=64)), records, records, schema, scores=True)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """What every embedding promises, said once: a new feature map is one file there and one line in ``CASES`` here."""
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,8 @@ from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.summation import transform_sum
+from dpmodels.evaluation.charged import Scores
+from dpmodels.evaluation.scorers import Scorer, fit_scorer
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
 from tasks.encoded import EncodedTable
@@ -52,12 +55,23 @@ def image_moments(max_rows: int) -> Embedding:
     return ImageMoments(code, clip, max_rows, pooled=False)
 
 
+@cache
+def scorers() -> list[Scorer]:
+    return [fit_scorer(kind, make_records(300, seed=1), make_schema(), 20) for kind in ("logistic", "trees")]
+
+
+def scores(max_rows: int) -> Embedding:
+    unit = {"user": "patient", "max_rows": max_rows} if max_rows > 1 else "record"
+    return Scores()._embedding(make_schema(unit=unit), scorers())
+
+
 CASES: dict[str, tuple[Callable[[int], Embedding], Callable[[int], Records]]] = {
     "characteristic function": (characteristic, make_records),
     "fourier features": (fourier, make_records),
     "moments": (moments, make_records),
     "moments of neighbouring columns": (neighbours, make_records),
     "one-way moments": (one_way, make_records),
+    "scores on the real rows": (scores, make_records),
     "image moments": (image_moments, pictures.make_records),
 }
 every = pytest.mark.parametrize(("make", "records"), CASES.values(), ids=CASES.keys())

@@ -33,7 +33,7 @@ MEASUREMENT = {
 }
 
 
-def run_on(folder: Path, table: pa.Table, method: str = "pearl") -> Run:
+def run_on(folder: Path, table: pa.Table, method: str = "pearl", **privacy: float) -> Run:
     data, schema, config = write_clinic(folder)
     pq.write_table(table, data)
     if method == "nacre-images":
@@ -44,7 +44,7 @@ def run_on(folder: Path, table: pa.Table, method: str = "pearl") -> Run:
         "data": data,
         "schema": schema,
         "out": folder / "out",
-        "privacy": {"target_epsilon": 1.0, "delta": 1e-5},
+        "privacy": {"target_epsilon": 1.0, "delta": 1e-5, **privacy},
         "runtime": {"home": folder / "home", "prefect": False},
     }
     return synthesize(SynthesizeConfig.build(settings, config))
@@ -91,17 +91,19 @@ def copier(monkeypatch) -> Copier:
 @pytest.mark.parametrize("method", METHODS)
 def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, copier, method):
     table, neighbour = neighbours(method)
-    a = run_on(tmp_path / "d", table, method)
+    a = run_on(tmp_path / "d", table, method, report_epsilon=0.5)
     copier.rewind()
-    b = run_on(tmp_path / "neighbour", neighbour, method)
-    assert copier.left == [] and len(copier.drawn) == (1 if method == "pearl" else 2)
+    b = run_on(tmp_path / "neighbour", neighbour, method, report_epsilon=0.5)
+    assert copier.left == [] and len(copier.drawn) == (2 if method == "pearl" else 3)  # looks, then scores
+    assert json.loads((a.settings.out / "report.json").read_text())["charged"]["status"] == "measured"
+    assert (a.released / "scores.parquet").is_file()
     left, right = (public_files(run) for run in (a, b))
     assert left.keys() == right.keys() and len(left) >= 10
     assert {"out/report.html", "out/report.json", "out/checks.html", "out/schema.yaml"} <= left.keys()
     assert [name for name in left if left[name] != right[name]] == ["released/settings.json"]  # it names the folders
     left, right = (json.loads((run.settings.out / "manifest.json").read_text()) for run in (a, b))
-    for manifest in (left, right):
-        for entry in manifest["ledger"]["entries"]:
+    for line in (left, right, left["report"], right["report"]):
+        for entry in line["ledger"]["entries"]:
             del entry["time"], entry["hash"]
     assert left == right
 
@@ -116,14 +118,17 @@ def test_with_the_noise_fixed_the_bundle_differs_through_the_released_vector_alo
 
     monkeypatch.setattr(gaussian, "_sampler", shift)
     monkeypatch.setattr(store, "new_name", lambda: "the-run")
-    a, b = (run_on(tmp_path / name, t, method) for name, t in zip(("d", "neighbour"), neighbours(method), strict=True))
+    both = zip(("d", "neighbour"), neighbours(method), strict=True)
+    a, b = (run_on(tmp_path / name, table, method, report_epsilon=0.5) for name, table in both)
     first = [pq.read_table(run.released / "release.parquet") for run in (a, b)]
     looks = [table.filter(pc.equal(table["look"], 1))["value"].to_numpy().astype(float) for table in first]
     step = np.linalg.norm(looks[1] - looks[0])
     assert 0 < step <= a.plan.l2_sensitivity
+    scores = [pq.read_table(run.released / "scores.parquet")["value"].to_numpy() for run in (a, b)]
+    assert scores[0].shape == scores[1].shape  # of the synthetic rows, which differ, and the real ones
     left, right = (public_files(run) for run in (a, b))
     same = {name for name in left if left[name] == right.get(name)}
-    assert {"released/plan.json", "out/schema.yaml"} <= same
+    assert {"released/plan.json", "released/report-plan.json", "out/schema.yaml"} <= same
     assert {"released/release.parquet", "out/synthetic/part-00000.parquet"} & same == set()
 
 
@@ -136,10 +141,30 @@ def public_files(run: Run) -> dict[str, bytes]:
     return found
 
 
+def test_with_the_release_copied_the_scores_differ_by_one_record_at_most(tmp_path, copier, monkeypatch):
+    """The same synthetic rows and models, scored on neighbours without noise: one cell a table moves, by one record."""
+    table, neighbour = neighbours("nacre")
+    totals: list[np.ndarray] = []
+
+    def sample(values: np.ndarray, scale: float) -> np.ndarray:
+        if len(copier.drawn if copier.left is None else copier.drawn[len(copier.left) :]) % 3 == 2:
+            totals.append(values.copy())
+        return Copier.sample(copier, values, scale)
+
+    monkeypatch.setattr(gaussian, "_sampler", sample)
+    a = run_on(tmp_path / "d", table, "nacre", report_epsilon=0.5)
+    copier.rewind()
+    run_on(tmp_path / "neighbour", neighbour, "nacre", report_epsilon=0.5)
+    step = totals[1] - totals[0]
+    plan = a.report_plan
+    assert plan is not None and 0.999 * plan.l2_sensitivity < np.linalg.norm(step) <= plan.l2_sensitivity
+    assert (step > 0).sum() == 6 and (step < 0).sum() == 0  # two classifiers and four columns
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_nothing_public_can_be_traced_to_the_encoded_table(tmp_path, method):
     """No hash of sensitive bytes lies in the released zone, the ledger or the hand-off: it would confirm a guess."""
-    run = run_on(tmp_path / "d", neighbours(method)[0], method)
+    run = run_on(tmp_path / "d", neighbours(method)[0], method, report_epsilon=0.5)
     secrets = [hashlib.sha256(p.read_bytes()).hexdigest() for p in run.sensitive.rglob("*") if p.is_file()]
     secrets.append(hashlib.sha256(run.settings.data.read_bytes()).hexdigest())
     shutil.rmtree(run.home / "sensitive")

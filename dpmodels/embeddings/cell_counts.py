@@ -1,0 +1,55 @@
+"""Counts of the records in the cells of several tables: a record is in one cell of each.
+
+    phi(x) = [ STEP * onehot(cell_t(x)) ]_t
+
+Privacy: the cell of a record in table t is a function of that record and public parameters alone. So exactly one
+coordinate of each of the T tables is not zero, and it is STEP: ||phi(x)||^2 = T STEP^2 for *every* record, an equality
+between integers. With at most m rows a unit it is m times that (triangle inequality).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dpmodels.embeddings.base import VALUE_BITS, Embedding
+from dpmodels.mechanisms.lattice import integer_radius
+from dpmodels.schema.encode import Records
+
+STEP = 1 << VALUE_BITS
+"""Lattice steps of one record: so many that rounding the sensitivity up, and smoothing the noise, cost nothing."""
+
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class CellCounts(Embedding):
+    """One histogram a table, all in one vector.
+
+    Shapes: ``read`` numbers each record's cells, [B, T] with table t below ``sizes[t]``; the vector is [sum sizes].
+    """
+
+    def __init__(self, sizes: Sequence[int], max_rows: int, read: Callable[[Records], Counts]) -> None:
+        self.sizes, self.read = tuple(sizes), read
+        self.dim = sum(self.sizes)
+        self.l2_sensitivity = max_rows * integer_radius(len(self.sizes) * STEP**2)
+
+    def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
+        """Count the records of a batch, table by table."""
+        cells = self.read(records)
+        parts = [np.bincount(cells[:, t], minlength=size) for t, size in enumerate(self.sizes)]
+        return torch.from_numpy(np.concatenate(parts)) * STEP
+
+    def unpack(self, vector: Counts) -> list[Floats]:
+        """Split a vector of lattice steps into the counts of each table, in records (post-processing)."""
+        return np.split(vector / STEP, np.cumsum(self.sizes)[:-1])
+
+    def coordinates(self) -> dict[str, Any]:
+        """Name every coordinate of the vector: its table and its cell."""
+        return {
+            "table": np.repeat(np.arange(len(self.sizes)), self.sizes),
+            "cell": np.concatenate([np.arange(size) for size in self.sizes]),
+        }

@@ -1,0 +1,71 @@
+"""Score: hold models and margins of the synthetic table against the real rows, under the plan's line for the report.
+
+The line was reserved together with the release. Nothing but noise added to counts of real rows is read out, once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.evaluation.charged import Scores
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.schema import Schema
+from tasks.encoded import EncodedTable
+from tasks.engine import Threads, cores
+from tasks.sanitize import charges_of
+from tasks.stage import stage
+from tasks.store import Handle, Run
+from tasks.validate import parquet_files, read_batches
+
+LOST = "the sensitive zone was deleted before the report was scored"
+
+
+@stage("score", sensitive=True)
+def score(run: Run, synthetic: Handle) -> Handle:
+    """Measure the charged scores; where the real rows are gone, give back what was reserved for them."""
+    plan, encoded = run.report_plan, run.sensitive / "encoded"
+    staged, released = places(run)
+    if plan is None or run.finished("score"):
+        return Handle(path=released)
+    ledger, charge = Ledger(run.ledger), charges_of(run)[1]
+    held = ledger.find(charge.key)
+    if held is not None and held.state == "voided":
+        return Handle(path=released)
+    if encoded.exists():
+        settings, schema = run.settings, plan.table
+        made = SyntheticTable(synthetic.path, schema, settings.batch_rows)
+        # on the threads of this machine: models are not sent to a cluster, whose libraries may compare otherwise
+        Scores.of(plan, made, settings.seed).measure(
+            Sensitive(EncodedTable(encoded, schema, Threads(settings.threads or cores()))),
+            plan,
+            ledger=ledger,
+            charge=charge,
+            staged=staged,
+            released=released,
+        )
+    elif staged.exists() or released.exists():
+        ledger.recover(charge.key, staged=staged, released=released)
+    elif held is not None and held.state == "reserved":
+        ledger.void(charge.key, LOST)
+    return run.finish("score", released) if released.exists() else Handle(path=released)
+
+
+@dataclass(frozen=True)
+class SyntheticTable:
+    """A synthetic table as records, from the start each time it is iterated; a batch in memory."""
+
+    folder: Path
+    schema: Schema
+    batch_rows: int
+
+    def __iter__(self) -> Iterator[Records]:
+        codec = Codec(self.schema)
+        for file in parquet_files(self.folder):
+            yield from map(codec.encode, read_batches(file, self.batch_rows))
+
+
+def places(run: Run) -> tuple[Path, Path]:
+    """Return where the scores are staged and where they are released."""
+    return run.sensitive / "scores.parquet", run.released / "scores.parquet"
