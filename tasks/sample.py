@@ -6,17 +6,18 @@ same bytes on any number of threads, each of which holds one row group of one fi
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 
 from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.sampling import Sampler
 from dpmodels.schema.encode import Codec
-from tasks.engine import Threads, cores
+from tasks.engine import Engine, open_engine
 from tasks.progress import progress_bar
 from tasks.stage import stage
 from tasks.store import Handle, Run, replace_folder
@@ -39,26 +40,38 @@ def sample(run: Run, generator: Handle) -> Handle:
     part, target = run.released / ".part-synthetic", run.released / "synthetic"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
-    with progress_bar("sample") as tick:
-        draw = FileSampler(model, settings.seed, pick_device(settings.device))
-        write_parts(part, draw, rows, settings.threads or cores(), lambda written: tick(written, rows))
+    draw = FileSampler(part, model, settings.seed, pick_device(settings.device))
+    with progress_bar("sample") as tick, open_engine(settings.threads, settings.dask) as engine:
+        write_parts(draw, rows, engine, lambda written: tick(written, rows))
     replace_folder(part, target)
     return run.finish("sample", target)
 
 
+@dataclass(frozen=True)
 class FileSampler:
-    """Draws any file of a synthetic table by itself."""
+    """Draws any file of a synthetic table by itself: pure, so wherever and however often it is done, it is the same."""
 
-    def __init__(self, model: Sampler, seed: int, device: str = "cpu") -> None:
-        self.model, self.seed, self.device = model, seed, device
-        self.codec = Codec(model.schema)
+    folder: Path
+    model: Sampler
+    seed: int
+    device: str = "cpu"
 
-    def groups(self, file: int, rows: int) -> Iterator[pa.Table]:
-        """Yield the row groups of a file."""
+    def __call__(self, file: tuple[int, int]) -> int:
+        """Write a file, given its number and its number of rows; return the latter."""
+        torch.set_num_threads(1)  # files are what runs in parallel; nor do sums depend on the number of threads then
+        number, rows = file
+        codec = Codec(self.model.schema)
+        path = self.folder / f"part-{number:05d}.parquet"
+        with pq.ParquetWriter(path, codec.output_schema, compression="zstd") as writer:
+            for table in self._groups(codec, number, rows):
+                writer.write_table(table)
+        return rows
+
+    def _groups(self, codec: Codec, file: int, rows: int) -> Iterator[pa.Table]:
         first_batch, first_row = file * FILE_ROWS // self.model.batch_rows, file * FILE_ROWS
         tables: list[pa.Table] = []
         for records in sample_valid(self.model, rows, self.seed, self.device, first_batch):
-            tables.append(self.codec.decode(records, first_row))
+            tables.append(codec.decode(records, first_row))
             first_row += len(records)
             if sum(map(len, tables)) >= GROUP_ROWS or sum(table.nbytes for table in tables) >= GROUP_BYTES:
                 yield pa.concat_tables(tables)
@@ -66,32 +79,12 @@ class FileSampler:
         if tables:
             yield pa.concat_tables(tables)
 
-    def write(self, folder: Path, file: int, rows: int) -> int:
-        """Write a file; return its number of rows."""
-        path = folder / f"part-{file:05d}.parquet"
-        with pq.ParquetWriter(path, self.codec.output_schema, compression="zstd") as writer:
-            for table in self.groups(file, rows):
-                writer.write_table(table)
-        return rows
 
-
-def write_parts(folder: Path, draw: FileSampler, rows: int, threads: int, tick: Callable[[int], None]) -> None:
-    """Write all files, as many at a time as there are threads."""
+def write_parts(draw: FileSampler, rows: int, engine: Engine, tick: Callable[[int], None]) -> None:
+    """Write all files of a table of so many rows."""
     files, written = ((start // FILE_ROWS, min(FILE_ROWS, rows - start)) for start in range(0, rows, FILE_ROWS)), 0
-    with _one_thread_each():
-        for done in Threads(threads).map(lambda file: draw.write(folder, *file), files):
-            written += done
-            tick(written)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Keep torch from starting threads of its own in every thread; nor do its sums depend on their number then."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    threads = torch.get_num_threads()
+    for done in engine.map(draw, files):
+        written += done
+        tick(written)
+    torch.set_num_threads(threads)

@@ -121,9 +121,9 @@ def test_the_synthetic_gate_names_the_expectation_and_hands_nothing_over(tmp_pat
     words = synthesize_words(tmp_path)
     real_parts = sampling.write_parts
 
-    def write_planted(folder, *rest):
-        real_parts(folder, *rest)
-        part = next(folder.iterdir())
+    def write_planted(draw, *rest):
+        real_parts(draw, *rest)
+        part = next(draw.folder.iterdir())
         table = pq.read_table(part)
         for name, planted_value in ((column, value), *([("dose", 9.5)] if value == 0 else [])):
             index = table.schema.get_field_index(name)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tasks.engine import Threads
 from tasks.sample import FILE_ROWS, FileSampler, write_parts
 from tests.generators.test_mixture import model
 
@@ -17,7 +18,7 @@ ROWS = FILE_ROWS + 200_000
 def write(folder: Path, threads: int, seed: int = 3) -> list[int]:
     folder.mkdir()
     told: list[int] = []
-    write_parts(folder, FileSampler(model(), seed), ROWS, threads, told.append)
+    write_parts(FileSampler(folder, model(), seed), ROWS, Threads(threads), told.append)
     return told
 
 
@@ -33,15 +34,15 @@ def test_the_threads_change_no_byte(tmp_path: Path) -> None:
     assert [groups.row_group(i).num_rows for i in range(groups.num_row_groups)] == [2**17] * 4
 
 
-def test_a_file_that_fails_stops_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    draw, tried = FileSampler(model(), 0), []
+def test_a_file_that_fails_stops_the_others(tmp_path: Path) -> None:
+    tried = []
 
-    def fail(folder: Path, file: int, rows: int) -> int:
-        tried.append(file)
-        time.sleep(0.05)
-        raise pa.ArrowInvalid("no")
+    class Failing(FileSampler):
+        def __call__(self, file: tuple[int, int]) -> int:
+            tried.append(file)
+            time.sleep(0.05)
+            raise pa.ArrowInvalid("no")
 
-    monkeypatch.setattr(draw, "write", fail)
     with pytest.raises(pa.ArrowInvalid):
-        write_parts(tmp_path, draw, 100 * FILE_ROWS, 2, lambda written: None)
+        write_parts(Failing(tmp_path, model(), 0), 100 * FILE_ROWS, Threads(2), lambda written: None)
     assert len(tried) < 50
