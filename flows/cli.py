@@ -40,6 +40,7 @@ Method = Annotated[str | None, typer.Option(help="Synthesis method. (default: na
 Rows = Annotated[int | None, typer.Option(help="Synthetic rows. (default: the released, noisy number of records)")]
 AccountName = Annotated[str | None, typer.Option("--account", help="Account that pays. (default: the data set's)")]
 Device = Annotated[str | None, typer.Option(help="auto, cpu or cuda. (default: auto)")]
+Dask = Annotated[str | None, typer.Option(help="Scheduler (tcp://…, tls://…) whose workers take the sums.")]
 Seed = Annotated[int | None, typer.Option(help="Seeds training and sampling only, never the noise. (default: 0)")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML with any of these and the model's settings.")]
 TestRows = Annotated[Path | None, typer.Option("--test", help="Real rows (Parquet) kept from the synthesis.")]
@@ -64,6 +65,7 @@ def read_options(
     rows: Rows = None,
     account: AccountName = None,
     device: Device = None,
+    dask: Dask = None,
     seed: Seed = None,
     config: ConfigFile = None,
     home: Home = None,
@@ -85,7 +87,7 @@ def read_options(
         | {"report_epsilon": report_epsilon},
         "model": {"method": method},
         "runtime": {"home": home, "device": device, "seed": seed, "prefect": prefect}
-        | {"ledger": ledger, "signing_key": signing_key, "approver": approver},
+        | {"dask": dask, "ledger": ledger, "signing_key": signing_key, "approver": approver},
     }
     return SynthesizeConfig.build(options, config)
 

@@ -72,7 +72,8 @@ class Cluster:
         if self._client.status != "running":
             raise _lost(self._address)
         try:
-            return set(look(pending, timeout=TICK_SECONDS, return_when="FIRST_COMPLETED").done)
+            with self._client.as_current():
+                return set(look(pending, timeout=TICK_SECONDS, return_when="FIRST_COMPLETED").done)
         except TimeoutError:
             return set()
 
@@ -163,7 +164,7 @@ def _check_workers(client: Any, address: str) -> None:
         ) from None
     for theirs in found.values():
         differ = [
-            f"{name} {theirs[name]} there and {ours[name]} here" for name in ours if theirs.get(name) != ours[name]
+            f"{name} {theirs.get(name)} there, {own} here" for name, own in ours.items() if theirs.get(name) != own
         ]
         if differ:
             raise InvalidArgument("dask", address, f"have workers like us; {', '.join(differ)}; nothing was charged")

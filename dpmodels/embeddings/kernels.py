@@ -85,7 +85,7 @@ def count_moments(
 ) -> None:
     """Add a weight at each record's cells, and one at each pair of cells of columns within ``reach``, in its class.
 
-    Shapes: cells [F, B]; label [B]; offsets [F + 1]; before [D], pairs that come before a cell's; out [classes * width].
+    Shapes: cells [F, B]; label [B]; offsets [F + 1]; before [D], pairs before each cell's; out [classes * width].
     """
     columns, rows = cells.shape
     one_way, two_way = weights

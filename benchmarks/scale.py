@@ -1,0 +1,279 @@
+"""How fast and in how much memory a large table is ingested and summed, beside what the machine can do at all.
+
+sanitise   N rows x 15 columns, ingest -> sanitize through the pipeline's own stages, for two methods
+workers    the same sum and the same ingest on one and on two threads, by turns
+fourier    the characteristic function, beside float32 matmul and sincos
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from benchmarks.common import ROOT, Table, measure, parse, report
+from dpmodels.embeddings.base import Layout
+from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
+from dpmodels.embeddings.joint import ConditionalEmbedding
+from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.partition import Partition
+from dpmodels.embeddings.summation import transform_sum
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.encode import Codec
+from dpmodels.schema.expectations import Gate
+from dpmodels.schema.ingest import transform_encode
+from dpmodels.schema.load import load_parts
+from dpmodels.schema.schema import Schema
+from flows.config import SynthesizeConfig
+from flows.synthesize import start
+from tasks.encoded import EncodedTable
+from tasks.engine import Threads
+from tasks.ingest import ingest
+from tasks.sanitize import sanitize
+from tasks.store import Run
+
+FILE_ROWS = 2_500_000
+CATEGORIES = (2, 5, 9, 16, 24, 40)
+BATCH = 65_536
+COLUMNS: dict[str, dict[str, object]] = {
+    **{f"c{n}": {"type": "categorical", "values": [f"v{n}-{i}" for i in range(n)]} for n in CATEGORIES},
+    "age": {"type": "integer", "min": 18, "max": 90},
+    "hours": {"type": "integer", "min": 0, "max": 99, "nullable": True},
+    "gain": {"type": "integer", "min": 0, "max": 99999, "zero_inflated": True, "scale": "log"},
+    "weight": {"type": "integer", "min": 10000, "max": 1500000},
+    "price": {"type": "number", "min": 0.0, "max": 999.99, "round": 2, "nullable": True},
+    "score": {"type": "number", "min": 0.0, "max": 1.0},
+    "ratio": {"type": "number", "min": 0.0, "max": 1.0, "nullable": True},
+    "flag": {"type": "boolean"},
+    "y": {"type": "categorical", "values": [0, 1]},
+}
+SCHEMA = Schema.model_validate({"name": "large", "target": "y", "columns": COLUMNS})
+
+
+def make_rows(rows: int, seed: int) -> pa.Table:
+    """Make mixed columns that depend on a common factor: skewed categories, integers, numbers, nulls, a label."""
+    rng = np.random.default_rng(seed)
+    factor = rng.random(rows, dtype=np.float32)
+
+    def mixed() -> np.ndarray:
+        return (0.6 * rng.random(rows, dtype=np.float32) + 0.4 * factor) ** 2
+
+    def null(share: float) -> np.ndarray:
+        return rng.random(rows, dtype=np.float32) < share
+
+    columns: dict[str, pa.Array] = {}
+    for n in CATEGORIES:
+        index = np.minimum(mixed() * n, n - 1).astype(np.int8)
+        columns[f"c{n}"] = pa.DictionaryArray.from_arrays(pa.array(index), [f"v{n}-{i}" for i in range(n)])
+    columns["age"] = pa.array((18 + 72 * mixed()).astype(np.int64))
+    columns["hours"] = pa.array((99 * mixed()).astype(np.int64), mask=null(0.03))
+    columns["gain"] = pa.array(np.where(null(0.8), 0, 99_999 * mixed() ** 2).astype(np.int64))
+    columns["weight"] = pa.array((10_000 + 1_490_000 * mixed()).astype(np.int64))
+    columns["price"] = pa.array(np.round(999.99 * mixed().astype(np.float64), 2), mask=null(0.1))
+    columns["score"] = pa.array(rng.random(rows))
+    columns["ratio"] = pa.array(mixed().astype(np.float64), mask=null(0.05))
+    columns["flag"] = pa.array(null(0.3))
+    columns["y"] = pa.array((rng.random(rows, dtype=np.float32) < 0.1 + 0.5 * factor).astype(np.int64))
+    return pa.table(columns)
+
+
+def write_file(job: tuple[Path, int, int]) -> None:
+    """Write one Parquet file; categories are text in dictionary pages, as most writers leave them."""
+    path, rows, seed = job
+    table = make_rows(rows, seed)
+    text = pa.schema([(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in table.schema])
+    with pq.ParquetWriter(path, text, use_dictionary=[f"c{n}" for n in CATEGORIES]) as writer:
+        for start_row in range(0, rows, 500_000):
+            writer.write_table(table.slice(start_row, 500_000).cast(text))
+
+
+def generate(folder: Path, rows: int, processes: int) -> None:
+    """Write the table as files of ``FILE_ROWS`` rows."""
+    folder.mkdir(parents=True)
+    sizes = [min(FILE_ROWS, rows - first) for first in range(0, rows, FILE_ROWS)]
+    jobs = [(folder / f"{index:04d}.parquet", size, index) for index, size in enumerate(sizes)]
+    with ProcessPoolExecutor(processes) as pool:
+        list(pool.map(write_file, jobs))
+
+
+def stages(place: Path, method: str, data: Path, threads: int) -> None:
+    """Run ingest and sanitize as the pipeline does and print their seconds; a process of its own."""
+    schema = place / "schema.yaml"
+    schema.write_text(SCHEMA.to_yaml())
+    settings = {
+        "data": data,
+        "schema": schema,
+        "out": place / "out",
+        "privacy": {"target_epsilon": 1.0, "delta": 1e-9},
+        "model": {"method": method},
+        "runtime": {"home": place / "home", "prefect": False, "threads": threads},
+    }
+    run = start(SynthesizeConfig.build(settings))
+    clock = [time.perf_counter()]
+    handle = ingest(run)
+    clock.append(time.perf_counter())
+    sanitize(run, handle)
+    clock.append(time.perf_counter())
+    folder = run.sensitive / "encoded"
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    print(
+        json.dumps({"ingest": clock[1] - clock[0], "sanitize": clock[2] - clock[1], "encoded": size, "run": run.name})
+    )
+
+
+def best(function: Callable[[], object], repeats: int = 3) -> float:
+    """Return the least seconds of a few runs."""
+    seconds = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def sanitise_table(data: Path, rows: int, place: Path, threads: int) -> tuple[Table, Path]:
+    """Time the two stages for two methods, each in a process of its own."""
+    title = f"ingest -> sanitize, {rows:,} rows x {len(COLUMNS)} columns, {threads} threads"
+    names = ["method", "ingest s", "sanitize s", "total s", "rows/s", "peak MiB", "raw GB", "encoded GB"]
+    table, raw = Table(title, names, 1), sum(file.stat().st_size for file in data.iterdir())
+    encoded = Path()
+    for method in ("moments", "nacre"):
+        folder = place / method
+        folder.mkdir()
+        words = ["--stage", method, "--data", str(data), "--place", str(folder), "--threads", str(threads)]
+        ran = measure([sys.executable, "-m", "benchmarks.scale", *words], every=0.2, cwd=ROOT)
+        if ran.code:
+            raise SystemExit(ran.output)
+        found = json.loads(ran.output.splitlines()[-1])
+        total = found["ingest"] + found["sanitize"]
+        shown = [found["ingest"], found["sanitize"], total, round(rows / total), round(ran.peak_mib)]
+        table.add(method, *shown, raw / 1e9, found["encoded"] / 1e9)
+        encoded = Run.find(folder / "home", found["run"]).sensitive / "encoded"
+    return table, encoded
+
+
+def drain(stream: object) -> None:
+    """Read a stream to its end."""
+    for _ in stream:  # type: ignore[attr-defined]
+        pass
+
+
+def limits_table(data: Path, encoded: Path, rows: int, threads: int) -> Table:
+    """Time what cannot be avoided, each alone: memory, decoding the raw table, decoding the encoded one."""
+    table = Table(f"physical limits of this machine, {threads} threads", ["what", "seconds for the rows", "rate"], 2)
+    block = np.ones(2**27, dtype=np.uint8)
+    copy = best(lambda: block.copy())
+    table.add("copying memory, 1 thread", "", f"{2 * block.nbytes / copy / 1e9:.1f} GB/s")
+    pool = Threads(threads)
+    parts = [part.reveal() for part in load_parts(data, SCHEMA, BATCH)]
+    seconds = best(lambda: drain(pool.map(drain, parts)), 1)
+    table.add("decoding the raw Parquet and nothing else", seconds, f"{rows / seconds:,.0f} rows/s")
+    arrow = list(EncodedTable(encoded, SCHEMA).parts())
+    seconds = best(lambda: drain(pool.map(drain, arrow)), 1)
+    table.add("decoding the encoded table and nothing else", seconds, f"{rows / seconds:,.0f} rows/s")
+    return table
+
+
+def workers_table(data: Path, encoded: Path, repeats: int) -> Table:
+    """Time ingest and sums on one and two threads by turns, so that other work falls on both alike."""
+    table = Table("one thread and two, by turns", ["what", "1 thread s", "2 threads s", "ratio", "ratio of medians"], 2)
+    some = sorted(data.iterdir())[:2]
+    with tempfile.TemporaryDirectory(dir=encoded.parent) as scratch:
+        few = Path(scratch) / "raw"
+        few.mkdir()
+        for file in some:
+            os.link(file, few / file.name)
+
+        def encode(threads: int) -> None:
+            with tempfile.TemporaryDirectory(dir=scratch) as out:
+                parts = load_parts(few, SCHEMA, BATCH)
+                transform_encode(parts, Gate(SCHEMA, raw=True), Path(out), Threads(threads).map)
+
+        moments = Moments(Partition.fine(SCHEMA, 32), 1, 1, 1)
+
+        def add(threads: int) -> None:
+            transform_sum(moments, Sensitive(EncodedTable(encoded, SCHEMA, Threads(threads))))
+
+        jobs: dict[str, Callable[[int], None]] = {"ingest, two files": encode, "sum of moments": add}
+        for name, job in jobs.items():
+            job(1)
+            pairs = [(best(lambda: job(1), 1), best(lambda: job(2), 1)) for _ in range(repeats)]  # noqa: B023
+            one, two = map(list, zip(*pairs, strict=True))
+            table.add(name, one, two, [a / b for a, b in pairs], float(np.median(one) / np.median(two)))
+    return table
+
+
+def fourier_table(quick: bool, repeats: int = 5) -> Table:
+    """Time the exact characteristic function against a float32 matrix product and its sine and cosine."""
+    rows, count = (32_768, 500) if quick else (65_536, 1000)
+    layout = Layout.of(SCHEMA)
+    embedding = ConditionalEmbedding(CharacteristicFunction(FrequencySpec(count=count), layout), layout, 0.05, 1)
+    records = Codec(SCHEMA).encode(make_rows(rows, 0))
+    embedding.lattice_sum(records.take(slice(0, len(records))))
+    x, w = torch.rand(rows, layout.dim), torch.randn(layout.dim, count)
+    torch.set_num_threads(1)
+
+    def limit() -> None:
+        for block in torch.split(x, 4096):
+            angle = block @ w
+            torch.cos(angle).sum(0)
+            torch.sin(angle).sum(0)
+
+    def exact() -> None:
+        embedding.lattice_sum(records.take(slice(0, len(records))))
+
+    pairs = [(best(limit, 1), best(exact, 1)) for _ in range(repeats)]
+    names = ["one thread", "ns a row and frequency", "of the limit"]
+    table, each = (
+        Table(f"Fourier: {rows:,} rows, {layout.dim} coordinates, {count} frequencies", names, 2),
+        rows * count,
+    )
+    table.add("float32 matmul, cos, sin (limit)", [1e9 * a / each for a, _ in pairs], 1.0)
+    table.add("exact lattice sum", [1e9 * b / each for _, b in pairs], [a / b for a, b in pairs])
+    return table
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--parts", nargs="+", default=["sanitise", "workers", "fourier"])
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--place", type=Path, help="folder for what is generated (default: a temporary one)")
+    parser.add_argument("--stage", help=argparse.SUPPRESS)
+
+
+def main() -> None:
+    args = parse(__doc__, options)
+    if args.stage:
+        stages(args.place, args.stage, args.data, args.threads)
+        return
+    rows = 200_000 if args.quick else args.rows
+    tables: list[Table] = []
+    with tempfile.TemporaryDirectory(dir=args.place) as name:
+        place = Path(name)
+        data = args.data or place / "raw"
+        if {"sanitise", "workers"} & set(args.parts):
+            if args.data is None:
+                generate(data, rows, args.threads)
+            table, encoded = sanitise_table(data, rows, place, args.threads)
+            tables.append(table)
+            if "sanitise" in args.parts:
+                tables.append(limits_table(data, encoded, rows, args.threads))
+            if "workers" in args.parts:
+                tables.append(workers_table(data, encoded, 1 if args.quick else 5))
+        if "fourier" in args.parts:
+            tables.append(fourier_table(args.quick))
+    report("scale", tables, [0], args)
+
+
+if __name__ == "__main__":
+    main()

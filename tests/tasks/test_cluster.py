@@ -1,0 +1,223 @@
+"""Partial sums on a real Dask cluster: a scheduler and two worker processes on loopback, one killed in the middle."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.embeddings.summation import transform_sum
+from dpmodels.errors import InvalidArgument, NacreError
+from dpmodels.mechanisms import gaussian
+from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.schema.encode import Codec
+from dpmodels.synthesizers.base import read_release
+from dpmodels.synthesizers.moments import MomentsSystem, embedding_of
+from tasks import cluster
+from tasks.cluster import open_cluster
+from tasks.encoded import EncodedTable
+from tests.support import make_records, make_schema
+
+ROOT = Path(__file__).parents[2]
+START = """
+import asyncio, sys
+from distributed import Scheduler, Worker
+
+async def main(kind, address):
+    if kind == "scheduler":
+        server = Scheduler(host="127.0.0.1", port=0, dashboard=False)
+    else:
+        server = Worker(address, host="127.0.0.1", nthreads=1, dashboard=False, local_directory=sys.argv[3])
+    async with server:
+        print(server.address, flush=True)
+        await server.finished()
+
+asyncio.run(main(sys.argv[1], sys.argv[2]))
+"""
+
+
+class Processes:
+    """The scheduler and the workers of one cluster, each a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.running = folder, []
+        self.scheduler, self.address = self.start("scheduler", "")
+        self.workers = [self.start("worker", self.address)[0] for _ in range(2)]
+
+    def start(self, kind: str, address: str) -> tuple[subprocess.Popen[str], str]:
+        words = [sys.executable, "-c", START, kind, address, str(self.folder)]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_LOGGING__DISTRIBUTED": "error"}
+        with open(self.folder / "log", "a") as log:
+            process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
+        self.running.append(process)
+        return process, process.stdout.readline().strip()
+
+    def stop(self) -> None:
+        for process in self.running:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    started = Processes(tmp_path)
+    yield started
+    started.stop()
+
+
+def write_table(folder: Path) -> EncodedTable:
+    """Write the clinic's rows as a table of many small parts."""
+    folder.mkdir()
+    codec = Codec(make_schema())
+    records = make_records(6000)
+    for part, index in enumerate(np.array_split(np.arange(6000), 24)):
+        with pa.ipc.new_file(folder / f"part-{part:05d}.arrow", codec.arrow_schema) as file:
+            file.write_batch(codec.to_arrow(records.take(index)))
+    return EncodedTable(folder, codec.schema)
+
+
+class Slow:
+    """An engine whose workers tell that they have begun a part, and take their time over it."""
+
+    def __init__(self, engine, marks: Path) -> None:
+        self.engine, self.marks = engine, marks
+
+    def map(self, function, parts):
+        return self.engine.map(partial(slow, function, self.marks), parts)
+
+
+def slow(function, marks: Path, part):
+    (marks / f"{os.getpid()}-{part.file.name}").touch()
+    time.sleep(0.1)
+    return function(part)
+
+
+def begun(marks: Path, process: subprocess.Popen[str]) -> set[str]:
+    return {path.name.partition("-")[2] for path in marks.glob(f"{process.pid}-*")}
+
+
+def kill_in_the_middle(marks: Path, process: subprocess.Popen[str]) -> threading.Thread:
+    """Kill a worker with SIGKILL while it is at its third part."""
+
+    def watch() -> None:
+        while len(begun(marks, process)) < 3:
+            time.sleep(0.01)
+        process.kill()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
+SYSTEM = MomentsSystem()
+PLAN = SYSTEM.plan(make_schema(), BUDGET)
+
+
+def measure(folder: Path, table: EncodedTable) -> tuple[Path, Ledger]:
+    folder.mkdir(mode=0o700)
+    ledger = Ledger(folder / "ledger.sqlite")
+    ledger.open_account("a", dataset="clinic", budget_cap=BUDGET)
+    return again(folder, table, ledger), ledger
+
+
+def again(folder: Path, table: EncodedTable, ledger: Ledger) -> Path:
+    charge = Charge(
+        account="a",
+        dataset="clinic",
+        mechanism=PLAN.method,
+        event=PLAN.event,
+        budget=BUDGET,
+        plan_hash=PLAN.hash,
+        schema_hash=PLAN.table.hash,
+        run="r",
+    )
+    places = {"staged": folder / "private" / "r.parquet", "released": folder / "public" / "r.parquet"}
+    return SYSTEM.measure(Sensitive(table), PLAN, ledger=ledger, charge=charge, **places).value
+
+
+def kinds(ledger: Ledger) -> list[str]:
+    return [entry.kind for entry in ledger.entries() if entry.kind != "open"]
+
+
+def test_a_worker_killed_in_the_middle_changes_no_bit_and_charges_nothing_more(processes, tmp_path, monkeypatch):
+    table = write_table(tmp_path / "table")
+    embedding = embedding_of(SYSTEM.measurement, make_schema())
+    truth = transform_sum(embedding, Sensitive(table)).reveal()
+    noise = np.arange(len(truth))
+    monkeypatch.setattr(gaussian, "_sampler", lambda values, scale: values + noise)  # replayed
+    alone, _ = measure(tmp_path / "alone", table)
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    killed = processes.workers[0]
+    with open_cluster(processes.address) as engine:
+        thread = kill_in_the_middle(marks, killed)
+        shared, ledger = measure(tmp_path / "shared", EncodedTable(table.folder, table.schema, Slow(engine, marks)))
+        thread.join()
+        total = transform_sum(embedding, Sensitive(EncodedTable(table.folder, table.schema, engine))).reveal()
+    assert killed.wait() == -9
+    assert begun(marks, killed) & begun(marks, processes.workers[1])  # the lost part was done again
+    assert np.array_equal(total, truth)
+    vectors = [read_release(path).value.vector for path in (alone, shared)]
+    assert np.array_equal(vectors[0], truth + noise) and np.array_equal(*vectors)
+    assert kinds(ledger) == ["reserve", "draw", "seal", "commit"]
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def test_a_cluster_that_dies_leaves_a_charge_that_resuming_uses_up(processes, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "PATIENCE_SECONDS", 1.0)
+    table, marks = write_table(tmp_path / "table"), tmp_path / "marks"
+    marks.mkdir()
+    with open_cluster(processes.address) as engine:
+        threads = [kill_in_the_middle(marks, worker) for worker in processes.workers]
+        with pytest.raises(NacreError, match=r"is gone .* the charge stands and nothing was released.* resume the run"):
+            measure(tmp_path / "run", EncodedTable(table.folder, table.schema, Slow(engine, marks)))
+        for thread in threads:
+            thread.join()
+    ledger = Ledger(tmp_path / "run" / "ledger.sqlite")
+    assert kinds(ledger) == ["reserve", "draw"]
+    again(tmp_path / "run", table, ledger)
+    assert kinds(ledger).count("reserve") == kinds(ledger).count("commit") == 1
+
+
+def fail(_: object) -> None:
+    raise ValueError("Zebulon-Quillfeather")
+
+
+def test_what_a_worker_chokes_on_is_not_repeated_anywhere(processes, tmp_path):
+    with open_cluster(processes.address) as engine:
+        with pytest.raises(NacreError, match="failed: ValueError; the charge stands") as caught:
+            list(engine.map(fail, [1, 2]))
+        parts = EncodedTable(tmp_path / "gone", make_schema()), write_table(tmp_path / "table")
+        part = next(parts[1].parts())
+        part.file.unlink()
+        with pytest.raises(NacreError, match="must be readable by whoever sums it"):
+            list(engine.map(list, [part]))
+    assert "Zebulon" not in str(caught.value) + (tmp_path / "log").read_text()
+
+
+def test_a_cluster_that_cannot_help_is_refused_before_anything_is_charged(processes, monkeypatch):
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1.0)
+    for address, rule in (
+        ("127.0.0.1:8786", "be the address of a scheduler, such as tcp://host:8786"),
+        ("tcp://127.0.0.1:9", "be reachable: no scheduler answered, so nothing was charged"),
+    ):
+        with pytest.raises(InvalidArgument, match=rule), open_cluster(address):
+            pass
+    monkeypatch.setattr(cluster, "ALIKE", (*cluster.ALIKE, "pip"))  # which no worker is asked about
+    with pytest.raises(InvalidArgument, match="have workers like us; pip None there"), open_cluster(processes.address):
+        pass
+    for worker in processes.workers:
+        worker.kill()
+        worker.wait()
+    with pytest.raises(InvalidArgument, match="have workers: none came"), open_cluster(processes.address):
+        pass
