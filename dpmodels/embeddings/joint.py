@@ -16,6 +16,7 @@ from torch import Tensor
 
 from dpmodels.embeddings.base import Embedding, Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction
+from dpmodels.embeddings.kernels import COMPILED_ROWS
 from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms.lattice import GRAIN_BITS, integer_radius, to_real
 from dpmodels.schema.encode import Records
@@ -40,7 +41,11 @@ class ConditionalEmbedding(Embedding):
         self.l2_sensitivity = max_rows * integer_radius(features.squared_norm + weight**2)
 
     def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
-        """Sum the truncated features of a batch."""
+        """Sum the truncated features of a batch; by matrix products where it is small or on a GPU."""
+        if torch.device(device).type == "cpu" and len(records) >= COMPILED_ROWS:
+            counts = np.bincount(self.layout.class_of(records).numpy(), minlength=self.layout.classes)
+            sums = self.parts.lattice_sums(records)
+            return torch.from_numpy(np.column_stack([sums, counts * self.count_step]).ravel())
         total = torch.zeros(self.layout.classes, self.width, dtype=torch.int64)
         for start in range(0, len(records), BLOCK_ROWS):
             block = records.take(slice(start, start + BLOCK_ROWS))

@@ -104,3 +104,42 @@ def count_moments(
                     place[row] = left[row] + offsets[j] + cells[j, start + row]
                 for row in range(block):
                     out[place[row]] += two_way
+
+
+def add_turns(
+    ones: Array,
+    values: Array,
+    steps: Array,
+    label: Array,
+    turns: Array,
+    half: Any,
+    shift: Any,
+    table: Array,
+    out: Array,
+) -> None:
+    """Add every record's cosines and sines, in the block of its class.
+
+    A phase is a sum of rows of ``turns``, in 2**-32 of a turn: unsigned integers wrap where the circle closes.
+    Its leading 16 bits, after adding ``half`` to round, are its place in the table.
+
+    Shapes: ones [B, S] and values [V], rows of turns [d, k] uint32; steps [B, V] uint32; label [B]; table [2**16, 2]
+    int32; out [classes, k, 2] int64.
+    """
+    count = turns.shape[1]
+    phase = np.empty(count, np.uint32)
+    for row in range(len(label)):
+        phase[:] = half
+        for one in range(ones.shape[1]):
+            turn = turns[ones[row, one]]
+            for j in range(count):
+                phase[j] += turn[j]
+        for value in range(len(values)):
+            step, turn = steps[row, value], turns[values[value]]
+            if step > 0:
+                for j in range(count):
+                    phase[j] += step * turn[j]
+        total = out[label[row]]
+        for j in range(count):
+            place = phase[j] >> shift
+            total[j, 0] += table[place, 0]
+            total[j, 1] += table[place, 1]
