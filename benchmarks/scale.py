@@ -7,12 +7,15 @@ fourier    the characteristic function, beside float32 matmul and sincos
 
 import argparse
 import json
+import math
 import os
+import pickle
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +38,7 @@ from dpmodels.schema.load import load_parts
 from dpmodels.schema.schema import Schema
 from flows.config import SynthesizeConfig
 from flows.synthesize import start
-from tasks.encoded import EncodedTable
+from tasks.encoded import PART_BATCHES, EncodedPart, EncodedTable
 from tasks.engine import Threads
 from tasks.ingest import ingest
 from tasks.sanitize import sanitize
@@ -183,32 +186,89 @@ def limits_table(data: Path, encoded: Path, rows: int, threads: int) -> Table:
     return table
 
 
-def workers_table(data: Path, encoded: Path, repeats: int) -> Table:
+@dataclass(frozen=True)
+class Cost:
+    """Seconds that a row costs one thread, and bytes that it takes."""
+
+    ingest: float
+    add: float
+    raw: float
+    encoded: float
+
+
+def linked(files: list[Path], folder: Path) -> Path:
+    """Make a folder of some files, without copying them."""
+    folder.mkdir()
+    for file in files:
+        os.link(file, folder / file.name)
+    return folder
+
+
+def workers_table(data: Path, encoded: Path, repeats: int) -> tuple[Table, Cost]:
     """Time ingest and sums on one and two threads by turns, so that other work falls on both alike."""
-    table = Table("one thread and two, by turns", ["what", "1 thread s", "2 threads s", "ratio", "ratio of medians"], 2)
-    some = sorted(data.iterdir())[:2]
+    table = Table("one thread and two, by turns", ["what", "rows", "1 thread s", "2 threads s", "ratio"], 2)
+    embedding = Moments(Partition.fine(SCHEMA, 32), 1, 1, 1)
+    costs: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory(dir=encoded.parent) as scratch:
-        few = Path(scratch) / "raw"
-        few.mkdir()
-        for file in some:
-            os.link(file, few / file.name)
+        few = linked(sorted(data.iterdir())[:2], Path(scratch) / "raw")
+        part = linked(sorted(encoded.iterdir())[:16], Path(scratch) / "encoded")
 
         def encode(threads: int) -> None:
             with tempfile.TemporaryDirectory(dir=scratch) as out:
                 parts = load_parts(few, SCHEMA, BATCH)
                 transform_encode(parts, Gate(SCHEMA, raw=True), Path(out), Threads(threads).map)
 
-        moments = Moments(Partition.fine(SCHEMA, 32), 1, 1, 1)
-
         def add(threads: int) -> None:
-            transform_sum(moments, Sensitive(EncodedTable(encoded, SCHEMA, Threads(threads))))
+            transform_sum(embedding, Sensitive(EncodedTable(part, SCHEMA, Threads(threads))))
 
-        jobs: dict[str, Callable[[int], None]] = {"ingest, two files": encode, "sum of moments": add}
-        for name, job in jobs.items():
+        some = sum(pq.ParquetFile(file).metadata.num_rows for file in few.iterdir())
+        rows = sum(map(len, EncodedTable(part, SCHEMA)))
+        for name, count, job, folder in (("ingest", some, encode, few), ("sum of moments", rows, add, part)):
             job(1)
-            pairs = [(best(lambda: job(1), 1), best(lambda: job(2), 1)) for _ in range(repeats)]  # noqa: B023
+            pairs = [(timed(job, 1), timed(job, 2)) for _ in range(repeats)]
             one, two = map(list, zip(*pairs, strict=True))
-            table.add(name, one, two, [a / b for a, b in pairs], float(np.median(one) / np.median(two)))
+            table.add(name, count, one, two, [a / b for a, b in pairs])
+            size = sum(file.stat().st_size for file in folder.iterdir())
+            costs.append((float(np.median(one)) / count, size / count))
+    (ingest_cost, raw), (add_cost, stored) = costs
+    return table, Cost(ingest_cost, add_cost, raw, stored)
+
+
+def timed(job: Callable[[int], None], threads: int) -> float:
+    """Return the seconds of one run."""
+    return best(lambda: job(threads), 1)
+
+
+PLAN_ROWS, PLAN_WORKERS, WIRE = 10**10, 100, 1.25e9
+"""The paper plan; the wire is taken to carry ten gigabits a second."""
+
+
+def plan_table(cost: Cost) -> Table:
+    """Say what ten billion rows would take on a hundred workers of one thread, from what a row costs one here."""
+    embedding = Moments(Partition.fine(SCHEMA, 32), 1, 1, 1)
+    columns = len(embedding.partition.sizes)
+    parts = math.ceil(PLAN_ROWS / (PART_BATCHES * BATCH))
+    reply = 8 * embedding.dim
+    vector = np.ones(embedding.dim, dtype=np.int64)
+    add = best(lambda: np.add(vector, vector, out=vector), 20)
+    asked = len(pickle.dumps(EncodedPart(Path("/srv/nacre/sensitive/run/encoded/part-00000.arrow"), 0, 16, SCHEMA)))
+    table = Table(f"paper plan: {PLAN_ROWS:,} rows, {PLAN_WORKERS} workers of one thread", ["what", "how much"], 1)
+    share = PLAN_ROWS / PLAN_WORKERS
+    for name, value in {
+        "raw table read once, TB": PLAN_ROWS * cost.raw / 1e12,
+        "encoded table written once and read once a look, TB": PLAN_ROWS * cost.encoded / 1e12,
+        "integer additions a look, in 10^12": PLAN_ROWS * (columns + columns * (columns - 1) // 2) / 1e12,
+        "ingest, minutes a worker": share * cost.ingest / 60,
+        "a look, minutes a worker": share * cost.add / 60,
+        "parts (messages: one request and one reply each)": parts,
+        "requests, MB": parts * asked / 1e6,
+        "partial sums that come back, GB": parts * reply / 1e9,
+        "seconds of a ten-gigabit wire for them": parts * reply / WIRE,
+        "seconds of the client for adding them": parts * add,
+        "work lost with a worker at most, seconds": PART_BATCHES * BATCH * cost.add,
+        "ledger writes (reserve, draw, seal, commit)": 4,
+    }.items():
+        table.add(name, value)
     return table
 
 
@@ -269,7 +329,8 @@ def main() -> None:
             if "sanitise" in args.parts:
                 tables.append(limits_table(data, encoded, rows, args.threads))
             if "workers" in args.parts:
-                tables.append(workers_table(data, encoded, 1 if args.quick else 5))
+                found, cost = workers_table(data, encoded, 1 if args.quick else 5)
+                tables += [found, plan_table(cost)]
         if "fourier" in args.parts:
             tables.append(fourier_table(args.quick))
     report("scale", tables, [0], args)

@@ -43,12 +43,14 @@ class Cluster:
             NacreError: the cluster is gone, or a part failed there.
         """
         waiting, run, pending = iter(parts), token_hex(4), set[Any]()
+        # a task of its own: every worker fetches it once, and it is made again if those who have it are lost
+        carried = self._client.submit(_carry, function, key=f"nacre-sum-{run}-what", pure=False)
         number, last_seen = 0, time.monotonic()
         while True:
             room = 2 * max(1, self._threads()) - len(pending)
             for part in (part for _, part in zip(range(room), waiting, strict=False)):
                 key = f"nacre-sum-{run}-{number}"  # keys are shown and logged: nothing but a number
-                pending.add(self._client.submit(_shielded, function, part, key=key, pure=False))
+                pending.add(self._client.submit(_shielded, carried, part, key=key, pure=False))
                 number += 1
             if not pending:
                 return
@@ -98,6 +100,10 @@ CHARGED = "the charge stands and nothing was released; mend the cluster and resu
 
 def _lost(address: str) -> NacreError:
     return NacreError(f"the Dask cluster at {address} is gone or lost every worker it tried; {CHARGED}")
+
+
+def _carry(function: Callable[[T], R]) -> Callable[[T], R]:
+    return function
 
 
 def _shielded(function: Callable[[T], R], part: T) -> tuple[R | None, str]:

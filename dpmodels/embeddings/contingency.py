@@ -77,12 +77,13 @@ class Views:
 class ContingencyTables:
     """All tables that a set of records has; private, so they come out as ``Sensitive`` only.
 
-    Privacy: keeps the cells of every record in memory, F small integers a record.
+    Privacy: keeps the cells of every record in memory, F integers of one or two bytes a record.
     """
 
     def __init__(self, views: Views, batches: Sensitive[Iterable[Records]]) -> None:
-        parts = [views.partition.cells(records).astype(np.int32) for records in batches.reveal()]
-        whole = np.concatenate([np.zeros((0, len(views.partition.sizes)), dtype=np.int32), *parts])
+        kind, sizes = np.min_scalar_type(max(views.partition.sizes)), views.partition.sizes
+        parts = [views.partition.cells(records).astype(kind) for records in batches.reveal()]
+        whole = np.concatenate([np.zeros((0, len(sizes)), dtype=kind), *parts])
         self._cells = Sensitive([np.ascontiguousarray(column) for column in whole.T])
         self._views = views
         self._scores: dict[Family, Sensitive[int]] = {}
