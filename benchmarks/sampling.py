@@ -19,6 +19,7 @@ from benchmarks.adult import SCHEMAS
 from benchmarks.common import Table, parse, report
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.partition import Partition
+from dpmodels.generators.load import Model
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.networks import NetworkSpec, TabularGenerator, initialise
@@ -28,6 +29,7 @@ from dpmodels.schema.encode import Codec
 from dpmodels.schema.lint import load_schema
 from tasks.engine import Threads
 from tasks.sample import FileSampler, write_parts
+from tasks.store import Handle
 
 COUNTS = torch.tensor([24_720.0, 7_841.0], dtype=torch.float64)
 RUNS = 5
@@ -115,13 +117,15 @@ def add_limits(table: Table, model: TabularModel, drawn: MixtureModel) -> None:
     )
 
 
-def add_files(table: Table, name: str, model: Sampler, rows: int, threads: int, limit: float) -> None:
+def add_files(table: Table, name: str, model: Model, rows: int, threads: int, limit: float) -> None:
     """Time whole files; ``limit`` is the seconds a row that one thread cannot do without, 0 where none is stated."""
     with tempfile.TemporaryDirectory() as folder:
+        generator = Handle(path=Path(folder) / "generator.safetensors", sha256=name)
+        model.save(generator.path)
         began = time.perf_counter()
-        write_parts(FileSampler(Path(folder), model, 0), rows, Threads(threads), lambda written: None)
+        write_parts(FileSampler(Path(folder), generator, 0), rows, Threads(threads), lambda written: None)
         seconds = time.perf_counter() - began
-        size = sum(path.stat().st_size for path in Path(folder).iterdir())
+        size = sum(path.stat().st_size for path in Path(folder).glob("*.parquet"))
     share = f"{limit * rows / threads / seconds:.0%}" if limit else "–"
     table.add(name, threads, seconds, rows / seconds / 1e6, size / rows, share)
 

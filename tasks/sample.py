@@ -7,6 +7,7 @@ same bytes on any number of threads, each of which holds one row group of one fi
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +15,7 @@ import pyarrow.parquet as pq
 import torch
 
 from dpmodels.generators.constraints import sample_valid
-from dpmodels.generators.load import load_generator
-from dpmodels.generators.sampling import Sampler
+from dpmodels.generators.load import Model, load_generator
 from dpmodels.schema.encode import Codec
 from tasks.engine import Engine, open_engine
 from tasks.progress import progress_bar
@@ -35,24 +35,32 @@ def sample(run: Run, generator: Handle) -> Handle:
     if done := run.finished("sample"):
         return done
     settings = run.settings
-    model = load_generator(generator.path)
-    rows = settings.rows or model.default_rows()
+    rows = settings.rows or read_generator(generator.path, generator.sha256).default_rows()
     part, target = run.released / ".part-synthetic", run.released / "synthetic"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
-    draw = FileSampler(part, model, settings.seed, pick_device(settings.device))
+    draw = FileSampler(part, generator, settings.seed, pick_device(settings.device))
     with progress_bar("sample") as tick, open_engine(settings.threads, settings.dask) as engine:
         write_parts(draw, rows, engine, lambda written: tick(written, rows))
     replace_folder(part, target)
     return run.finish("sample", target)
 
 
+@lru_cache(maxsize=1)
+def read_generator(path: Path, _sha256: str) -> Model:
+    """Read a generator that has this hash, if it was not read just now."""
+    return load_generator(path)
+
+
 @dataclass(frozen=True)
 class FileSampler:
-    """Draws any file of a synthetic table by itself: pure, so wherever and however often it is done, it is the same."""
+    """Draws any file of a synthetic table by itself: pure, so wherever and however often it is done, it is the same.
+
+    It is small, and reads the generator where it works, once a process.
+    """
 
     folder: Path
-    model: Sampler
+    generator: Handle
     seed: int
     device: str = "cpu"
 
@@ -60,17 +68,18 @@ class FileSampler:
         """Write a file, given its number and its number of rows; return the latter."""
         torch.set_num_threads(1)  # files are what runs in parallel; nor do sums depend on the number of threads then
         number, rows = file
-        codec = Codec(self.model.schema)
+        model = read_generator(self.generator.path, self.generator.sha256)
+        codec = Codec(model.schema)
         path = self.folder / f"part-{number:05d}.parquet"
         with pq.ParquetWriter(path, codec.output_schema, compression="zstd") as writer:
-            for table in self._groups(codec, number, rows):
+            for table in self._groups(model, codec, number, rows):
                 writer.write_table(table)
         return rows
 
-    def _groups(self, codec: Codec, file: int, rows: int) -> Iterator[pa.Table]:
-        first_batch, first_row = file * FILE_ROWS // self.model.batch_rows, file * FILE_ROWS
+    def _groups(self, model: Model, codec: Codec, file: int, rows: int) -> Iterator[pa.Table]:
+        first_batch, first_row = file * FILE_ROWS // model.batch_rows, file * FILE_ROWS
         tables: list[pa.Table] = []
-        for records in sample_valid(self.model, rows, self.seed, self.device, first_batch):
+        for records in sample_valid(model, rows, self.seed, self.device, first_batch):
             tables.append(codec.decode(records, first_row))
             first_row += len(records)
             if sum(map(len, tables)) >= GROUP_ROWS or sum(table.nbytes for table in tables) >= GROUP_BYTES:

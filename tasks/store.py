@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -21,6 +22,7 @@ from pydantic import BaseModel, ConfigDict
 from dpmodels.accounting.artifact import sha256_of, sync
 from dpmodels.errors import ArtifactError
 from dpmodels.synthesizers.base import Plan
+from tasks.engine import cores
 
 REPORT_PLAN = "report-plan.json"
 
@@ -196,5 +198,8 @@ def digest(path: Path) -> str:
     """Hash a file, or the names and hashes of a folder's files."""
     if path.is_file():
         return sha256_of(path)
-    lines = [f"{file.relative_to(path)} {sha256_of(file)}" for file in sorted(path.rglob("*")) if file.is_file()]
+    files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+    with ThreadPoolExecutor(cores()) as pool:
+        hashes = list(pool.map(sha256_of, files))
+    lines = [f"{file.relative_to(path)} {sha256}" for file, sha256 in zip(files, hashes, strict=True)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

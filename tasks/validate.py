@@ -26,7 +26,7 @@ from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import read_release
 from dpmodels.synthesizers.one_shot import OneShot, split_looks
 from dpmodels.synthesizers.registry import create
-from tasks.engine import Engine, Threads, cores
+from tasks.engine import Engine, Threads, cores, open_engine
 from tasks.sanitize import charges_of
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
@@ -45,7 +45,8 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     system = create(released.plan.method, released.plan.measurement, {})
     looks = split_looks(released, system.looks(released.plan)) if isinstance(system, OneShot) else []
     check = FileCheck(schema, rows, settings.batch_rows, report_cells(released, looks))
-    gate, tally = check_table(synthetic.path, check, Threads(settings.threads or cores()))
+    with open_engine(settings.threads, settings.dask) as engine:
+        gate, tally = check_table(synthetic.path, check, engine)
     report = run.released / "report"
     report.mkdir(exist_ok=True)
     write_text(report / "checks.html", render_checks(gate))

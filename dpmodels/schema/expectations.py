@@ -141,6 +141,10 @@ class Gate:
             for outcome in self.outcomes
         ]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel without the suite, which is built again where it is needed."""
+        return {name: value for name, value in self.__dict__.items() if name != "_run"}
+
     def _frame(self, batch: pa.RecordBatch | pa.Table) -> dict[str, Any]:
         return {name: self._series(name, batch) for name in batch.schema.names}
 

@@ -10,15 +10,21 @@ import pytest
 
 from tasks.engine import Threads
 from tasks.sample import FILE_ROWS, FileSampler, write_parts
+from tasks.store import Handle
 from tests.generators.test_mixture import model
 
 ROWS = FILE_ROWS + 200_000
 
 
+def saved(folder: Path) -> Handle:
+    model().save(folder / "generator.safetensors")
+    return Handle(path=folder / "generator.safetensors", sha256="its hash")
+
+
 def write(folder: Path, threads: int, seed: int = 3) -> list[int]:
     folder.mkdir()
     told: list[int] = []
-    write_parts(FileSampler(folder, model(), seed), ROWS, Threads(threads), told.append)
+    write_parts(FileSampler(folder, saved(folder.parent), seed), ROWS, Threads(threads), told.append)
     return told
 
 
@@ -44,5 +50,5 @@ def test_a_file_that_fails_stops_the_others(tmp_path: Path) -> None:
             raise pa.ArrowInvalid("no")
 
     with pytest.raises(pa.ArrowInvalid):
-        write_parts(Failing(tmp_path, model(), 0), 100 * FILE_ROWS, Threads(2), lambda written: None)
+        write_parts(Failing(tmp_path, saved(tmp_path), 0), 100 * FILE_ROWS, Threads(2), lambda written: None)
     assert len(tried) < 50
