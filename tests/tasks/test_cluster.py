@@ -24,7 +24,7 @@ from dpmodels.synthesizers.moments import MomentsSystem, embedding_of
 from tasks import cluster
 from tasks.cluster import open_cluster
 from tasks.encoded import EncodedTable
-from tests.support import make_records, make_schema
+from tests.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
 
 ROOT = Path(__file__).parents[2]
 START = """
@@ -221,3 +221,12 @@ def test_a_cluster_that_cannot_help_is_refused_before_anything_is_charged(proces
         worker.wait()
     with pytest.raises(InvalidArgument, match="have workers: none came"), open_cluster(processes.address):
         pass
+
+
+def test_from_the_command_line_an_unreachable_cluster_costs_nothing_and_a_cluster_does_the_sum(processes, tmp_path):
+    write_clinic(tmp_path)
+    code, _, err = run_cli(*synthesize_words(tmp_path, dask="tcp://127.0.0.1:9"))
+    assert code == 1 and "dask=tcp://127.0.0.1:9 must be reachable" in err and charges(tmp_path / "home") == []
+    code, _, err = run_cli(*synthesize_words(tmp_path, dask=processes.address, out=tmp_path / "again"))
+    assert code == 0, err
+    assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
