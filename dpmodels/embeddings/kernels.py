@@ -90,18 +90,21 @@ def count_moments(
     columns, rows = cells.shape
     one_way, two_way = weights
     total = offsets[columns]
-    left, place = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint32)
+    left, place = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
     for start in range(0, rows, BLOCK):
         block = min(BLOCK, rows - start)
+        classes = label[start : start + block]
         for i in range(columns):
+            own = cells[i, start : start + block]
             for row in range(block):
-                cell = offsets[i] + cells[i, start + row]
-                out[label[start + row] * width + cell] += one_way
-                left[row] = label[start + row] * width + total + before[cell] - offsets[i + 1]
+                cell, base = offsets[i] + own[row], classes[row] * width
+                out[base + cell] += one_way
+                left[row] = base + total + before[cell] - offsets[i + 1]
             for j in range(i + 1, min(columns, i + 1 + reach)):
                 # addresses first, then additions: the first loop is done many rows at a time
+                other, offset = cells[j, start : start + block], np.uint32(offsets[j])
                 for row in range(block):
-                    place[row] = left[row] + offsets[j] + cells[j, start + row]
+                    place[row] = left[row] + offset + other[row]
                 for row in range(block):
                     out[place[row]] += two_way
 
