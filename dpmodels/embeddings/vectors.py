@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpmodels.embeddings.base import VALUE_BITS, Layout
+from dpmodels.embeddings.image_moments import BASIS_BITS, smooth_basis
 from dpmodels.embeddings.partition import Partition
+from dpmodels.embeddings.pose import Frame
 from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms.dp_em import Z_BITS, Floats, Points, Whole
 from dpmodels.mechanisms.dp_kmeans import nearest
@@ -31,6 +33,8 @@ from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
 DIRECTION_BITS = 14
+COEFFICIENTS, SMOOTHNESS = 200, 1.5
+"""Smooth functions that images are turned to before anything is measured, and how far pixels are alike, in pixels."""
 SCALE_BINS = 16
 """Bins of a column's distance from the middle: the first ends at 1/2, each next a factor sqrt 2 below."""
 SCALE_QUANTILE, SCALED_RADIUS = 0.7, 1.5
@@ -54,7 +58,8 @@ class Vectors:
     """The public map from records to vectors and targets.
 
     Attributes:
-        kind: what a decoder predicts; dim: of the design; radius: R.
+        kind: what a decoder predicts; dim: of the design; radius: R; size: of x.
+        basis: smooth functions that images are turned to first, [dim, size]; None for tables.
         middle: what is taken off the design; values: which coordinates are values.
         layout, partition: of a table's design and cells; None for images.
     """
@@ -64,8 +69,13 @@ class Vectors:
         self.layout = None if schema.image else Layout.of(schema)
         self.partition = None if schema.image else Partition.fine(schema, most_cells)
         self.kind: Literal["ink", "cells", "values"] = "ink"
+        self.basis: Floats | None = None
         if schema.image:
-            self.dim = schema.image[1].pixels
+            column = schema.image[1]
+            self.dim = column.pixels
+            whole = smooth_basis(Frame(column.height, column.width), min(COEFFICIENTS, self.dim), SMOOTHNESS)
+            self.basis = np.ldexp(whole.astype(np.float64), -BASIS_BITS)
+            self.size = self.basis.shape[1]
             self.middle, self.values = np.zeros(self.dim), np.zeros(self.dim, dtype=np.bool_)
             self.radius = image_radius * math.sqrt(self.dim)
             return
@@ -75,7 +85,7 @@ class Vectors:
             raise InvalidArgument("schema", schema.name, "have at least one column besides the target")
         mostly_numbers = sum(block.continuous for block in blocks) > len(blocks) / 2
         self.kind = "values" if numbers == "values" or (numbers == "auto" and mostly_numbers) else "cells"
-        self.dim = Layout.of(schema).dim
+        self.dim = self.size = Layout.of(schema).dim
         self.values = np.zeros(self.dim, dtype=np.bool_)
         self.values[[block.value for block in blocks if block.continuous]] = True
         self.middle = np.where(self.values & (self.kind == "values"), 0.5, 0.0)
@@ -122,11 +132,19 @@ class Vectors:
     def bounded(self, design: NDArray[np.float32], scales: Floats) -> Whole:
         """Return the bounded vectors. Shapes: [B, dim]."""
         blocks = np.array_split(design, len(design) // 8192 + 1)
-        return np.concatenate([clip(self.centred(block) / scales, self.radius) for block in blocks])
+        turned = (self.centred(block) / scales for block in blocks)
+        return np.concatenate([clip(x if self.basis is None else x @ self.basis, self.radius) for x in turned])
 
     def inverse(self, x: Floats, scales: Floats) -> Floats:
         """Return the design that bounded vectors stand for, where their clip norm is 1. Shapes: [B, dim]."""
-        result: Floats = x * self.radius * scales + self.middle
+        design: Floats = (x if self.basis is None else x @ self.basis.T) * self.radius * scales + self.middle
+        return design
+
+    def stddev(self, projection: "Projection") -> Floats:
+        """Return how far values lie about what a projection gives back; pixels are drawn without. Shapes: [dim]."""
+        if self.basis is not None:
+            return np.zeros(self.dim)
+        result: Floats = np.sqrt(projection.residual) * self.radius * projection.scales
         return result
 
     def labels(self, records: Records) -> Whole:
@@ -160,10 +178,10 @@ class Projection:
     """The released directions that bounded vectors are turned to.
 
     Attributes:
-        directions: V in steps of ``2**-DIRECTION_BITS``, [dim, d]; mean: taken off first, in steps, [dim].
+        directions: V in steps of ``2**-DIRECTION_BITS``, [size, d]; mean: taken off first, in steps, [size].
         radius: the norm that is clipped to, where 1 is the norm of x; scales: of the design, [dim].
         spread: standard deviation along each direction where the clip norm is 1, as released, [d].
-        residual: variance of each coordinate that the directions leave, where the norm of x is 1, [dim].
+        residual: variance of each coordinate that the directions leave, where the norm of x is 1, [size].
     """
 
     directions: Whole
@@ -172,6 +190,11 @@ class Projection:
     scales: Floats
     spread: Floats
     residual: Floats
+
+    @property
+    def size(self) -> int:
+        """Count the directions."""
+        return len(self.directions.T)
 
     def points(self, x: Whole) -> Whole:
         """Turn and clip vectors. Shapes: [n, dim] -> [n, d]."""

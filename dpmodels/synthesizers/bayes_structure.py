@@ -25,7 +25,8 @@ from dpmodels.synthesizers.base import Plan
 FINE_LIMIT = 2**17
 """Fine cells of all columns together."""
 FAMILY_LIMIT = 2**17
-"""Families scored in all; it bounds time. The degree is lowered, to no less than 1, until they fit."""
+"""Families scored in all; it bounds time. The degree is lowered until they fit, at last to 1 with the first column as
+the only parent: of so many families the selection would tell little, and the first is the target."""
 TABLE_LIMIT = 2**14
 """Cells of one family's table."""
 
@@ -67,6 +68,7 @@ class Network:
         self.degree = min(spec.degree, columns - 1)
         while self.degree > 1 and _families(columns, self.degree) > FAMILY_LIMIT:
             self.degree -= 1
+        self.star = _families(columns, self.degree) > FAMILY_LIMIT
         select_share = spec.select_share if columns > 1 else 0.0
         self.unit = 1 << VALUE_BITS
         share = spec.fine_share / (1 - spec.fine_share - select_share)
@@ -103,6 +105,8 @@ class Network:
     def joining(self, views: Views, placed: list[int]) -> list[Family]:
         """List the families that the column placed last makes possible: it and others with a place are the parents."""
         *older, newest = placed
+        if self.star and newest != self.root:
+            return []
         parents = [
             chosen
             for size in range(self.degree)
@@ -129,7 +133,7 @@ class Network:
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the cells and weights that schema and parameters lead to."""
-        facts = [self.fine.sizes, self.root, self.degree, self.first.one_way, self.unit, self.l2_sensitivity]
+        facts = [self.fine.sizes, self.root, self.degree, self.star, self.first.one_way, self.unit, self.l2_sensitivity]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     @classmethod

@@ -1,7 +1,7 @@
 """P3GM: privacy-preserving phased generative model (Takagi, Takahashi, Cao, Yoshikawa; ICDE 2021).
 
     phase 1   histograms of each column's scale  + noise, in tables of values only
-              C = sum_x [ 1 ; x ; x x' ]  + noise   -> mean, directions V: f(x) = clip((x - mean) V)       DP-PCA
+              C = sum_x [ e_y ; x e_y' ; x x' ]  + noise   -> mean, directions V: f(x) = clip((x - mean) V)  DP-PCA
               [ N ; S ; Q ] of every component and class  + noise, each iteration -> p(z|y)                DP-EM
     phase 2   q(z|x) = N(f(x), sigma(x)), p(x|z,y) by DP-SGD on the bound (Eq. 5, KL by Eq. 6)             DP-SGD
     sample    y by its released share, z ~ p(z|y), decode
@@ -9,6 +9,7 @@
 The AE variant keeps sigma at nothing (Eq. 9). What differs from the paper, and why, is in docs/privacy.md.
 """
 
+import math
 from functools import partial
 from typing import Annotated
 
@@ -33,6 +34,7 @@ from dpmodels.embeddings.vectors import (
 from dpmodels.generators.heads import CellHead, Head, head_of
 from dpmodels.generators.vae import Decoder, FixedMean, FixedPoint, Objective, Prior, VaeSpec, imitate, pretrain
 from dpmodels.generators.vae_start import inverse_log_shares
+from dpmodels.mechanisms.class_moments import ClassMoments, leading_directions, transform_class_moments
 from dpmodels.mechanisms.dp_em import (
     Z_BITS,
     ComponentMoments,
@@ -42,7 +44,7 @@ from dpmodels.mechanisms.dp_em import (
     start_mixture,
     transform_component_moments,
 )
-from dpmodels.mechanisms.dp_pca import principal_directions
+from dpmodels.mechanisms.dp_pca import DIAGONAL
 from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
@@ -50,13 +52,17 @@ from dpmodels.synthesizers.private_training import Built, Phase, PrivateTraining
 from dpmodels.synthesizers.warm_start import WarmStart
 
 DIRECTIONS = {"table": 25, "ink": 40}
+SHARES = {"table": (0.2, 0.4), "ink": (0.3, 0.6)}
+"""Of DP-PCA and DP-EM: what a decoder of ink learns beside the inverse projection is little."""
+SGD = {"table": SgdSpec(), "ink": SgdSpec(steps=150, learning_rate=5e-4)}
 
 
 class P3gmMeasurement(BaseModel):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
-        directions: kept by DP-PCA, by default as many as suit tables or images.
+        directions: at most kept by DP-PCA; this, the shares of DP-PCA and DP-EM, and DP-SGD's parameters are by default
+            what suits tables or images.
         components, iterations: of DP-EM in each class.
         warm_share: of the budget's squared mu, for nacre's release, whose samples the decoder learns first; 0 for none.
         scale_share, pca_share, em_share: of the budget's squared mu; DP-SGD has the rest. Only values are scaled.
@@ -71,13 +77,13 @@ class P3gmMeasurement(BaseModel):
     iterations: Annotated[int, Field(ge=1, le=100)] = 1
     warm_share: Annotated[float, Field(ge=0, le=0.9)] = 0.0
     scale_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.05
-    pca_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.2
-    em_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.4
+    pca_share: Annotated[float, Field(ge=0.01, le=0.9)] | None = None
+    em_share: Annotated[float, Field(ge=0.01, le=0.9)] | None = None
     radius: Annotated[float, Field(gt=0, le=1)] = 0.7
     image_radius: Annotated[float, Field(gt=0, le=1)] = 0.39
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
     mean_weight: Annotated[float, Field(gt=0, le=10)] = 0.6
-    sgd: SgdSpec = SgdSpec()
+    sgd: SgdSpec | None = None
     vae: VaeSpec = VaeSpec()
 
 
@@ -85,23 +91,24 @@ class P3gmSystem(System):
     """The phases of P3GM at one schema."""
 
     def __init__(self, learned_variance: bool, spec: P3gmMeasurement, schema: Schema) -> None:
-        self.learned_variance, self.spec, self.sgd, self.vae = learned_variance, spec, spec.sgd, spec.vae
+        kind = "ink" if schema.image else "table"
+        self.learned_variance, self.spec, self.sgd, self.vae = learned_variance, spec, spec.sgd or SGD[kind], spec.vae
         self.vectors = Vectors(schema, spec.vae.most_cells, spec.image_radius, spec.vae.numbers)
-        self.size = min(spec.directions or DIRECTIONS["ink" if schema.image else "table"], self.vectors.dim)
+        self.size = min(spec.directions or DIRECTIONS[kind], self.vectors.size)
         weights = spec.count_weight, spec.mean_weight
-        self.gram = ComponentMoments(1, 1, self.vectors.dim, *weights)
-        self.moments = ComponentMoments(self.vectors.classes, spec.components, self.size, *weights)
-        scaled, l2 = self.vectors.scale_dim, self.moments.l2_sensitivity
+        pca_share, em_share = spec.pca_share or SHARES[kind][0], spec.em_share or SHARES[kind][1]
+        if self.spec.warm_share:  # it is taken from all phases alike
+            pca_share, em_share = (share * (1 - spec.warm_share) for share in (pca_share, em_share))
+        self.gram = ClassMoments(self.vectors.classes, self.vectors.size, *weights)
+        scaled, l2 = self.vectors.scale_dim, self._moments(self.size).l2_sensitivity
         self.warm = WarmStart(schema, spec.warm_share) if spec.warm_share else None
         self.first = len(self.warm.phases) if self.warm else 0
         self.looks = (
             *(self.warm.phases if self.warm else ()),
             *([Phase("scales", scaled, self.vectors.scale_sensitivity, spec.scale_share)] if scaled else []),
-            Phase("DP-PCA", self.gram.dim, self.gram.l2_sensitivity, spec.pca_share),
-            *(
-                Phase(f"DP-EM {i + 1}", self.moments.dim, l2, spec.em_share / spec.iterations)
-                for i in range(spec.iterations)
-            ),
+            Phase("DP-PCA", self.gram.dim, self.gram.l2_sensitivity, pca_share),
+            # how many directions there are to be fitted depends on DP-PCA
+            *(Phase(f"DP-EM {i + 1}", 0, l2, em_share / spec.iterations) for i in range(spec.iterations)),
         )
         self.before = bool(scaled)
 
@@ -114,27 +121,30 @@ class P3gmSystem(System):
             return transform_scales(rows, self.vectors)
         bounded = transform_bounded(rows, self.vectors, self._scales(released))
         if len(released) == self.before:
-            return transform_component_moments(self.gram, bounded, None)
-        projection = self._projection(released)
-        points = transform_points(bounded, projection)
-        return transform_component_moments(self.moments, points, self._mixture(released, projection, whole))
+            return transform_class_moments(self.gram, bounded)
+        projection = self._projection(released, whole)
+        points, moments = transform_points(bounded, projection), self._moments(projection.size)
+        return transform_component_moments(moments, points, self._mixture(released, projection, whole))
 
     def dim(self, released: list[Whole], whole: float) -> int:
-        """Return the size of the next look; of nacre's second, as its cells are cut."""
+        """Return the size of the next look; of nacre's second, as its cells are cut; of DP-EM, by the directions."""
         if self.warm and len(released) < self.first:
             return self.warm.embedding(released, whole).dim
-        return super().dim(released, whole)
+        if len(released) <= self.first + self.before:
+            return super().dim(released, whole)
+        return self._moments(self._projection(released[self.first :], whole).size).dim
 
     def build(self, released: list[Whole], whole: float, start: bool) -> Built:
         """Return the one training of P3GM, its decoder set to the inverse of the projection."""
         warm, released = released[: self.first], released[self.first :]
-        projection = self._projection(released)
-        mixture = self.moments.maximise(released[-1], self.looks[-1].noise_stddev(whole))
-        counts = self.moments.unpack(released[-1])[0].sum(axis=1)
-        stddev = _tensor(np.sqrt(projection.residual) * self.vectors.radius * projection.scales)
+        projection = self._projection(released, whole)
+        moments, size = self._moments(projection.size), projection.size
+        mixture = moments.maximise(released[-1], self.looks[-1].noise_stddev(whole))
+        counts = moments.unpack(released[-1])[0].sum(axis=1)
+        stddev = _tensor(self.vectors.stddev(projection))
         head, prior = head_of(self.vectors, stddev), Prior.of(mixture, torch.from_numpy(projection.spread))
         decoder = self._decoder(projection, prior, head, start)
-        encoder = FixedMean(self.size, self.vae.hidden, self.vae.seed) if self.learned_variance else FixedPoint()
+        encoder = FixedMean(size, self.vae.hidden, self.vae.seed) if self.learned_variance else FixedPoint()
         objective = Objective(encoder, decoder, prior, head, self.vae)
         if start and self.warm:
             rows = self.vectors.rows([self.warm.sample(warm, whole, self.vae.seed)])
@@ -144,31 +154,42 @@ class P3gmSystem(System):
 
     def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
         """Return projected records."""
-        projection = self._projection(released[self.first :])
+        projection = self._projection(released[self.first :], whole)
         points = transform_points(transform_bounded(rows, self.vectors, projection.scales), projection)
         return [transform_training(rows, points, projection.spread)]
 
     def _scales(self, released: list[Whole]) -> Floats:
         return self.vectors.scales(released[0] if self.before else None)
 
-    def _projection(self, released: list[Whole]) -> Projection:
-        """Read mean and directions off the released second moment."""
-        (counts,), (sums,), (moments,) = self.gram.unpack(released[self.before])
-        count = max(float(counts[0]), 1.0)
-        mean = sums[0] / count
+    def _moments(self, size: int) -> ComponentMoments:
+        spec = self.spec
+        return ComponentMoments(self.vectors.classes, spec.components, size, spec.count_weight, spec.mean_weight)
+
+    def _projection(self, released: list[Whole], whole: float) -> Projection:
+        """Read mean, directions and radius off the released moments."""
+        counts, sums, second = self.gram.unpack(released[self.before])
+        count = max(float(counts.sum()), 1.0)
+        mean = sums.sum(axis=0) / count
         mean /= max(1.0, float(np.linalg.norm(mean)))
-        covariance = moments[0] / count - np.outer(mean, mean)
-        directions = principal_directions(covariance, self.size)
-        variances = np.maximum(np.einsum("ij,ik,kj->j", directions, covariance, directions), 1e-4)
+        covariance = second / count - np.outer(mean, mean)
+        steps = self.looks[self.first + self.before].noise_stddev(whole)
+        noise = steps / (DIAGONAL * 4.0**Z_BITS * count)  # of one variance; see `shrink` for the edge
+        offsets = sums - counts[:, None] * mean
+        directions = leading_directions(covariance, offsets, self.size, noise * math.sqrt(2 * len(mean)))
+        usual = max(float(np.trace(covariance)) / len(mean), 1e-6)  # of one coordinate: known better than any one is
+        variances = np.einsum("ij,ik,kj->j", directions, covariance, directions)
+        variances = np.maximum(variances, max(1e-4, min(usual, noise)))
         left = np.diag(covariance) - (directions**2 * variances).sum(axis=1)
-        usual = max(float(left.mean()), 1e-6)  # one coordinate's own is noisy, so it may not go far from the mean
+        usual_left = max(float(left.mean()), 1e-6)
+        reach = math.sqrt(float(variances.sum())) + 2 * math.sqrt(float(variances.max()))
+        radius = min(self.spec.radius, reach)
         return Projection(
             directions=np.rint(np.ldexp(directions, DIRECTION_BITS)).astype(np.int64),
             mean=np.rint(np.ldexp(mean, Z_BITS)).astype(np.int64),
-            radius=self.spec.radius,
+            radius=radius,
             scales=self._scales(released),
-            spread=np.sqrt(variances) / self.spec.radius,
-            residual=left.clip(usual / 4, usual * 4),
+            spread=np.sqrt(variances) / radius,
+            residual=left.clip(usual_left / 4, usual_left * 4),
         )
 
     def _mixture(self, released: list[Whole], projection: Projection, whole: float) -> Mixture | None:
@@ -176,20 +197,21 @@ class P3gmSystem(System):
         if self.spec.components == 1:
             return None
         if len(released) == self.before + 1:
-            shape = self.vectors.classes, self.spec.components, self.size
+            shape = self.vectors.classes, self.spec.components, projection.size
             return start_mixture(projection.spread**2, np.random.default_rng(self.vae.seed).standard_normal(shape))
-        return self.moments.maximise(released[-1], self.looks[-1].noise_stddev(whole))
+        return self._moments(projection.size).maximise(released[-1], self.looks[-1].noise_stddev(whole))
 
     def _decoder(self, projection: Projection, prior: Prior, head: Head, start: bool) -> Decoder:
         """Return the decoder: of cells one that imitates the inverse projection, else that plus a network."""
-        decoder, vectors = Decoder(self.size, self.vectors.classes, head.outputs, self.vae.hidden), self.vectors
+        vectors, size = self.vectors, projection.size
+        decoder = Decoder(size, vectors.classes, head.outputs, self.vae.hidden)
 
         def inverse(z: Floats) -> Floats:
             return vectors.inverse(projection.inverse(z * projection.spread), projection.scales)
 
         if not isinstance(head, CellHead):
-            origin = inverse(np.zeros((1, self.size)))
-            decoder.start(self.vae.seed, _tensor(inverse(np.eye(self.size)) - origin), _tensor(origin[0]))
+            origin = inverse(np.zeros((1, size)))
+            decoder.start(self.vae.seed, _tensor(inverse(np.eye(size)) - origin), _tensor(origin[0]))
             return decoder
         decoder.start(self.vae.seed)
         if start:

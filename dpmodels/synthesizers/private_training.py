@@ -126,6 +126,7 @@ class System(ABC):
             self.vectors.dim,
             self.vectors.kind,
             [(look.name, look.dim, look.l2_sensitivity, look.share) for look in self.looks],
+            self.sgd.model_dump(),
         ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 

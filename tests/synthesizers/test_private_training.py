@@ -219,10 +219,12 @@ def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, monke
     """Replay on neighbouring data: nothing leaves but through the looks and the weights."""
     monkeypatch.setattr(store, "new_name", lambda: "the-run")
     kept: list[np.ndarray] = []
+    named: list[dict[str, np.ndarray]] = []  # how long a look is may depend on the looks before it
 
     def copied(path, release, plan, entry, coordinates, real=private_training.write_release):
         kept.append(release.value)
-        real(path, private_training.Released(kept[0]), plan, entry, coordinates)
+        named.append(coordinates)
+        real(path, private_training.Released(kept[0]), plan, entry, named[0])
 
     monkeypatch.setattr(private_training, "write_release", copied)
     runs = []
