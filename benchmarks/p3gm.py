@@ -1,6 +1,7 @@
 """P3GM beside its baselines: its table, convergence by epoch, RDP beside PLD, and what a private step costs.
 
-The tables are the paper's data sets; Credit and ISOLET are the partial public files unless NACRE_DATA holds full ones.
+The tables are the paper's data sets; Credit and ISOLET are the partial public files unless NACRE_DATA holds full ones
+(benchmarks/tables.py names the files).
 Images are judged by a CNN on 60,000 synthetic ones, with --quick on fewer.
 """
 
@@ -49,6 +50,7 @@ SEEDS = (0, 1, 2)
 LOOK_ROWS = 4000
 """Synthetic records that are judged after each epoch."""
 MEASURE = {"adult": "AUROC of boosted trees", "mnist": "accuracy of logistic regression"}
+CURVE_STEPS = {"adult": 600, "mnist": 300}
 PUBLISHED = {
     "adult": {"P3GM": (0.8321, 0.5917), "PrivBayes": (0.8530, 0.6374), "DP-GM": (0.7806, 0.4502)},
     "mnist": {"P3GM": 0.7946, "DP-GM": 0.4973, "VAE without privacy": 0.8571},
@@ -64,7 +66,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--curves", nargs="+", default=list(MEASURE), choices=list(MEASURE), help="of convergence")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many seeds each row has")
     parser.add_argument("--warm-share", type=float, default=0.3, help="of the budget, for the warm start that is tried")
-    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="also draw the curves as PNG files")
+    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="also draw the curves, as SVG files")
 
 
 def adult_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
@@ -127,7 +129,7 @@ def measure(
     records: Records,
     folder: Path,
     look: Callable[[int, VaeModel], None] = lambda epoch, model: None,
-    **measurement: float,
+    **measurement: object,
 ) -> tuple[PrivateTraining, Released[Release]]:
     """Measure in this process and hand over the generator as it stands after each epoch; for public data only."""
     system = create(method, measurement, {})
@@ -185,14 +187,14 @@ def convergence(args: Namespace, seeds: Sequence[int]) -> list[Table]:
                 scores.append(judge(Records.concat(list(model.sample(LOOK_ROWS, seed=0)))))
 
             with tempfile.TemporaryDirectory() as folder:
-                measure(method, schema, records, Path(folder), look)
+                measure(method, schema, records, Path(folder), look, sgd={"steps": CURVE_STEPS[name]})
         table = Table(
             f"{name}: {MEASURE[name]} by epoch, on {LOOK_ROWS} synthetic records", ["epoch", *curves], digits=4
         )
         for epoch, values in enumerate(zip(*curves.values(), strict=True), start=1):
             table.add(epoch, *values)
         if args.plots:
-            _plot(args.plots / f"{name}.png", curves)
+            _plot(args.plots / f"p3gm-{name}.svg", curves, MEASURE[name])
         made.append(table)
     return made
 
@@ -226,20 +228,22 @@ def _judge_images() -> Judge:
     return judge
 
 
-def _plot(path: Path, curves: dict[str, list[float]]) -> None:
+def _plot(path: Path, curves: dict[str, list[float]], measure: str) -> None:
+    """Draw a score by epoch, a line a method."""
     import matplotlib
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    matplotlib.use("svg")
+    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "nacre"}
+    from matplotlib import pyplot as plt
 
-    figure, axes = pyplot.subplots(figsize=(6, 4))
-    for name, curve in curves.items():
-        axes.plot(range(1, 1 + len(curve)), curve, label=name, marker=".")
-    axes.set_xlabel("epoch")
-    axes.legend()
+    figure, axes = plt.subplots(figsize=(5, 3))
+    for colour, (name, curve) in zip(("#33658a", "#d1495b", "#5b8c5a"), curves.items(), strict=True):
+        axes.plot(range(1, 1 + len(curve)), curve, "o-", color=colour, label=name)
+    axes.set(xlabel="epoch", ylabel=measure)
+    axes.legend(frameon=False)
+    figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120, bbox_inches="tight")
-    pyplot.close(figure)
+    figure.savefig(path, metadata={"Date": None})
 
 
 def accounting(args: Namespace, seeds: Sequence[int]) -> list[Table]:
