@@ -1,5 +1,6 @@
 """P3GM's other tables: TSTR by the scores of four classifiers. Credit and ISOLET are the partial public files,
-unless NACRE_DATA holds creditcard.parquet (284,807 rows, Time, V1-V28, Amount, Class) or isolet.parquet (7,797 rows, f1-f617, letter).
+unless NACRE_DATA holds creditcard.parquet (284,807 rows, Time, V1-V28, Amount, Class) or isolet.parquet (7,797 rows,
+f1-f617, letter).
 
 Rows are split 70/30 at random, anew for each seed; the papers' ten-fold figures stand beside ours for orientation.
 """

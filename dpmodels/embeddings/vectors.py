@@ -33,7 +33,7 @@ from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
 DIRECTION_BITS = 14
-COEFFICIENTS, SMOOTHNESS = 200, 1.5
+COEFFICIENTS, SMOOTHNESS = 100, 1.5
 """Smooth functions that images are turned to before anything is measured, and how far pixels are alike, in pixels."""
 SCALE_BINS = 16
 """Bins of a column's distance from the middle: the first ends at 1/2, each next a factor sqrt 2 below."""

@@ -52,6 +52,8 @@ from dpmodels.synthesizers.private_training import Built, Phase, PrivateTraining
 from dpmodels.synthesizers.warm_start import WarmStart
 
 DIRECTIONS = {"table": 25, "ink": 40}
+LEAST = {"table": 1.0, "ink": 0.5}
+"""Of the edge of the noise: what a principal direction's variance must reach for the direction to be kept."""
 SHARES = {"table": (0.2, 0.4), "ink": (0.3, 0.6)}
 """Of DP-PCA and DP-EM: what a decoder of ink learns beside the inverse projection is little."""
 SGD = {"table": SgdSpec(), "ink": SgdSpec(steps=150, learning_rate=5e-4)}
@@ -99,6 +101,7 @@ class P3gmSystem(System):
         pca_share, em_share = spec.pca_share or SHARES[kind][0], spec.em_share or SHARES[kind][1]
         if self.spec.warm_share:  # it is taken from all phases alike
             pca_share, em_share = (share * (1 - spec.warm_share) for share in (pca_share, em_share))
+        self.least = LEAST[kind]
         self.gram = ClassMoments(self.vectors.classes, self.vectors.size, *weights)
         scaled, l2 = self.vectors.scale_dim, self._moments(self.size).l2_sensitivity
         self.warm = WarmStart(schema, spec.warm_share) if spec.warm_share else None
@@ -175,7 +178,8 @@ class P3gmSystem(System):
         steps = self.looks[self.first + self.before].noise_stddev(whole)
         noise = steps / (DIAGONAL * 4.0**Z_BITS * count)  # of one variance; see `shrink` for the edge
         offsets = sums - counts[:, None] * mean
-        directions = leading_directions(covariance, offsets, self.size, noise * math.sqrt(2 * len(mean)))
+        edge = noise * math.sqrt(2 * len(mean))
+        directions = leading_directions(covariance, offsets, self.size, self.least * edge)
         usual = max(float(np.trace(covariance)) / len(mean), 1e-6)  # of one coordinate: known better than any one is
         variances = np.einsum("ij,ik,kj->j", directions, covariance, directions)
         variances = np.maximum(variances, max(1e-4, min(usual, noise)))
