@@ -56,7 +56,7 @@ class DpGmSystem(System):
     def __init__(self, spec: DpGmMeasurement, schema: Schema) -> None:
         self.spec, self.sgd, self.vae = spec, spec.sgd, spec.vae
         self.vectors = Vectors(schema, spec.vae.most_cells, spec.image_radius, spec.vae.numbers)
-        self.sums = ClusterSums(spec.clusters, self.vectors.dim, spec.count_weight)
+        self.sums = ClusterSums(spec.clusters, self.vectors.size, spec.count_weight)
         share, l2 = spec.cluster_share / spec.iterations, self.sums.l2_sensitivity
         self.looks = (
             *(Phase(f"DP k-means {i + 1}", self.sums.dim, l2, share) for i in range(spec.iterations)),
@@ -88,7 +88,7 @@ class DpGmSystem(System):
 
     def _centroids(self, released: list[Whole], whole: float) -> Floats:
         """Go through the released iterations from the public start."""
-        normal = np.random.default_rng(self.vae.seed).standard_normal((self.spec.clusters, self.vectors.dim))
+        normal = np.random.default_rng(self.vae.seed).standard_normal((self.spec.clusters, self.vectors.size))
         centroids = start_centroids(normal, self.spec.start_radius)
         for vector in released[: self.spec.iterations]:
             centroids = self.sums.centroids(vector, centroids, self.looks[0].noise_stddev(whole))[0]
