@@ -52,6 +52,12 @@ PAIRED_COLUMNS = 64
 """Columns up to which all are paired with each other; in wider tables the pairs would drown in their noise."""
 
 
+SMALL_CLASS = 60
+"""Standard deviations of a second moment's noise below which a class is small."""
+MOST_WEIGHT = 3
+"""How much more a first moment may weigh then."""
+
+
 def _square(columns: int, paired: int) -> int:
     """Return how many cells squared, of all classes together, the limits leave room for."""
     return min(SQUARE_LIMIT, PAIR_LIMIT * columns**2 // max(pairs_within(columns, paired), 1))
@@ -71,7 +77,8 @@ class NacreMeasurement(BaseModel):
     Attributes:
         fine_cells: cells of an interval column at the first look.
         fine_share: share of the squared sensitivity (so of the budget, mu squared) that the first look takes.
-        one_way_weight: weight of a first moment at the second look, where a second moment has 1.
+        one_way_weight: weight of a first moment at the second look, where a second moment has 1; up to ``MOST_WEIGHT``
+            times as much where the first look finds a small class.
         runs: merged cells that the values of an interval column are cut into, where the mass allows.
         least_noise: what a merged cell should hold at least, in standard deviations of a second moment's noise.
     """
@@ -104,6 +111,7 @@ class Looks:
         self.two_way = 1 << VALUE_BITS
         self.one_way = max(1, round(spec.one_way_weight * self.two_way))
         pairs = pairs_within(columns, self.reach)
+        self.columns, self.pairs = columns, pairs
         second = columns * self.one_way**2 + pairs * self.two_way**2
         step = round(math.sqrt(spec.fine_share / (1 - spec.fine_share) * second / columns))
         self.first = Moments(self.fine, step, 0, self.max_rows)
@@ -111,12 +119,28 @@ class Looks:
         self.l2_sensitivity = integer_radius(self.first.l2_sensitivity**2 + self.second_radius**2)
 
     def second(self, first: NDArray[np.int64], noise_stddev: float) -> Moments:
-        """Return the second embedding, on cells merged by the released first vector (post-processing)."""
-        counts = first.reshape(self.fine.classes, -1).sum(axis=0)
-        least = math.ceil(self.spec.least_noise * noise_stddev * self.first.one_way / self.two_way)
-        histograms = np.split(counts, self.fine.offsets[1:-1])
+        """Return the second embedding, on cells merged and with weights set by the released first vector.
+
+        Privacy: post-processing of the first look; whatever it says, the norm stays within ``second_radius``.
+        """
+        counts = first.reshape(self.fine.classes, -1)
+        smallest = int(counts.sum(axis=1).min()) / (len(self.fine.sizes) * self.first.one_way)
+        one_way, two_way = self.weights(smallest, noise_stddev / self.two_way)
+        least = math.ceil(self.spec.least_noise * noise_stddev * self.first.one_way / two_way)
+        histograms = np.split(counts.sum(axis=0), self.fine.offsets[1:-1])
         partition = self.fine.merged(histograms, least, self.spec.runs, self.most_cells)
-        return Moments(partition, self.one_way, self.two_way, self.max_rows, self.reach)
+        return Moments(partition, one_way, two_way, self.max_rows, self.reach)
+
+    def weights(self, smallest: float, noise: float) -> tuple[int, int]:
+        """Return the steps of a first and of a second moment: where a class is small, its margins come first.
+
+        Units: records; ``smallest`` has the smallest class, ``noise`` is the standard deviation of a second moment's.
+        """
+        factor = min(max(SMALL_CLASS * noise / max(smallest, noise), 1.0), MOST_WEIGHT)
+        one, two = round(factor * self.one_way), self.two_way
+        planned, squared = (self.columns * steps**2 + self.pairs * two**2 for steps in (self.one_way, one))
+        scaled = math.isqrt(two**2 * planned // squared)
+        return scaled * one // two, scaled
 
     def event(self, noise_multiplier: float) -> ComposedEvent:
         """Return the two Gaussians that are charged."""
@@ -212,8 +236,9 @@ class Nacre(OneShot):
     def noise(self, plan: Plan) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
         looks, steps = Looks.of(plan), lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
+        _, two_way = looks.weights(0.0, steps / looks.two_way)
         return {
             "records in a fine cell of one column and class": steps / looks.first.one_way,
-            "records in a merged cell of one column and class": steps / looks.one_way,
-            "records in a pair of merged cells of two columns and class": steps / looks.two_way,
+            "records in a merged cell of one column and class, at most": steps / looks.one_way,
+            "records in a pair of merged cells of two columns and class, at most": steps / two_way,
         }

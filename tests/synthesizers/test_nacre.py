@@ -62,9 +62,20 @@ def test_the_second_bound_holds_whatever_the_first_look_says(seed):
     looks = Looks.of(NACRE.plan(make_schema(), BUDGET))
     first = np.random.default_rng(seed).integers(-(10**9), 10**9, looks.first.dim)
     second = looks.second(first, 1e6)
-    assert second.l2_sensitivity == looks.second_radius
+    assert 0.999 * looks.second_radius < second.l2_sensitivity <= looks.second_radius
     one = second.lattice_sum(make_records(1)).numpy().astype(object)
     assert (one**2).sum() == second.squared_norm <= looks.second_radius**2
+
+
+@pytest.mark.parametrize("smallest", [-5.0, 0.0, 10.0, 900.0, 1500.0, 3000.0, 1e6])
+def test_margins_weigh_more_where_a_class_is_small_and_the_norm_stays_within_the_plan(smallest):
+    for spec in (NacreMeasurement(), NacreMeasurement(one_way_weight=0.01), NacreMeasurement(one_way_weight=7)):
+        looks = Looks(spec, make_schema())
+        one_way, two_way = looks.weights(smallest, 45.0)
+        squared = looks.columns * one_way**2 + looks.pairs * two_way**2
+        assert 0.999 * looks.second_radius < squared**0.5 <= looks.second_radius
+        factor = 1 if smallest > 2700 else 3 if smallest <= 900 else 1.8
+        assert one_way / two_way == pytest.approx(factor * spec.one_way_weight, rel=0.01)
 
 
 def test_a_user_is_charged_for_all_rows():
