@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-BENCHMARKS = $(filter-out __init__ common judge judge_images postgres,$(basename $(notdir $(wildcard benchmarks/*.py))))
+BENCHMARKS = $(filter-out __init__ common judge judge_images postgres unseen,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 # On shared cores thread pools cost more than they give.
 export OMP_NUM_THREADS ?= 1

@@ -54,7 +54,7 @@ def test_each_look_is_charged_for_its_own_sensitivity_at_the_noise_that_is_drawn
     second = looks.second(np.zeros(looks.first.dim, dtype=np.int64), noise)
     for event, embedding in zip(plan.event.events, (looks.first, second), strict=True):
         assert event.noise_multiplier * embedding.l2_sensitivity <= noise
-        assert event.noise_multiplier * embedding.l2_sensitivity == pytest.approx(noise, rel=1e-6)
+        assert event.noise_multiplier * embedding.l2_sensitivity == pytest.approx(noise, rel=1e-4)  # whole steps
 
 
 @pytest.mark.parametrize("seed", range(4))
