@@ -1,4 +1,7 @@
-"""What the exact comparisons cost: Adult's internal report, and ``nacre compare`` on tables of ten million rows.
+"""What exact comparisons cost (Adult's internal report, ``nacre compare`` on ten million rows) and what attacks find.
+
+``--cases attack`` releases Adult's official training rows and attacks the released vector itself, by an adversary who
+knows every other real row; the test rows are the candidates that were held out.
 
 The large tables are Adult's rows drawn with replacement, ages and weights moved a little: their content means nothing,
 their size does. They are kept under build/evaluate; delete it to make them again.
@@ -7,16 +10,28 @@ their size does. They are kept under build/evaluate; delete it to make them agai
 import resource
 import sys
 import tempfile
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.adult import EPSILON, SCHEMAS, synthesize
+from benchmarks.adult import DELTA, EPSILON, SCHEMAS, synthesize
 from benchmarks.common import ROOT, Table, data_dir, measure, parse, report
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.evaluation.frame import ParquetBatches
+from dpmodels.evaluation.release_attack import evaluate_release
+from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.schema.encode import Codec
+from dpmodels.schema.lint import load_schema
+from dpmodels.synthesizers.base import read_release
+from dpmodels.synthesizers.registry import create
+from tasks.sanitize import charge_of
+from tasks.store import Run, Settings
 
 KEPT = ROOT / "build" / "evaluate"
 PART = 500_000
@@ -25,7 +40,9 @@ PART = 500_000
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the large tables")
     parser.add_argument("--jobs", type=int, default=2, help="threads that metrics run on")
-    parser.add_argument("--cases", nargs="+", default=["adult", "large"], choices=["adult", "large"])
+    parser.add_argument("--cases", nargs="+", default=["adult", "large"], choices=["adult", "large", "attack"])
+    parser.add_argument("--methods", nargs="+", default=["nacre", "moments", "pearl"], help="methods that are attacked")
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0], help="budgets that are attacked")
 
 
 def large(rows: int, seed: int) -> Path:
@@ -60,8 +77,49 @@ def add(table: Table, name: str, words: Sequence[object]) -> None:
     table.add(name, ran.seconds, cpu, ran.peak_mib)
 
 
+def attack(method: str, epsilon: float, seed: int) -> dict[str, Any]:
+    """Release Adult once and attack the release."""
+    schema = load_schema(SCHEMAS / "adult.yaml")
+    system, codec = create(method, {}, {}), Codec(schema)
+    plan = system.plan(schema, PrivacyBudget(epsilon=epsilon, delta=DELTA))
+    real = Sensitive([codec.encode(pq.read_table(data_dir() / "adult_train.parquet").combine_chunks())])
+    with tempfile.TemporaryDirectory() as folder:
+        ledger, run = Ledger(Path(folder) / "ledger.sqlite"), Run(home=Path(folder), name="attacked")
+        ledger.open_account("adult", dataset=schema.name, budget_cap=plan.budget)
+        places = {"staged": run.sensitive / "release.parquet", "released": run.released / "release.parquet"}
+        settings = Settings(
+            data=Path(folder), out=Path(folder), account="adult", rows=None, seed=seed, device="cpu",
+            batch_rows=65_536, training={},
+        )  # fmt: skip
+        path = system.measure(real, plan, ledger=ledger, charge=charge_of(run.name, plan, settings), **places).value
+        release = read_release(path).value
+    held = Sensitive(ParquetBatches(data_dir() / "adult_test.parquet", schema, 65_536))
+    return evaluate_release(real, held, release, seed).reveal()
+
+
+def attacks(args: Namespace, seeds: Sequence[int]) -> Table:
+    """Attack releases of every method and budget."""
+    header = ["method", "charged epsilon", "candidates", "AUROC", "95 % interval", "best on one record"]
+    table = Table("Attack on the released vector, Adult: lower bounds", [*header, "epsilon shown (95 % confidence)"])
+    for method in args.methods:
+        for epsilon in args.epsilons:
+            found = [attack(method, epsilon, seed) for seed in seeds]
+            low, high = ([facts["auroc_interval"][end] for facts in found] for end in (0, 1))
+            table.add(
+                method,
+                f"{epsilon:g}",
+                2 * found[0]["candidates_of_each"],
+                [facts["auroc"] for facts in found],
+                f"{fmean(low):.3f} to {fmean(high):.3f}",
+                found[0]["auroc_of_the_best_attack_on_one_record"],
+                [facts["epsilon_lower_bound"] for facts in found],
+            )
+    return table
+
+
 def main() -> None:
     args = parse(__doc__, options)
+    seeds = (0,) if args.quick else (0, 1, 2)
     rows = 200_000 if args.quick else args.rows
     title = f"Exact comparisons, {args.jobs} thread(s)"
     table = Table(title, ["command", "seconds", "CPU seconds", "peak MiB"], digits=1)
@@ -79,7 +137,10 @@ def main() -> None:
             words = ["compare", made, "--real", real, "--test", large(rows // 50, 2), "--schema", schema]
             words += ["--out", Path(folder) / "out", "--jobs", args.jobs]
             add(table, f"nacre compare, {rows:,} rows beside {rows:,} real ones, {rows // 50:,} held out", words)
-    report("evaluate", [table], [0], args)
+    tables = [table] if table.rows else []
+    if "attack" in args.cases:
+        tables.append(attacks(args, seeds))
+    report("evaluate", tables, seeds if "attack" in args.cases else [0], args)
 
 
 if __name__ == "__main__":
