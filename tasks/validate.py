@@ -15,8 +15,8 @@ from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.evaluation.bins import Tally
 from dpmodels.evaluation.charged_facts import charged_facts, line_facts
 from dpmodels.evaluation.checks import render_checks
-from dpmodels.evaluation.fidelity import FIT_ROWS
-from dpmodels.evaluation.report import report_cells, summarise
+from dpmodels.evaluation.fidelity import FIT_ROWS, Measured
+from dpmodels.evaluation.report import summarise
 from dpmodels.evaluation.report_page import render
 from dpmodels.generators.load import load_generator
 from dpmodels.schema.encode import Codec, Records
@@ -24,8 +24,6 @@ from dpmodels.schema.expectations import Gate
 from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import read_release
-from dpmodels.synthesizers.one_shot import OneShot, split_looks
-from dpmodels.synthesizers.registry import create
 from tasks.engine import Engine, Threads, cores, open_engine
 from tasks.sanitize import charges_of
 from tasks.stage import stage
@@ -42,9 +40,8 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     released = read_release(release.path).value
     schema, settings = released.plan.table, run.settings
     rows = settings.rows or load_generator(run.released / "generator.safetensors").default_rows()
-    system = create(released.plan.method, released.plan.measurement, {})
-    looks = split_looks(released, system.looks(released.plan)) if isinstance(system, OneShot) else []
-    check = FileCheck(schema, rows, settings.batch_rows, report_cells(released, looks))
+    measured = Measured.of(released)
+    check = FileCheck(schema, rows, settings.batch_rows, measured.codec)
     with open_engine(settings.threads, settings.dask) as engine:
         gate, tally = check_table(synthetic.path, check, engine)
     report = run.released / "report"
@@ -54,8 +51,7 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
         broken = "; ".join(map(str, gate.broken))
         raise DataError("", f"the synthetic table breaks its schema and is not handed over: {broken}")
     first = first_records(synthetic.path, schema, FIT_ROWS)
-    noise, scores = system.noise(released.plan), charged_section(run)
-    facts = summarise(released, looks, tally, first, noise, gate.results(), release.sha256, scores)
+    facts = summarise(measured, tally, first, gate.results(), release.sha256, charged_section(run))
     write_text(report / "report.json", json.dumps(facts, indent=1))
     write_text(report / "report.html", render(facts))
     return run.finish("validate", report)

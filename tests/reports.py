@@ -5,14 +5,14 @@ import numpy as np
 from dpmodels.evaluation.bins import Tally
 from dpmodels.evaluation.charged import Scores
 from dpmodels.evaluation.charged_facts import charged_facts
-from dpmodels.evaluation.report import report_cells, summarise
+from dpmodels.evaluation.fidelity import Measured
+from dpmodels.evaluation.report import summarise
 from dpmodels.mechanisms.gaussian import discrete_gaussian, lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Release
-from dpmodels.synthesizers.one_shot import split_looks
 from tests.support import make_schema
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -39,7 +39,7 @@ def facts_of(system, records: Records, made: Records, schema: Schema | None = No
         charged |= charged_facts(release_of(Scores(synthetic=[made]), records, schema))
     gate = Gate(schema, raw=False, rows=len(made))
     gate.check(Codec(schema).decode(made))
-    looks = split_looks(release, system.looks(release.plan))
-    tally = Tally(report_cells(release, looks))
+    measured = Measured.of(release)
+    tally = Tally(measured.codec)
     tally.add(made)
-    return summarise(release, looks, tally, [made], system.noise(release.plan), gate.results(), "0" * 64, charged)
+    return summarise(measured, tally, [made], gate.results(), "0" * 64, charged)

@@ -32,7 +32,7 @@ from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, check_unit
+from dpmodels.synthesizers.base import Plan, Release, check_unit
 from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 
 METHOD = "report"
@@ -137,6 +137,9 @@ class Scores(OneShot):
     def looks(self, plan: Plan) -> Sequence[Choose]:
         """List the one sum; its look trains the classifiers."""
         return [lambda _: self._look(plan)]
+
+    def marginals(self, release: Release) -> None:
+        """State no marginals of the release: these scores are about another's."""
 
     def noise(self, plan: Plan) -> dict[str, float]:
         """Name what the vector holds and the standard deviation of its noise."""

@@ -15,20 +15,13 @@ from pydantic import TypeAdapter
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event
 from dpmodels.evaluation.bins import Bins, Tally
-from dpmodels.evaluation.fidelity import (
-    HALF_NORMAL,
-    LookVector,
-    Marginals,
-    compare_with_release,
-    expected_distance,
-    fine_codec,
-    read_marginals,
-)
+from dpmodels.evaluation.fidelity import HALF_NORMAL, Measured, compare_with_release, expected_distance
 from dpmodels.evaluation.sheet import Sheet
 from dpmodels.schema.columns import Modelled
-from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.encode import Records
 from dpmodels.schema.interval import Floats
 from dpmodels.synthesizers.base import Release
+from dpmodels.synthesizers.marginals import Marginals
 
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 NOT_PROMISED = (
@@ -41,11 +34,9 @@ COMPARED = "Of the real rows there are only the scores that were charged for: ex
 
 
 def summarise(
-    release: Release,
-    looks: Sequence[LookVector],
+    measured: Measured,
     tally: Tally,
     first: Sequence[Records],
-    noise: Mapping[str, float],
     gate: list[dict[str, Any]],
     release_sha256: str,
     charged: Mapping[str, Any] | None = None,
@@ -53,21 +44,19 @@ def summarise(
     """Collect the publishable facts of a run.
 
     Args:
-        release: what was released.
-        looks: the sums it is made of, if it is made of sums.
-        tally: the synthetic rows, counted on ``report_cells``.
+        measured: what was released.
+        tally: the synthetic rows, counted on its cells.
         first: some of them, in batches.
-        noise: what was released, and the standard deviation of its noise.
         gate: the expectations that held.
         release_sha256: of the release's file.
         charged: the scores on real rows that were charged for, if the run was asked for them.
     """
-    plan = release.plan
-    marginals, sheet = read_marginals(plan, looks), Sheet(plan.table)
+    release, plan, marginals = measured.release, measured.release.plan, measured.marginals
+    sheet = Sheet(plan.table)
     for records in first:
         sheet.add(records)
     names = [getattr(event, "mechanism", "") for event in getattr(plan.event, "events", [plan.event])]
-    fit = compare_with_release(plan, looks, first) if looks else []
+    fit = compare_with_release(plan, measured.looks, first) if measured.looks else []
     return {
         "format": 2,
         "data_set": plan.table.name,
@@ -80,7 +69,7 @@ def summarise(
             "ledger_charge": release.entry,
             **({key: charged[key] for key in ("scores_sha256",) if key in charged} if charged else {}),
         },
-        "noise_stddev": dict(noise),
+        "noise_stddev": dict(measured.noise),
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
         "columns": [
@@ -95,12 +84,6 @@ def summarise(
         "gate": gate,
         "not_promised": [*NOT_PROMISED, COMPARED if charged and charged["status"] == "measured" else UNCOMPARED],
     }
-
-
-def report_cells(release: Release, looks: Sequence[LookVector]) -> Codec:
-    """Return the encoder whose cells the report shows: those that were released, where any were."""
-    marginals = read_marginals(release.plan, looks)
-    return marginals.codec if marginals else fine_codec(release.plan.table)
 
 
 def _privacy(release: Release, charged: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -80,6 +80,11 @@ class DpGmSystem(System):
         ]
         return Built(trainings, torch.from_numpy(counts), torch.full((self.vectors.dim,), VALUE_STDDEV))
 
+    def class_counts(self, released: list[Whole], whole: float) -> tuple[Floats, float]:
+        """Return the last look, added up over the clusters."""
+        counts = released[-1].astype(np.float64).reshape(self.spec.clusters, self.vectors.classes)
+        return counts.sum(axis=0), self.looks[-1].noise_stddev(whole) * self.spec.clusters**0.5
+
     def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
         """Return the vectors of each cluster's records."""
         centroids = self._centroids(released[:-1], whole)

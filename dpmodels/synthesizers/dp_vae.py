@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_designs
 from dpmodels.generators.heads import VALUE_STDDEV, head_of
 from dpmodels.generators.vae import Decoder, FreeEncoder, Objective, Prior, VaeSpec
-from dpmodels.mechanisms.dp_em import Whole
+from dpmodels.mechanisms.dp_em import Floats, Whole
 from dpmodels.mechanisms.dp_kmeans import transform_class_counts
 from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
@@ -68,6 +68,10 @@ class DpVaeSystem(System):
             torch.from_numpy(counts)[None],
             torch.full((self.vectors.dim,), VALUE_STDDEV),
         )
+
+    def class_counts(self, released: list[Whole], whole: float) -> tuple[Floats, float]:
+        """Return the one look."""
+        return released[0].astype(np.float64), self.looks[0].noise_stddev(whole)
 
     def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
         """Return the records' designs."""

@@ -44,6 +44,7 @@ from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan, Release, check_unit
+from dpmodels.synthesizers.marginals import Marginals, of_classes
 from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 
 Floats = NDArray[np.float64]
@@ -209,6 +210,13 @@ class NacreImages(OneShot):
         spec = self.measurement
         settings = {key: getattr(spec, key) for key in ("coefficients", "smoothness", "pose_weight")}
         return ImageModel(plan.table, settings, painter, means, factors, counts, release.value.entry)
+
+    def marginals(self, release: Release) -> Marginals | None:
+        """Return the counts of the classes, of the second look (post-processing)."""
+        plan, looks = release.plan, Looks.of(release.plan)
+        embedding = looks.second(release.chosen)
+        counts = embedding.unpack(release.vector[looks.first.dim :])[0]
+        return of_classes(plan.table, counts, self._steps(looks, plan)[1] / embedding.count_step)
 
     def noise(self, plan: Plan) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""

@@ -31,6 +31,7 @@ from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan, Release, check_unit
+from dpmodels.synthesizers.marginals import Marginals, of_moments
 from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 
 PAIR_LIMIT = 2**20
@@ -112,6 +113,13 @@ class MomentsSystem(OneShot):
         even = [np.ones((moments.partition.classes, size)) for size in moments.partition.sizes]
         cells, totals = self.measurement.cells, torch.from_numpy(counts)
         return MixtureModel(plan.table, cells, moments.partition, probabilities, even, totals, release.value.entry)
+
+    def marginals(self, release: Release) -> Marginals:
+        """Return every column's counts (post-processing)."""
+        plan = release.plan
+        return of_moments(
+            _embedding(plan), release.vector, lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
+        )
 
     def noise(self, plan: Plan) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""

@@ -40,6 +40,7 @@ from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan, Release, check_unit
+from dpmodels.synthesizers.marginals import Marginals, of_moments, with_pairs
 from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 
 FINE_LIMIT = 2**17
@@ -232,6 +233,14 @@ class Nacre(OneShot):
             torch.from_numpy(counts),
             release.value.entry,
         )
+
+    def marginals(self, release: Release) -> Marginals:
+        """Return every column's counts, averaged over both looks (post-processing)."""
+        plan, looks = release.plan, Looks.of(release.plan)
+        steps = lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
+        fine, vector = np.split(release.vector, [looks.first.dim])
+        once = of_moments(looks.first, fine, steps)
+        return with_pairs(once, looks.first, fine, looks.second(fine, steps), vector, steps)
 
     def noise(self, plan: Plan) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""

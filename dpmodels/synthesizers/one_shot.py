@@ -22,6 +22,7 @@ from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import Released, Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.synthesizers.base import Plan, Release, write_release
+from dpmodels.synthesizers.marginals import Marginals
 
 Vector = NDArray[np.int64]
 
@@ -50,6 +51,10 @@ class OneShot(ABC):
     @abstractmethod
     def looks(self, plan: Plan) -> Sequence[Choose]:
         """List what a plan measures, in order."""
+
+    @abstractmethod
+    def marginals(self, release: Release) -> Marginals | None:
+        """Return the one-way counts that a release states, or None if it states none (post-processing)."""
 
     def measure(
         self,

@@ -36,6 +36,7 @@ from dpmodels.generators.vae import Decoder, FixedMean, FixedPoint, Objective, P
 from dpmodels.generators.vae_start import inverse_log_shares
 from dpmodels.mechanisms.class_moments import ClassMoments, leading_directions, transform_class_moments
 from dpmodels.mechanisms.dp_em import (
+    RHO_BITS,
     Z_BITS,
     ComponentMoments,
     Floats,
@@ -154,6 +155,14 @@ class P3gmSystem(System):
             points = projection.points(self.vectors.bounded(rows.design, projection.scales))
             pretrain(objective, training_tensors(rows, points, projection.spread), self.vae)
         return Built([Training(objective, float(counts.sum()))], torch.from_numpy(counts)[None], stddev)
+
+    def class_counts(self, released: list[Whole], whole: float) -> tuple[Floats, float] | None:
+        """Return the counts of one component a class; those of several are also off by rounding."""
+        if self.spec.components > 1:
+            return None
+        moments = self._moments(self._projection(released[self.first :], whole).size)
+        noise = math.ldexp(self.looks[-1].noise_stddev(whole), -RHO_BITS) / moments.count_step
+        return moments.unpack(released[-1])[0][:, 0], noise
 
     def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
         """Return projected records."""

@@ -26,10 +26,12 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.generators.loop import Progress
 from dpmodels.generators.reconstruction import Reconstruction, Target, TrainingSpec
 from dpmodels.generators.tabular import TabularModel
+from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.mechanisms.lattice import GRAIN_BITS
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan, Release, check_unit
+from dpmodels.synthesizers.marginals import Marginals, of_classes
 from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 
 
@@ -92,6 +94,12 @@ class Pearl(OneShot):
         training = Reconstruction(embedding.parts, target, self.training, seed=seed, device=device)
         network = training.run(checkpoint, progress)
         return TabularModel(release.value.plan.table, network.to("cpu"), counts, release.value.entry)
+
+    def marginals(self, release: Release) -> Marginals | None:
+        """Return the counts of the classes: no other is in the release (post-processing)."""
+        plan, embedding = release.plan, _embedding_of(release.plan)
+        steps = lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
+        return of_classes(plan.table, embedding.unpack(release.vector)[1], steps / embedding.count_step)
 
     def noise(self, plan: Plan) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""

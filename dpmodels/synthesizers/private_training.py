@@ -39,6 +39,7 @@ from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan, Release, check_unit, write_release
 from dpmodels.synthesizers.draw_state import DrawState
+from dpmodels.synthesizers.marginals import Marginals, of_classes
 
 WEIGHT_BITS = 24
 """A weight is released as a whole number of 2**-24."""
@@ -119,6 +120,10 @@ class System(ABC):
     @abstractmethod
     def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
         """Return what each training reads."""
+
+    def class_counts(self, released: list[Whole], whole: float) -> tuple[NDArray[np.float64], float] | None:
+        """Return the released number of records of each class and its noise; None where none was released as such."""
+        return None
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the sizes and sensitivities that schema and parameters lead to."""
@@ -220,12 +225,9 @@ class PrivateTraining:
 
         Privacy: post-processing.
         """
-        plan, vector = release.value.plan, release.value.vector
+        plan = release.value.plan
         system = self._system(plan)
-        looks: list[Whole] = []
-        for _ in system.looks:
-            size = system.dim(looks, plan.noise_multiplier)
-            looks, vector = [*looks, vector[:size]], vector[size:]
+        looks, vector = _split(system, release.value)
         built = system.build(looks, plan.noise_multiplier, start=False)
         decoders = [training.objective.decoder for training in built.trainings]
         weights = [parameter for decoder in decoders for parameter in decoder.parameters()]
@@ -237,6 +239,12 @@ class PrivateTraining:
                 weight.copy_(values.view_as(weight))
         priors = [training.objective.prior for training in built.trainings]
         return VaeModel(system.vectors, decoders, priors, built.counts, built.stddev, release.value.entry)
+
+    def marginals(self, release: Release) -> Marginals | None:
+        """Return the counts of the classes, where they were released: weights state no counts (post-processing)."""
+        system = self._system(release.plan)
+        counted = system.class_counts(_split(system, release)[0], release.plan.noise_multiplier)
+        return of_classes(release.plan.table, *counted) if counted else None
 
     def noise(self, plan: Plan) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise, as a share of what a record can add."""
@@ -293,6 +301,15 @@ class PrivateTraining:
             weights += [p.detach().cpu().double().flatten() for p in training.objective.decoder.parameters()]
         whole_weights: Whole = np.rint(np.ldexp(torch.cat(weights).numpy(), WEIGHT_BITS)).astype(np.int64)
         return whole_weights
+
+
+def _split(system: System, release: Release) -> tuple[list[Whole], Whole]:
+    """Split a release into its looks and the weights."""
+    vector, looks = release.vector, list[Whole]()
+    for _ in system.looks:
+        size = system.dim(looks, release.plan.noise_multiplier)
+        looks, vector = [*looks, vector[:size]], vector[size:]
+    return looks, vector
 
 
 def _steps(plan: Plan) -> SampledGaussianEvent:

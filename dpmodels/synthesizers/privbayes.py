@@ -20,7 +20,7 @@ together they cost no more than one Gaussian of noise multiplier z (Dong, Roth a
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,6 +44,7 @@ from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan, Release, check_unit, write_release
 from dpmodels.synthesizers.bayes_structure import Network, PrivBayesMeasurement, read_families, write_families
+from dpmodels.synthesizers.marginals import Marginal, Marginals, pooled
 
 
 class PrivBayesTraining(BaseModel):
@@ -130,10 +131,7 @@ class PrivBayes:
         Privacy: post-processing.
         """
         plan, network = release.value.plan, Network.of(release.value.plan)
-        width = network.columns * (1 + network.degree)
-        first, structure, counts = np.split(release.value.vector, [network.first.dim, network.first.dim + width])
-        views, families = network.views(first)[0], read_families(structure, network.columns)
-        fine = Estimate(network.first.unpack(first)[0], network.noise_stddev / network.first.one_way)
+        views, families, fine, counts = _parts(network, release.value)
         offsets = network.fine.offsets
         detail = details(views.partition, fine.counts, offsets, fine.noise_stddev)
         totals = np.add.reduceat(fine.counts[0], offsets[:-1])  # each estimates the number of records
@@ -147,6 +145,31 @@ class PrivBayes:
             float(np.average(totals, weights=1 / np.array(network.fine.sizes))),
             release.value.entry,
         )
+
+    def marginals(self, release: Release) -> Marginals:
+        """Return every column's counts, averaged over its histogram and all tables it is in (post-processing).
+
+        A table says something of a column's cells where it holds them: of the child, and of parents by their cells.
+        """
+        network = Network.of(release.plan)
+        views, families, fine, counts = _parts(network, release)
+        tables = list(_tables(network, views, families, counts))
+        columns, codec = {}, network.fine.codec
+        for index, name in enumerate(codec.columns):
+            begin, merge = network.fine.offsets[index], views.partition.merge[index]
+            once = fine.counts[0, begin : begin + len(merge)]
+            estimates = [np.bincount(merge, once).astype(np.float64)]
+            variances = [np.bincount(merge) * np.float64(fine.noise_stddev) ** 2]
+            for family, table in zip(families, tables, strict=True):
+                held = [*family.parents, 2 * family.child]
+                if 2 * index in held:
+                    shape = [views.sizes[view] for view in held]
+                    others = tuple(axis for axis, view in enumerate(held) if view != 2 * index)
+                    estimates.append(table.counts.reshape(shape).sum(axis=others))
+                    added = table.counts.size / views.sizes[2 * index]
+                    variances.append(np.full(views.sizes[2 * index], added * table.noise_stddev**2))
+            columns[name] = Marginal(once, fine.noise_stddev, merge, *pooled(estimates, variances))
+        return Marginals(codec, columns)
 
     def noise(self, plan: Plan) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
@@ -180,15 +203,30 @@ def select_network(network: Network, views: Views, shares: list[Counts], tables:
     return families
 
 
+def _parts(network: Network, release: Release) -> tuple[Views, list[Family], Estimate, NDArray[np.int64]]:
+    """Split a release: cells, families, the histogram of every column, and the tables one after the other."""
+    width = network.columns * (1 + network.degree)
+    first, structure, counts = np.split(release.vector, [network.first.dim, network.first.dim + width])
+    fine = Estimate(network.first.unpack(first)[0], network.noise_stddev / network.first.one_way)
+    return network.views(first)[0], read_families(structure, network.columns), fine, counts
+
+
+def _tables(network: Network, views: Views, families: list[Family], counts: NDArray[np.int64]) -> Iterator[Estimate]:
+    """Cut the released tables apart. Shapes: each [combinations of its parents' cells, cells of the child]."""
+    end = 0
+    for family, step in zip(families, network.steps(views, families), strict=True):
+        shape = views.shape(family)
+        begin, end = end, end + math.prod(shape)
+        yield Estimate(counts[begin:end].reshape(shape) / step, network.noise_stddev / step)
+
+
 def conditionals(
     network: Network, views: Views, families: list[Family], fine: Estimate, counts: NDArray[np.int64]
 ) -> list[NDArray[np.float64]]:
     """Estimate every family's distribution from its released table and its child's released histogram."""
-    result, end = [], 0
-    for family, step in zip(families, network.steps(views, families), strict=True):
-        shape, merge = views.shape(family), views.partition.merge[family.child]
-        begin, end = end, end + math.prod(shape)
-        table = Estimate(counts[begin:end].reshape(shape) / step, network.noise_stddev / step)
+    result = []
+    for family, table in zip(families, _tables(network, views, families, counts), strict=True):
+        merge = views.partition.merge[family.child]
         start = network.fine.offsets[family.child]
         one_way = np.bincount(merge, fine.counts[0, start : start + len(merge)]).astype(np.float64)
         parts = np.bincount(merge).astype(np.float64)

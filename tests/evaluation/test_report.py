@@ -7,19 +7,25 @@ import numpy as np
 import pytest
 
 from dpmodels.accounting.events import leaves
+from dpmodels.embeddings.vectors import transform_vectors
 from dpmodels.evaluation.bins import Bins, Tally
 from dpmodels.evaluation.checks import render_checks
-from dpmodels.evaluation.fidelity import compare_with_release, read_marginals
+from dpmodels.evaluation.fidelity import Measured, compare_with_release
+from dpmodels.evaluation.report import summarise
 from dpmodels.evaluation.report_page import DONE, render
+from dpmodels.mechanisms.gaussian import measure_gaussian
+from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
+from dpmodels.synthesizers.base import Release
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from dpmodels.synthesizers.one_shot import split_looks
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
-from dpmodels.synthesizers.registry import METHODS
+from dpmodels.synthesizers.privbayes import PrivBayes
+from dpmodels.synthesizers.registry import METHODS, create
 from tests.reports import BUDGET, facts_of, release_of
 from tests.schema.conftest import make
-from tests.support import make_records, make_schema, make_table
+from tests.support import make_records, make_schema, make_table, measured
 
 NACRE = Nacre(NacreMeasurement(fine_cells=32))
 ROWS = 4000
@@ -45,7 +51,7 @@ def test_the_expected_distance_is_that_of_the_release_to_the_real_table(real):
     ratios = []
     for _ in range(6):
         release = release_of(NACRE, real, make_schema())
-        marginals = read_marginals(release.plan, split_looks(release, NACRE.looks(release.plan)))
+        marginals = NACRE.marginals(release)
         tally = Tally(marginals.codec)
         tally.add(real)
         for counts, (_name, one) in zip(tally.cells, marginals.columns.items(), strict=True):
@@ -54,6 +60,47 @@ def test_the_expected_distance_is_that_of_the_release_to_the_real_table(real):
             ratios.append(np.abs(one.pooled - true).sum() / expected)
             assert np.abs(one.counts - counts).max() < 6 * one.stddev
     assert 0.8 < np.mean(ratios) < 1.25
+
+
+def test_privbayes_foretells_the_distance_of_every_column_from_all_tables_it_is_in(real, tmp_path):
+    ratios, once = [], []
+    system = PrivBayes()
+    plan = system.plan(make_schema(), BUDGET)
+    for draw in range(4):
+        release = measured(system, tmp_path / str(draw), plan, real)[0].value
+        marginals = system.marginals(release)
+        tally = Tally(marginals.codec)
+        tally.add(real)
+        for counts, one in zip(tally.cells, marginals.columns.values(), strict=True):
+            true = np.bincount(one.place, counts, minlength=len(one.pooled))
+            ratios.append(np.abs(one.pooled - true).sum() / (np.sqrt(2 / np.pi) * one.pooled_stddev.sum()))
+            once.append(one.pooled_stddev.mean() / (one.stddev * np.sqrt(np.bincount(one.place).mean())))
+    assert 0.8 < np.mean(ratios) < 1.25
+    assert np.mean(once) < 0.9  # the tables tell something beside the histogram
+    facts = summarise(Measured.of(release), tally, [real], [], "0" * 64)
+    assert all("expected_distance" in column for column in facts["columns"])
+
+
+@pytest.mark.parametrize("method", ["dp-vae", "dp-gm", "p3gm", "p3gm-ae"])
+def test_a_method_trained_with_noisy_gradients_states_its_classes_and_nothing_else(real, method):
+    system = create(method, {}, {})
+    plan = system.plan(make_schema(), BUDGET)
+    phases, whole = system._system(plan), plan.noise_multiplier
+    rows = transform_vectors(phases.vectors, Sensitive([real]))
+    true, scores = np.bincount(real.states[:, 4], minlength=2), []
+    for _ in range(10):
+        looks: list[np.ndarray] = []
+        for phase in phases.looks:
+            total = phases.statistic(rows, looks, whole)
+            z = phase.noise_multiplier(whole)
+            noisy = measure_gaussian(total, l2_sensitivity=phase.l2_sensitivity, noise_multiplier=z)
+            looks.append(noisy.value)
+        release = Release(plan=plan, vector=np.concatenate(looks), entry="e")
+        ((name, one),) = system.marginals(release).columns.items()
+        scores.append((one.counts - true) / one.stddev)
+    assert name == "sick" and 2 < (np.array(scores) ** 2).sum() < 60  # chi squared of 20: 20 +- 6
+    page = render(summarise(Measured.of(release), Tally(Measured.of(release).codec), [], [], "0" * 64))
+    assert "For the other 4 columns no error can be derived" in page
 
 
 def test_a_column_is_off_by_what_the_report_says(facts, real):

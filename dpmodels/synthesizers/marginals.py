@@ -1,0 +1,127 @@
+"""One-way counts that a release states, with their known noise; every system says itself which those are.
+
+Privacy: post-processing of released vectors and public noise scales.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.partition import Partition
+from dpmodels.generators.targets import column_estimates, with_fine_counts
+from dpmodels.schema.encode import Codec
+from dpmodels.schema.interval import Floats
+from dpmodels.schema.schema import Schema
+
+FINE_CELLS = 256
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """What a release says about the counts of one column.
+
+    Attributes:
+        counts, stddev: of its fine cells, as released, and the noise of each. Shapes: [fine cells].
+        place: from fine cell to cell.
+        pooled, pooled_stddev: of its cells, averaged over all that was released about them. Shapes: [cells].
+    """
+
+    counts: Floats
+    stddev: float
+    place: NDArray[np.int64]
+    pooled: Floats
+    pooled_stddev: Floats
+
+    @classmethod
+    def plain(cls, counts: Floats, stddev: float) -> "Marginal":
+        """Return a marginal that was measured once, in its fine cells."""
+        return cls(counts, stddev, np.arange(len(counts)), counts, np.full(len(counts), stddev))
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """What a release says about one-way counts, without any smoothing.
+
+    Attributes:
+        codec: whose cells are counted.
+        columns: by name; those that the release has nothing direct to say about are left out.
+        pair_stddev: noise of the count of one pair of cells of two columns, if pairs were released.
+        pair_cells: cells that a column has in these pairs, on average.
+    """
+
+    codec: Codec
+    columns: dict[str, Marginal]
+    pair_stddev: float | None = None
+    pair_cells: float | None = None
+
+    @property
+    def records(self) -> float:
+        """Return the number of records, by the column whose noisy counts add up with the least noise."""
+        noise = {name: one.stddev**2 * len(one.counts) for name, one in self.columns.items()}
+        best = self.columns[min(noise, key=lambda name: noise[name])]
+        return max(float(best.counts.sum()), 1.0)
+
+
+def fine_codec(schema: Schema) -> Codec:
+    """Return an encoder with cells fine enough to draw from."""
+    return Partition.fine(schema, FINE_CELLS, conditional=False).codec
+
+
+def of_classes(schema: Schema, counts: Floats, stddev: float) -> Marginals | None:
+    """Return the counts of the target's classes, from a release that counts nothing else; None without classes."""
+    if not len(counts) == schema.classes > 1:
+        return None
+    one = Marginal.plain(counts.astype(np.float64), stddev)
+    return Marginals(fine_codec(schema), {str(schema.target): one})
+
+
+def of_moments(embedding: Moments, vector: NDArray[np.int64], steps: float) -> Marginals:
+    """Add the classes up for every column, and all cells up for the class itself, by inverse variances."""
+    partition, noise = embedding.partition, steps / embedding.one_way
+    counts = embedding.unpack(vector)[0]
+    parts = [counts[:, a:b] for a, b in zip(partition.offsets[:-1], partition.offsets[1:], strict=True)]
+    together = math.sqrt(partition.classes) * noise
+    columns = [Marginal.plain(part.sum(axis=0), together) for part in parts]
+    if partition.class_column is not None:
+        weights = np.array([1 / part.shape[1] for part in parts])
+        label = np.average([part.sum(axis=1) for part in parts], axis=0, weights=weights)
+        columns.insert(partition.class_column, Marginal.plain(label, noise / math.sqrt(weights.sum())))
+    return Marginals(partition.codec, dict(zip(partition.codec.columns, columns, strict=True)))
+
+
+def with_pairs(
+    found: Marginals,
+    first: Moments,
+    fine: NDArray[np.int64],
+    moments: Moments,
+    vector: NDArray[np.int64],
+    steps: float,
+) -> Marginals:
+    """Average a column's merged cells over both looks: their fine cells, themselves, and every table they are in."""
+    partition = moments.partition
+    parts = first.unpack(fine)[0], *moments.unpack(vector)
+    names = [name for index, name in enumerate(found.codec.columns) if index != partition.class_column]
+    columns = dict(found.columns)
+    for index, name in enumerate(names):
+        total, variance = np.zeros(partition.sizes[index]), np.zeros(partition.sizes[index])
+        for fine_counts, one_way, pairs in zip(*parts, strict=True):
+            once_more = column_estimates(moments, one_way, pairs, index)
+            estimates, variances = with_fine_counts(once_more, first, moments, fine_counts, index)
+            average, deviation = pooled(estimates, variances)
+            total += average
+            variance += deviation**2
+        once = found.columns[name]
+        stddev = steps * np.sqrt(variance)
+        columns[name] = Marginal(once.counts, once.stddev, partition.merge[index], total, stddev)
+    pair_stddev = steps * math.sqrt(partition.classes) / moments.two_way
+    return Marginals(found.codec, columns, pair_stddev, float(np.mean(partition.sizes)))
+
+
+def pooled(estimates: Sequence[Floats], variances: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Average estimates of the same cells by inverse variances; return the averages and their standard deviations."""
+    weights = 1 / np.stack(variances)
+    return np.average(np.stack(estimates), axis=0, weights=weights), 1 / np.sqrt(weights.sum(axis=0))
