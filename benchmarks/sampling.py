@@ -5,6 +5,8 @@ their rows, not their speed.
 """
 
 import io
+import math
+import pickle
 import tempfile
 import time
 from argparse import ArgumentParser
@@ -17,8 +19,10 @@ import torch
 
 from benchmarks.adult import SCHEMAS
 from benchmarks.common import Table, parse, report
+from dpmodels.accounting.artifact import sha256_of
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.partition import Partition
+from dpmodels.evaluation.fidelity import fine_codec
 from dpmodels.generators.load import Model
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
@@ -28,11 +32,14 @@ from dpmodels.generators.tabular import CHUNK_ROWS, TabularModel
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.lint import load_schema
 from tasks.engine import Threads
-from tasks.sample import FileSampler, write_parts
+from tasks.sample import FILE_ROWS, FileSampler, write_parts
 from tasks.store import Handle
+from tasks.validate import FileCheck
 
 COUNTS = torch.tensor([24_720.0, 7_841.0], dtype=torch.float64)
 RUNS = 5
+PLAN_ROWS, PLAN_WORKERS, WIRE = 10**10, 100, 1.25e9
+"""The paper plan; the wire is taken to carry ten gigabits a second."""
 
 
 def options(parser: ArgumentParser) -> None:
@@ -94,11 +101,11 @@ def add_steps(table: Table, name: str, model: Sampler) -> None:
     records = model.draw(rows, batch_stream(0, 0))
     decoded = codec.decode(records)
 
-    def write() -> None:
+    def encode() -> None:
         with pq.ParquetWriter(io.BytesIO(), codec.output_schema, compression="zstd") as writer:
             writer.write_table(decoded)
 
-    steps = (lambda: model.draw(rows, batch_stream(0, 0)), lambda: codec.decode(records), write)
+    steps = (lambda: model.draw(rows, batch_stream(0, 0)), lambda: codec.decode(records), encode)
     table.add(name, *(1e6 * best(step) / rows for step in steps))
 
 
@@ -120,14 +127,51 @@ def add_limits(table: Table, model: TabularModel, drawn: MixtureModel) -> None:
 def add_files(table: Table, name: str, model: Model, rows: int, threads: int, limit: float) -> None:
     """Time whole files; ``limit`` is the seconds a row that one thread cannot do without, 0 where none is stated."""
     with tempfile.TemporaryDirectory() as folder:
-        generator = Handle(path=Path(folder) / "generator.safetensors", sha256=name)
-        model.save(generator.path)
         began = time.perf_counter()
-        write_parts(FileSampler(Path(folder), generator, 0), rows, Threads(threads), lambda written: None)
+        size = sum(file.stat().st_size for file in write(Path(folder), model, rows, threads))
         seconds = time.perf_counter() - began
-        size = sum(path.stat().st_size for path in Path(folder).glob("*.parquet"))
     share = f"{limit * rows / threads / seconds:.0%}" if limit else "–"
     table.add(name, threads, seconds, rows / seconds / 1e6, size / rows, share)
+
+
+def write(folder: Path, model: Model, rows: int, threads: int = 1) -> list[Path]:
+    """Write a table of so many rows; return its files."""
+    generator = Handle(path=folder / "generator.safetensors", sha256=str(folder))
+    model.save(generator.path)
+    write_parts(FileSampler(folder, generator, 0), rows, Threads(threads), lambda written: None)
+    return sorted(folder.glob("*.parquet"))
+
+
+def plan_table(model: MixtureModel) -> Table:
+    """Foretell a table that no one machine makes, from what one file costs one thread here."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (file,) = write(folder, model, FILE_ROWS)
+        check = FileCheck(model.schema, None, 65_536, fine_codec(model.schema))
+        drawing = best(lambda: write(folder, model, FILE_ROWS), 2) / FILE_ROWS
+        checking = best(lambda: check(file), 2) / FILE_ROWS
+        hashing = best(lambda: sha256_of(file)) / FILE_ROWS
+        size, read = file.stat().st_size / FILE_ROWS, (folder / "generator.safetensors").stat().st_size
+        asked = len(pickle.dumps((FileSampler(folder, Handle(path=folder), 0), (0, FILE_ROWS))))
+        found = len(pickle.dumps(check(file)))
+    table = Table(f"On paper: {PLAN_ROWS:,} rows, {PLAN_WORKERS} workers of one thread", ["what", "how much"], digits=2)
+    share, files = PLAN_ROWS / PLAN_WORKERS, math.ceil(PLAN_ROWS / FILE_ROWS)
+    for what, value in {
+        "draw, decode and write, microseconds a row": 1e6 * drawing,
+        "draw, decode and write, minutes a worker": share * drawing / 60,
+        "check, minutes a worker": share * checking / 60,
+        "synthetic table, GB": PLAN_ROWS * size / 1e9,
+        "its share on a worker's ten-gigabit wire, seconds": share * size / WIRE,
+        "files (a request and a reply each, twice: to write and to check)": files,
+        "requests, MB": 2 * files * asked / 1e6,
+        "replies of the check, MB": files * found / 1e6,
+        "generator, read once by each worker, MB": PLAN_WORKERS * read / 1e6,
+        "hashing the table once, on one core, minutes": PLAN_ROWS * hashing / 60,
+        "work lost with a worker at most, seconds": FILE_ROWS * drawing,
+        "ledger writes": 0,
+    }.items():
+        table.add(what, value)
+    return table
 
 
 def main() -> None:
@@ -146,7 +190,7 @@ def main() -> None:
         for name, model in models.items():
             limit = matmul_seconds(model) if isinstance(model, TabularModel) else 0.0
             add_files(files, name, model, rows, threads, limit)
-    report("sampling", [limits, steps, files], [0], args)
+    report("sampling", [limits, steps, files, plan_table(mixture())], [0], args)
 
 
 if __name__ == "__main__":
