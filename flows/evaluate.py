@@ -14,7 +14,8 @@ from dpmodels.evaluation.compare import show
 from dpmodels.evaluation.internal import Options
 from dpmodels.schema.lint import load_schema
 from flows.show import console
-from tasks.evaluate import Place, compare, cores, evaluate_again
+from tasks.engine import cores
+from tasks.evaluate import Place, compare, evaluate_again
 from tasks.store import Run
 
 SENSITIVE = "exact figures of the real rows: they stay inside"
@@ -43,7 +44,7 @@ def show_comparison(
     """Judge tables and print them side by side."""
     _check_there(*tables, real, test, lenet)
     place = Place(sensitive=out)
-    options = Options(workers=jobs or cores(), lenet=lenet)
+    options = Options(workers=jobs or min(8, cores()), lenet=lenet)
     target = compare(place, tables, real, test, load_schema(schema), options)
     text = target.read_text(encoding="utf-8")
     if as_json:

@@ -1,6 +1,5 @@
 """Evaluate: the exact comparison with the real rows. What it finds never leaves the sensitive zone."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import read_release
 from tasks.encoded import EncodedTable
+from tasks.engine import Threads, cores
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private
 
@@ -32,7 +32,8 @@ def evaluate(
     made = ParquetBatches(synthetic.path, schema, settings.batch_rows)
     release = read_release(run.released / "release.parquet").value
     options = options or Options(seed=settings.seed, only=QUICK)
-    return Handle(path=write_report(evaluate_run(real, held, made, release, options), run.sensitive))
+    threads = Threads(settings.threads or cores())
+    return Handle(path=write_report(evaluate_run(real, held, made, release, options, threads.map), run.sensitive))
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,9 @@ def compare(
     """Judge any synthetic tables against the same real rows; write figures and page into the private folder."""
     make_private(place.sensitive)
     named = dict(zip(distinct_names(tables), tables, strict=True))
-    return write_comparison(compare_tables(named, real, test, schema, options), place.sensitive)
+    return write_comparison(
+        compare_tables(named, real, test, schema, options, Threads(options.workers).map), place.sensitive
+    )
 
 
 def evaluate_again(run: Run, test: Path | None, lenet: Path | None, jobs: int | None) -> Path:
@@ -63,10 +66,5 @@ def evaluate_again(run: Run, test: Path | None, lenet: Path | None, jobs: int | 
         raise ArtifactError(f"run {run.name} has no synthetic table yet; resume it first")
     if not encoded.exists():
         raise ArtifactError(f"run {run.name} has lost its sensitive zone, and with it the real rows to compare with")
-    options = Options(seed=run.settings.seed, workers=jobs or cores(), lenet=lenet)
+    options = Options(seed=run.settings.seed, workers=jobs or min(8, cores()), lenet=lenet)
     return evaluate(run, Handle(path=encoded), synthetic, test, options).path
-
-
-def cores() -> int:
-    """Count the cores this process may use, up to eight."""
-    return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

@@ -1,7 +1,7 @@
 """Any synthetic tables side by side, judged by the same metrics against the same real rows."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,21 +59,26 @@ REAL = {
 
 
 def compare_tables(
-    tables: Mapping[str, Path], real: Path, test: Path | None, schema: Schema, options: Options
+    tables: Mapping[str, Path],
+    real: Path,
+    test: Path | None,
+    schema: Schema,
+    options: Options,
+    run: Callable[..., Iterable[Any]] = map,
 ) -> Sensitive[dict[str, Any]]:
-    """Judge Parquet files, or folders of them, against the real rows.
+    """Judge Parquet files, or folders of them, against the real rows, on as many threads as ``run``, a map, has.
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
 
     Raises:
         DataError: a table is missing, damaged, or lacks a column of the schema.
     """
-    train = Sensitive(Rows(schema, ParquetBatches(real, schema)))
+    train = Sensitive(Rows(schema, ParquetBatches(real, schema), run))
     held = None if test is None else Sensitive(Rows(schema, ParquetBatches(test, schema)))
     side = load_real(train, held, schema, options)
     more = {"four classifiers": evaluate_classifiers}
     reports = {
-        name: evaluate_table(side, Rows(schema, ParquetBatches(path, schema)), options, more).reveal()
+        name: evaluate_table(side, Rows(schema, ParquetBatches(path, schema), run), options, more).reveal()
         for name, path in tables.items()
     }
     facts = {"banner": BANNER, "data_set": schema.name, "scores": score_lines(reports), "tables": reports}

@@ -1,6 +1,6 @@
 """Tables as the metrics read them: one float a column, whatever another tool wrote, streamed or sampled."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -21,6 +21,7 @@ from dpmodels.schema.schema import Schema
 
 Floats = NDArray[np.float64]
 Batch = TypeVar("Batch", Records, pa.RecordBatch)
+Counted = TypeVar("Counted")
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,12 @@ class Rows:
 
     schema: Schema
     batches: Iterable[Records] | Iterable[pa.RecordBatch]
+    run: Callable[..., Iterable[Any]] = map
+    """Maps a function over batches, on however many threads."""
 
-    def frames(self) -> Iterator[Frame]:
-        """Stream the whole table."""
-        return (read_frame(self.schema, batch) for batch in self.batches)
+    def each(self, function: Callable[[Frame], Counted]) -> Iterable[Counted]:
+        """Stream the function's value for every batch of the table."""
+        return self.run(lambda batch: function(read_frame(self.schema, batch)), self.batches)
 
     def sample(self, rows: int, seed: int) -> Frame:
         """Draw a uniform sample in one pass; a table of at most ``rows`` rows comes back whole."""

@@ -63,19 +63,22 @@ def evaluate_run(
     synthetic: ParquetBatches,
     release: Release,
     options: Options,
+    run: Callable[..., Iterable[Any]] = map,
 ) -> Sensitive[dict[str, Any]]:
     """Compare a run's synthetic table with the rows it was made from; all three tables can be read again and again.
+
+    ``run`` maps a function over the batches of a table, on however many threads.
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
     """
     schema = release.plan.table
     kept = None if held is None else Sensitive(Rows(schema, held.reveal()))
-    side = load_real(Sensitive(Rows(schema, real.reveal())), kept, schema, options)
+    side = load_real(Sensitive(Rows(schema, real.reveal(), run)), kept, schema, options)
 
     def attack(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
         return evaluate_release(real, held, release, options.seed)
 
-    return evaluate_table(side, Rows(schema, synthetic), options, {"attack on the release": attack})
+    return evaluate_table(side, Rows(schema, synthetic, run), options, {"attack on the release": attack})
 
 
 def load_real(rows: Sensitive[Rows], held: Sensitive[Rows] | None, schema: Schema, options: Options) -> Sensitive[Real]:
@@ -83,7 +86,7 @@ def load_real(rows: Sensitive[Rows], held: Sensitive[Rows] | None, schema: Schem
     train = rows.reveal().sample(SAMPLE, options.seed)
     kept = None if held is None else held.reveal().sample(SAMPLE, options.seed)
     grid = Grid(schema, train)
-    tally = Tally.of(grid, rows.reveal().frames())
+    tally = Tally.of(grid, rows.reveal())
     return Sensitive(Real(schema, train, kept, grid, tally, options.seed))
 
 
@@ -99,7 +102,7 @@ def evaluate_table(
     """
     side = real.reveal()
     made = synthetic.sample(SAMPLE, options.seed)
-    case = Sensitive(Case(side, made, Tally.of(side.grid, synthetic.frames())))
+    case = Sensitive(Case(side, made, Tally.of(side.grid, synthetic)))
     wanted = {**(more or {}), **metrics(side.schema, options)}
     jobs = {name: partial(metric, case) for name, metric in wanted.items() if not options.only or name in options.only}
     with ThreadPoolExecutor(options.workers) as pool:

@@ -4,15 +4,15 @@ Numbers are cut into 20 quantile cells of the real rows, categories are their ow
 the public judges, so that the figures are the same wherever no number is null.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial, reduce
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.evaluation.frame import Frame, category_count, category_names
+from dpmodels.evaluation.frame import Frame, Rows, category_count, category_names
 from dpmodels.schema.schema import Schema
 
 Cells = NDArray[np.int32]
@@ -81,19 +81,24 @@ class Tally:
     two: list[Counts]
 
     @classmethod
-    def of(cls, grid: Grid, frames: Iterable[Frame]) -> "Tally":
+    def of(cls, grid: Grid, rows: Rows) -> "Tally":
         """Count a table batch by batch."""
-        one = [np.zeros(size, dtype=np.int64) for size in grid.sizes]
-        two = [np.zeros(grid.sizes[a] * grid.sizes[b], dtype=np.int64) for a, b in grid.pairs]
-        rows = 0
-        for frame in frames:
-            cells = grid.cells(frame)
-            rows += len(frame)
-            for j, counts in enumerate(one):
-                counts += np.bincount(cells[j], minlength=len(counts))
-            for (a, b), counts in zip(grid.pairs, two, strict=True):
-                counts += np.bincount(cells[a] * grid.sizes[b] + cells[b], minlength=len(counts))
-        return cls(rows, one, two)
+        return reduce(cls.__add__, rows.each(partial(cls.of_frame, grid)))
+
+    @classmethod
+    def of_frame(cls, grid: Grid, frame: Frame) -> "Tally":
+        """Count some rows."""
+        cells, sizes = grid.cells(frame), grid.sizes
+        one = [np.bincount(column, minlength=size) for column, size in zip(cells, sizes, strict=True)]
+        two = [np.bincount(cells[a] * sizes[b] + cells[b], minlength=sizes[a] * sizes[b]) for a, b in grid.pairs]
+        return cls(len(frame), one, two)
+
+    def __add__(self, other: "Tally") -> "Tally":
+        one, two = (
+            [mine + theirs for mine, theirs in zip(*both, strict=True)]
+            for both in ((self.one, other.one), (self.two, other.two))
+        )
+        return Tally(self.rows + other.rows, one, two)
 
 
 def distance(first: Counts, second: Counts) -> float:

@@ -56,7 +56,9 @@ def test_associations_agree_with_scipy_and_catch_what_depends():
     from scipy.stats import spearmanr
 
     real = draw(3000, 0)
-    frame = next(iter(Rows(SCHEMA, __import__("pyarrow").Table.from_pandas(real).to_batches()).frames()))
+    frame = next(
+        iter(Rows(SCHEMA, __import__("pyarrow").Table.from_pandas(real).to_batches()).each(lambda frame: frame))
+    )
     pairs = [(0, 2), (1, 2), (3, 4), (4, 5), (0, 5)]
     found = association(SCHEMA, frame, pairs)
     known = real.dropna()
@@ -97,7 +99,7 @@ def test_tables_of_other_tools_are_read_leniently(tmp_path):
 
 
 def read(path) -> Frame:
-    return Frame.concat(list(Rows(SCHEMA, ParquetBatches(path, SCHEMA)).frames()))
+    return Frame.concat(list(Rows(SCHEMA, ParquetBatches(path, SCHEMA)).each(lambda frame: frame)))
 
 
 def test_tables_are_named_by_what_tells_them_apart(tmp_path):

@@ -188,8 +188,8 @@ def test_columns_of_every_kind_are_compared_encoded_or_as_written():
     written = [codec.decode(part).to_batches() for part in parts]
     for part, batches in zip(parts, written, strict=True):
         np.testing.assert_allclose(
-            Frame.concat(list(Rows(schema, [part]).frames())).values,
-            Frame.concat(list(Rows(schema, batches).frames())).values,
+            Frame.concat(list(Rows(schema, [part]).each(lambda frame: frame))).values,
+            Frame.concat(list(Rows(schema, batches).each(lambda frame: frame))).values,
         )
     side = load_real(Sensitive(Rows(schema, [parts[0]])), Sensitive(Rows(schema, written[1])), schema, Options())
     report = evaluate_table(side, Rows(schema, written[2]), Options()).reveal()
