@@ -64,23 +64,28 @@ def add_run(table: Table, rows: int, method: str) -> None:
     data = large(rows, 0)
     with tempfile.TemporaryDirectory(dir=data.parent) as folder:
         words = ["-m", "benchmarks.production", "--stages", data, folder, "--rows", rows, "--method", method]
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before = cpu_of_children()
         ran = measure([sys.executable, *map(str, words)], cwd=ROOT)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if ran.code:
             raise SystemExit(f"the run failed:\n{ran.output}")
         for taken in json.loads(ran.output.splitlines()[-1]):
             table.add(taken["stage"], taken["seconds"], taken["cpu"], taken["peak"])
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        table.add("all, with the start of the program", ran.seconds, cpu, ran.peak_mib)
+        table.add("all, with the start of the program", ran.seconds, cpu_of_children() - before, ran.peak_mib)
+
+
+def cpu_of_children() -> float:
+    """Return the CPU seconds of all processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def add_peer(table: Table, name: str, rows: int, seconds: int) -> bool:
     """Time another tool on the first rows; tell whether it is worth asking for more."""
     real, codec = pq.read_table(large(max(rows, 1_000_000), 0)).slice(0, rows), Codec(load_schema(SCHEMA))
+    before = cpu_of_children()
     with tempfile.TemporaryDirectory() as folder:
         came = run_peer(PEERS[name], real, codec, EPSILON, DELTA, 0, Path(folder), seconds)
-    table.add(name, rows, came.seconds, came.peak_mib, came.failure or "done")
+    table.add(name, rows, came.seconds, cpu_of_children() - before, came.peak_mib, came.failure or "done")
     return not came.failure
 
 
@@ -97,7 +102,7 @@ def main() -> None:
         add_run(tables[-1], rows, args.method)
     if "peers" in args.cases:
         title = f"Other tools, {args.peer_minutes:g} minutes each at most"
-        tables.append(Table(title, ["tool", "rows", "seconds", "peak MiB", "came to"], digits=1))
+        tables.append(Table(title, ["tool", "rows", "seconds", "CPU seconds", "peak MiB", "came to"], digits=1))
         for name in args.peers:
             for count in args.peer_rows:
                 if not add_peer(tables[-1], name, count, int(60 * args.peer_minutes)):
