@@ -8,10 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpmodels.schema.encode import Codec
+from tasks.cluster import open_cluster
 from tasks.engine import Threads
 from tasks.sample import FILE_ROWS, FileSampler, write_parts
 from tasks.store import Handle
+from tasks.validate import FileCheck, check_table
 from tests.generators.test_mixture import model
+from tests.tasks.test_cluster import Processes
 
 ROWS = FILE_ROWS + 200_000
 
@@ -52,3 +56,29 @@ def test_a_file_that_fails_stops_the_others(tmp_path: Path) -> None:
     with pytest.raises(pa.ArrowInvalid):
         write_parts(Failing(tmp_path, saved(tmp_path), 0), 100 * FILE_ROWS, Threads(2), lambda written: None)
     assert len(tried) < 50
+
+
+@pytest.mark.slow
+def test_a_cluster_writes_and_checks_the_same_files(tmp_path: Path) -> None:
+    for name in ("cluster", "here", "thrice"):
+        (tmp_path / name).mkdir()
+    processes, rows = Processes(tmp_path / "cluster"), 3 * FILE_ROWS // 2
+    schema = model().schema
+    check = FileCheck(schema, rows, 65_536, Codec(schema))
+    try:
+        with open_cluster(processes.address) as engine:
+            write_parts(FileSampler(tmp_path / "here", saved(tmp_path), 3), rows, engine, lambda written: None)
+            gate, tally = check_table(tmp_path / "here", check, engine)
+            broken = FileCheck(schema, rows + 1, 65_536)
+            assert [rule.text for rule in check_table(tmp_path / "here", broken, engine)[0].broken] == [
+                f"the table must have {rows + 1} rows"
+            ]
+    finally:
+        processes.stop()
+    write_parts(FileSampler(tmp_path / "thrice", saved(tmp_path), 3), rows, Threads(3), lambda written: None)
+    for file in (tmp_path / "here").iterdir():
+        assert file.read_bytes() == (tmp_path / "thrice" / file.name).read_bytes()
+    alone, counted = check_table(tmp_path / "thrice", check, Threads(1))
+    assert gate.results() == alone.results() and not gate.broken
+    assert tally and counted and tally.rows == rows
+    assert all(np.array_equal(*pair) for pair in zip(tally.cells, counted.cells, strict=True))
