@@ -135,8 +135,9 @@ class Scores(OneShot):
         return cls(spec, synthetic, seed)
 
     def looks(self, plan: Plan) -> Sequence[Choose]:
-        """List the one sum; its look trains the classifiers."""
-        return [lambda _: self._look(plan)]
+        """List the one sum; the classifiers are trained here, before a draw begins, so that none begins in vain."""
+        look = self._look(plan)
+        return [lambda _: look]
 
     def marginals(self, release: Release) -> None:
         """State no marginals of the release: these scores are about another's."""

@@ -5,6 +5,7 @@ linear model has whole weights on whole inputs, which any order adds up to the s
 of one model are added up one after the other, row by row.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -70,11 +71,14 @@ def fit_scorer(kind: str, records: Records, schema: Schema, bins: int) -> Scorer
 
 def _linear(records: Records, label: Counts, schema: Schema) -> Margins:
     """Fit a logistic regression and round its weights: |weights| . |inputs| stays below 2^53, so floats add exactly."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     layout = Layout.of(schema)
     x = _inputs(layout, records)
-    model = LogisticRegression(max_iter=100).fit(np.ldexp(x, -VALUE_BITS), label)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # near enough: its score is shown for what it is
+        model = LogisticRegression(max_iter=100).fit(np.ldexp(x, -VALUE_BITS), label)
     most = 2**52 // ((x.shape[1] + 1) << VALUE_BITS)
 
     def whole(numbers: Floats) -> Floats:
