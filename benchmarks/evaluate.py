@@ -1,7 +1,8 @@
 """What exact comparisons cost (Adult's internal report, ``nacre compare`` on ten million rows) and what attacks find.
 
 ``--cases attack`` releases Adult's official training rows and attacks the released vector itself, by an adversary who
-knows every other real row; the test rows are the candidates that were held out.
+knows every other real row; the test rows are the candidates that were held out. ``--cases scores`` shows what the charged
+section of a report says at several budgets, beside the same scores without noise.
 
 The large tables are Adult's rows drawn with replacement, ages and weights moved a little: their content means nothing,
 their size does. They are kept under build/evaluate; delete it to make them again.
@@ -23,12 +24,16 @@ import pyarrow.parquet as pq
 from benchmarks.adult import DELTA, EPSILON, SCHEMAS, synthesize
 from benchmarks.common import ROOT, Table, data_dir, measure, parse, report
 from dpmodels.accounting.ledger import Ledger
+from dpmodels.embeddings.summation import transform_sum
+from dpmodels.evaluation.charged import Scores
+from dpmodels.evaluation.charged_facts import charged_facts
 from dpmodels.evaluation.frame import ParquetBatches
 from dpmodels.evaluation.release_attack import evaluate_release
+from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.lint import load_schema
-from dpmodels.synthesizers.base import read_release
+from dpmodels.synthesizers.base import Release, read_release
 from dpmodels.synthesizers.registry import create
 from tasks.sanitize import charge_of
 from tasks.store import Run, Settings
@@ -40,7 +45,10 @@ PART = 500_000
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the large tables")
     parser.add_argument("--jobs", type=int, default=2, help="threads that metrics run on")
-    parser.add_argument("--cases", nargs="+", default=["adult", "large"], choices=["adult", "large", "attack"])
+    parser.add_argument(
+        "--cases", nargs="+", default=["adult", "large"], choices=["adult", "large", "attack", "scores"]
+    )
+    parser.add_argument("--report-epsilons", nargs="+", type=float, default=[0.1, 0.5], help="of the charged section")
     parser.add_argument("--methods", nargs="+", default=["nacre", "moments", "pearl"], help="methods that are attacked")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0], help="budgets that are attacked")
 
@@ -117,6 +125,47 @@ def attacks(args: Namespace, seeds: Sequence[int]) -> Table:
     return table
 
 
+def scores(args: Namespace) -> Table:
+    """Synthesise Adult once, and score it on the training rows at every budget and without noise."""
+    schema, words = load_schema(SCHEMAS / "adult.yaml"), [f"epsilon {one:g}" for one in args.report_epsilons]
+    with tempfile.TemporaryDirectory() as folder:
+        made = pa.Table.from_pandas(
+            synthesize("adult_train.parquet", "adult.yaml", "nacre", EPSILON, 0, Path(folder))[0]
+        )
+    codec = Codec(schema)
+    system = Scores(synthetic=[codec.encode(made.cast(codec.output_schema).combine_chunks())])
+    plans = [system.plan(schema, PrivacyBudget(epsilon=one, delta=DELTA)) for one in args.report_epsilons]
+    look = system.looks(plans[0])[0]([])
+    real = Sensitive([codec.encode(pq.read_table(data_dir() / "adult_train.parquet").combine_chunks())])
+    total = transform_sum(look.embedding, real)
+    exact = Release(plan=plans[0], vector=total.reveal(), entry="", chosen=look.chosen)
+    columns = [_said(charged_facts(exact), noisy=False)]
+    for plan in plans:
+        z = plan.noise_multiplier
+        noisy = measure_gaussian(total, l2_sensitivity=plan.l2_sensitivity, noise_multiplier=z)
+        columns.append(_said(charged_facts(exact.model_copy(update={"plan": plan, "vector": noisy.value})), noisy=True))
+    table = Table("Charged scores, Adult: 95 % intervals of the noise", ["score", "without noise", *words])
+    for score in columns[0]:
+        table.add(score, *(column[score] for column in columns))
+    return table
+
+
+def _said(facts: dict[str, Any], noisy: bool) -> dict[str, str]:
+    """Write every score of a charged section down."""
+    found = {
+        f"{score['score']}, {one['model']}": (score["value"], score["low"], score["high"])
+        for one in facts["classifiers"]
+        for score in one["scores"]
+    }
+    for name, part in (("columns", "columns"), ("columns with the target", "columns_with_target")):
+        rows = [[column[key] for key in ("measured", "low", "high")] for column in facts[part]]
+        found[f"total variation of {name}, mean"] = tuple(fmean(column) for column in zip(*rows, strict=True))
+    said = {}
+    for name, (value, low, high) in found.items():
+        said[name] = f"{value:.4f} ({low:.4f} to {high:.4f})" if noisy else f"{value:.4f}"
+    return said
+
+
 def main() -> None:
     args = parse(__doc__, options)
     seeds = (0,) if args.quick else (0, 1, 2)
@@ -140,6 +189,8 @@ def main() -> None:
     tables = [table] if table.rows else []
     if "attack" in args.cases:
         tables.append(attacks(args, seeds))
+    if "scores" in args.cases:
+        tables.append(scores(args))
     report("evaluate", tables, seeds if "attack" in args.cases else [0], args)
 
 
