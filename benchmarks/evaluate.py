@@ -1,8 +1,8 @@
 """What exact comparisons cost (Adult's internal report, ``nacre compare`` on ten million rows) and what attacks find.
 
 ``--cases attack`` releases Adult's official training rows and attacks the released vector itself, by an adversary who
-knows every other real row; the test rows are the candidates that were held out. ``--cases scores`` shows what the charged
-section of a report says at several budgets, beside the same scores without noise.
+knows every other real row; the test rows are the candidates that were held out. ``--cases scores`` shows what the
+charged section of a report says at several budgets, beside the same scores without noise.
 
 The large tables are Adult's rows drawn with replacement, ages and weights moved a little: their content means nothing,
 their size does. They are kept under build/evaluate; delete it to make them again.
@@ -129,11 +129,10 @@ def scores(args: Namespace) -> Table:
     """Synthesise Adult once, and score it on the training rows at every budget and without noise."""
     schema, words = load_schema(SCHEMAS / "adult.yaml"), [f"epsilon {one:g}" for one in args.report_epsilons]
     with tempfile.TemporaryDirectory() as folder:
-        made = pa.Table.from_pandas(
-            synthesize("adult_train.parquet", "adult.yaml", "nacre", EPSILON, 0, Path(folder))[0]
-        )
+        synthesize("adult_train.parquet", "adult.yaml", "nacre", EPSILON, 0, Path(folder))
+        made = pq.read_table(Path(folder) / "out" / "synthetic")
     codec = Codec(schema)
-    system = Scores(synthetic=[codec.encode(made.cast(codec.output_schema).combine_chunks())])
+    system = Scores(synthetic=[codec.encode(made.combine_chunks())])
     plans = [system.plan(schema, PrivacyBudget(epsilon=one, delta=DELTA)) for one in args.report_epsilons]
     look = system.looks(plans[0])[0]([])
     real = Sensitive([codec.encode(pq.read_table(data_dir() / "adult_train.parquet").combine_chunks())])
