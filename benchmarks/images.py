@@ -1,13 +1,16 @@
 """MNIST and Fashion-MNIST: accuracy of a CNN trained on synthetic images, and the LeNet distance of PEARL.
 
 At epsilon 1 with every seed, beside published numbers and the real training set; at the other epsilons with the first.
+Runs of parts, each kept with --json, are put together by --join.
 """
 
+import json
 import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -36,6 +39,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, help="images that the CNN is trained on")
     parser.add_argument("--epochs", type=int, help="of the CNN, as judge_images.py --epochs")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw accuracy against epsilon")
+    parser.add_argument("--join", nargs="+", type=Path, metavar="FILE.json", help="run nothing: show these records")
 
 
 def load(path: Path) -> Images:
@@ -95,6 +99,25 @@ def scores_table(name: str, args: Namespace, seeds: Sequence[int]) -> Table:
     return table
 
 
+def join(records: Sequence[dict[str, Any]]) -> list[Table]:
+    """Put the tables of several runs of one judge together, one for each data set; runs of one row become one."""
+    tables: dict[str, Table] = {}
+    for found in (table for record in records for table in record["tables"]):
+        title = found["title"]
+        table = tables.setdefault(title.split(",")[0], Table(title, found["columns"], found["digits"]))
+        if table.title != title:
+            raise SystemExit(f"not of one judge: {table.title!r} and {title!r}")
+        for row in found["rows"]:
+            same = [old for old in table.rows if old[:2] == row[:2]]
+            if not same:
+                table.rows.append(list(row))
+            elif row[0] == "nacre-images":
+                same[0][2:] = [old + new for old, new in zip(same[0][2:], row[2:], strict=True)]
+    for table in tables.values():
+        table.rows.sort(key=lambda row: (row[0] == "nacre-images", row[0] == "real data", row[1]))
+    return list(tables.values())
+
+
 def plot(tables: Sequence[Table], path: Path) -> None:
     """Draw the accuracy of nacre-images against epsilon, and the real data's as a dashed line."""
     curves, ceilings = {}, {}
@@ -103,14 +126,21 @@ def plot(tables: Sequence[Table], path: Path) -> None:
         curves[name] = [(row[1], float(np.mean(row[2]))) for row in table.rows if row[0] == "nacre-images"]
         for row in (row for row in table.rows if row[0] == "real data"):
             ceilings[name] = float(np.mean(row[2]))
-    plot_sweep(path, curves, ceilings, "CNN accuracy on real test images")
+    judge = tables[0].title.split(",")[1].strip()
+    plot_sweep(path, curves, ceilings, f"accuracy, {judge}")
 
 
 def main() -> None:
     args = parse(__doc__, options)
     seeds = args.seeds or (QUICK_SEEDS if args.quick else SEEDS)
-    tables = [scores_table(name, args, seeds) for name in args.sets]
-    report("images", tables, seeds, args)
+    if args.join:
+        records = [json.loads(path.read_text()) for path in args.join]
+        tables = join(records)
+        print("\n\n".join(table.markdown() for table in tables) + "\n")
+        print("\n".join(sorted({f"{of['date'][:10]}, commit {of['commit']}, seeds {of['seeds']}" for of in records})))
+    else:
+        tables = [scores_table(name, args, seeds) for name in args.sets]
+        report("images", tables, seeds, args)
     if args.plot:
         plot(tables, args.plot)
 

@@ -1,6 +1,8 @@
 """The judge of images on small data, and the figure of the sweep."""
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from benchmarks.common import Table
-from benchmarks.images import plot
+from benchmarks.images import join, plot
 from benchmarks.judge_images import ImageJudge, Images
 
 SHAPES = {"c1": (6, 1, 5, 5), "c3": (16, 6, 5, 5), "c5": (120, 16, 5, 5), "f6": (84, 120)}
@@ -46,7 +48,7 @@ def test_a_judgement_is_repeatable_and_finds_what_there_is_to_learn(judge: Image
 
 
 def test_the_sweep_is_drawn_with_every_set_and_the_real_data(tmp_path: Path) -> None:
-    tables = [Table(f"{name}, CNN", ["method", "epsilon", "CNN"]) for name in ("mnist", "fashion")]
+    tables = [Table(f"{name}, CNN on 9 images, delta", ["method", "epsilon", "CNN"]) for name in ("mnist", "fashion")]
     for table in tables:
         table.add("real data", "–", 0.99)
         table.add("nacre-images", 1.0, [0.9, 0.92])
@@ -54,5 +56,29 @@ def test_the_sweep_is_drawn_with_every_set_and_the_real_data(tmp_path: Path) -> 
     plot(tables, tmp_path / "a.svg")
     plot(tables, tmp_path / "b.svg")
     text = (tmp_path / "a.svg").read_text()
-    assert "mnist" in text and "fashion" in text and "epsilon" in text
+    assert "mnist" in text and "fashion" in text and "epsilon" in text and "CNN on 9 images" in text
     assert text == (tmp_path / "b.svg").read_text()
+
+
+def make_record(judge: str, *rows: tuple[str, float, list[float]]) -> dict[str, Any]:
+    """Return the record of a run as --json writes it."""
+    table = Table(f"mnist, {judge}, delta", ["method", "epsilon", "CNN"])
+    for row in (("PEARL, as published", 1.0, 0.782), *rows):
+        table.add(*row)
+    return {"tables": [asdict(table)]}
+
+
+def test_runs_of_parts_are_put_together_by_epsilon_and_never_of_two_judges() -> None:
+    parts = [
+        make_record("CNN on 9 images", ("nacre-images", 10.0, [0.95])),
+        make_record("CNN on 9 images", ("nacre-images", 1.0, [0.9])),
+        make_record("CNN on 9 images", ("nacre-images", 1.0, [0.92])),
+    ]
+    (table,) = join(parts)
+    assert table.rows == [
+        ["PEARL, as published", 1.0, 0.782],
+        ["nacre-images", 1.0, [0.9, 0.92]],
+        ["nacre-images", 10.0, [0.95]],
+    ]
+    with pytest.raises(SystemExit, match="not of one judge"):
+        join([*parts, make_record("CNN on 8 images", ("nacre-images", 1.0, [0.9]))])

@@ -1,9 +1,13 @@
 """Images: the distances agree with the public judge's, a CNN learns what there is, and a copied image is shown."""
 
+import base64
+import io
+
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 
 from benchmarks.judge_images import ImageJudge, Images
@@ -11,6 +15,7 @@ from dpmodels.evaluation import images
 from dpmodels.evaluation.frame import Rows
 from dpmodels.evaluation.images import frechet, kernel_distances, lenet_features
 from dpmodels.evaluation.internal import Options, evaluate_table, load_real
+from dpmodels.evaluation.sheet import GAP, PER_CLASS, Sheet
 from dpmodels.privacy import Sensitive
 from tests import pictures
 
@@ -73,3 +78,18 @@ def test_copied_images_are_caught(monkeypatch):
     report = judge(pa.concat_tables([real.slice(0, 60), made.slice(60)]), real, held)
     assert {"overfitting", "copied rows"} <= {check["name"] for check in report["checks"] if check["holds"] is False}
     assert report["metrics"]["nearest real images"]["result"]["root_mean_square_distances"][0] == 0.0
+
+
+def test_the_sheet_shows_the_first_images_of_each_class_on_a_line_of_its_own():
+    records, sheet = pictures.make_records(60), Sheet(pictures.make_schema())
+    sheet.add(records.take(slice(0, 7)))
+    sheet.add(records.take(slice(7, 60)))
+    kind, data = sheet.data_uri().split(",")
+    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))
+    assert sheet.names == ("bar", "disc") and kind == "data:image/png;base64"
+    assert shown.shape == (2 * (12 + GAP) - GAP, PER_CLASS * (10 + GAP) - GAP)
+    for label in range(2):
+        members = records.pixels[records.states[:, 0] == label][:PER_CLASS].reshape(-1, 12, 10)
+        for place, image in enumerate(members):
+            top, left = label * (12 + GAP), place * (10 + GAP)
+            np.testing.assert_array_equal(shown[top : top + 12, left : left + 10], image)
