@@ -40,7 +40,7 @@ def sample(run: Run, generator: Handle) -> Handle:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     draw = FileSampler(part, generator, settings.seed, pick_device(settings.device))
-    with progress_bar("sample") as tick, open_engine(settings.threads, settings.dask) as engine:
+    with progress_bar("sample") as tick, open_engine(settings.threads, run.cluster) as engine:
         write_parts(draw, rows, engine, lambda written: tick(written, rows))
     replace_folder(part, target)
     return run.finish("sample", target)

@@ -83,6 +83,11 @@ class Run(BaseModel):
         return self.settings.ledger or self.home / "ledger.sqlite"
 
     @property
+    def cluster(self) -> str | None:
+        """The Dask cluster for a stage that needs nothing sensitive: it lies in the sensitive zone, so None outside."""
+        return self.settings.dask if os.access(self.sensitive, os.R_OK) else None
+
+    @property
     def settings(self) -> Settings:
         """The run's settings, as they were when it was created."""
         return Settings.model_validate_json(self._read("settings.json"))

@@ -42,7 +42,7 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     rows = settings.rows or load_generator(run.released / "generator.safetensors").default_rows()
     measured = Measured.of(released)
     check = FileCheck(schema, rows, settings.batch_rows, measured.codec)
-    with open_engine(settings.threads, settings.dask) as engine:
+    with open_engine(settings.threads, run.cluster) as engine:
         gate, tally = check_table(synthetic.path, check, engine)
     report = run.released / "report"
     report.mkdir(exist_ok=True)
