@@ -8,11 +8,13 @@ A part whose worker is lost is summed again elsewhere. That costs nothing: the s
 the noise is drawn once, here, when every part has come.
 """
 
+import pickle
 import platform
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from secrets import token_hex
 from typing import Any, TypeVar
@@ -43,14 +45,15 @@ class Cluster:
             NacreError: the cluster is gone, or a part failed there.
         """
         waiting, run, pending = iter(parts), token_hex(4), set[Any]()
-        # a task of its own: every worker fetches it once, and it is made again if those who have it are lost
-        carried = self._client.submit(_carry, function, key=f"nacre-sum-{run}-what", pure=False)
+        packed = pickle.dumps(
+            function
+        )  # goes with every part: were it a result of the cluster, work would crowd round it
         number, last_seen = 0, time.monotonic()
         while True:
             room = 2 * max(1, self._threads()) - len(pending)
             for part in (part for _, part in zip(range(room), waiting, strict=False)):
                 key = f"nacre-sum-{run}-{number}"  # keys are shown and logged: nothing but a number
-                pending.add(self._client.submit(_shielded, carried, part, key=key, pure=False))
+                pending.add(self._client.submit(_shielded, packed, part, key=key, pure=False))
                 number += 1
             if not pending:
                 return
@@ -95,25 +98,28 @@ class Cluster:
         return value
 
 
-CHARGED = "the charge stands and nothing was released; mend the cluster and resume the run, which is not charged again"
+CHARGED = "mend the cluster and resume the run: what it was charged stands, and is not charged again"
 
 
 def _lost(address: str) -> NacreError:
     return NacreError(f"the Dask cluster at {address} is gone or lost every worker it tried; {CHARGED}")
 
 
-def _carry(function: Callable[[T], R]) -> Callable[[T], R]:
-    return function
-
-
-def _shielded(function: Callable[[T], R], part: T) -> tuple[R | None, str]:
+def _shielded(packed: bytes, part: Any) -> tuple[Any, str]:
     """Run on a worker: return the value, or what may be said of the error."""
     try:
-        return function(part), ""
+        return _unpacked(packed)(part), ""
     except NacreError as error:
         return None, str(error)
     except Exception as error:
         return None, type(error).__name__
+
+
+@lru_cache(maxsize=4)
+def _unpacked(packed: bytes) -> Callable[[Any], Any]:
+    """Return the function, the same one for every part, with the tables it has made for itself."""
+    function: Callable[[Any], Any] = pickle.loads(packed)
+    return function
 
 
 def versions() -> dict[str, str]:
@@ -148,7 +154,7 @@ def open_cluster(address: str) -> Iterator[Cluster]:
         except (OSError, TimeoutError, ValueError):
             client = None
     if client is None:
-        raise InvalidArgument("dask", address, "be reachable: no scheduler answered, so nothing was charged")
+        raise InvalidArgument("dask", address, "be reachable: no scheduler answered, so nothing was drawn")
     with client:
         _check_workers(client, address)
         yield Cluster(client, address)
@@ -160,17 +166,15 @@ def _check_workers(client: Any, address: str) -> None:
     try:
         client.wait_for_workers(1, timeout=CONNECT_SECONDS)
     except TimeoutError:
-        raise InvalidArgument("dask", address, "have workers: none came, so nothing was charged") from None
+        raise InvalidArgument("dask", address, "have workers: none came, so nothing was drawn") from None
     ours, found = versions(), {}
     try:
         found = client.run(versions)
     except Exception:  # most often that nacre cannot be imported there
-        raise InvalidArgument(
-            "dask", address, "have workers on which nacre is installed; nothing was charged"
-        ) from None
+        raise InvalidArgument("dask", address, "have workers on which nacre is installed; nothing was drawn") from None
     for theirs in found.values():
         differ = [
             f"{name} {theirs.get(name)} there, {own} here" for name, own in ours.items() if theirs.get(name) != own
         ]
         if differ:
-            raise InvalidArgument("dask", address, f"have workers like us; {', '.join(differ)}; nothing was charged")
+            raise InvalidArgument("dask", address, f"have workers like us; {', '.join(differ)}; nothing was drawn")

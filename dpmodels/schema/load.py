@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -155,15 +157,21 @@ def _cast(text: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
 
 
 def _bounded(batches: Batches, unit: PrivacyUnit) -> Batches:
-    """Keep the first ``max_rows`` rows of each user."""
-    seen: dict[object, int] = {}
+    """Keep the first ``max_rows`` rows of each user; one counter a user is held in memory."""
+    import pandas as pd
+
+    seen: dict[Any, int] = {}
     for batch in batches:
-        users = batch[unit.user].to_pandas()
-        if users.isna().any():
+        array = batch[unit.user]
+        place, users = pd.factorize(array.to_pandas())
+        if (place < 0).any():
             raise DataError(str(unit.user), "must not be null: every row belongs to a user")
-        earlier = users.map(seen).fillna(0).astype("int64")
-        rank = earlier + users.groupby(users, sort=False).cumcount()
-        seen.update((rank + 1).groupby(users, sort=False).max().to_dict())
-        kept = batch.filter(pa.array(rank < unit.max_rows))
+        earlier = np.array([seen.get(user, 0) for user in users], dtype=np.int64)
+        order = np.argsort(place, kind="stable")
+        counts = np.bincount(place, minlength=len(users))
+        rank = np.empty(len(place), dtype=np.int64)
+        rank[order] = np.arange(len(place)) - np.repeat(np.cumsum(counts) - counts, counts)
+        seen.update(zip(users, (earlier + counts).tolist(), strict=True))
+        kept = batch.filter(pa.array(rank + earlier[place] < unit.max_rows))
         if kept.num_rows:
             yield kept

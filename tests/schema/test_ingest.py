@@ -117,6 +117,26 @@ def test_nulls_are_counted_over_all_parts(tmp_path):
         transform_encode(parts, Gate(schema, raw=True), tmp_path)
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()])
+def test_the_first_rows_of_a_user_stay_whatever_the_batches(tmp_path, kind):
+    users = np.random.default_rng(3).integers(0, 400, 5000)
+    table = make_table(5000).set_column(0, "patient", pa.array(users).cast(kind))
+    table = table.set_column(1, "age", pa.array(np.arange(5000) % 100))
+    pq.write_table(table, tmp_path / "users.parquet", row_group_size=700)
+    schema = make_schema(unit={"user": "patient", "max_rows": 3})
+    earlier: dict[int, int] = {}
+    stay = []
+    for row, user in enumerate(users.tolist()):
+        earlier[user] = earlier.get(user, 0) + 1
+        stay += [row] if earlier[user] <= 3 else []
+    for batch_rows in (64, 5000):
+        (part,) = load_parts(tmp_path / "users.parquet", schema, batch_rows)
+        kept = pa.concat_tables(
+            [pa.Table.from_batches([batch]) for batch in part.reveal()], promote_options="permissive"
+        )
+        assert kept["age"].to_pylist() == (np.array(stay) % 100).tolist()
+
+
 CHILD = """
 import resource, sys
 from pathlib import Path
