@@ -50,6 +50,7 @@ def options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--report-epsilons", nargs="+", type=float, default=[0.1, 0.5], help="of the charged section")
     parser.add_argument("--methods", nargs="+", default=["nacre", "moments", "pearl"], help="methods that are attacked")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the attacks")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0], help="budgets that are attacked")
 
 
@@ -167,7 +168,7 @@ def _said(facts: dict[str, Any], noisy: bool) -> dict[str, str]:
 
 def main() -> None:
     args = parse(__doc__, options)
-    seeds = (0,) if args.quick else (0, 1, 2)
+    seeds = (0,) if args.quick else args.seeds
     rows = 200_000 if args.quick else args.rows
     title = f"Exact comparisons, {args.jobs} thread(s)"
     table = Table(title, ["command", "seconds", "CPU seconds", "peak MiB"], digits=1)
