@@ -94,7 +94,7 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
     class Approval(RunInput):
         officer: str
 
-    asked = Approval.with_initial_data(description=_plan_text(run), officer="")
+    asked = Approval.with_initial_data(description=plan_text(run), officer="")
     wait = suspend_flow_run if is_deployed() else pause_flow_run
     try:
         answer: Any = wait(wait_for_input=asked, timeout=int(settings.approval_hours * 3600))
@@ -105,7 +105,7 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
     write_text(record, json.dumps({"officer": answer.officer, "time": now()}))
 
 
-def _plan_text(run: Run) -> str:
+def plan_text(run: Run) -> str:
     """Write the plan for the officer."""
     plan, settings, report = run.plan, run.settings, run.report_plan
     quote = Ledger(run.ledger).quote(*charges_of(run))

@@ -13,6 +13,8 @@ from dpmodels.accounting.ledger import Ledger
 from dpmodels.accounting.records import Charge
 from dpmodels.errors import BudgetExhausted
 from dpmodels.privacy import PrivacyBudget
+from flows.artifacts import nights_that_fit
+from flows.budget import plan_text
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, start
 from tasks.ingest import ingest
@@ -181,3 +183,24 @@ def test_a_line_that_the_operator_voided_is_left_alone(tmp_path):
     assert report_of(run)["charged"]["status"] == "lost" and not (run.released / "scores.parquet").exists()
     again = run.again("again", tmp_path / "more", None, 7)
     assert again.report_plan is None
+
+
+def test_the_officer_and_the_forecast_are_told_of_both_lines(tmp_path):
+    ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
+    ledger.open_account("clinic", dataset="clinic", budget_cap=PrivacyBudget(epsilon=3, delta=1e-5))
+    run = start(config_of(tmp_path, account="clinic"))
+    text = plan_text(run)
+    assert "epsilon=1.0" in text and "for the report: epsilon=0.5 more" in text and "after, of cap=3" in text
+    alone = start(config_of(tmp_path / "alone", account="clinic", report_epsilon=None).model_copy(
+        update={"runtime": config_of(tmp_path).runtime}
+    ))  # fmt: skip
+    assert nights_that_fit(ledger, run) < nights_that_fit(ledger, alone)
+
+
+def test_a_partition_pays_for_both_lines_from_an_account_of_its_own(tmp_path):
+    ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
+    ledger.open_account("nights", dataset="nights", budget_cap=PrivacyBudget(epsilon=3, delta=1e-5))
+    run = carry_out(start(config_of(tmp_path, account="nights"), "first", "2026-11-20"), prefect=False)
+    assert lives(run) == [LIFE, LIFE]
+    own, parent = ledger.balance("nights/2026-11-20"), ledger.balance("nights")
+    assert own.remaining_epsilon == 0 and 1 < own.spent_epsilon == parent.spent_epsilon <= own.cap
