@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-HEAVY = "torch prefect pandas scipy sklearn great_expectations opendp dp_accounting"
+HEAVY = "torch prefect pandas scipy sklearn great_expectations opendp dp_accounting numba distributed"
 
 
 def run(code: str, *arguments: str) -> tuple[float, str]:
