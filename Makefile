@@ -27,7 +27,7 @@ demo: $(INSTALLED) ## run the whole pipeline on a public health-insurance study 
 	$(BIN)/nacre demo
 
 # Tests of the deployments mostly wait, for a schedule's minute and a dead worker's slot: they do so beside the others.
-# Those of the server and of a paused flow have processes of their own: Prefect's event worker remembers earlier servers.
+# So do those of the server and of a paused flow, each file in a process of its own.
 test: $(INSTALLED) ## run the tests
 	@log=$$(mktemp); \
 	(set -e; for each in ledger_commands server deployments; do $(BIN)/python -m pytest tests/flows/test_$$each.py; done) >$$log 2>&1 & waiting=$$!; \
