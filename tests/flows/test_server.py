@@ -169,10 +169,18 @@ def test_the_server_goes_when_the_block_fails(home: Path, holder: list[subproces
 
 
 def test_a_configured_server_is_reused(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from prefect import flow
+    from prefect import flow, task
+    from prefect.events.worker import EventsWorker
+
+    @task
+    def nothing() -> None: ...
 
     @flow(name="borrowed")
-    def borrowed() -> None: ...
+    def borrowed() -> None:
+        nothing()
+
+    def event_workers() -> list[object]:
+        return [one for one in EventsWorker._instances.values() if isinstance(one, EventsWorker)]
 
     with prefect_server(home) as url:
         lender = os.environ["PREFECT_HOME"]
@@ -181,6 +189,8 @@ def test_a_configured_server_is_reused(home: Path, tmp_path: Path, monkeypatch: 
             assert second.pid is None
             assert os.environ["PREFECT_HOME"] == lender
             borrowed()
+            assert event_workers()
+        assert not event_workers()  # it would send the events of the next server's runs to this one
         assert not closed(url)
     assert list(tmp_path.iterdir()) == []
     assert len(rows(home, "select r.id from flow_run r join flow f on f.id = r.flow_id where f.name = 'borrowed'")) == 1
