@@ -71,8 +71,9 @@ class Schema(BaseModel):
 
     def refusing(self) -> "Schema":
         """Return the same schema for a table whose every value must lie within it."""
+        strict = {"outside": "refuse", "other": None}
         columns = {
-            name: column.model_copy(update={"outside": "refuse"}) if hasattr(column, "outside") else column
+            name: column.model_copy(update={key: strict[key] for key in strict if hasattr(column, key)})
             for name, column in self.columns.items()
         }
         return Schema(name=self.name, unit=self.unit, target=self.target, columns=columns, constraints=self.constraints)

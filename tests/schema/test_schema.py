@@ -202,3 +202,11 @@ def test_a_filled_in_draft_is_a_schema(schema: Schema, table: pa.Table, tmp_path
     pq.write_table(table.select(["smoker"]), tmp_path / "s.parquet")
     assert make(draft(tmp_path / "s.parquet")).modelled.keys() == {"smoker"}
     assert make(EVERY_KIND) == schema
+
+
+def test_a_schema_that_refuses_has_no_value_for_what_it_does_not_list():
+    country = {"type": "categorical", "values": ["prt", "other"], "outside": "other", "other": "other"}
+    columns = {"country": country, "age": {"type": "integer", "min": 0, "max": 9, "outside": "clip"}}
+    strict = Schema.model_validate({"name": "hotel", "columns": columns}).refusing()
+    assert strict.columns["country"].outside == strict.columns["age"].outside == "refuse"
+    assert strict.columns["country"].other is None and strict.columns["country"].values == ("prt", "other")
