@@ -132,8 +132,18 @@ class Vectors:
     def bounded(self, design: NDArray[np.float32], scales: Floats) -> Whole:
         """Return the bounded vectors. Shapes: [B, dim]."""
         blocks = np.array_split(design, len(design) // 8192 + 1)
-        turned = (self.centred(block) / scales for block in blocks)
-        return np.concatenate([clip(x if self.basis is None else x @ self.basis, self.radius) for x in turned])
+        return np.concatenate([clip(self._turned(block, scales), self.radius) for block in blocks])
+
+    def _turned(self, design: NDArray[np.float32], scales: Floats) -> Floats:
+        """Scale a table's vectors, or turn images to the basis.
+
+        Ink is whole and the basis dyadic, so every product and sum is exact: no vector depends on those beside it.
+        """
+        if self.basis is None:
+            scaled: Floats = self.centred(design) / scales
+            return scaled
+        turned: Floats = np.rint(design.astype(np.float64) * 255) @ self.basis / 255
+        return turned
 
     def inverse(self, x: Floats, scales: Floats) -> Floats:
         """Return the design that bounded vectors stand for, where their clip norm is 1. Shapes: [B, dim]."""

@@ -22,7 +22,7 @@ from dpmodels.mechanisms.dp_pca import DIAGONAL, pack, shrink, symmetric_dim, un
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
 
-Z_BITS, RHO_BITS = 12, 8
+Z_BITS, RHO_BITS, WHITEN_BITS = 12, 8, 22
 BLOCK_ROWS = 4096
 """Rows multiplied at once: their sums stay below 2**53, so float64 products are exact."""
 LEAST_VARIANCE = 1e-4
@@ -148,11 +148,10 @@ def responsibilities(z: Whole, label: Whole, mixture: Mixture) -> Whole:
 
     Shapes: z [n, d], label [n] -> [n, K].
     """
-    points = np.ldexp(z.astype(np.float64), -Z_BITS)
     rho = np.zeros((len(z), mixture.shares.shape[1]), dtype=np.int64)
     for c in np.unique(label):
         members = label == c
-        log = np.stack([_log_density(points[members], mixture, c, k) for k in range(rho.shape[1])], axis=1)
+        log = np.stack([_log_density(z[members], mixture, c, k) for k in range(rho.shape[1])], axis=1)
         share = np.exp(log - log.max(axis=1, keepdims=True))
         # a relative 2**-40 off, so that no rounding can lift a sum above one
         rho[members] = np.floor(share / share.sum(axis=1, keepdims=True) * (2.0**RHO_BITS * (1 - 2.0**-40)))
@@ -172,8 +171,15 @@ def start_mixture(variances: Floats, normal: Floats) -> Mixture:
     return Mixture(np.full(normal.shape[:2], 1 / components), normal * np.sqrt(variances), covariances)
 
 
-def _log_density(points: Floats, mixture: Mixture, c: int, k: int) -> Floats:
+def _log_density(z: Whole, mixture: Mixture, c: int, k: int) -> Floats:
+    """Return log(share * density) but for a constant.
+
+    Mean and whitening are rounded, so that their product with whole vectors is exact (below 2**53, up to 400 of them):
+    no record's density depends on those beside it.
+    """
     factor = np.linalg.cholesky(mixture.covariances[c, k])
-    whitened = np.linalg.solve(factor, (points - mixture.means[c, k]).T)
-    log: Floats = -0.5 * (whitened**2).sum(axis=0) - np.log(np.diag(factor)).sum() + np.log(mixture.shares[c, k])
+    whiten = np.rint(np.ldexp(np.linalg.inv(factor), WHITEN_BITS))  # at most 1 / sqrt(LEAST_VARIANCE) before
+    centred = z - np.rint(np.ldexp(mixture.means[c, k], Z_BITS))
+    whitened = np.ldexp(centred @ whiten.T, -WHITEN_BITS - Z_BITS)
+    log: Floats = -0.5 * (whitened**2).sum(axis=1) - np.log(np.diag(factor)).sum() + np.log(mixture.shares[c, k])
     return log

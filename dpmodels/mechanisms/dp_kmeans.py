@@ -79,9 +79,12 @@ def transform_class_counts(
 def nearest(z: Whole, centroids: Floats) -> Whole:
     """Return the nearest centroid of each record, a function of that record and of what was released.
 
+    Centroids are rounded to 2**-24 here, so that products and sums are exact and no record's answer depends on those
+    beside it.
+
     Shapes: z [n, d], centroids [K, d] -> [n].
     """
-    points = np.ldexp(z.astype(np.float64), -Z_BITS)
+    points, centroids = np.ldexp(z.astype(np.float64), -Z_BITS), np.ldexp(np.rint(np.ldexp(centroids, 24)), -24)
     distances = (centroids**2).sum(axis=1) - 2 * points @ centroids.T
     index: Whole = distances.argmin(axis=1)
     return index

@@ -11,6 +11,7 @@ from dpmodels.mechanisms.dp_em import (
     ComponentMoments,
     Mixture,
     Points,
+    _log_density,
     responsibilities,
     start_mixture,
     transform_component_moments,
@@ -86,6 +87,19 @@ def test_responsibilities_never_exceed_one_and_favour_the_near_component():
     rho = responsibilities(z, np.zeros(len(z), dtype=np.int64), mixture)
     assert rho.min() >= 0 and rho.sum(axis=1).max() <= ONE and rho.sum(axis=1).min() >= ONE - 2
     assert rho[-2, 0] >= ONE - 1 and abs(rho[-1, 0] - rho[-1, 1]) <= 1
+
+
+def test_what_is_said_of_a_record_does_not_depend_on_those_beside_it():
+    rng = np.random.default_rng(0)
+    z, spread = clipped(rng.standard_normal((400, 30))), rng.standard_normal((30, 30)) / 30
+    covariances = (spread @ spread.T + 1e-4 * np.eye(30))[None, None]
+    mixture = Mixture(np.ones((1, 1)), rng.standard_normal((1, 1, 30)) / 10, covariances)
+    together, alone = _log_density(z, mixture, 0, 0), [_log_density(row[None], mixture, 0, 0)[0] for row in z]
+    assert np.array_equal(together, alone)  # to the last bit: else a neighbour could tip a rounding of theirs
+    factor = np.linalg.cholesky(covariances[0, 0])
+    whitened = np.linalg.solve(factor, (z / R - mixture.means[0, 0]).T)
+    wanted = -0.5 * (whitened**2).sum(axis=0) - np.log(np.diag(factor)).sum()
+    assert np.allclose(together, wanted, rtol=1e-2, atol=0.5)
 
 
 def test_order_and_blocks_of_the_rows_change_nothing(monkeypatch):
