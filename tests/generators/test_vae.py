@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from dpmodels.embeddings.image_moments import BASIS_BITS
 from dpmodels.embeddings.vectors import SCALE_BINS, Vectors, clip, transform_scales, transform_vectors
 from dpmodels.generators.heads import CellHead, ValueHead, head_of
 from dpmodels.generators.vae import Decoder, Prior, VaeSpec, imitate
@@ -89,13 +90,11 @@ def test_no_record_or_image_has_a_vector_beyond_the_bound():
     assert max((clip(np.array([[3e5, 4e5], [0.3, 0.4]]), 0.5).astype(object) ** 2).sum(axis=1)) <= R**2
 
 
-def test_the_vector_of_an_image_does_not_depend_on_those_beside_it():
+def test_images_are_turned_exactly_so_that_no_vector_depends_on_those_beside_it():
     vectors, records = Vectors(pictures.make_schema(), 16, 0.1), pictures.make_records(300)
-    design, ones = vectors.design(records).astype(np.float32), np.ones(vectors.dim)
-    together = vectors.bounded(design, ones)
-    assert np.array_equal(together, np.concatenate([vectors.bounded(row[None], ones) for row in design]))
-    turned = vectors._turned(design, ones), [vectors._turned(row[None], ones)[0] for row in design]
-    assert np.array_equal(*turned)  # to the last bit: else a neighbour could tip a rounding of theirs
+    turned = vectors._turned(vectors.design(records).astype(np.float32), np.ones(vectors.dim))
+    whole = records.pixels.astype(np.int64) @ np.ldexp(vectors.basis, BASIS_BITS).astype(np.int64)
+    assert np.array_equal(turned, np.ldexp(whole, -BASIS_BITS) / 255)
 
 
 def test_one_record_moves_the_histograms_of_scale_by_one_bin_a_column():
