@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmodels.evaluation.bootstrap import Floats, interval, weighted_auroc, weights
-from dpmodels.evaluation.case import Case
+from dpmodels.evaluation.bootstrap import LEAST, Floats, interval, weighted_auroc, weights
+from dpmodels.evaluation.case import Case, Skip
 from dpmodels.evaluation.features import linear_features, tree_features
 from dpmodels.evaluation.frame import Frame
 from dpmodels.privacy import Sensitive
@@ -42,6 +42,8 @@ def evaluate_pmse(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
 def _mixed(case: Case) -> tuple[Frame, Floats]:
     """Return equally many real and synthetic rows, and which is which (1: synthetic)."""
     rows = min(ROWS, len(case.real.train), len(case.made))
+    if rows < LEAST:
+        raise Skip("there are too few rows")
     frame = Frame.concat([case.draw(case.real.train, rows, 1), case.draw(case.made, rows, 2)])
     return frame, np.repeat([0.0, 1.0], rows)
 
@@ -51,8 +53,8 @@ def _told_apart(case: Case, x: Floats, y: Floats) -> dict[str, Any]:
     from sklearn.inspection import permutation_importance
 
     rng = np.random.default_rng([case.real.seed, 3])
-    order = rng.permutation(len(y))
-    train, test = np.array_split(order, 2)
+    halves = [np.array_split(rng.permutation(np.flatnonzero(y == kind)), 2) for kind in (0, 1)]
+    train, test = (rng.permutation(np.concatenate(half)) for half in zip(*halves, strict=True))
     model = HistGradientBoostingClassifier(random_state=0, max_iter=60).fit(x[train], y[train])
     score = model.predict_proba(x[test])[:, 1]
     area = weighted_auroc(y[test] == 1, score, weights(len(test), case.real.seed))

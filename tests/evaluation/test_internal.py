@@ -106,6 +106,14 @@ def test_a_classifier_tells_a_bad_table_and_not_a_fresh_one(tables, healthy):
     assert bad["pMSE"]["result"]["ratio"] > 10
 
 
+@pytest.mark.parametrize("rows", [1, 3, 12])
+def test_no_metric_fails_on_a_table_of_few_rows(tables, rows):
+    real, held, _ = tables
+    for made in (draw(rows, 5), draw(1, 6).iloc[[0] * rows]):
+        report = judge(made, real.iloc[:150], held.iloc[:150])
+        assert {one["status"] for one in report["metrics"].values()} <= {"done", "skipped"}
+
+
 def test_one_failing_metric_is_shown_and_costs_no_other(tables, monkeypatch):
     real, held, made = tables
 
