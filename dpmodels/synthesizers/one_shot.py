@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.accounting.events import GaussianEvent, Leaf, leaves
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.summation import check_repeatable, transform_sum
+from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import Released, Sensitive
 from dpmodels.schema.encode import Records
@@ -25,6 +27,8 @@ from dpmodels.synthesizers.base import Plan, Release, write_release
 from dpmodels.synthesizers.marginals import Marginals
 
 Vector = NDArray[np.int64]
+ROUNDING = 1e-12
+"""What a few float operations may have changed in a noise multiplier; the accounting's own margin is wider."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class OneShot(ABC):
             chosen from public parameters and the noisy vectors before it, so this is an adaptive composition of the
             Gaussians of ``plan.event``, which are charged. Nothing else is read out.
         """
-        looks = self.looks(plan)
+        looks, events = self.looks(plan), list(leaves([plan.event]))
         if len(looks) > 1:
             check_repeatable(sensitive)
 
@@ -81,8 +85,9 @@ class OneShot(ABC):
             vectors: list[Vector] = []
             names: list[dict[str, Any]] = []
             chosen: list[Vector] = []
-            for number, choose in enumerate(looks, start=1):
+            for number, (choose, event) in enumerate(zip(looks, events, strict=True), start=1):
                 look = choose(vectors)
+                check_charged(look, event, plan.l2_sensitivity)
                 total = transform_sum(look.embedding, sensitive, device)
                 l2, z = plan.l2_sensitivity, look.noise_multiplier
                 vectors.append(measure_gaussian(total, l2_sensitivity=l2, noise_multiplier=z).value)
@@ -93,6 +98,19 @@ class OneShot(ABC):
             write_release(path, vector, plan, entry, coordinates, integers)
 
         return Released(ledger.release(charge, staged=staged, released=released, draw=draw))
+
+
+def check_charged(look: Look, event: Leaf, l2_sensitivity: int) -> None:
+    """Refuse a look that would get less noise than its event is charged for.
+
+    Units: ``l2_sensitivity`` is the plan's, in lattice steps; the look's noise is a multiple of it.
+
+    Raises:
+        InvalidArgument: noise / the embedding's own sensitivity is below the event's noise multiplier.
+    """
+    multiplier = look.noise_multiplier * l2_sensitivity / look.embedding.l2_sensitivity
+    if not isinstance(event, GaussianEvent) or multiplier < event.noise_multiplier * (1 - ROUNDING):
+        raise InvalidArgument("noise_multiplier", multiplier, f"be what the look is charged for: {event!r}")
 
 
 def split_looks(release: Release, looks: Sequence[Choose]) -> list[tuple[Look, Vector]]:

@@ -78,6 +78,15 @@ def test_margins_weigh_more_where_a_class_is_small_and_the_norm_stays_within_the
         assert one_way / two_way == pytest.approx(factor * spec.one_way_weight, rel=0.01)
 
 
+@pytest.mark.parametrize("epsilon", [0.99, 0.1])
+def test_a_look_with_less_noise_than_is_charged_for_is_refused_before_it_is_drawn(tmp_path, epsilon):
+    plan = NACRE.plan(make_schema(), BUDGET)
+    less = NACRE.plan(make_schema(), BUDGET.model_copy(update={"epsilon": epsilon}))
+    with pytest.raises(InvalidArgument, match="be what the look is charged for"):
+        measured(tmp_path, plan.model_copy(update={"event": less.event}), make_records(50))
+    assert not list(tmp_path.rglob("release.parquet"))
+
+
 def test_a_user_is_charged_for_all_rows():
     schema = make_schema(unit={"user": "patient", "max_rows": 2})
     plan = NACRE.plan(schema, PrivacyBudget(epsilon=1, delta=1e-5, unit=schema.unit))
