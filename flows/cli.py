@@ -41,6 +41,9 @@ Rows = Annotated[int | None, typer.Option(help="Synthetic rows. (default: the re
 AccountName = Annotated[str | None, typer.Option("--account", help="Account that pays. (default: the data set's)")]
 Device = Annotated[str | None, typer.Option(help="auto, cpu or cuda. (default: auto)")]
 Dask = Annotated[str | None, typer.Option(help="Scheduler (tcp://…, tls://…) whose workers take the sums.")]
+OtherDask = Annotated[
+    str | None, typer.Option("--dask", help="Another scheduler for the sums, or none. (default: as begun)")
+]
 Seed = Annotated[int | None, typer.Option(help="Seeds training and sampling only, never the noise. (default: 0)")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML with any of these and the model's settings.")]
 TestRows = Annotated[Path | None, typer.Option("--test", help="Real rows (Parquet) kept from the synthesis.")]
@@ -131,13 +134,16 @@ def plan(config: "SynthesizeConfig") -> None:
 
 
 @app.command()
-def resume(run: str, home: Home = None, prefect: Prefect = None) -> None:
+def resume(run: str, home: Home = None, prefect: Prefect = None, dask: OtherDask = None) -> None:
     """Go on with an interrupted run, from whatever stage it reached; never charges a second time."""
     from flows.show import show_hand_off
     from flows.synthesize import carry_out
     from tasks.store import Run
 
-    show_hand_off(carry_out(Run.find(home or HOME, run), prefect is not False))
+    found = Run.find(home or HOME, run)
+    if dask is not None:
+        found.move(None if dask == "none" else dask)
+    show_hand_off(carry_out(found, prefect is not False))
 
 
 @app.command()

@@ -112,7 +112,7 @@ class Run(BaseModel):
         write_text(run.released / "plan.json", plan.model_dump_json(indent=1))
         if report is not None:
             write_text(run.released / REPORT_PLAN, report.model_dump_json(indent=1))
-        write_text(run.released / "settings.json", settings.model_dump_json(indent=1))
+        run._settle(settings)
         return run
 
     @classmethod
@@ -127,6 +127,10 @@ class Run(BaseModel):
             known = sorted(path.name for path in (run.home / "released").glob("*/"))
             raise ArtifactError(f"no run {name} under {run.home}; the latest are: {', '.join(known[-5:]) or 'none'}")
         return run
+
+    def move(self, dask: str | None) -> None:
+        """Let another Dask cluster do what is left of the run's sums, or this machine."""
+        self._settle(self.settings.model_copy(update={"dask": dask}))
 
     def again(self, name: str, out: Path, rows: int | None, seed: int) -> "Run":
         """Return a run that samples this one's release again; it is made of released artifacts only.
@@ -165,6 +169,9 @@ class Run(BaseModel):
         record = {"path": str(path.relative_to(self.home)), "sha256": handle.sha256}
         write_text(self.released / "stages" / f"{stage}.json", json.dumps(record))
         return handle
+
+    def _settle(self, settings: Settings) -> None:
+        write_text(self.released / "settings.json", settings.model_dump_json(indent=1))
 
     def _read(self, name: str) -> str:
         return (self.released / name).read_text(encoding="utf-8")

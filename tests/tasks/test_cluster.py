@@ -226,10 +226,18 @@ def test_a_cluster_that_cannot_help_is_refused_before_anything_is_charged(proces
         pass
 
 
-def test_from_the_command_line_an_unreachable_cluster_costs_nothing_and_a_cluster_does_the_sum(processes, tmp_path):
+def test_from_the_command_line_an_unreachable_cluster_costs_nothing_and_resuming_goes_on_elsewhere(
+    processes, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1.0)
     write_clinic(tmp_path)
+    home = tmp_path / "home"
     code, _, err = run_cli(*synthesize_words(tmp_path, dask="tcp://127.0.0.1:9"))
-    assert code == 1 and "dask=tcp://127.0.0.1:9 must be reachable" in err and charges(tmp_path / "home") == []
-    code, _, err = run_cli(*synthesize_words(tmp_path, dask=processes.address, out=tmp_path / "again"))
+    assert code == 1 and "dask=tcp://127.0.0.1:9 must be reachable" in err and charges(home) == []
+    words = ["resume", next((home / "released").iterdir()).name, "--home", home, "--no-prefect", "--dask"]
+    assert run_cli(*words, "tcp://127.0.0.1:10")[0] == 1 and charges(home) == []
+    assert run_cli(*words, "none")[0] == 0
+    other = tmp_path / "other"
+    code, _, err = run_cli(*synthesize_words(tmp_path, dask=processes.address, home=other, out=tmp_path / "again"))
     assert code == 0, err
-    assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
+    assert charges(home) == charges(other) == ["reserve", "draw", "seal", "commit"]
