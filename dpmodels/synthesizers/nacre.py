@@ -57,6 +57,10 @@ SMALL_CLASS = 60
 """Standard deviations of a second moment's noise below which a class is small."""
 MOST_WEIGHT = 3
 """How much more a first moment may weigh then."""
+RESOLVED = 0.25
+"""Association of two columns, in runs of equal mass, that should stand out of the noise of their second moments."""
+LEAST_RUNS = 8
+"""Runs that an interval column is cut into however large the noise is."""
 
 
 def _square(columns: int, paired: int) -> int:
@@ -80,7 +84,7 @@ class NacreMeasurement(BaseModel):
         fine_share: share of the squared sensitivity (so of the budget, mu squared) that the first look takes.
         one_way_weight: weight of a first moment at the second look, where a second moment has 1; up to ``MOST_WEIGHT``
             times as much where the first look finds a small class.
-        runs: merged cells that the values of an interval column are cut into, where the mass allows.
+        runs: merged cells that the values of an interval column are cut into, where mass and noise allow.
         least_noise: what a merged cell should hold at least, in standard deviations of a second moment's noise.
     """
 
@@ -125,11 +129,12 @@ class Looks:
         Privacy: post-processing of the first look; whatever it says, the norm stays within ``second_radius``.
         """
         counts = first.reshape(self.fine.classes, -1)
-        smallest = int(counts.sum(axis=1).min()) / (len(self.fine.sizes) * self.first.one_way)
-        one_way, two_way = self.weights(smallest, noise_stddev / self.two_way)
+        records = counts.sum(axis=1) / (len(self.fine.sizes) * self.first.one_way)
+        one_way, two_way = self.weights(float(records.min()), noise_stddev / self.two_way)
+        runs = self.runs(float(records.sum()), noise_stddev / two_way)
         least = math.ceil(self.spec.least_noise * noise_stddev * self.first.one_way / two_way)
         histograms = np.split(counts.sum(axis=0), self.fine.offsets[1:-1])
-        partition = self.fine.merged(histograms, least, self.spec.runs, self.most_cells)
+        partition = self.fine.merged(histograms, least, runs, self.most_cells)
         return Moments(partition, one_way, two_way, self.max_rows, self.reach)
 
     def weights(self, smallest: float, noise: float) -> tuple[int, int]:
@@ -143,6 +148,19 @@ class Looks:
         scaled = math.isqrt(two**2 * planned // squared)
         return scaled * one // two, scaled
 
+    def runs(self, records: float, noise: float) -> int:
+        """Return how many runs an interval column is cut into: fewer where second moments would drown in their noise.
+
+        Two columns of k runs each and association rho differ from independent ones by one direction of norm
+        rho records / k, and the noise of their k x k moments reaches 2 noise sqrt(k) in some direction.
+
+        Units: records; ``noise`` is the standard deviation of a second moment's.
+        """
+        runs = self.spec.runs
+        while runs > LEAST_RUNS and runs**3 * (2 * noise) ** 2 > (RESOLVED * max(records, 0.0)) ** 2:
+            runs -= 1
+        return runs
+
     def event(self, noise_multiplier: float) -> ComposedEvent:
         """Return the two Gaussians that are charged."""
         scale = noise_multiplier * self.l2_sensitivity
@@ -152,7 +170,8 @@ class Looks:
     def fingerprint(self) -> str:
         """Return the SHA-256 of the cells and weights that schema and parameters lead to."""
         cells = [self.fine.sizes, self.fine.classes, self.most_cells, self.reach]
-        facts = [*cells, self.first.one_way, self.one_way, self.two_way]
+        rules = [SMALL_CLASS, MOST_WEIGHT, RESOLVED, LEAST_RUNS]
+        facts = [*cells, self.first.one_way, self.one_way, self.two_way, *rules]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     @classmethod

@@ -18,6 +18,7 @@ from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.nacre import (
     FINE_LIMIT,
+    LEAST_RUNS,
     PAIR_LIMIT,
     PAIRED_COLUMNS,
     SQUARE_LIMIT,
@@ -85,6 +86,16 @@ def test_a_look_with_less_noise_than_is_charged_for_is_refused_before_it_is_draw
     with pytest.raises(InvalidArgument, match="be what the look is charged for"):
         measured(tmp_path, plan.model_copy(update={"event": less.event}), make_records(50))
     assert not list(tmp_path.rglob("release.parquet"))
+
+
+def test_columns_are_cut_into_fewer_runs_the_more_noise_there_is():
+    looks = Looks.of(NACRE.plan(make_schema(), BUDGET))
+    most, ratios = NacreMeasurement().runs, (0.0, 20.0, 400.0, 800.0, 1e9)
+    found = [looks.runs(50.0 * ratio, 50.0) for ratio in ratios]
+    assert found == sorted(found) and found[0] == found[1] == LEAST_RUNS < found[3] < found[4] == most
+    assert looks.runs(-5.0, 0.0) == most and looks.runs(-5.0, 1.0) == LEAST_RUNS
+    coarse = looks.second(np.full(looks.first.dim, looks.first.one_way), 1e3 * looks.two_way)
+    assert max(coarse.partition.sizes) <= LEAST_RUNS + 2
 
 
 def test_a_user_is_charged_for_all_rows():
