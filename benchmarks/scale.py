@@ -2,6 +2,7 @@
 
 sanitise   N rows x 15 columns, ingest -> sanitize through the pipeline's own stages, for two methods
 workers    the same sum and the same ingest on one and on two threads, by turns
+cluster    the same sum on one and on two Dask workers, each a process of one thread, by turns
 fourier    the characteristic function, beside float32 matmul and sincos
 """
 
@@ -16,7 +17,9 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import get_ident
 from typing import Any
@@ -41,6 +44,7 @@ from dpmodels.schema.load import load_parts
 from dpmodels.schema.schema import Schema
 from flows.config import SynthesizeConfig
 from flows.synthesize import start
+from tasks.cluster import open_cluster
 from tasks.encoded import PART_BATCHES, EncodedPart, EncodedTable
 from tasks.engine import Threads
 from tasks.ingest import ingest
@@ -281,6 +285,28 @@ def watched(job: Callable[[Watched], None], threads: int) -> tuple[float, float]
     return best(lambda: job(engine), 1), max(engine.spent.values())
 
 
+def cluster_table(encoded: Path, repeats: int) -> Table:
+    """Time the sum of a whole table on one Dask worker and on two, by turns, once they have started and compiled."""
+    from distributed import LocalCluster
+
+    make: Any = LocalCluster
+    embedding = Moments(Partition.fine(SCHEMA, 32), 1, 1, 1)
+    with ExitStack() as stack:
+        clusters = [stack.enter_context(make(n_workers=n, threads_per_worker=1, dashboard_address=None)) for n in (1, 2)]
+        engines = [stack.enter_context(open_cluster(one.scheduler_address)) for one in clusters]
+        tables = [EncodedTable(encoded, SCHEMA, engine) for engine in engines]
+
+        def seconds() -> list[float]:
+            return [best(partial(transform_sum, embedding, Sensitive(table)), 1) for table in tables]
+
+        seconds()
+        one, two = (list(column) for column in zip(*(seconds() for _ in range(repeats)), strict=True))
+    rows = sum(map(len, EncodedTable(encoded, SCHEMA)))
+    table = Table("one Dask worker and two, by turns", ["what", "rows", "1 worker s", "2 workers s", "ratio"], 2)
+    table.add("sum of moments", rows, one, two, [a / b for a, b in zip(one, two, strict=True)])
+    return table
+
+
 PLAN_ROWS, PLAN_WORKERS, WIRE = 10**10, 100, 1.25e9
 """The paper plan; the wire is taken to carry ten gigabits a second."""
 
@@ -363,7 +389,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=args.place) as name:
         place = Path(name)
         data = args.data or place / "raw"
-        if {"sanitise", "workers"} & set(args.parts):
+        if {"sanitise", "workers", "cluster"} & set(args.parts):
             if args.data is None:
                 generate(data, rows, args.threads)
             table, encoded = sanitise_table(data, rows, place, args.threads)
@@ -373,6 +399,8 @@ def main() -> None:
             if "workers" in args.parts:
                 found, cost = workers_table(data, encoded, 1 if args.quick else 5)
                 tables += [found, plan_table(cost)]
+            if "cluster" in args.parts:
+                tables.append(cluster_table(encoded, 1 if args.quick else 5))
         if "fourier" in args.parts:
             tables.append(fourier_table(args.quick))
     report("scale", tables, [0], args)
