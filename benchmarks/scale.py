@@ -292,8 +292,9 @@ def cluster_table(encoded: Path, repeats: int) -> Table:
     make: Any = LocalCluster
     embedding = Moments(Partition.fine(SCHEMA, 32), 1, 1, 1)
     with ExitStack() as stack:
-        clusters = [stack.enter_context(make(n_workers=n, threads_per_worker=1, dashboard_address=None)) for n in (1, 2)]
-        engines = [stack.enter_context(open_cluster(one.scheduler_address)) for one in clusters]
+        clusters = [make(n_workers=count, threads_per_worker=1, dashboard_address=None) for count in (1, 2)]
+        addresses = [stack.enter_context(cluster).scheduler_address for cluster in clusters]
+        engines = [stack.enter_context(open_cluster(address)) for address in addresses]
         tables = [EncodedTable(encoded, SCHEMA, engine) for engine in engines]
 
         def seconds() -> list[float]:
