@@ -127,7 +127,7 @@ def plot(tables: Sequence[Table], path: Path) -> None:
         for row in (row for row in table.rows if row[0] == "real data"):
             ceilings[name] = float(np.mean(row[2]))
     judge = tables[0].title.split(",")[1].strip()
-    plot_sweep(path, curves, ceilings, f"accuracy, {judge}")
+    plot_sweep(path, curves, ceilings, f"accuracy, {judge}".replace(" images and", "\nimages and"))
 
 
 def main() -> None:

@@ -27,8 +27,8 @@ from dpmodels.synthesizers.base import Plan, Release, write_release
 from dpmodels.synthesizers.marginals import Marginals
 
 Vector = NDArray[np.int64]
-ROUNDING = 1e-12
-"""What a few float operations may have changed in a noise multiplier; the accounting's own margin is wider."""
+ROUNDING = 2.0**-50
+"""What float operations may take off a noise multiplier; ``lattice_noise_stddev`` adds as much to the noise."""
 
 
 @dataclass(frozen=True)
