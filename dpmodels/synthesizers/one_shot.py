@@ -110,7 +110,8 @@ def check_charged(look: Look, event: Leaf, l2_sensitivity: int) -> None:
     """
     multiplier = look.noise_multiplier * l2_sensitivity / look.embedding.l2_sensitivity
     if not isinstance(event, GaussianEvent) or multiplier < event.noise_multiplier * (1 - ROUNDING):
-        raise InvalidArgument("noise_multiplier", multiplier, f"be what the look is charged for: {event!r}")
+        # the ratio may tell of a noisy look that is drawn anew on resuming, so it is not said
+        raise InvalidArgument("noise_multiplier", "<redacted>", f"be what the look is charged for: {event!r}")
 
 
 def split_looks(release: Release, looks: Sequence[Choose]) -> list[tuple[Look, Vector]]:
