@@ -35,8 +35,8 @@ from dpmodels.schema.encode import Codec
 from dpmodels.schema.lint import load_schema
 from dpmodels.synthesizers.base import Release, read_release
 from dpmodels.synthesizers.registry import create
-from tasks.sanitize import charge_of
-from tasks.store import Run, Settings
+from tasks.accounts import charge_of
+from tasks.store import Run
 
 KEPT = ROOT / "build" / "evaluate"
 PART = 500_000
@@ -96,11 +96,8 @@ def attack(method: str, epsilon: float, seed: int) -> dict[str, Any]:
         ledger, run = Ledger(Path(folder) / "ledger.sqlite"), Run(home=Path(folder), name="attacked")
         ledger.open_account("adult", dataset=schema.name, budget_cap=plan.budget)
         places = {"staged": run.sensitive / "release.parquet", "released": run.released / "release.parquet"}
-        settings = Settings(
-            data=Path(folder), out=Path(folder), account="adult", rows=None, seed=seed, device="cpu",
-            batch_rows=65_536, training={},
-        )  # fmt: skip
-        path = system.measure(real, plan, ledger=ledger, charge=charge_of(run.name, plan, settings), **places).value
+        charge = charge_of(run.name, plan, "adult")
+        path = system.measure(real, plan, ledger=ledger, charge=charge, **places).value
         release = read_release(path).value
     held = Sensitive(ParquetBatches(data_dir() / "adult_test.parquet", schema, 65_536))
     return evaluate_release(real, held, release, seed).reveal()

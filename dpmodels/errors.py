@@ -49,10 +49,20 @@ class DataError(NacreError):
 class BudgetExhausted(NacreError):
     """A charge would pass the account's cap; nothing was drawn and nothing was charged."""
 
-    def __init__(self, account: str, requested: Decimal, remaining: Decimal, cap: Decimal, delta: Decimal) -> None:
+    def __init__(
+        self,
+        account: str,
+        requested: Decimal,
+        remaining: Decimal,
+        cap: Decimal,
+        delta: Decimal,
+        asked_delta: Decimal | None = None,
+    ) -> None:
+        other = asked_delta not in (None, delta)
+        another = f" (the request is for delta={asked_delta}; an account adds up at its own delta)" if other else ""
         super().__init__(
             f"account {account} refuses the charge: requested epsilon={requested}, remaining epsilon={remaining} "
-            f"of cap={cap} at delta={delta}; nothing was drawn"
+            f"of cap={cap} at delta={delta}{another}; nothing was drawn"
         )
         self.account, self.requested, self.remaining = account, requested, remaining
         self.cap, self.delta = cap, delta

@@ -8,7 +8,7 @@ from dpmodels.accounting.ledger import Ledger
 from dpmodels.synthesizers.registry import create
 from flows.budget import key_of, named_accounts
 from flows.ledger_show import draw_burn_down
-from tasks.sanitize import charges_of
+from tasks.accounts import account_to_open, charges_of, quote
 from tasks.store import Run
 
 MAX_NIGHTS = 1000
@@ -19,7 +19,7 @@ def publish_plan(run: Run, partition: str) -> None:
     from prefect.artifacts import create_table_artifact
 
     plan, settings, ledger = run.plan, run.settings, Ledger(run.ledger)
-    quote, report = ledger.quote(*charges_of(run)), run.report_plan
+    said, report = quote(run), run.report_plan
     facts = {
         "run": run.name,
         "data set": plan.table.name,
@@ -28,9 +28,9 @@ def publish_plan(run: Run, partition: str) -> None:
         "target": f"epsilon={plan.budget.epsilon}, delta={plan.budget.delta}",
         **({"target of the report": f"epsilon={report.budget.epsilon}"} if report else {}),
         "noise_multiplier": f"{plan.noise_multiplier:.6f}",
-        "account": f"{settings.account}, cap epsilon={quote.cap} at delta={quote.delta}",
-        "spent": f"epsilon={quote.spent_before} before, {quote.spent_after} after",
-        "answer": "accepted" if quote.accepted else "REFUSED",
+        "account": f"{settings.account}, cap epsilon={said.cap} at delta={said.delta}",
+        "spent": f"epsilon={said.spent_before} before, {said.spent_after} after",
+        "answer": "accepted" if said.accepted else "REFUSED",
         "partitions": explain(ledger, run, partition),
     }
     noise = create(plan.method, plan.measurement, settings.training).noise(plan)
@@ -42,14 +42,14 @@ def publish_plan(run: Run, partition: str) -> None:
 
 def explain(ledger: Ledger, run: Run, partition: str) -> str:
     """Say how this run and others like it add up."""
-    account = ledger.account(run.settings.account)
+    name = run.settings.account
     if partition:
         return (
-            f"disjoint: {account.name} pays for this partition alone; under {account.parent} partitions cost the "
+            f"disjoint: {name} pays for this partition alone; under {name.rpartition('/')[0]} partitions cost the "
             "largest of them, so any number of them fits"
         )
     more = nights_that_fit(ledger, run)
-    return f"sequential: runs on {account.name} add up; after this one {more}{'+' * (more == MAX_NIGHTS)} like it fit"
+    return f"sequential: runs on {name} add up; after this one {more}{'+' * (more == MAX_NIGHTS)} like it fit"
 
 
 def nights_that_fit(ledger: Ledger, run: Run) -> int:
@@ -60,6 +60,7 @@ def nights_that_fit(ledger: Ledger, run: Run) -> int:
     events, asked = [planned.event], planned.budget.epsilon
     for other in others:
         events, asked = [*events, other.event], asked + other.budget.epsilon
+    first_opens = account_to_open(run.settings, run.plan.table.name)
     counted = ledger.find(planned.key) is not None  # then the balance holds this run already
 
     def fit(more: int) -> bool:
@@ -67,7 +68,8 @@ def nights_that_fit(ledger: Ledger, run: Run) -> int:
         delta = min(0.5, planned.budget.delta * len(events) * releases)
         whole = planned.budget.model_copy(update={"epsilon": min(1000.0, asked * releases), "delta": delta})
         event = ComposedEvent(events=tuple(events) * releases)
-        return ledger.quote(planned.model_copy(update={"event": event, "budget": whole, "run": "forecast"})).accepted
+        forecast = planned.model_copy(update={"event": event, "budget": whole, "run": "forecast"})
+        return ledger.quote(forecast, first_opens=first_opens).accepted
 
     low, high = 0, MAX_NIGHTS
     while low < high:

@@ -1,17 +1,24 @@
 """What Prefect is told about the budget, and the officer it asks: nothing private, and never the account itself."""
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from dpmodels.accounting.approval import Approval, Officer
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.accounting.records import Balance
-from dpmodels.accounting.store import now
 from dpmodels.errors import NacreError
+from tasks.accounts import (
+    charges_of,
+    check_run_approval,
+    keep_approval,
+    officer_of,
+    quote,
+    read_approval,
+    text_to_sign,
+)
 from tasks.progress import is_deployed
-from tasks.sanitize import charges_of
-from tasks.store import Run, write_text
+from tasks.store import Run
 
 MARKS = (0.8, 1.0)  # parts of a cap whose passing is an event
 NOTHING_FITS = 0  # what remains when not even the smallest release fits: the cap counts as used up
@@ -27,9 +34,9 @@ def used(balance: Balance) -> float:
     return 1.0 if balance.remaining_epsilon == NOTHING_FITS else balance.used
 
 
-def passed(before: Balance, after: Balance) -> list[float]:
-    """Return the marks that lie between two balances of an account."""
-    return [mark for mark in MARKS if used(before) < mark <= used(after)]
+def passed(before: Balance | None, after: Balance) -> list[float]:
+    """Return the marks that lie between two balances of an account, which may not have been open before."""
+    return [mark for mark in MARKS if (used(before) if before else 0.0) < mark <= used(after)]
 
 
 def named_accounts(run: Run) -> list[str]:
@@ -37,9 +44,13 @@ def named_accounts(run: Run) -> list[str]:
 
     The account of a partition is left out: it has its one run's budget as the cap, so it is always full.
     """
-    ledger, name, found = Ledger(run.ledger), run.settings.account, list[str]()
+    ledger, settings, found = Ledger(run.ledger), run.settings, list[str]()
+    parents = {account.name: account.parent for account in ledger.accounts()}
+    name = settings.account
+    if settings.opens:  # it may not be open yet
+        parents.setdefault(name, settings.opens.parent)
     while name:
-        parent = ledger.account(name).parent
+        parent = parents[name]
         if not (parent and name.startswith(f"{parent}/")):
             found.append(name)
         name = parent
@@ -47,8 +58,10 @@ def named_accounts(run: Run) -> list[str]:
 
 
 def balances(run: Run) -> dict[str, Balance]:
-    """Return the balances of the named accounts that a run counts against."""
-    return {name: Ledger(run.ledger).balance(name) for name in named_accounts(run)}
+    """Return the balances of the named accounts that a run counts against, of those that are open."""
+    ledger = Ledger(run.ledger)
+    opened = {account.name for account in ledger.accounts()}
+    return {name: ledger.balance(name) for name in named_accounts(run) if name in opened}
 
 
 def publish_budget(run: Run, before: Mapping[str, Balance]) -> None:
@@ -63,7 +76,7 @@ def publish_budget(run: Run, before: Mapping[str, Balance]) -> None:
             table=[{**row, "used": f"{after.used:.1%}"}],
             description=f"epsilon={after.remaining_epsilon} of cap={after.cap} remains at delta={after.delta}",
         )
-        for mark in passed(before[name], after):
+        for mark in passed(before.get(name), after):
             emit_event(
                 event=f"nacre.budget.{mark:.0%}".rstrip("%"),
                 resource={"prefect.resource.id": f"nacre.account.{key_of(name)}"},
@@ -72,49 +85,63 @@ def publish_budget(run: Run, before: Mapping[str, Balance]) -> None:
 
 
 def ask_approver(run: Run, lasting_server: bool) -> None:
-    """Pause until the named officer has read the plan and resumes the run; once per run, before any charge.
+    """Pause until the account's officer has signed for the run, if the account has one; before any charge.
 
     A deployed flow run is suspended instead: it ends, holds nothing, and is started again when the officer answers.
+    What is taken here is only carried to the ledger, which refuses a charge without a true signature.
 
     Raises:
-        NacreError: nobody could answer, nobody did in time, or somebody else did.
+        NacreError: nobody could be asked, nobody answered in time, or the answer is no signature of the officer.
     """
-    settings, record = run.settings, run.released / "approval.json"
-    if not settings.approver or record.exists():
+    officer = officer_of(run)
+    if officer is None or run.finished("sanitize"):
+        return
+    if approval := read_approval(run):
+        check_run_approval(run, officer, approval)
         return
     if not lasting_server:
         raise NacreError(
-            f"{settings.approver} is to approve run {run.name}, which needs a Prefect server that lasts: "
-            "set PREFECT_API_URL and resume the run"
+            f"{officer.name} is to approve run {run.name} by `nacre approve {run.name} --key KEY.pem`; then resume it"
         )
+    signature = _ask_in_prefect(run, officer)
+    plans = tuple(charge.plan_hash for charge in charges_of(run))
+    given = Approval(officer=officer.name, public_key=officer.public_key, plans=plans, signature=signature)
+    # while the run waited, `nacre approve` may have written it
+    approval = given if signature else read_approval(run)
+    check_run_approval(run, officer, approval)
+    keep_approval(run, approval)
+
+
+def _ask_in_prefect(run: Run, officer: Officer) -> str:
+    """Show the plan in the form of a paused flow run; return the signature that was typed in, which may be empty."""
     from prefect.exceptions import FlowPauseTimeout
     from prefect.flow_runs import pause_flow_run, suspend_flow_run
     from prefect.input import RunInput
 
-    class Approval(RunInput):
-        officer: str
+    class ApprovalInput(RunInput):
+        signature: str = ""
 
-    asked = Approval.with_initial_data(description=plan_text(run), officer="")
+    asked = ApprovalInput.with_initial_data(description=plan_text(run, officer), signature="")
     wait = suspend_flow_run if is_deployed() else pause_flow_run
     try:
-        answer: Any = wait(wait_for_input=asked, timeout=int(settings.approval_hours * 3600))
+        answer: Any = wait(wait_for_input=asked, timeout=int(run.settings.approval_hours * 3600))
     except FlowPauseTimeout:
         raise NacreError(f"nobody approved run {run.name} in time; nothing was charged") from None
-    if answer.officer != settings.approver:
-        raise NacreError(f"run {run.name} was not approved by {settings.approver}; nothing was charged")
-    write_text(record, json.dumps({"officer": answer.officer, "time": now()}))
+    return str(answer.signature).strip()
 
 
-def plan_text(run: Run) -> str:
-    """Write the plan for the officer."""
-    plan, settings, report = run.plan, run.settings, run.report_plan
-    quote = Ledger(run.ledger).quote(*charges_of(run))
+def plan_text(run: Run, officer: Officer) -> str:
+    """Write the plan for the officer, and what is to be signed."""
+    plan, report, said = run.plan, run.report_plan, quote(run)
     lines = [
         f"Run {run.name} asks to release data set {plan.table.name} by {plan.method}.",
         f"Budget: epsilon={plan.budget.epsilon}, delta={plan.budget.delta}, unit {plan.budget.unit}.",
         *([f"Scores on the real rows, for the report: epsilon={report.budget.epsilon} more."] if report else []),
-        f"Account {quote.account}: spent epsilon={quote.spent_before} before, {quote.spent_after} after, "
-        f"of cap={quote.cap} at delta={quote.delta}.",
-        f"To approve, resume with officer: {settings.approver}.",
+        f"Account {said.account}: spent epsilon={said.spent_before} before, {said.spent_after} after, "
+        f"of cap={said.cap} at delta={said.delta}.",
+        f"To approve, {officer.name} runs `nacre approve {run.name} --key KEY.pem` where the run's home can be read, "
+        "and resumes this flow run. Elsewhere, sign exactly these lines with the key, and resume with the signature in "
+        "base64:",
+        f"```\n{text_to_sign(run)}```",
     ]
     return "\n\n".join(lines)

@@ -40,10 +40,13 @@ Method = Annotated[str | None, typer.Option(help="Synthesis method. (default: na
 Rows = Annotated[int | None, typer.Option(help="Synthetic rows. (default: the released, noisy number of records)")]
 AccountName = Annotated[str | None, typer.Option("--account", help="Account that pays. (default: the data set's)")]
 Device = Annotated[str | None, typer.Option(help="auto, cpu or cuda. (default: auto)")]
-Dask = Annotated[str | None, typer.Option(help="Scheduler (tcp://…, tls://…) whose workers take the sums.")]
-OtherDask = Annotated[
-    str | None, typer.Option("--dask", help="Another scheduler for the sums, or none. (default: as begun)")
+Dask = Annotated[
+    str | None, typer.Option(envvar="NACRE_DASK", help="Scheduler (tcp://…, tls://…) whose workers take the sums.")
 ]
+OtherDevice = Annotated[
+    str | None, typer.Option("--device", help="Another device: auto, cpu, cuda. (default: as begun)")
+]
+OtherOut = Annotated[Path | None, typer.Option("--out", help="Another hand-off folder. (default: as begun)")]
 Seed = Annotated[int | None, typer.Option(help="Seeds training and sampling only, never the noise. (default: 0)")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML with any of these and the model's settings.")]
 TestRows = Annotated[Path | None, typer.Option("--test", help="Real rows (Parquet) kept from the synthesis.")]
@@ -52,7 +55,7 @@ Jobs = Annotated[int | None, typer.Option(min=1, help="Threads. (default: one a 
 Out = Annotated[Path | None, typer.Option(help="Hand-off folder; must be new or empty.")]
 Prefect = Annotated[bool | None, typer.Option("--prefect/--no-prefect", help="Run as a Prefect flow. (default: on)")]
 SigningKey = Annotated[Path | None, typer.Option(help="ed25519 private key (PEM) that signs the manifest.")]
-Approver = Annotated[str | None, typer.Option(help="Officer who must resume the paused run before any charge.")]
+OfficerKey = Annotated[Path, typer.Option("--key", help="The officer's ed25519 private key (PEM).")]
 DeploymentsFile = Annotated[
     Path | None, typer.Option("--file", help="Deployments (YAML). (default: the ones nacre ships)")
 ]
@@ -75,7 +78,6 @@ def read_options(
     prefect: Prefect = None,
     ledger: Url = None,
     signing_key: SigningKey = None,
-    approver: Approver = None,
     report_epsilon: ReportEpsilon = None,
 ) -> "SynthesizeConfig":
     """Turn the options of a synthesis into its configuration; what was not given comes from ``--config``."""
@@ -90,7 +92,7 @@ def read_options(
         | {"report_epsilon": report_epsilon},
         "model": {"method": method},
         "runtime": {"home": home, "device": device, "seed": seed, "prefect": prefect}
-        | {"dask": dask, "ledger": ledger, "signing_key": signing_key, "approver": approver},
+        | {"dask": dask, "ledger": ledger, "signing_key": signing_key},
     }
     return SynthesizeConfig.build(options, config)
 
@@ -134,16 +136,46 @@ def plan(config: "SynthesizeConfig") -> None:
 
 
 @app.command()
-def resume(run: str, home: Home = None, prefect: Prefect = None, dask: OtherDask = None) -> None:
+def resume(
+    run: str,
+    device: OtherDevice = None,
+    out: OtherOut = None,
+    dask: Dask = None,
+    home: Home = None,
+    ledger: Url = None,
+    prefect: Prefect = None,
+) -> None:
     """Go on with an interrupted run, from whatever stage it reached; never charges a second time."""
     from flows.show import show_hand_off
     from flows.synthesize import carry_out
+    from tasks.ready import pick_device
     from tasks.store import Run
 
-    found = Run.find(home or HOME, run)
-    if dask is not None:
-        found.move(None if dask == "none" else dask)
+    found = Run.find(home or HOME, run, ledger, dask)
+    given = {"device": device and pick_device(device), "out": out and out.absolute()}
+    if changes := {name: value for name, value in given.items() if value}:
+        found.settle(found.settings.model_copy(update=changes))
     show_hand_off(carry_out(found, prefect is not False))
+
+
+@app.command()
+def approve(run: str, key: OfficerKey, home: Home = None, ledger: Url = None) -> None:
+    """Sign for what a run will be charged, as the officer of its account; shows the plan and what was signed."""
+    from flows.show import show_approved
+    from tasks.accounts import sign_run
+    from tasks.store import Run
+
+    found = Run.find(home or HOME, run, ledger)
+    show_approved(found, sign_run(found, key))
+
+
+@app.command()
+def adopt(run: str, home: Home = None, ledger: Url = None) -> None:
+    """Take over a run that an earlier version started; read what it prints before you go on with the run."""
+    from flows.show import show_adopted
+    from tasks.adopt import adopt as take_over
+
+    show_adopted(take_over(home or HOME, run, ledger or ""))
 
 
 @app.command()

@@ -44,8 +44,7 @@ class RuntimeConfig(_Model):
         dask: address of a Dask scheduler in the sensitive zone, tcp://… or tls://…, whose workers take the sums.
         ledger: PostgreSQL URL of a shared ledger, without a password (use ~/.pgpass); the home's own if not given.
         signing_key: ed25519 private key (PEM) that signs the hand-off's manifest.
-        approver: the officer who must resume the paused flow run before anything is charged; empty for nobody.
-        approval_hours: how long the run waits for that.
+        approval_hours: how long a flow run waits for the approval of its account's officer.
     """
 
     home: Path = Path(".nacre")
@@ -57,7 +56,6 @@ class RuntimeConfig(_Model):
     prefect: bool = True
     ledger: str | None = None
     signing_key: Path | None = None
-    approver: str = ""
     approval_hours: Annotated[float, Field(gt=0)] = 24
 
 

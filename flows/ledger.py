@@ -86,6 +86,43 @@ def cap(
     show_accounts(book, [book.change_cap(name, reason=reason, **changes)], as_json)
 
 
+@app.command("officer")
+def officer(
+    name: Name,
+    reason: Reason,
+    officer_name: Annotated[str, typer.Option("--name", help="Who must sign every charge from now on.")] = "",
+    key: Annotated[Path | None, typer.Option(help="The officer's ed25519 public key (PEM).")] = None,
+    nobody: Annotated[bool, typer.Option("--nobody", help="No charge needs a signature any more.")] = False,
+    home: Home = None,
+    ledger: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Name who must sign an account's charges, and those of the accounts below it; an entry of the chain."""
+    from dpmodels.accounting.approval import Officer
+    from flows.ledger_show import show_accounts
+
+    if nobody == bool(officer_name and key):
+        raise NacreError("name the officer with --name and --key, or nobody with --nobody")
+    named = Officer.read(officer_name, key) if key and not nobody else None
+    book = existing_ledger(home, ledger)
+    show_accounts(book, [book.change_cap(name, reason=reason, officer=named)], as_json)
+
+
+@app.command("moved")
+def moved(reason: Reason, home: Home = None, ledger: Url = None) -> None:
+    """Say that the home was moved, or its ledger put back from a copy, and that no other copy is used any more."""
+    from tasks.budget import home_faults, remember
+
+    place, book = (home or HOME).absolute(), existing_ledger(home, ledger)
+    if not reason.strip():
+        raise NacreError("a ledger is moved for a reason, which stays in the home")
+    lacking = [fault for fault in home_faults(place, book) if "another file" not in fault]
+    if lacking:
+        raise NacreError(lacking[0])
+    remember(place, book, reason)
+    typer.echo("the home knows its ledger again")
+
+
 @app.command("show")
 def show(
     name: Annotated[str | None, typer.Argument(help="One account, with its charges.")] = None,
@@ -169,10 +206,10 @@ def recover(home: Home = None, ledger: Url = None, as_json: Json = False) -> Non
 @app.command("verify")
 def verify(home: Home = None, ledger: Url = None, as_json: Json = False) -> None:
     """Check the hash chain, every sum and every sealed release; names what was changed."""
-    from tasks.budget import sealed_releases
+    from tasks.budget import home_faults, sealed_releases
 
-    book = existing_ledger(home, ledger)
-    faults = book.verify(sealed_releases(book, home or HOME))
+    book, place = existing_ledger(home, ledger), (home or HOME).absolute()
+    faults = [*book.verify(sealed_releases(book, place)), *home_faults(place, book)]
     if as_json:
         end = book.entries()[-1:]
         typer.echo(json.dumps({"faults": faults, "newest_hash": end[0].hash if end else ""}, indent=1))

@@ -2,9 +2,10 @@
 
 A flow run stands for one run of the pipeline, which it finds again by name: started again after a crash, an approval
 or by mistake, it goes on with the same run and its one charge. Where the state lies is the worker's business and no
-parameter: ``NACRE_HOME`` and ``NACRE_LEDGER`` of its environment.
+parameter: ``NACRE_HOME``, ``NACRE_LEDGER`` and ``NACRE_DASK`` of its environment.
 """
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,8 @@ from flows.budget import key_of
 from flows.config import SynthesizeConfig
 from flows.ledger import HOME
 from flows.synthesize import pipeline, record, start
-from tasks.budget import sealed_releases
+from tasks.budget import home_faults, sealed_releases
+from tasks.receive import sample_again
 from tasks.sample import sample
 from tasks.stage import as_task
 from tasks.store import Handle, Run
@@ -51,7 +53,7 @@ RunName = Annotated[str, Field(description="Name of a run under the worker's NAC
 @flow(name="synthesize-table", persist_result=False, log_prints=False)
 def synthesize_table(config: SynthesizeConfig, train_on: TrainOn = "here") -> str:
     """Make a synthetic copy of a table: one charge, however often this flow run is started."""
-    return _carry_out(f"flow-{runtime.flow_run.id}", config, train_on)
+    return _carry_out(_own_name(), config, train_on)
 
 
 @flow(name="synthesize-night", persist_result=False, log_prints=False)
@@ -79,9 +81,7 @@ def resample(run: RunName, out: Path, rows: int | None = None, seed: int | None 
     """
     week = runtime.flow_run.scheduled_start_time.strftime("%G%V")
     place = Path(str(out).replace("{week}", week)).absolute()
-    again = Run.find(_home(), run).again(
-        f"flow-{runtime.flow_run.id}", place, rows, int(week) if seed is None else seed
-    )
+    again = sample_again(_run(run), _own_name(), place, rows, int(week) if seed is None else seed)
     pipeline(again, _as_task)
     publish_results(again)
     return again.name
@@ -94,11 +94,11 @@ def validate_run(run: RunName, public_key: Path | None = None) -> None:
     Raises:
         ArtifactError: something is wrong; the artifact of the flow run names all of it.
     """
-    found, home = Run.find(_home(), run), _home()
+    found, home = _run(run), _home()
     ledger = Ledger(found.ledger)
     verified = verify_hand_off(found.settings.out, public_key)
     broken = [f"the synthetic table breaks {rule}" for rule in check_hand_off(found.settings.out, None).broken]
-    faults = [*verified.faults, *broken, *ledger.verify(sealed_releases(ledger, home))]
+    faults = [*verified.faults, *broken, *ledger.verify(sealed_releases(ledger, home)), *home_faults(home, ledger)]
     publish_checks(found, faults, verified.signature)
     if faults:
         raise ArtifactError(f"run {run} has {len(faults)} fault(s): {'; '.join(faults)}")
@@ -111,7 +111,7 @@ def generate(run: RunName) -> None:
     Raises:
         NacreError: this worker can.
     """
-    found = Run.find(_home(), run)
+    found = _run(run)
     reachable = {str(path): os.access(path, os.R_OK) for path in (found.home / "sensitive", found.settings.data)}
     publish_blindness(found, reachable)
     if seen := [path for path, readable in reachable.items() if readable]:
@@ -171,7 +171,17 @@ def _alone_on(account: str) -> Iterator[None]:
 
 def _find(name: str) -> Run | None:
     """Return the run of this name, if it was started before."""
-    return Run.find(_home(), name) if (_home() / "released" / name / "settings.json").is_file() else None
+    return _run(name) if Run(home=_home(), name=name).exists else None
+
+
+def _run(name: str) -> Run:
+    """Return a run, to work on with the ledger and the cluster of this worker's environment."""
+    return Run.find(_home(), name, os.environ.get("NACRE_LEDGER"), os.environ.get("NACRE_DASK"))
+
+
+def _own_name() -> str:
+    """Name the run of this flow run: always the same, and without the time that is part of the flow run's id."""
+    return f"flow-{hashlib.sha256(str(runtime.flow_run.id).encode()).hexdigest()[:16]}"
 
 
 def _home() -> Path:
@@ -179,6 +189,14 @@ def _home() -> Path:
 
 
 def _at_home(config: SynthesizeConfig) -> SynthesizeConfig:
-    """Let the worker's environment say where state and ledger lie."""
-    places = {"home": _home(), "ledger": os.environ.get("NACRE_LEDGER", config.runtime.ledger)}
+    """Let the worker's environment say where state, ledger and cluster lie.
+
+    Raises:
+        InvalidArgument: a parameter of the flow run names a ledger or a cluster; whoever may ask for a run must not
+            choose which account is charged, or whose answers are believed.
+    """
+    for name in ("ledger", "dask"):
+        if (given := getattr(config.runtime, name)) is not None:
+            raise InvalidArgument(f"runtime.{name}", given, f"be left out: set NACRE_{name.upper()} for the worker")
+    places = {"home": _home(), "ledger": os.environ.get("NACRE_LEDGER"), "dask": os.environ.get("NACRE_DASK")}
     return config.model_copy(update={"runtime": config.runtime.model_copy(update=places)})

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dpmodels.accounting.approval import Approval
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event, Leaf, PureEvent, SampledGaussianEvent, leaves
 from dpmodels.accounting.records import Quote
@@ -18,6 +19,7 @@ from dpmodels.evaluation.charged import Scores
 from dpmodels.schema.expectations import Gate
 from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create
+from tasks.accounts import quote, text_to_sign
 from tasks.store import Run
 
 console = Console()
@@ -80,6 +82,20 @@ def show_hand_off(run: Run) -> None:
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"
     _print_facts("hand-off", facts)
+
+
+def show_approved(run: Run, approval: Approval) -> None:
+    """Print the plan that an officer signed for."""
+    show_plan([run.plan, *([run.report_plan] if run.report_plan else [])], quote(run))
+    typer.echo(f"signed by {approval.officer}:\n{text_to_sign(run)}signature {approval.signature}")
+    typer.echo(f"next: nacre resume {run.name}")
+
+
+def show_adopted(run: Run) -> None:
+    """Print what a run that was taken over is going to do."""
+    show_plan([run.plan, *([run.report_plan] if run.report_plan else [])], quote(run))
+    _print_facts("settings, as they were found", {name: str(value) for name, value in run.settings})
+    typer.echo(f"if all of this is as you know it: nacre resume {run.name}")
 
 
 def show_report(run: Run, out: Path | None) -> None:

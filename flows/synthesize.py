@@ -11,10 +11,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.hand_off import private_key
 from dpmodels.accounting.ledger import Ledger
-from dpmodels.accounting.records import Account, Quote
-from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.accounting.records import Quote
+from dpmodels.errors import DataError, InvalidArgument, LedgerError
 from dpmodels.evaluation.charged import Scores, read_measurement
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 from dpmodels.schema.lint import load_schema
@@ -23,15 +22,18 @@ from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create, default_method
 from flows.budget import ask_approver, balances, publish_budget
 from flows.config import PrivacyConfig, SynthesizeConfig
+from tasks.accounts import account_to_open, charge_of
+from tasks.budget import check_home
 from tasks.evaluate import evaluate
 from tasks.ingest import ingest
-from tasks.publish import check_free, publish
+from tasks.publish import publish
+from tasks.ready import check_ready, check_writable
 from tasks.sample import sample
-from tasks.sanitize import charge_of, sanitize
+from tasks.sanitize import sanitize
 from tasks.score import score
 from tasks.stage import as_task
-from tasks.store import Handle, Run, Settings, make_private
-from tasks.train import pick_device, train
+from tasks.store import Handle, Opening, Run, Settings, make_private, new_name
+from tasks.train import train
 from tasks.validate import validate
 
 
@@ -62,19 +64,20 @@ def start(config: SynthesizeConfig, name: str = "", partition: str = "") -> Run:
     Raises:
         NacreError: whatever would make the run fail for a public reason, or an exhausted budget.
     """
-    plans = make_plans(config, partition)
-    pick_device(config.runtime.device)
-    if config.runtime.signing_key is not None:
-        private_key(config.runtime.signing_key)  # a key that cannot sign is found before anything is spent
-    check_free(config.out)
+    plans, runtime = make_plans(config, partition), config.runtime
+    check_ready(runtime.device, config.out, runtime.signing_key)
     if not config.data.exists():
         raise DataError("", f"{config.data} does not exist")
-    home = config.runtime.home.absolute()
+    home = runtime.home.absolute()
+    check_writable(home)
     make_private(home)
     ledger = Ledger(_ledger_place(config))
-    settings = _settings(config, _account(ledger, config.privacy, plans, partition).name)
-    ledger.check(*(charge_of("quote", plan, settings) for plan in plans))
-    return Run.create(home, settings, plans[0], name, *plans[1:])
+    check_home(home, ledger)
+    settings = _settings(config, *_account(ledger, config.privacy, plans, partition))
+    charges = [charge_of("quote", plan, settings.account) for plan in plans]
+    ledger.check(*charges, first_opens=account_to_open(settings, plans[0].table.name))
+    run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
+    return run.create(settings, plans[0], *plans[1:])
 
 
 def carry_out(run: Run, prefect: bool) -> Run:
@@ -89,8 +92,8 @@ def carry_out(run: Run, prefect: bool) -> Run:
         from prefect import flow
 
         @flow(name="synthesize", flow_run_name=run.name, persist_result=False, validate_parameters=False)
-        def synthesize_flow(home: str, run: str) -> None:
-            record(Run.find(home, run), server.pid is None, lambda stage, *handles: as_task(stage)(*handles))
+        def synthesize_flow(home: str, name: str) -> None:
+            record(run, server.pid is None, lambda stage, *handles: as_task(stage)(*handles))
 
         server.wait()
         synthesize_flow(str(run.home), run.name)
@@ -128,24 +131,23 @@ def make_quote(config: SynthesizeConfig, plans: Sequence[Plan]) -> Quote | None:
         return None
     ledger = Ledger(place)
     name = config.privacy.account or _scope_account(ledger, plans[0])
-    return ledger.quote(*(charge_of("quote", plan, _settings(config, name)) for plan in plans)) if name else None
+    return ledger.quote(*(charge_of("quote", plan, name) for plan in plans)) if name else None
 
 
-def _settings(config: SynthesizeConfig, account: str) -> Settings:
+def _settings(config: SynthesizeConfig, account: str, opens: Opening | None) -> Settings:
     return Settings(
         data=config.data.absolute(),
         out=config.out.absolute(),
         account=account,
+        opens=opens,
         rows=config.rows,
         seed=config.runtime.seed,
         device=config.runtime.device,
         batch_rows=config.runtime.batch_rows,
         threads=config.runtime.threads,
-        dask=config.runtime.dask,
         training=config.model.training,
-        ledger=config.runtime.ledger,
+        ledger=config.runtime.ledger or "",
         signing_key=config.runtime.signing_key and config.runtime.signing_key.absolute(),
-        approver=config.runtime.approver,
         approval_hours=config.runtime.approval_hours,
     )
 
@@ -181,19 +183,27 @@ def whole_budget(plans: Sequence[Plan]) -> PrivacyBudget:
     return budget.model_copy(update={"epsilon": float(cost.quantize(Decimal("1e-6"), ROUND_CEILING))})
 
 
-def _account(ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Plan], partition: str) -> Account:
-    """Return the named account, or the data set's; the first run on a data set opens it with its own budget as cap."""
-    plan = plans[0]
+def _account(
+    ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Plan], partition: str
+) -> tuple[str, Opening | None]:
+    """Name the account that pays, and its terms where the run is to open it, with its own budget as the cap."""
     if partition:
         return _partition_account(ledger, privacy, plans, partition)
-    if name := privacy.account or _scope_account(ledger, plan):
-        return ledger.account(name)
-    note = "opened by its first run, with that run's budget as the cap"
-    return ledger.open_account(plan.table.name, dataset=plan.table.name, budget_cap=whole_budget(plans), note=note)
+    if name := privacy.account or _scope_account(ledger, plans[0]):
+        return ledger.account(name).name, None
+    note, name = "opened by its first run, with that run's budget as the cap", plans[0].table.name
+    if name in {account.name for account in ledger.accounts()}:
+        raise LedgerError(
+            f"account {name} is for other data, or for another unit, than the data set of this name; open one for it: "
+            "nacre ledger open NAME --schema SCHEMA"
+        )
+    return name, Opening(cap=whole_budget(plans), note=note)
 
 
-def _partition_account(ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Plan], partition: str) -> Account:
-    """Return a partition's account under the named one, which somebody opened with the cap on all partitions.
+def _partition_account(
+    ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Plan], partition: str
+) -> tuple[str, Opening]:
+    """Name a partition's account under the one that somebody opened with the cap on all partitions.
 
     Raises:
         InvalidArgument: a user may be in several partitions, so they are not disjoint.
@@ -202,8 +212,7 @@ def _partition_account(ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[P
     if plan.budget.unit.user is not None:
         raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users: one may come back")
     note = "one partition, declared disjoint from the others, with its run's budget as the cap"
-    name, cap = f"{parent.name}/{partition}", whole_budget(plans)
-    return ledger.open_account(name, dataset=plan.table.name, budget_cap=cap, note=note, parent=parent.name)
+    return f"{parent.name}/{partition}", Opening(cap=whole_budget(plans), note=note, parent=parent.name)
 
 
 def _scope_account(ledger: Ledger, plan: Plan) -> str | None:

@@ -13,6 +13,7 @@ from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import read_release
 from tasks.encoded import EncodedTable
 from tasks.engine import Threads, cores
+from tasks.receive import receive
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private
 
@@ -29,8 +30,9 @@ def evaluate(
     schema, settings = run.plan.table, run.settings
     real = Sensitive(EncodedTable(ingested.path, schema))
     held = None if test is None else Sensitive(ParquetBatches(test, schema, settings.batch_rows))
-    made = ParquetBatches(synthetic.path, schema, settings.batch_rows)
-    release = read_release(run.released / "release.parquet").value
+    received = receive(run)
+    made = ParquetBatches(received.synthetic, schema, settings.batch_rows)
+    release = read_release(run.read("sanitize")).value
     options = options or Options(seed=settings.seed, only=QUICK)
     threads = Threads(settings.threads or cores())
     return Handle(path=write_report(evaluate_run(real, held, made, release, options, threads.map), run.sensitive))

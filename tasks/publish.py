@@ -1,7 +1,9 @@
 """Publish: assemble the hand-off, which appears whole or not at all."""
 
 import json
+import os
 import shutil
+import time
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
@@ -11,37 +13,52 @@ from dpmodels.accounting.artifact import sha256_of
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.hand_off import sign_manifest
 from dpmodels.accounting.ledger import Charge, Ledger
-from dpmodels.errors import ArtifactError
+from dpmodels.files import copy_plain
 from dpmodels.synthesizers.base import Plan
-from tasks.sanitize import charge_of, charges_of
+from tasks.accounts import charge_of, charges_of
+from tasks.ready import check_free
+from tasks.receive import forget, receive
 from tasks.stage import stage
-from tasks.store import Handle, Run, digest, replace_folder
+from tasks.store import MADE, Handle, Run, members, replace_folder
+
+DAY = 86_400
 
 
 @stage("publish", sensitive=False)
 def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Handle:
-    """Copy the synthetic table and the report, and write the manifest that accounts for them."""
+    """Copy the synthetic table that was checked, and the report, and write the manifest that accounts for them."""
     out, plan = run.settings.out, run.plan
     if holds_run(out, run.name):
-        return Handle(path=out, sha256=digest(out))
+        return Handle(path=out)
     check_free(out)
     part = out.with_name(f".part-{out.name}-{run.name}")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    shutil.copytree(synthetic.path, part / "synthetic")
-    for file in report.path.iterdir():
-        shutil.copy(file, part / file.name)
+    (part / MADE["sample"]).mkdir(parents=True)
+    received = receive(run)
+    files = [(file, part / MADE["sample"]) for file in members(received.folder, received.synthetic)]
+    files += [(file, part) for file in members(run.control.parent, report.path)]
+    for file, folder in files:
+        copy_plain(file.parents[1], file, folder / file.name)
     (part / "schema.yaml").write_text(plan.table.to_yaml(), encoding="utf-8")
     (part / "manifest.json").write_text(json.dumps(manifest(run, plan, release, part), indent=1), encoding="utf-8")
     if run.settings.signing_key is not None:
         sign_manifest(part, run.settings.signing_key)
+    blur_times(part)
     replace_folder(part, out)
-    return Handle(path=out, sha256=digest(out))
+    forget(run)
+    return Handle(path=out)
+
+
+def blur_times(folder: Path) -> None:
+    """Set the times of all files to the beginning of the day: how long a run took grows with the data."""
+    day = time.time() // DAY * DAY
+    for path in (*folder.rglob("*"), folder):
+        os.utime(path, (day, day))
 
 
 def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> dict[str, Any]:
     """Say what was asked, what was spent, what came of it, and which ledger entries paid."""
-    charge = charge_of(run.settings.paid_by or run.name, plan, run.settings)
+    charge = charge_of(run.settings.paid_by or run.name, plan, run.settings.account)
     budget = plan.budget
     return {
         "format": 1,
@@ -74,7 +91,8 @@ def line(run: Run, plan: Plan, charge: Charge) -> dict[str, Any]:
         "ledger": {
             "account": charge.account,
             "charge": charge.key,
-            "entries": [{"seq": e.seq, "kind": e.kind, "time": e.time, "hash": e.hash} for e in entries],
+            # the day and no more: a run's time grows with the data
+            "entries": [{"seq": e.seq, "kind": e.kind, "day": e.time[:10], "hash": e.hash} for e in entries],
         },
     }
 
@@ -95,9 +113,11 @@ def charged_line(run: Run) -> dict[str, Any]:
 
 
 def approval(run: Run) -> dict[str, Any]:
-    """Say who approved the run, if somebody had to."""
-    record = run.released / "approval.json"
-    return {"approved": json.loads(record.read_text(encoding="utf-8"))} if record.exists() else {}
+    """Say who signed for the run's charges, as the ledger has it, if somebody had to."""
+    charge = charge_of(run.settings.paid_by or run.name, run.plan, run.settings.account)
+    entries = Ledger(run.ledger).entries(key=charge.key)
+    reserved = next((entry.content for entry in entries if entry.kind == "reserve"), {})
+    return {"approved": reserved["approval"]} if "approval" in reserved else {}
 
 
 def holds_run(out: Path, name: str) -> bool:
@@ -107,13 +127,3 @@ def holds_run(out: Path, name: str) -> bool:
         return bool(manifest.get("sampled_again_as", manifest["run"]) == name)
     except (OSError, ValueError, KeyError):
         return False
-
-
-def check_free(out: Path) -> None:
-    """Refuse a hand-off folder that is already taken.
-
-    Raises:
-        ArtifactError: it holds files, or is one.
-    """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ArtifactError(f"--out {out} already holds files; name a new folder")

@@ -19,9 +19,9 @@ from dpmodels.generators.load import Model, load_generator
 from dpmodels.schema.encode import Codec
 from tasks.engine import Engine, open_engine
 from tasks.progress import progress_bar
+from tasks.ready import pick_device
 from tasks.stage import stage
 from tasks.store import Handle, Run, replace_folder
-from tasks.train import pick_device
 
 FILE_ROWS = 2**19
 """Rows of a file: whole batches of any generator."""
@@ -36,14 +36,14 @@ def sample(run: Run, generator: Handle) -> Handle:
         return done
     settings = run.settings
     rows = settings.rows or read_generator(generator.path, generator.sha256).default_rows()
-    part, target = run.released / ".part-synthetic", run.released / "synthetic"
+    part, target = run.released / ".part-synthetic", run.place("sample")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     draw = FileSampler(part, generator, settings.seed, pick_device(settings.device))
-    with progress_bar("sample") as tick, open_engine(settings.threads, run.cluster) as engine:
+    with progress_bar("sample") as tick, open_engine(settings.threads, run.dask) as engine:
         write_parts(draw, rows, engine, lambda written: tick(written, rows))
     replace_folder(part, target)
-    return run.finish("sample", target)
+    return run.finish("sample")
 
 
 @lru_cache(maxsize=1)

@@ -1,56 +1,51 @@
 """Sanitize: the stage that measures the data, under a charge; a charged section of the report is reserved with it."""
 
+from pathlib import Path
+
+from dpmodels.accounting.artifact import check_free
 from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.evaluation.charged import Scores
 from dpmodels.privacy import Sensitive
-from dpmodels.synthesizers.base import Plan
+from dpmodels.synthesizers.paid import check_plan
 from dpmodels.synthesizers.private_training import PrivateTraining
 from dpmodels.synthesizers.registry import create
+from tasks.accounts import charges_of, reserve
 from tasks.encoded import EncodedTable
 from tasks.engine import open_engine
 from tasks.progress import progress_bar
+from tasks.ready import check_ready, pick_device
 from tasks.stage import stage
-from tasks.store import Handle, Run, Settings
-from tasks.train import pick_device
+from tasks.store import Handle, Run
 
 
 @stage("sanitize", sensitive=True)
 def sanitize(run: Run, ingested: Handle) -> Handle:
-    """Measure the encoded table once, inside one ledger charge."""
+    """Measure the encoded table once, inside one ledger charge; whatever is public is checked before it is made."""
     plan, settings, ledger = run.plan, run.settings, Ledger(run.ledger)
     system = create(plan.method, plan.measurement, settings.training)
-    charge, *others = charges_of(run)
-    if others:  # all or none, before anything is drawn
-        ledger.reserve(charge, *others)
-    with progress_bar("sanitize") as tick, open_engine(settings.threads, settings.dask) as engine:
+    check_ready(settings.device, settings.out, settings.signing_key)
+    check_plan(system, plan)
+    if run.report_plan is not None:
+        check_plan(Scores.of(run.report_plan), run.report_plan)
+    with progress_bar("sanitize") as tick, open_engine(settings.threads, run.dask) as engine:
         if isinstance(system, PrivateTraining):
             system = system.watched(tick)
-        released = system.measure(
+        places = {"staged": run.sensitive / "release.parquet", "released": run.place("sanitize")}
+        charge = _reserve(run, ledger, **places)
+        system.measure(
             Sensitive(EncodedTable(ingested.path, plan.table, engine)),
             plan,
             ledger=ledger,
             charge=charge,
-            staged=run.sensitive / "release.parquet",
-            released=run.released / "release.parquet",
+            **places,
             device=pick_device(settings.device),
         )
-    return run.finish("sanitize", released.value)
+    return run.finish("sanitize")
 
 
-def charges_of(run: Run) -> list[Charge]:
-    """Write the lines of a run's plan down as charges: the release, then the report if it is charged."""
-    lines = [run.plan, *([run.report_plan] if run.report_plan else [])]
-    return [charge_of(run.name, plan, run.settings) for plan in lines]
-
-
-def charge_of(run_name: str, plan: Plan, settings: Settings) -> Charge:
-    """Write one line of a plan down as the charge that the ledger decides on."""
-    return Charge(
-        account=settings.account,
-        dataset=plan.table.name,
-        mechanism=plan.method,
-        event=plan.event,
-        budget=plan.budget,
-        plan_hash=plan.hash,
-        schema_hash=plan.table.hash,
-        run=run_name,
-    )
+def _reserve(run: Run, ledger: Ledger, staged: Path, released: Path) -> Charge:
+    """Charge the run, unless something stands where its release is to go."""
+    held = ledger.find(charges_of(run)[0].key)
+    if held is None or held.state == "reserved":
+        check_free(staged, released)
+    return reserve(run)

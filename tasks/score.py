@@ -12,9 +12,10 @@ from dpmodels.evaluation.charged import Scores
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
+from tasks.accounts import charges_of
 from tasks.encoded import EncodedTable
 from tasks.engine import Threads, cores
-from tasks.sanitize import charges_of
+from tasks.receive import receive
 from tasks.stage import stage
 from tasks.store import Handle, Run
 from tasks.validate import parquet_files, read_batches
@@ -26,7 +27,7 @@ LOST = "the sensitive zone was deleted before the report was scored"
 def score(run: Run, synthetic: Handle) -> Handle:
     """Measure the charged scores; where the real rows are gone, give back what was reserved for them."""
     plan, encoded = run.report_plan, run.sensitive / "encoded"
-    staged, released = places(run)
+    staged, released = run.sensitive / "scores.parquet", run.place("score")
     if plan is None or run.finished("score"):
         return Handle(path=released)
     ledger, charge = Ledger(run.ledger), charges_of(run)[1]
@@ -35,7 +36,7 @@ def score(run: Run, synthetic: Handle) -> Handle:
         return Handle(path=released)
     if encoded.exists():
         settings, schema = run.settings, plan.table
-        made = SyntheticTable(synthetic.path, schema, settings.batch_rows)
+        made = SyntheticTable(receive(run).synthetic, schema, settings.batch_rows)
         # on the threads of this machine: models are not sent to a cluster, whose libraries may compare otherwise
         Scores.of(plan, made, settings.seed).measure(
             Sensitive(EncodedTable(encoded, schema, Threads(settings.threads or cores()))),
@@ -49,7 +50,7 @@ def score(run: Run, synthetic: Handle) -> Handle:
         ledger.recover(charge.key, staged=staged, released=released)
     elif held is not None and held.state == "reserved":
         ledger.void(charge.key, LOST)
-    return run.finish("score", released) if released.exists() else Handle(path=released)
+    return run.finish("score") if released.exists() else Handle(path=released)
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,3 @@ class SyntheticTable:
         codec = Codec(self.schema)
         for file in parquet_files(self.folder):
             yield from map(codec.encode, read_batches(file, self.batch_rows))
-
-
-def places(run: Run) -> tuple[Path, Path]:
-    """Return where the scores are staged and where they are released."""
-    return run.sensitive / "scores.parquet", run.released / "scores.parquet"

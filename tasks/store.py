@@ -1,15 +1,20 @@
-"""Where a run keeps what it makes: one folder in the sensitive zone, one in the released zone, and the ledger.
+"""Where a run keeps what it makes, by who may write it, and the ledger.
 
     NACRE_HOME/ledger.sqlite
     NACRE_HOME/sensitive/RUN/    0700; may be deleted as soon as the release is sealed
-    NACRE_HOME/released/RUN/     plan, release, generator, synthetic table, charged scores, report
+    NACRE_HOME/control/RUN/      what is believed: plan, settings, approval, records of stages that read data, report;
+                                 stages without data access read it and cannot write it
+    NACRE_HOME/released/RUN/     release, charged scores, generator, synthetic table: written by stages that are not
+                                 trusted as well, so nothing in it is believed before it was received
 
-A stage that finished leaves a record of its artifact; a resumed run skips every stage whose record still holds.
+A stage that finished leaves a record of its artifact; a resumed run skips every stage whose record still holds. A
+record is a digest alone: which file a stage makes is written below, and not in a file that somebody could change.
 """
 
 import hashlib
 import json
 import os
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -19,18 +24,46 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from dpmodels.accounting.artifact import sha256_of, sync
-from dpmodels.errors import ArtifactError
+from dpmodels.accounting.artifact import sync
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.files import list_plain, read_plain, sha256_plain
+from dpmodels.privacy import PrivacyBudget
 from dpmodels.synthesizers.base import Plan
 from tasks.engine import cores
 
 REPORT_PLAN = "report-plan.json"
+MADE = {
+    "sanitize": "release.parquet",
+    "train": "generator.safetensors",
+    "sample": "synthetic",
+    "score": "scores.parquet",
+    "validate": "report",
+}
+"""What each stage makes: a file, or a folder of the files in ``PARTS``."""
+FREE = {"train", "sample"}
+"""Stages that run where no data can be read; they write the released zone, and keep their records there."""
+PARTS = {
+    "synthetic": re.compile(r"part-\d{5}\.parquet"),
+    "report": re.compile(r"report\.html|report\.json|checks\.html"),
+}
+
+
+class Opening(BaseModel):
+    """The terms of an account that the run opens when it is charged, if nobody opened it before."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    cap: PrivacyBudget
+    note: str
+    parent: str = ""
 
 
 class Settings(BaseModel):
     """What the stages of one run need besides the plan; nothing here can change what is charged.
 
     Attributes:
+        ledger: the URL of the ledger that the run was started with, empty for the home's own. It is compared with the
+            one that a process is given, and never opened.
+        opens: the account's terms, where the run is to open it.
         paid_by: the run whose release this one samples again; empty for a run that pays for its own.
     """
 
@@ -38,16 +71,15 @@ class Settings(BaseModel):
     data: Path
     out: Path
     account: str
+    opens: Opening | None = None
     rows: int | None
     seed: int
     device: str
     batch_rows: int
     threads: int = 0
-    dask: str | None = None
     training: dict[str, Any]
-    ledger: str | None = None
+    ledger: str = ""
     signing_key: Path | None = None
-    approver: str = ""
     approval_hours: float = 24
     paid_by: str = ""
 
@@ -61,16 +93,28 @@ class Handle(BaseModel):
 
 
 class Run(BaseModel):
-    """One run of the pipeline, by its home and its name: small enough to be a Prefect parameter."""
+    """One run of the pipeline: its home, its name, and what this process was told about the world.
+
+    Attributes:
+        ledger_url, dask: the ledger (empty for the home's own) and the cluster that this process works with. They come
+            from its own command line or environment, never from a file of the run.
+    """
 
     model_config = ConfigDict(frozen=True)
     home: Path
     name: str
+    ledger_url: str = ""
+    dask: str | None = None
 
     @property
     def sensitive(self) -> Path:
         """The run's folder in the sensitive zone."""
         return self.home / "sensitive" / self.name
+
+    @property
+    def control(self) -> Path:
+        """The run's folder of what is believed."""
+        return self.home / "control" / self.name
 
     @property
     def released(self) -> Path:
@@ -79,13 +123,17 @@ class Run(BaseModel):
 
     @property
     def ledger(self) -> str | Path:
-        """The ledger that pays: its URL, or the file that all runs of a home share."""
-        return self.settings.ledger or self.home / "ledger.sqlite"
+        """The ledger that pays: its URL, or the file that all runs of a home share.
 
-    @property
-    def cluster(self) -> str | None:
-        """The Dask cluster for a stage that needs nothing sensitive: it lies in the sensitive zone, so None outside."""
-        return self.settings.dask if os.access(self.sensitive, os.R_OK) else None
+        Raises:
+            InvalidArgument: the run was started with another one.
+        """
+        if self.ledger_url != self.settings.ledger:
+            started = self.settings.ledger or "the ledger in its home"
+            raise InvalidArgument(
+                "ledger", self.ledger_url or "the home's own", f"be what run {self.name} was started with: {started}"
+            )
+        return self.ledger_url or self.home / "ledger.sqlite"
 
     @property
     def settings(self) -> Settings:
@@ -100,86 +148,100 @@ class Run(BaseModel):
     @property
     def report_plan(self) -> Plan | None:
         """The plan's second line, the charged section of the report, if the run was asked for one."""
-        return Plan.model_validate_json(self._read(REPORT_PLAN)) if (self.released / REPORT_PLAN).is_file() else None
+        return Plan.model_validate_json(self._read(REPORT_PLAN)) if (self.control / REPORT_PLAN).is_file() else None
 
-    @classmethod
-    def create(cls, home: Path, settings: Settings, plan: Plan, name: str = "", report: Plan | None = None) -> "Run":
+    def create(self, settings: Settings, plan: Plan, report: Plan | None = None) -> "Run":
         """Make the folders of a new run and write down what it is to do; what makes it a run comes last."""
-        run = cls(home=home.absolute(), name=name or new_name())
-        make_private(run.home)
-        make_private(run.sensitive)
-        (run.released / "stages").mkdir(parents=True, exist_ok=True)
-        write_text(run.released / "plan.json", plan.model_dump_json(indent=1))
+        make_private(self.home)
+        make_private(self.sensitive)
+        for zone in (self.control, self.released):
+            (zone / "stages").mkdir(parents=True, exist_ok=True)
+        write_text(self.control / "plan.json", plan.model_dump_json(indent=1))
         if report is not None:
-            write_text(run.released / REPORT_PLAN, report.model_dump_json(indent=1))
-        run._settle(settings)
-        return run
+            write_text(self.control / REPORT_PLAN, report.model_dump_json(indent=1))
+        self.settle(settings)
+        return self
+
+    @property
+    def exists(self) -> bool:
+        """Tell whether the run was created."""
+        return (self.control / "settings.json").is_file()
 
     @classmethod
-    def find(cls, home: str | Path, name: str) -> "Run":
-        """Return an existing run.
+    def find(cls, home: str | Path, name: str, ledger: str | None = None, dask: str | None = None) -> "Run":
+        """Return an existing run, to work on with this ledger and this cluster.
 
         Raises:
             ArtifactError: there is none of this name.
         """
-        run = cls(home=Path(home).absolute(), name=name)
-        if not (run.released / "settings.json").is_file():
-            known = sorted(path.name for path in (run.home / "released").glob("*/"))
-            raise ArtifactError(f"no run {name} under {run.home}; the latest are: {', '.join(known[-5:]) or 'none'}")
-        return run
+        run = cls(home=Path(home).absolute(), name=name, ledger_url=ledger or "", dask=dask)
+        if run.exists:
+            return run
+        if (run.released / "settings.json").is_file():
+            raise ArtifactError(
+                f"run {name} was started by an earlier version, whose plan and settings lie where stages without data "
+                f"access can write; read them with `nacre adopt {name}`, which takes the run over"
+            )
+        known = sorted(run.home.glob("control/*/"), key=lambda path: path.stat().st_mtime)
+        latest = ", ".join(path.name for path in known[-5:])
+        raise ArtifactError(f"no run {name} under {run.home}; the latest are: {latest or 'none'}")
 
-    def move(self, dask: str | None) -> None:
-        """Let another Dask cluster do what is left of the run's sums, or this machine."""
-        self._settle(self.settings.model_copy(update={"dask": dask}))
+    def settle(self, settings: Settings) -> None:
+        """Write the run's settings down."""
+        write_text(self.control / "settings.json", settings.model_dump_json(indent=1))
 
-    def again(self, name: str, out: Path, rows: int | None, seed: int) -> "Run":
-        """Return a run that samples this one's release again; it is made of released artifacts only.
-
-        It has no charged section: the scores of this run are about the rows of this run.
-
-        Raises:
-            ArtifactError: this run has not been trained yet.
-        """
-        release, model = self.finished("sanitize"), self.finished("train")
-        if release is None or model is None:
-            raise ArtifactError(f"run {self.name} has no trained generator yet")
-        changes = {"out": out, "rows": rows, "seed": seed, "paid_by": self.settings.paid_by or self.name}
-        again = Run.create(self.home, self.settings.model_copy(update=changes), self.plan, name)
-        for stage, handle in (("sanitize", release), ("train", model)):
-            if again.finished(stage) is None:
-                again.finish(stage, Path(shutil.copy(handle.path, again.released)))
-        return again
+    def place(self, stage: str) -> Path:
+        """Return where the artifact of a stage belongs."""
+        return (self.control if stage == "validate" else self.released) / MADE[stage]
 
     def finished(self, stage: str) -> Handle | None:
-        """Return what a stage left, if it finished and its artifact is still there, unchanged."""
-        record = self.released / "stages" / f"{stage}.json"
-        if not record.is_file():
-            return None
-        stored = json.loads(record.read_text())
-        path = self.home / stored["path"]
-        if not path.exists():
-            return None
-        if digest(path) != stored["sha256"]:
-            raise ArtifactError(f"artifact {stored['path']} was changed after stage {stage} finished")
-        return Handle(path=path, sha256=stored["sha256"])
+        """Return what a stage left, if it finished and its artifact is still there, unchanged.
 
-    def finish(self, stage: str, path: Path) -> Handle:
-        """Record a finished stage of the released zone. Hashes of sensitive artifacts are never written down."""
-        handle = Handle(path=path, sha256=digest(path))
-        record = {"path": str(path.relative_to(self.home)), "sha256": handle.sha256}
-        write_text(self.released / "stages" / f"{stage}.json", json.dumps(record))
+        Raises:
+            ArtifactError: the artifact was changed, or is or holds what no stage makes.
+        """
+        zone, path = self._zone(stage), self.place(stage)
+        if not os.path.lexists(zone / "stages" / f"{stage}.json") or not os.path.lexists(path):
+            return None
+        sha256 = json.loads(read_plain(zone.parent, zone / "stages" / f"{stage}.json"))["sha256"]
+        if digest(self._root(stage), path) != sha256:
+            raise ArtifactError(f"artifact {path.relative_to(self.home)} was changed after stage {stage} finished")
+        return Handle(path=path, sha256=sha256)
+
+    def read(self, stage: str) -> bytes:
+        """Return the bytes of a file that a trusted stage made, as they were when it finished.
+
+        Raises:
+            ArtifactError: the stage has not finished, or its file was changed.
+        """
+        content = read_plain(self._root(stage), self.place(stage))
+        record = self._zone(stage) / "stages" / f"{stage}.json"
+        if not record.is_file() or hashlib.sha256(content).hexdigest() != json.loads(record.read_text())["sha256"]:
+            raise ArtifactError(f"{self.place(stage)} is not what stage {stage} of run {self.name} left")
+        return content
+
+    def finish(self, stage: str) -> Handle:
+        """Record a finished stage. Hashes of sensitive artifacts are never written down."""
+        path = self.place(stage)
+        handle = Handle(path=path, sha256=digest(self._root(stage), path))
+        write_text(self._zone(stage) / "stages" / f"{stage}.json", json.dumps({"sha256": handle.sha256}))
         return handle
 
-    def _settle(self, settings: Settings) -> None:
-        write_text(self.released / "settings.json", settings.model_dump_json(indent=1))
+    def _zone(self, stage: str) -> Path:
+        """Return where a stage keeps its record."""
+        return self.released if stage in FREE else self.control
+
+    def _root(self, stage: str) -> Path:
+        """Return the zone that a stage's artifact lies in: the last folder whose name nobody but us can change."""
+        return self.place(stage).parents[1]
 
     def _read(self, name: str) -> str:
-        return (self.released / name).read_text(encoding="utf-8")
+        return (self.control / name).read_text(encoding="utf-8")
 
 
 def new_name() -> str:
-    """Return a fresh name that sorts by time."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{token_hex(3)}"
+    """Return a fresh name. It says the day and no more: with the ledger's times it would tell how long a run took."""
+    return f"{datetime.now(UTC):%Y%m%d}-{token_hex(5)}"
 
 
 def make_private(folder: Path) -> None:
@@ -191,9 +253,11 @@ def make_private(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a small file so that it is either whole or absent."""
+    """Write a small file so that it is either whole or absent; a link in its place is replaced, not followed."""
     temporary = path.with_name(f".part-{path.name}")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.unlink(missing_ok=True)
+    with open(temporary, "x", encoding="utf-8") as file:
+        file.write(text)
     sync(temporary)
     os.replace(temporary, path)
 
@@ -206,12 +270,27 @@ def replace_folder(part: Path, target: Path) -> None:
     sync(target.parent)
 
 
-def digest(path: Path) -> str:
-    """Hash a file, or the names and hashes of a folder's files."""
-    if path.is_file():
-        return sha256_of(path)
-    files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+def members(root: Path, folder: Path) -> list[Path]:
+    """List the files of a stage's folder below a zone.
+
+    Raises:
+        ArtifactError: it holds something that the stage does not make.
+    """
+    known, names = PARTS[folder.name], list_plain(root, folder)
+    if strange := [name for name in names if not known.fullmatch(name)]:
+        raise ArtifactError(
+            f"{folder} holds {len(strange)} file(s) that no stage makes there; nothing is read from it. "
+            "Find out who put them there, remove them, and resume the run"
+        )
+    return [folder / name for name in names]
+
+
+def digest(root: Path, path: Path) -> str:
+    """Hash a stage's file, or the names and hashes of its folder's files, without following a link below a zone."""
+    if path.name not in PARTS:
+        return sha256_plain(root, path)
+    files = members(root, path)
     with ThreadPoolExecutor(cores()) as pool:
-        hashes = list(pool.map(sha256_of, files))
-    lines = [f"{file.relative_to(path)} {sha256}" for file, sha256 in zip(files, hashes, strict=True)]
+        hashes = list(pool.map(lambda file: sha256_plain(root, file), files))
+    lines = [f"{file.name} {sha256}" for file, sha256 in zip(files, hashes, strict=True)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -24,8 +24,9 @@ from dpmodels.schema.expectations import Gate
 from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import read_release
+from tasks.accounts import charges_of
 from tasks.engine import Engine, Threads, cores, open_engine
-from tasks.sanitize import charges_of
+from tasks.receive import receive
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
 
@@ -37,24 +38,25 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     """Hold the synthetic table against the schema's expectations and write the publishable report."""
     if done := run.finished("validate"):
         return done
-    released = read_release(release.path).value
+    received = receive(run)
+    released = read_release(run.read("sanitize")).value
     schema, settings = released.plan.table, run.settings
-    rows = settings.rows or load_generator(run.released / "generator.safetensors").default_rows()
+    rows = settings.rows or load_generator(received.generator).default_rows()
     measured = Measured.of(released)
     check = FileCheck(schema, rows, settings.batch_rows, measured.codec)
-    with open_engine(settings.threads, run.cluster) as engine:
-        gate, tally = check_table(synthetic.path, check, engine)
-    report = run.released / "report"
+    with open_engine(settings.threads, run.dask) as engine:
+        gate, tally = check_table(received.synthetic, check, engine)
+    report = run.place("validate")
     report.mkdir(exist_ok=True)
     write_text(report / "checks.html", render_checks(gate))
     if gate.broken or tally is None:
         broken = "; ".join(map(str, gate.broken))
         raise DataError("", f"the synthetic table breaks its schema and is not handed over: {broken}")
-    first = first_records(synthetic.path, schema, FIT_ROWS)
+    first = first_records(received.synthetic, schema, FIT_ROWS)
     facts = summarise(measured, tally, first, gate.results(), release.sha256, charged_section(run))
     write_text(report / "report.json", json.dumps(facts, indent=1))
     write_text(report / "report.html", render(facts))
-    return run.finish("validate", report)
+    return run.finish("validate")
 
 
 def charged_section(run: Run) -> dict[str, Any] | None:
@@ -63,7 +65,7 @@ def charged_section(run: Run) -> dict[str, Any] | None:
     if plan is None:
         return None
     if done := run.finished("score"):
-        scores = read_release(done.path).value
+        scores = read_release(run.read("score")).value
         return {"status": "measured", "charged": True, **charged_facts(scores), "scores_sha256": done.sha256}
     held = Ledger(run.ledger).find(charges_of(run)[1].key)
     return {"status": "lost", "charged": held is not None and held.state != "voided", **line_facts(plan)}

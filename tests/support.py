@@ -1,5 +1,6 @@
 """A small table, its schema, and short training: what the tests of the pipeline share."""
 
+import hashlib
 import io
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -106,6 +107,15 @@ def synthesize_words(folder: Path, **options: object) -> list[object]:
     data = named.pop("data", folder / "clinic.parquet")
     words = ["synthesize", data, "--no-prefect"]
     return words + [word for key, value in named.items() if value is not None for word in (f"--{key}", value)]
+
+
+def digest(path: Path) -> str:
+    """Hash a file, or the names and hashes of all files below a folder."""
+    if path.is_file():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+    lines = [f"{file.relative_to(path)} {digest(file)}" for file in files]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def charges(home: Path) -> list[str]:

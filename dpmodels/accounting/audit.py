@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, select
 
 from dpmodels.accounting import artifact, store
+from dpmodels.accounting.approval import Approval, Officer, is_approved
 from dpmodels.accounting.events import Event
 from dpmodels.accounting.records import Account, follow, lives, read_reserve
 from dpmodels.accounting.store import Entry
@@ -32,6 +33,7 @@ def audit(connection: Connection, released: Mapping[str, Path]) -> list[str]:
             found += _life_faults(life, released.get(key))
     if not edited:
         found += _sum_faults(chain)
+        found += _approval_faults(chain)
     return found
 
 
@@ -81,6 +83,26 @@ def _sum_faults(chain: list[Entry]) -> Iterator[str]:
         carried = entry.content.get("tally") if entry.kind in store.SPENDING_KINDS else None
         if carried is not None and Tally.model_validate(carried) != tally:
             yield f"{entry} carries a tally that does not add up"
+
+
+def _approval_faults(chain: list[Entry]) -> Iterator[str]:
+    """Name each charge whose account had an officer when it was made, and that this officer did not sign."""
+    officers: dict[str, Officer | None] = {}
+    parents: dict[str, str] = {}
+    for entry in chain:
+        content = entry.content
+        if entry.kind in store.ACCOUNT_KINDS:
+            if "officer" in content:
+                officers[entry.account] = Officer.model_validate(content["officer"]) if content["officer"] else None
+            parents.setdefault(entry.account, content.get("parent", ""))
+        elif entry.kind == "reserve":
+            above: str | None = entry.account
+            while above and not officers.get(above):
+                above = parents.get(above)
+            officer = officers.get(above) if above else None
+            signed = Approval.model_validate(content["approval"]) if "approval" in content else None
+            if officer and not is_approved(entry.account, entry.run, content["plan_hash"], officer.public_key, signed):
+                yield f"{entry} is not signed by {officer.name}, the officer of its account"
 
 
 def _dear_enough(event: Event, cost: Tally, order: int) -> bool:

@@ -12,6 +12,7 @@ from decimal import Decimal
 from sqlalchemy import Connection, func, select
 
 from dpmodels.accounting import store
+from dpmodels.accounting.approval import Officer
 from dpmodels.accounting.database import lock
 from dpmodels.accounting.events import Event
 from dpmodels.accounting.records import Account, Charge, Reservation, follow, lives, read_reserve
@@ -124,6 +125,11 @@ def line(connection: Connection, name: str, *, write: bool = False) -> list[Book
     if write:
         lock(connection, names)
     return [book(connection, each) for each in names]
+
+
+def officer(path: list[Book]) -> Officer | None:
+    """Return who must approve charges of the last account of a path: its own officer, or the nearest above it."""
+    return next((each.account.officer for each in reversed(path) if each.account.officer), None)
 
 
 def limits(connection: Connection, path: list[Book]) -> list[Limit]:

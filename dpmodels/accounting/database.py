@@ -60,20 +60,27 @@ class Database:
         """
         return self._run(work, write=True)
 
+    def rehearse(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work`` as ``write`` would, and take back whatever it wrote."""
+        return self._run(work, write=True, keep=False)
+
     def _connect(self) -> Engine:
         engine = _engine(self._url)
         weakref.finalize(self, _close, engine, os.getpid())
         return engine
 
-    def _run(self, work: Callable[[Connection], T], write: bool) -> T:
+    def _run(self, work: Callable[[Connection], T], write: bool, keep: bool = True) -> T:
         if os.getpid() != self._process:  # forked: the parent's connections stay open and are never touched here
             self._inherited.append(self._engine)
             self._process = os.getpid()
             self._engine = self._connect()
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                with _options(self._engine, write).connect() as connection, connection.begin():
-                    return work(connection)
+                with _options(self._engine, write).connect() as connection, connection.begin() as transaction:
+                    answer = work(connection)
+                    if not keep:
+                        transaction.rollback()
+                    return answer
             except (SQLAlchemyError, sqlite3.Error) as error:
                 if not (_is_passing(error) and attempt < _ATTEMPTS):
                     reason = str(getattr(error, "orig", None) or error).strip().split("\n")[0]

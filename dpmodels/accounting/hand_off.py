@@ -7,22 +7,24 @@ manifest is true. A signature says whose word that is; the ledger's hashes in it
 
 import base64
 import json
+import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from dpmodels.accounting.artifact import sha256_of
+from dpmodels.accounting.approval import Approval, is_approved
 from dpmodels.accounting.events import Event
+from dpmodels.accounting.keys import key_text, private_key, signed_by
+from dpmodels.accounting.keys import public_key as read_public_key
 from dpmodels.accounting.store import digest
-from dpmodels.errors import ArtifactError, InvalidArgument
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from dpmodels.errors import ArtifactError
+from dpmodels.files import read_plain, sha256_plain
 
 MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
+HANDED_OVER = re.compile(r"synthetic/part-\d{5}\.parquet|schema\.yaml|report\.html|report\.json|checks\.html")
 LIFE = ["reserve", "draw", "seal", "commit"]
 _EVENTS: TypeAdapter[list[Event]] = TypeAdapter(list[Event])
 
@@ -43,8 +45,8 @@ def sign_manifest(folder: Path, key: Path) -> None:
         InvalidArgument: the key is no readable, unencrypted ed25519 private key.
     """
     private = private_key(key)
-    signature = private.sign((folder / MANIFEST).read_bytes())
-    (folder / SIGNATURE).write_text(_record(_raw(private.public_key()), signature), encoding="utf-8")
+    signature = base64.b64encode(private.sign((folder / MANIFEST).read_bytes())).decode()
+    (folder / SIGNATURE).write_text(_record(key_text(private.public_key()), signature), encoding="utf-8")
 
 
 def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
@@ -55,9 +57,9 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
         InvalidArgument: the key cannot be read.
     """
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+        manifest = json.loads(read_plain(folder, folder / MANIFEST))
         artifacts = dict(manifest["artifacts"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ArtifactError, OSError, ValueError, KeyError, TypeError):
         raise ArtifactError(f"{folder} has no manifest that can be read") from None
     found = Verified()
     _check_files(folder, artifacts, found)
@@ -68,23 +70,45 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
             _check_charge(line, manifest["run"], found)
         if "report" in manifest:
             _check_total(manifest, found)
+        if "approved" in manifest:
+            _check_approved(manifest, found)
     except (KeyError, TypeError, ValueError, ArithmeticError, ValidationError) as error:
         found.faults.append(f"{MANIFEST} is not as nacre writes it: {type(error).__name__}")
-    _check_signature(folder, _public_key(public_key) if public_key else None, found)
+    _check_signature(folder, key_text(read_public_key(public_key)) if public_key else "", found)
     return found
 
 
 def _check_files(folder: Path, artifacts: dict[str, str], found: Verified) -> None:
-    present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+    """Compare every file with the manifest; what no nacre hands over is a fault, whatever the manifest says."""
+    present = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
     for name in sorted(present - artifacts.keys() - {MANIFEST, SIGNATURE}):
         found.faults.append(f"{name} is not in the manifest")
     for name, sha256 in artifacts.items():
-        if name not in present:
+        if not HANDED_OVER.fullmatch(name):
+            found.faults.append(f"{name} is no file that nacre hands over")
+        elif name not in present:
             found.faults.append(f"{name} is missing")
-        elif sha256_of(folder / name) != sha256:
-            found.faults.append(f"{name} was changed")
         else:
+            _check_file(folder, name, sha256, found)
+
+
+def _check_file(folder: Path, name: str, sha256: str, found: Verified) -> None:
+    try:
+        if sha256_plain(folder, folder / name) == sha256:
             found.files += 1
+        else:
+            found.faults.append(f"{name} was changed")
+    except (ArtifactError, OSError):
+        found.faults.append(f"{name} is a link, or cannot be read as a plain file")
+
+
+def _check_approved(manifest: dict[str, Any], found: Verified) -> None:
+    """See that the officer's signature is of this run's lines."""
+    signed = Approval.model_validate(manifest["approved"])
+    lines = [manifest, *([manifest["report"]] if "report" in manifest else [])]
+    account, run = manifest["ledger"]["account"], manifest["run"]
+    if not all(is_approved(account, run, line["plan_sha256"], signed.public_key, signed) for line in lines):
+        found.faults.append("the officer's approval is not a signature of this run and its plan")
 
 
 def _check_total(manifest: dict[str, Any], found: Verified) -> None:
@@ -124,70 +148,25 @@ def _check_charge(line: dict[str, Any], run: str, found: Verified) -> None:
         found.faults.append("the charge's entries are not a complete life: reserve, draw, seal, commit")
 
 
-def _check_signature(folder: Path, wanted: "Ed25519PublicKey | None", found: Verified) -> None:
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
+def _check_signature(folder: Path, wanted: str, found: Verified) -> None:
     if not (folder / SIGNATURE).exists():
         found.faults += ["the manifest is not signed"] if wanted else []
         return
+    content, manifest = read_plain(folder, folder / SIGNATURE), read_plain(folder, folder / MANIFEST)
     try:
-        record = json.loads((folder / SIGNATURE).read_bytes())
-        raw = base64.b64decode(record["public_key"], validate=True)
-        signature = base64.b64decode(record["signature"], validate=True)
-        Ed25519PublicKey.from_public_bytes(raw).verify(signature, (folder / MANIFEST).read_bytes())
-    except (InvalidSignature, ValueError, KeyError, TypeError):
+        record = json.loads(content)
+        public, signature = str(record["public_key"]), str(record["signature"])
+    except (ValueError, KeyError, TypeError):
+        public = signature = ""
+    if not signed_by(public, signature, manifest) or content != _record(public, signature).encode():
         found.faults.append(f"{SIGNATURE} is not a signature of this manifest")
-        return
-    if (folder / SIGNATURE).read_bytes() != _record(raw, signature).encode():
-        found.faults.append(f"{SIGNATURE} is not as nacre writes it")
-    if wanted is None:
-        found.signature = f"by key {_text(raw)}; compare it with the signer's, or give it with --public-key"
-    elif _raw(wanted) == raw:
+    elif not wanted:
+        found.signature = f"by key {public}; compare it with the signer's, or give it with --public-key"
+    elif wanted == public:
         found.signature = "by the key you named"
     else:
         found.faults.append("the manifest is signed with another key than the one you named")
 
 
-def private_key(path: Path) -> "Ed25519PrivateKey":
-    """Read an ed25519 private key (PEM), such as ``openssl genpkey -algorithm ed25519`` writes.
-
-    Raises:
-        InvalidArgument: it is not one.
-    """
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    try:
-        key = load_pem_private_key(path.read_bytes(), None)
-    except (OSError, ValueError, TypeError):
-        key = None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise InvalidArgument("signing_key", path, "be an unencrypted ed25519 private key in a PEM file")
-    return key
-
-
-def _public_key(path: Path) -> "Ed25519PublicKey":
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
-    try:
-        key = load_pem_public_key(path.read_bytes())
-    except (OSError, ValueError):
-        key = None
-    if not isinstance(key, Ed25519PublicKey):
-        raise InvalidArgument("public_key", path, "be an ed25519 public key in a PEM file")
-    return key
-
-
-def _record(public_key: bytes, signature: bytes) -> str:
-    record = {"algorithm": "ed25519", "public_key": _text(public_key), "signature": _text(signature)}
-    return json.dumps(record, indent=1)
-
-
-def _raw(key: "Ed25519PublicKey") -> bytes:
-    return key.public_bytes_raw()
-
-
-def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode()
+def _record(public: str, signature: str) -> str:
+    return json.dumps({"algorithm": "ed25519", "public_key": public, "signature": signature}, indent=1)

@@ -5,14 +5,15 @@ changed; what is spent is read from them, never stored beside them. A reserved c
 happens to it afterwards, unless it is voided before any noise was drawn.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, select, update
 
 from dpmodels.accounting import artifact, audit, books, opening, store, weighing
+from dpmodels.accounting.approval import Approval, Officer
 from dpmodels.accounting.books import Limit
 from dpmodels.accounting.database import Database, lock
 from dpmodels.accounting.records import CAP_TERMS, TRANSITIONS, Account, Balance, Charge, Quote, Reservation, follow
@@ -44,20 +45,10 @@ class Ledger:
             InvalidArgument: a term is impossible.
         """
         wanted = opening.new_account(name, dataset, budget_cap, terms)
-
-        def work(connection: Connection) -> Account:
-            known = opening.known_account(connection, wanted)
-            if known is not None:
-                return known
-            opened = opening.under_parent(connection, wanted).model_copy(update={"created": store.now()})
-            connection.execute(insert(store.accounts).values(opened.row))
-            store.append(connection, name, name, "open", 1, opened.terms, time=opened.created)
-            return opened
-
-        return self._database.write(work)
+        return self._database.write(lambda connection: opening.open_account(connection, wanted))
 
     def change_cap(self, name: str, *, reason: str, **changes: Any) -> Account:
-        """Change an account's epsilon, delta, run_cap or expires; the change and its reason are entries for ever.
+        """Change an account's epsilon, delta, run_cap, expires or officer; change and reason are entries for ever.
 
         Privacy:
             Nothing is given back: what was spent counts against the new cap, and a cap below it is refused. A cap that
@@ -111,6 +102,15 @@ class Ledger:
         where += [store.entries.c.charge == key] if key is not None else []
         return self._database.read(lambda connection: store.read(connection, *where))
 
+    def entry(self, seq: int) -> Entry | None:
+        """Return the entry at one place of the chain, or None."""
+        found = self._database.read(lambda connection: store.read(connection, store.entries.c.seq == seq))
+        return found[0] if found else None
+
+    def head(self) -> Entry | None:
+        """Return the newest entry, or None of an empty chain."""
+        return self._database.read(store.head)
+
     def balance(self, name: str) -> Balance:
         """Add up an account, with the heaviest line of accounts below it."""
 
@@ -136,27 +136,51 @@ class Ledger:
         with_tally = [entry for entry in self.entries(account=name) if entry.kind in store.SPENDING_KINDS]
         return list(books.history(with_tally, points))
 
-    def quote(self, charge: Charge, *others: Charge) -> Quote:
+    def quote(self, charge: Charge, *others: Charge, first_opens: Account | None = None) -> Quote:
         """Say what ``reserve`` would answer, and write nothing; the state is the first charge's."""
-        return self._database.read(lambda connection: weighing.weigh(connection, charge, *others)).quote()
+        return self._weigh((charge, *others), first_opens).quote()
 
-    def check(self, charge: Charge, *others: Charge) -> None:
-        """Refuse what ``reserve`` would refuse, and write nothing.
+    def check(self, charge: Charge, *others: Charge, first_opens: Account | None = None) -> None:
+        """Refuse what ``reserve`` would refuse, the lack of an approval excepted, and write nothing.
 
         Raises:
             BudgetExhausted: as for ``reserve``.
             LedgerError: as for ``reserve``.
         """
-        weighed = self._database.read(lambda connection: weighing.weigh(connection, charge, *others))
+        weighed = self._weigh((charge, *others), first_opens)
         if not weighed.accepted:
             raise weighed.refusal()
+
+    def _weigh(self, charges: Sequence[Charge], first_opens: Account | None) -> weighing.Weighed:
+        """Weigh charges, in an account that is opened for the occasion if it has to be."""
+        if first_opens is None:
+            return self._database.read(lambda connection: weighing.weigh(connection, *charges))
+
+        def work(connection: Connection) -> weighing.Weighed:
+            opening.open_first(connection, first_opens)
+            return weighing.weigh(connection, *charges)
+
+        return self._database.rehearse(work)
 
     def find(self, key: str) -> Reservation | None:
         """Return a charge and its state, or None."""
         return self._database.read(lambda connection: books.find(connection, key))
 
-    def reserve(self, charge: Charge, *others: Charge) -> Reservation:
+    def officer(self, name: str) -> Officer | None:
+        """Return who must approve an account's charges: its own officer, or that of the nearest account above it."""
+        return self._database.read(lambda connection: books.officer(books.line(connection, name)))
+
+    def reserve(
+        self,
+        charge: Charge,
+        *others: Charge,
+        approval: Approval | None = None,
+        first_opens: Account | None = None,
+    ) -> Reservation:
         """Charge the account, or return the charge made before under the same key; with others, all or none.
+
+        ``first_opens`` is the account to open where none of its name is open yet, in the same transaction: a first run
+        that fails before it is charged leaves no account behind.
 
         Privacy:
             The balance is read and the charges are written in one transaction that excludes every other writer of the
@@ -165,21 +189,25 @@ class Ledger:
         Raises:
             BudgetExhausted: the cap of the account, of one above it, or of one run would be passed.
             LedgerError: the account is for other data or has expired, a charge costs more than its own budget, the
-                first was voided, or a key belongs to a different charge.
+                first was voided, a key belongs to a different charge, or the account's officer did not sign.
         """
         if any(Tally.of([each.event]).others for each in (charge, *others)):
-            self.quote(charge, *others)  # reckoned slowly now and remembered, so that the lock is not held over it
+            # reckoned slowly now and remembered, so that the lock is not held over it
+            self.quote(charge, *others, first_opens=first_opens)
 
         def work(connection: Connection) -> Reservation | weighing.Weighed:
+            opening.open_first(connection, first_opens)
             weighed = weighing.weigh(connection, charge, *others, write=True)
             if weighed.held is not None and weighed.held.state == "voided":
                 raise LedgerError(f"charge {charge.key} is voided and stays so; start a new run")
+            if not weighed.accepted and first_opens is not None:
+                raise weighed.refusal()  # which takes the opening back
             if not weighed.accepted:
                 return weighed
-            tally = weighed.tally
+            tally, signed = weighed.tally, weighed.approved(approval)
             for fresh, cost in weighed.fresh:
                 tally += cost
-                payload = {**fresh.model_dump(mode="json"), "cost": cost.brief, "tally": tally.brief}
+                payload = {**fresh.model_dump(mode="json"), "cost": cost.brief, "tally": tally.brief, **signed}
                 store.append(connection, fresh.account, fresh.key, "reserve", 1, payload)
             own = dict((fresh.key, cost) for fresh, cost in weighed.fresh)
             return weighed.held or Reservation(charge=charge, state="reserved", cost=own[charge.key])
@@ -241,10 +269,19 @@ class Ledger:
 
         return self._database.write(work)
 
-    def release(self, charge: Charge, *, staged: Path, released: Path, draw: Callable[[Path, str], None]) -> Path:
+    def release(
+        self,
+        charge: Charge,
+        *,
+        staged: Path,
+        released: Path,
+        draw: Callable[[Path, str], None],
+        announced: bool = False,
+    ) -> Path:
         """Release one artifact for one charge; after a crash, call it again with the same arguments.
 
-        ``draw`` writes the artifact to the path it is given, with the charge's key in its footer.
+        ``draw`` writes the artifact to the path it is given, with the charge's key in its footer. One that is
+        ``announced`` calls ``begin_draw`` itself, right before its first noise: what fails before can be given back.
 
         Privacy:
             One charge pays for one artifact. A draw is first staged inside the sensitive zone and leaves it only
@@ -266,8 +303,9 @@ class Ledger:
             held = self.reserve(charge)
             if held.state in ("reserved", "drawing") and not staged.exists():
                 # 2. Draw, into the sensitive zone; a staged file that exists is a complete earlier draw.
-                held = self.begin_draw(key)
-                artifact.write_whole(staged, lambda part: draw(part, key))
+                held = held if announced else self.begin_draw(key)
+                artifact.write_whole(staged, lambda part: self._draw(draw, part, key))
+                held = self.find(key) or held
             return self._finish(held, staged, released)
 
     def recover(self, key: str, *, staged: Path, released: Path) -> Reservation:
@@ -285,6 +323,12 @@ class Ledger:
             with artifact.exclusive(staged):
                 self._finish(self.find(key) or held, staged, released)
         return self.find(key) or held
+
+    def _draw(self, draw: Callable[[Path, str], None], part: Path, key: str) -> None:
+        """Draw, and see that the ledger was told before."""
+        draw(part, key)
+        if (self.find(key) or _unknown(key)).state != "drawing":
+            raise LedgerError(f"charge {key} was drawn without a word to the ledger; the artifact is not sealed")
 
     def _finish(self, held: Reservation, staged: Path, released: Path) -> Path:
         """Seal a complete draw and release it."""

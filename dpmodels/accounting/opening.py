@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, or_, select, tuple_
+from sqlalchemy import Connection, insert, or_, select, tuple_
 
 from dpmodels.accounting import books, store
 from dpmodels.accounting.records import Account
@@ -27,6 +27,27 @@ def new_account(name: str, dataset: str, cap: PrivacyBudget, terms: Mapping[str,
     return account.model_copy(update={"order": filter_order(account.epsilon_cap, account.delta_cap)})
 
 
+def open_account(connection: Connection, wanted: Account) -> Account:
+    """Open an account, or return it if it is open with these terms.
+
+    Raises:
+        LedgerError: as for ``known_account`` and ``under_parent``.
+    """
+    known = known_account(connection, wanted)
+    if known is not None:
+        return known
+    opened = under_parent(connection, wanted).model_copy(update={"created": store.now()})
+    connection.execute(insert(store.accounts).values(opened.row))
+    store.append(connection, wanted.name, wanted.name, "open", 1, opened.terms, time=opened.created)
+    return opened
+
+
+def open_first(connection: Connection, wanted: Account | None) -> None:
+    """Open an account unless one of its name is open, whatever that one's terms are."""
+    if wanted is not None and store.account_row(connection, wanted.name) is None:
+        open_account(connection, wanted)
+
+
 def known_account(connection: Connection, wanted: Account) -> Account | None:
     """Return the account if it is open already.
 
@@ -37,7 +58,8 @@ def known_account(connection: Connection, wanted: Account) -> Account | None:
     same = or_(table.name == wanted.name, tuple_(table.dataset, table.unit, table.adjacency) == wanted.scope)
     for name in connection.execute(select(table.name).where(same)).scalars().all():
         known = books.book(connection, name).account
-        if known == wanted.model_copy(update={"created": known.created, "order": known.order}):
+        set_later = {"created": known.created, "order": known.order, "officer": wanted.officer or known.officer}
+        if known == wanted.model_copy(update=set_later):
             return known
         if name == wanted.name:
             raise LedgerError(f"account {name} is already open with other terms; `nacre ledger cap` changes a cap")
@@ -63,15 +85,15 @@ def under_parent(connection: Connection, account: Account) -> Account:
 
 
 def with_changes(account: Account, changes: Mapping[str, Any]) -> Account:
-    """Return the account with another epsilon, delta, run_cap or expires.
+    """Return the account with another epsilon, delta, run_cap, expires or officer.
 
     Raises:
         InvalidArgument: a term is unknown or impossible.
     """
-    if unknown := set(changes) - {"epsilon", "delta", "run_cap", "expires"}:
-        raise InvalidArgument(unknown.pop(), "given", "be epsilon, delta, run_cap or expires")
+    if unknown := set(changes) - {"epsilon", "delta", "run_cap", "expires", "officer"}:
+        raise InvalidArgument(unknown.pop(), "given", "be epsilon, delta, run_cap, expires or officer")
     cap = account.cap.model_dump() | {key: changes[key] for key in ("epsilon", "delta") if key in changes}
-    rest = {key: changes[key] for key in ("run_cap", "expires") if key in changes}
+    rest = {key: changes[key] for key in ("run_cap", "expires", "officer") if key in changes}
     return _valid({**account.model_dump(), "cap": cap, **rest})
 
 

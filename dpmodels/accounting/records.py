@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dpmodels.accounting.approval import Officer
 from dpmodels.accounting.events import Event
 from dpmodels.accounting.store import ACCOUNT_KINDS, Entry, digest
 from dpmodels.accounting.tally import Tally
@@ -24,7 +25,7 @@ TRANSITIONS = {
 }
 
 # What an account's `cap` entry may change; everything else is as it was opened.
-CAP_TERMS = ("cap", "run_cap", "expires")
+CAP_TERMS = ("cap", "run_cap", "expires", "officer")
 
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -44,6 +45,7 @@ class Account(_Model):
         composition: ``exact`` composes what was released; ``renyi_filter`` holds a cap on one Renyi divergence, which
             is valid for any releases whose budgets were chosen after seeing earlier ones.
         order: the order of the Renyi filter; 0 when the composition is exact.
+        officer: who must sign every charge of this account, and of those below that have no officer of their own.
     """
 
     name: Text
@@ -56,6 +58,7 @@ class Account(_Model):
     expires: date | None = None
     composition: Literal["exact", "renyi_filter"] = "exact"
     order: Annotated[int, Field(ge=0)] = 0
+    officer: Officer | None = None
     created: str = ""
 
     @property
@@ -77,8 +80,9 @@ class Account(_Model):
     def written_in(cls, opening: Entry, changed: Entry | None) -> "Account":
         """Read an account from the entry that opened it and the newest one that changed its caps."""
         content = {**opening.content, "name": opening.account, "created": opening.time}
+        content.pop("nonce", None)
         if changed is not None:
-            content |= {term: changed.content[term] for term in CAP_TERMS}
+            content |= {term: changed.content[term] for term in CAP_TERMS if term in changed.content}
         return cls.model_validate(content)
 
     @property
@@ -216,6 +220,7 @@ def follow(life: Iterable[Entry]) -> Reservation:
 
 def read_reserve(content: dict[str, Any]) -> tuple[Charge, Tally]:
     """Take a reserve entry apart: the charge, and what it cost; ledgers older than tallies wrote the charge only."""
-    charge = Charge.model_validate({key: value for key, value in content.items() if key not in ("cost", "tally")})
+    own = {key: value for key, value in content.items() if key not in ("cost", "tally", "approval", "nonce")}
+    charge = Charge.model_validate(own)
     cost = Tally.model_validate(content["cost"]) if "cost" in content else Tally.of([charge.event])
     return charge, cost

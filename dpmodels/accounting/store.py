@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from secrets import token_hex
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -150,6 +151,9 @@ def append(
 ) -> Entry:
     """Add one entry at the end of the chain, inside the caller's write transaction.
 
+    Its payload gets a random nonce: an entry's hash goes into manifests, and without one whoever has a manifest could
+    try every microsecond of the day until the hash fits, and learn how long the data took.
+
     Raises:
         LedgerError: the newest entry was edited, or does not follow the one before it.
     """
@@ -165,7 +169,7 @@ def append(
         charge=charge,
         kind=kind,
         attempt=attempt,
-        payload=canonical_json(payload),
+        payload=canonical_json({**payload, "nonce": token_hex(16)}),
         time=time or now(),
         previous_hash=end.hash if end else FIRST_HASH,
         hash="",

@@ -6,6 +6,7 @@ from decimal import Decimal
 from sqlalchemy import Connection
 
 from dpmodels.accounting import books
+from dpmodels.accounting.approval import Approval, Officer, check_approval
 from dpmodels.accounting.books import Limit
 from dpmodels.accounting.records import Account, Charge, Quote, Reservation
 from dpmodels.accounting.tally import Tally
@@ -25,6 +26,19 @@ class Weighed:
     tally: Tally
     limit: Limit
     accepted: bool
+    officer: Officer | None = None
+
+    def approved(self, approval: Approval | None) -> dict[str, object]:
+        """Return what the entries of fresh charges say of their approval.
+
+        Raises:
+            LedgerError: the account's officer did not sign them.
+        """
+        if self.officer is None or not self.fresh:
+            return {}
+        first, plans = self.charges[0], [charge.plan_hash for charge in self.charges]
+        signed = check_approval(first.account, first.run, plans, self.officer, approval)
+        return {"approval": signed.model_dump(mode="json")}
 
     def quote(self) -> Quote:
         """Add up what was spent, and what would be."""
@@ -42,8 +56,9 @@ class Weighed:
 
     def refusal(self) -> BudgetExhausted:
         """Say what was asked and what remains."""
-        limit = self.limit
-        return BudgetExhausted(limit.name, self._asked(), min(limit.remaining(), limit.cap), limit.cap, limit.delta)
+        limit, asked = self.limit, self.charges[0].budget.delta
+        remaining = min(limit.remaining(), limit.cap)
+        return BudgetExhausted(limit.name, self._asked(), remaining, limit.cap, limit.delta, Decimal(repr(asked)))
 
     @property
     def cost(self) -> Tally:
@@ -73,7 +88,8 @@ def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weig
     caps = books.limits(connection, path) + books.run_limit(connection, own.account, first)
     fresh = tuple((c, own.cost(c.event)) for c, held in zip(charges, standing, strict=True) if held is None)
     held = standing[0]
-    weighed = Weighed(charges, held, fresh, own.tally, caps[0], held is None or held.state != "voided")
+    accepted, officer = held is None or held.state != "voided", books.officer(path)
+    weighed = Weighed(charges, held, fresh, own.tally, caps[0], accepted, officer)
     if not fresh:
         return weighed
     books.refuse_expired(connection, path)

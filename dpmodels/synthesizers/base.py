@@ -116,23 +116,24 @@ def write_release(
     pq.write_table(table.replace_schema_metadata(metadata), path, compression="zstd")
 
 
-def read_release(path: Path) -> Released[Release]:
-    """Read a release back and check its vector against the hash in the footer.
+def read_release(source: Path | bytes) -> Released[Release]:
+    """Read a release back, from a file or from its bytes, and check its vector against the hash in the footer.
 
     Raises:
         ArtifactError: the file is missing, damaged, or its values were changed.
     """
+    name = source.name if isinstance(source, Path) else "artifact"
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(pa.BufferReader(source) if isinstance(source, bytes) else source)
     except (OSError, pa.ArrowInvalid) as fault:
-        raise ArtifactError(f"release {path.name} is missing or damaged") from fault
+        raise ArtifactError(f"release {name} is missing or damaged") from fault
     metadata = table.schema.metadata or {}
     if not {PLAN_KEY, ENTRY_KEY, HASH_KEY} <= set(metadata):
-        raise ArtifactError(f"{path.name} is not a nacre release")
+        raise ArtifactError(f"{name} is not a nacre release")
     vector = np.ascontiguousarray(table["value"].to_numpy(), dtype="<i8")
     chosen = json.loads(metadata.get(CHOSEN_KEY, b"[]"))
     if _hash(vector, chosen) != metadata[HASH_KEY].decode():
-        raise ArtifactError(f"the values of release {path.name} were changed after it was written")
+        raise ArtifactError(f"the values of release {name} were changed after it was written")
     plan = Plan.model_validate_json(metadata[PLAN_KEY])
     entry, integers = metadata[ENTRY_KEY].decode(), np.array(chosen, dtype=np.int64)
     return Released(Release(plan=plan, vector=vector.astype(np.int64), entry=entry, chosen=integers))

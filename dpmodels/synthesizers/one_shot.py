@@ -9,26 +9,25 @@ A system says what its looks are; summing, noise, the charge and the file are he
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.accounting.events import GaussianEvent, Leaf, leaves
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.summation import check_repeatable, transform_sum
-from dpmodels.errors import InvalidArgument
-from dpmodels.mechanisms.gaussian import measure_gaussian
-from dpmodels.privacy import Released, Sensitive
+from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records
+from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan, Release, write_release
+from dpmodels.synthesizers.draw_state import DrawState
 from dpmodels.synthesizers.marginals import Marginals
+from dpmodels.synthesizers.paid import Paid, check_plan
 
 Vector = NDArray[np.int64]
-ROUNDING = 2.0**-50
-"""What float operations may take off a noise multiplier; ``lattice_noise_stddev`` adds as much to the noise."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,10 @@ Choose = Callable[[Sequence[Vector]], Look]
 
 class OneShot(ABC):
     """A system whose release is nothing but noisy sums, each of which can be held against other rows."""
+
+    @abstractmethod
+    def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
+        """Decide what to charge from public inputs."""
 
     @abstractmethod
     def looks(self, plan: Plan) -> Sequence[Choose]:
@@ -77,41 +80,37 @@ class OneShot(ABC):
             chosen from public parameters and the noisy vectors before it, so this is an adaptive composition of the
             Gaussians of ``plan.event``, which are charged. Nothing else is read out.
         """
-        looks, events = self.looks(plan), list(leaves([plan.event]))
+        check_plan(self, plan)
+        looks = self.looks(plan)
         if len(looks) > 1:
             check_repeatable(sensitive)
 
         def draw(path: Path, entry: str) -> None:
+            paid = Paid(plan, ledger, entry, staged.parent)
             vectors: list[Vector] = []
             names: list[dict[str, Any]] = []
             chosen: list[Vector] = []
-            for number, (choose, event) in enumerate(zip(looks, events, strict=True), start=1):
+            for number, choose in enumerate(looks, start=1):
                 look = choose(vectors)
-                check_charged(look, event, plan.l2_sensitivity)
-                total = transform_sum(look.embedding, sensitive, device)
-                l2, z = plan.l2_sensitivity, look.noise_multiplier
-                vectors.append(measure_gaussian(total, l2_sensitivity=l2, noise_multiplier=z).value)
+                embedding = look.embedding
+                vectors.append(
+                    paid.sum(
+                        partial(transform_sum, embedding, sensitive, device),
+                        own=embedding.l2_sensitivity,
+                        l2_sensitivity=plan.l2_sensitivity,
+                        noise_multiplier=look.noise_multiplier,
+                    )
+                )
                 chosen.append(look.chosen)
-                names.append({"look": np.full(look.embedding.dim, number), **look.embedding.coordinates()})
+                names.append({"look": np.full(embedding.dim, number), **embedding.coordinates()})
+            paid.end()
             coordinates = {key: np.concatenate([named[key] for named in names]) for key in names[0]}
             vector, integers = Released(np.concatenate(vectors)), np.concatenate(chosen)
             write_release(path, vector, plan, entry, coordinates, integers)
 
-        return Released(ledger.release(charge, staged=staged, released=released, draw=draw))
-
-
-def check_charged(look: Look, event: Leaf, l2_sensitivity: int) -> None:
-    """Refuse a look that would get less noise than its event is charged for.
-
-    Units: ``l2_sensitivity`` is the plan's, in lattice steps; the look's noise is a multiple of it.
-
-    Raises:
-        InvalidArgument: noise / the embedding's own sensitivity is below the event's noise multiplier.
-    """
-    multiplier = look.noise_multiplier * l2_sensitivity / look.embedding.l2_sensitivity
-    if not isinstance(event, GaussianEvent) or multiplier < event.noise_multiplier * (1 - ROUNDING):
-        # the ratio may tell of a noisy look that is drawn anew on resuming, so it is not said
-        raise InvalidArgument("noise_multiplier", "<redacted>", f"be what the look is charged for: {event!r}")
+        place = ledger.release(charge, staged=staged, released=released, draw=draw, announced=True)
+        DrawState(staged.parent, charge.key, plan.hash).end()
+        return Released(place)
 
 
 def split_looks(release: Release, looks: Sequence[Choose]) -> list[tuple[Look, Vector]]:

@@ -15,6 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,14 @@ from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.vae import Objective, VaeSpec
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.mechanisms.dp_sgd import DpSgd, Noise, Rows, SgdSpec, new_key
-from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
+from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan, Release, check_unit, write_release
 from dpmodels.synthesizers.draw_state import DrawState
 from dpmodels.synthesizers.marginals import Marginals, of_classes
+from dpmodels.synthesizers.paid import Paid, check_plan
 
 WEIGHT_BITS = 24
 """A weight is released as a whole number of 2**-24."""
@@ -196,19 +198,21 @@ class PrivateTraining:
         Privacy: add or remove one record. Releases the looks through the discrete Gaussian and weights through DP-SGD;
             charges ``plan.event``.
         """
+        check_plan(self, plan)
         system = self._system(plan)
 
         def draw(path: Path, entry: str) -> None:
-            state = DrawState(staged.parent, entry, plan.hash)
+            paid = Paid(plan, ledger, entry, staged.parent)
             rows = transform_vectors(system.vectors, sensitive)
-            looks = self._look(system, rows, plan, state)
-            weights = self._train(system, rows, looks, plan, state, device)
+            looks = self._look(system, rows, plan, paid)
+            weights = self._train(system, rows, looks, plan, paid, device)
+            paid.end()
             names = [np.repeat(phase.name, len(look)) for phase, look in zip(system.looks, looks, strict=True)]
             names.append(np.repeat("weights", len(weights)))
             vector = Released(np.concatenate([*looks, weights]))
             write_release(path, vector, plan, entry, {"part": np.concatenate(names)})
 
-        place = ledger.release(charge, staged=staged, released=released, draw=draw)
+        place = ledger.release(charge, staged=staged, released=released, draw=draw, announced=True)
         DrawState(staged.parent, charge.key, plan.hash).end()
         return Released(place)
 
@@ -261,14 +265,17 @@ class PrivateTraining:
             raise ArtifactError("the release was planned with other looks than this version takes")
         return system
 
-    def _look(self, system: System, rows: Sensitive[VectorRows], plan: Plan, state: DrawState) -> list[Whole]:
-        """Release every look that the state does not hold yet."""
-        while len(looks := state.vectors()) < len(system.looks):
-            look = system.looks[len(looks)]
-            noise_multiplier = look.noise_multiplier(plan.noise_multiplier)
-            total = system.statistic(rows, looks, plan.noise_multiplier)
-            noisy = measure_gaussian(total, l2_sensitivity=look.l2_sensitivity, noise_multiplier=noise_multiplier)
-            state.keep_vector(noisy.value)
+    def _look(self, system: System, rows: Sensitive[VectorRows], plan: Plan, paid: Paid) -> list[Whole]:
+        """Release every look."""
+        looks: list[Whole] = []
+        for look in system.looks:
+            noisy = paid.sum(
+                partial(system.statistic, rows, list(looks), plan.noise_multiplier),
+                own=look.l2_sensitivity,
+                l2_sensitivity=look.l2_sensitivity,
+                noise_multiplier=look.noise_multiplier(plan.noise_multiplier),
+            )
+            looks.append(noisy)
         return looks
 
     def _train(
@@ -277,16 +284,18 @@ class PrivateTraining:
         rows: Sensitive[VectorRows],
         looks: list[Whole],
         plan: Plan,
-        state: DrawState,
+        paid: Paid,
         device: str,
     ) -> Whole:
         """Take the steps that the state does not hold yet; return the decoders' weights. Shapes: [weights]."""
-        steps, whole, weights = _steps(plan), plan.noise_multiplier, []
+        state, whole, weights = paid.state, plan.noise_multiplier, []
+        multiplier = paid.training(system.sgd.sampling_probability, system.sgd.steps)
         built = system.build(looks, whole, start=not state.training(0))
         trainings = built.trainings
         reads = system.training_rows(rows, looks, whole)
+        paid.begin()
         for index, (training, own) in enumerate(zip(trainings, reads, strict=True)):
-            noise = Noise(steps.noise_multiplier, max(1.0, training.records))
+            noise = Noise(multiplier, max(1.0, training.records))
             sgd = DpSgd(training.objective.to(device), system.sgd, noise, new_key())
             if saved := state.training(index):
                 sgd.restore(saved)

@@ -22,6 +22,7 @@ together they cost no more than one Gaussian of noise multiplier z (Dong, Roth a
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,14 +38,15 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.generators.bayes_net import BayesNetModel, Estimate, conditional
 from dpmodels.generators.loop import Progress
 from dpmodels.generators.targets import details
-from dpmodels.mechanisms.exponential import exponential_scale, select_exponential
-from dpmodels.mechanisms.gaussian import measure_gaussian
+from dpmodels.mechanisms.exponential import exponential_scale
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan, Release, check_unit, write_release
 from dpmodels.synthesizers.bayes_structure import Network, PrivBayesMeasurement, read_families, write_families
+from dpmodels.synthesizers.draw_state import DrawState
 from dpmodels.synthesizers.marginals import Marginal, Marginals, pooled
+from dpmodels.synthesizers.paid import Paid, check_plan
 
 
 class PrivBayesTraining(BaseModel):
@@ -98,24 +100,27 @@ class PrivBayes:
             z * Delta, and F - 1 indices through the exponential mechanism; charges ``plan.event``. Candidates, prices
             and shares are read off what was released before.
         """
+        check_plan(self, plan)
         check_repeatable(sensitive)
         network = Network.of(plan)
 
-        def noisy(total: Sensitive[NDArray[np.int64]]) -> NDArray[np.int64]:
-            l2, z = plan.l2_sensitivity, plan.noise_multiplier
-            return measure_gaussian(total, l2_sensitivity=l2, noise_multiplier=z).value
-
         def draw(path: Path, entry: str) -> None:
-            first = noisy(transform_sum(network.first, sensitive, device))
+            paid = Paid(plan, ledger, entry, staged.parent)
+            noisy = partial(paid.sum, l2_sensitivity=plan.l2_sensitivity, noise_multiplier=plan.noise_multiplier)
+            first = noisy(partial(transform_sum, network.first, sensitive, device), own=network.first.l2_sensitivity)
             views, shares = network.views(first)
             tables = ContingencyTables(views, sensitive)
-            families = select_network(network, views, shares, tables)
-            counts = noisy(tables.transform_tables(families, network.steps(views, families)))
+            families = select_network(network, views, shares, tables, paid)
+            steps = network.steps(views, families)
+            counts = noisy(partial(tables.transform_tables, families, steps), own=network.tables_radius)
+            paid.end()
             parts = [first, write_families(families, network.degree), counts]
             look = {"look": np.repeat([1, 2, 3], [len(part) for part in parts])}
             write_release(path, Released(np.concatenate(parts)), plan, entry, look)
 
-        return Released(ledger.release(charge, staged=staged, released=released, draw=draw))
+        place = ledger.release(charge, staged=staged, released=released, draw=draw, announced=True)
+        DrawState(staged.parent, charge.key, plan.hash).end()
+        return Released(place)
 
     def fit(
         self,
@@ -184,7 +189,9 @@ class PrivBayes:
         return names
 
 
-def select_network(network: Network, views: Views, shares: list[Counts], tables: ContingencyTables) -> list[Family]:
+def select_network(
+    network: Network, views: Views, shares: list[Counts], tables: ContingencyTables, paid: Paid
+) -> list[Family]:
     """Choose a family for every column, one after the other, each by the exponential mechanism over all that may come.
 
     Privacy: F - 1 selections, each charged as Gaussian(``network.selection``); the first column is public.
@@ -195,9 +202,9 @@ def select_network(network: Network, views: Views, shares: list[Counts], tables:
         placed = [family.child for family in families]
         candidates |= {family: network.penalty(views, family) for family in network.joining(views, placed)}
         order = list(candidates)
-        scores = tables.transform_scores(order, shares, list(candidates.values()))
+        scores = partial(tables.transform_scores, order, shares, list(candidates.values()))
         sensitivity = network.max_rows * SCORE_STEP
-        chosen = order[select_exponential(scores, sensitivity=sensitivity, noise_multiplier=network.selection).value]
+        chosen = order[paid.choose(scores, sensitivity=sensitivity, noise_multiplier=network.selection)]
         families.append(chosen)
         candidates = {family: price for family, price in candidates.items() if family.child != chosen.child}
     return families

@@ -30,7 +30,7 @@ cli.main()
 MOMENTS = {
     "ingest": ("tasks.ingest", "transform_encode"),
     "sanitize: summing": ("dpmodels.synthesizers.one_shot", "transform_sum"),
-    "sanitize: drawing": ("dpmodels.synthesizers.one_shot", "measure_gaussian"),
+    "sanitize: drawing": ("dpmodels.synthesizers.paid", "measure_gaussian"),
     "sanitize: publishing": ("dpmodels.accounting.artifact", "publish"),
     "train": ("dpmodels.generators.loop", "save_state"),
     "sample": ("tasks.sample", "write_parts"),
@@ -100,10 +100,9 @@ def test_an_interrupted_prefect_run_leaves_no_server_and_resumes(tmp_path, how):
         child.kill()  # whatever failed, nothing trains on
         child.wait()
     wait_until(lambda: not servers() - before)
-    settings = tmp_path / "home" / "released" / only_run(tmp_path) / "settings.json"
+    settings = tmp_path / "home" / "control" / only_run(tmp_path) / "settings.json"
     settings.write_text(settings.read_text().replace("1000000", "6"))
-    checkpoint = settings.with_name("checkpoint.safetensors")
-    checkpoint.unlink(missing_ok=True)
+    (tmp_path / "home" / "released" / only_run(tmp_path) / "checkpoint.safetensors").unlink(missing_ok=True)
     assert run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")[0] == 0
     assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
 
@@ -133,7 +132,7 @@ def test_a_signal_that_falls_into_a_finalizer_is_not_lost(number, code):
 
 
 def training(folder: Path) -> bool:
-    return bool(list((folder / "home" / "released").glob("*/stages/sanitize.json")))
+    return bool(list((folder / "home" / "control").glob("*/stages/sanitize.json")))
 
 
 def wait_until(condition: object, child: subprocess.Popen[bytes] | None = None, seconds: float = 200) -> None:

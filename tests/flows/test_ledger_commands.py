@@ -221,7 +221,7 @@ def test_a_key_that_cannot_sign_is_found_before_anything_is_charged(tmp_path: Pa
 def test_openssl_writes_a_key_that_signs(tmp_path: Path) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("no openssl here")
-    from dpmodels.accounting.hand_off import private_key
+    from dpmodels.accounting.keys import private_key
 
     key = tmp_path / "key.pem"
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True, capture_output=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dpmodels.accounting.approval import Officer
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.accounting.records import Charge
 from dpmodels.errors import BudgetExhausted
@@ -17,8 +18,10 @@ from flows.artifacts import nights_that_fit
 from flows.budget import plan_text
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, start
+from tasks.accounts import account_to_open, charge_of, charges_of
 from tasks.ingest import ingest
-from tasks.sanitize import charge_of, charges_of, sanitize
+from tasks.receive import sample_again
+from tasks.sanitize import sanitize
 from tasks.store import Run
 from tests.flows.test_crash import KILL_AT, ROOT, only_run
 from tests.support import charges, run_cli, synthesize_words, write_clinic
@@ -97,8 +100,8 @@ def test_a_sum_that_does_not_fit_is_refused_before_anything_is_made(tmp_path):
 def test_a_rival_that_comes_in_between_leaves_neither_line_charged(tmp_path):
     run = start(config_of(tmp_path))
     small = PrivacyBudget(epsilon=0.5, delta=1e-5)
-    rival: Charge = charge_of("rival", run.report_plan, run.settings).model_copy(update={"budget": small})
-    Ledger(run.ledger).reserve(rival)
+    rival: Charge = charge_of("rival", run.report_plan, "clinic").model_copy(update={"budget": small})
+    Ledger(run.ledger).reserve(rival, first_opens=account_to_open(run.settings, "clinic"))
     with pytest.raises(BudgetExhausted):
         carry_out(run, prefect=False)
     assert lives(run) == [[], []] and not (run.released / "release.parquet").exists()
@@ -181,7 +184,7 @@ def test_a_line_that_the_operator_voided_is_left_alone(tmp_path):
     Ledger(run.ledger).void(charges_of(run)[1].key, "not wanted after all")
     carry_out(run, prefect=False)
     assert report_of(run)["charged"]["status"] == "lost" and not (run.released / "scores.parquet").exists()
-    again = run.again("again", tmp_path / "more", None, 7)
+    again = sample_again(run, "again", tmp_path / "more", None, 7)
     assert again.report_plan is None
 
 
@@ -189,7 +192,7 @@ def test_the_officer_and_the_forecast_are_told_of_both_lines(tmp_path):
     ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
     ledger.open_account("clinic", dataset="clinic", budget_cap=PrivacyBudget(epsilon=3, delta=1e-5))
     run = start(config_of(tmp_path, account="clinic"))
-    text = plan_text(run)
+    text = plan_text(run, Officer(name="A. Officer", public_key="A" * 43 + "="))
     assert "epsilon=1.0" in text and "for the report: epsilon=0.5 more" in text and "after, of cap=3" in text
     alone = start(config_of(tmp_path / "alone", account="clinic", report_epsilon=None).model_copy(
         update={"runtime": config_of(tmp_path).runtime}

@@ -20,8 +20,8 @@ from flows.synthesize import carry_out, pipeline, start, synthesize
 from tasks.encoded import EncodedTable
 from tasks.ingest import ingest
 from tasks.sanitize import sanitize
-from tasks.store import Run, digest
-from tests.support import charges, make_schema, run_cli, synthesize_words, write_clinic
+from tasks.store import Run
+from tests.support import charges, digest, make_schema, run_cli, synthesize_words, write_clinic
 
 
 @pytest.fixture
@@ -147,11 +147,9 @@ def test_the_seed_repeats_training_and_sampling_but_never_the_noise(clinic):
     assert (releases[0] != releases[1]).mean() > 0.99
     # a run that is given the first one's release ends in the same table
     copy = Run(home=home, name="copy")
-    shutil.copytree(first.released, copy.released)
-    for stage in ("train", "sample", "validate"):
-        (copy.released / "stages" / f"{stage}.json").unlink()
-    settings = first.settings.model_copy(update={"out": clinic / "c"})
-    (copy.released / "settings.json").write_text(settings.model_dump_json())
+    copy.create(first.settings.model_copy(update={"out": clinic / "c"}), first.plan)
+    shutil.copy(first.place("sanitize"), copy.place("sanitize"))
+    copy.finish("sanitize")
     pipeline(copy, lambda stage, *handles: stage(*handles))
     assert digest(clinic / "c" / "synthetic") == digest(clinic / "a" / "synthetic")
 

@@ -15,7 +15,6 @@ import yaml
 from dpmodels.mechanisms import gaussian
 from flows.config import SynthesizeConfig
 from flows.synthesize import synthesize
-from tasks import store
 from tasks.store import Run
 from tests import pictures
 from tests.support import make_table, write_clinic
@@ -84,7 +83,7 @@ class Copier:
 def copier(monkeypatch) -> Copier:
     copier = Copier()
     monkeypatch.setattr(gaussian, "_sampler", copier.sample)
-    monkeypatch.setattr(store, "new_name", lambda: "the-run")
+    monkeypatch.setattr("flows.synthesize.new_name", lambda: "the-run")
     return copier
 
 
@@ -100,11 +99,11 @@ def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, copie
     left, right = (public_files(run) for run in (a, b))
     assert left.keys() == right.keys() and len(left) >= 10
     assert {"out/report.html", "out/report.json", "out/checks.html", "out/schema.yaml"} <= left.keys()
-    assert [name for name in left if left[name] != right[name]] == ["released/settings.json"]  # it names the folders
+    assert [name for name in left if left[name] != right[name]] == ["control/settings.json"]  # it names the folders
     left, right = (json.loads((run.settings.out / "manifest.json").read_text()) for run in (a, b))
     for line in (left, right, left["report"], right["report"]):
         for entry in line["ledger"]["entries"]:
-            del entry["time"], entry["hash"]
+            del entry["hash"]
     assert left == right
 
 
@@ -117,7 +116,7 @@ def test_with_the_noise_fixed_the_bundle_differs_through_the_released_vector_alo
         return values + np.rint(noise).astype(np.int64)
 
     monkeypatch.setattr(gaussian, "_sampler", shift)
-    monkeypatch.setattr(store, "new_name", lambda: "the-run")
+    monkeypatch.setattr("flows.synthesize.new_name", lambda: "the-run")
     both = zip(("d", "neighbour"), neighbours(method), strict=True)
     a, b = (run_on(tmp_path / name, table, method, report_epsilon=0.5) for name, table in both)
     first = [pq.read_table(run.released / "release.parquet") for run in (a, b)]
@@ -128,13 +127,13 @@ def test_with_the_noise_fixed_the_bundle_differs_through_the_released_vector_alo
     assert scores[0].shape == scores[1].shape  # of the synthetic rows, which differ, and the real ones
     left, right = (public_files(run) for run in (a, b))
     same = {name for name in left if left[name] == right.get(name)}
-    assert {"released/plan.json", "released/report-plan.json", "out/schema.yaml"} <= same
+    assert {"control/plan.json", "control/report-plan.json", "out/schema.yaml"} <= same
     assert {"released/release.parquet", "out/synthetic/part-00000.parquet"} & same == set()
 
 
 def public_files(run: Run) -> dict[str, bytes]:
     """Return every file of the hand-off and the released zone; the manifest, which holds times, is judged apart."""
-    places = {"out": run.settings.out, "released": run.released}
+    places = {"out": run.settings.out, "released": run.released, "control": run.control}
     files = [(zone, root, path) for zone, root in places.items() for path in sorted(root.rglob("*")) if path.is_file()]
     found = {f"{zone}/{path.relative_to(root)}": path.read_bytes() for zone, root, path in files}
     del found["out/manifest.json"]

@@ -27,7 +27,6 @@ from dpmodels.synthesizers.draw_state import DrawState
 from dpmodels.synthesizers.registry import create
 from flows.config import SynthesizeConfig
 from flows.synthesize import synthesize
-from tasks import store
 from tests import pictures, support
 from tests.privacy.test_replay import neighbours, public_files
 from tests.statistical.test_noise import has_stddev
@@ -217,7 +216,7 @@ def identity(path: Path) -> tuple[str, str]:
 
 def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, monkeypatch):
     """Replay on neighbouring data: nothing leaves but through the looks and the weights."""
-    monkeypatch.setattr(store, "new_name", lambda: "the-run")
+    monkeypatch.setattr("flows.synthesize.new_name", lambda: "the-run")
     kept: list[np.ndarray] = []
     named: list[dict[str, np.ndarray]] = []  # how long a look is may depend on the looks before it
 

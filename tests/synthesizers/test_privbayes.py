@@ -201,7 +201,7 @@ def test_a_family_that_says_more_is_chosen_and_a_price_keeps_wide_tables_out(tmp
     for price in (0.1, 100.0):
         method = PrivBayes(PrivBayesMeasurement(price=price))
         plan = method.plan(make_schema(), BUDGET)
-        release, _ = measured(tmp_path / str(price), plan, records)
+        release, _ = support.measured(method, tmp_path / str(price), plan, records)
         families = read_families(split(plan, release.value.vector)[1], 5)
         assert sorted(family.child for family in families) == [0, 1, 2, 3, 4]
         degrees[price] = sum(len(family.parents) for family in families)

@@ -1,0 +1,102 @@
+"""Reading files where somebody else may write: plain files by name, never through a link.
+
+Whoever can write a folder can put a link there that leads into the sensitive zone, or change a file between the look at
+it and its use. So a file is opened once, without following a link at any step below a root that is trusted; it must be
+a regular file with one name; and what is hashed is what was read from that one descriptor.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+
+from dpmodels.errors import ArtifactError
+
+CHUNK = 2**20
+_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not make us wait
+
+
+@contextmanager
+def open_plain(root: Path, path: Path) -> Iterator[BufferedReader]:
+    """Open a file below a trusted root.
+
+    Raises:
+        ArtifactError: it is missing, lies behind a link, is no regular file, or has a second name.
+    """
+    with _opened(root, path, directory=False) as descriptor:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+            raise _not_plain(path)
+        with open(descriptor, "rb", closefd=False) as file:
+            yield file
+
+
+def list_plain(root: Path, folder: Path) -> list[str]:
+    """Return the names in a folder below a trusted root, sorted.
+
+    Raises:
+        ArtifactError: it is missing, is no folder, or lies behind a link.
+    """
+    with _opened(root, folder, directory=True) as descriptor:
+        return sorted(os.listdir(descriptor))
+
+
+def read_plain(root: Path, path: Path) -> bytes:
+    """Return a file's bytes; for what fits into memory."""
+    with open_plain(root, path) as file:
+        return file.read()
+
+
+def sha256_plain(root: Path, path: Path) -> str:
+    """Hash a file."""
+    with open_plain(root, path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def copy_plain(root: Path, path: Path, target: Path) -> str:
+    """Copy a file into a new one and return the SHA-256 of what was copied.
+
+    Raises:
+        ArtifactError: it is not plain, or the target is there already.
+    """
+    seen = hashlib.sha256()
+    try:
+        with open_plain(root, path) as source, open(target, "xb") as copy:
+            while chunk := source.read(CHUNK):
+                seen.update(chunk)
+                copy.write(chunk)
+    except FileExistsError:
+        raise ArtifactError(f"{target} already exists; nothing is overwritten") from None
+    return seen.hexdigest()
+
+
+@contextmanager
+def _opened(root: Path, path: Path, directory: bool) -> Iterator[int]:
+    """Walk down from the root, one name at a time, each opened in the folder before it."""
+    parts = path.relative_to(root).parts
+    held = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+    try:
+        for part in parts[:-1]:
+            held.append(os.open(part, _PLAIN | os.O_DIRECTORY, dir_fd=held[-1]))
+        held.append(os.open(parts[-1], _PLAIN | (os.O_DIRECTORY if directory else 0), dir_fd=held[-1]))
+        yield held[-1]
+    except OSError as fault:
+        if fault.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
+            raise _not_plain(path) from None
+        if fault.errno == errno.ENOENT:
+            raise ArtifactError(f"{path} is missing") from None
+        raise
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def _not_plain(path: Path) -> ArtifactError:
+    return ArtifactError(
+        f"{path} is a link, lies behind one, or is no plain file; nothing was read from it. "
+        "Find out who put it there, remove it, and resume the run"
+    )

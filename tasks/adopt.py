@@ -1,0 +1,61 @@
+"""Take over a run of an earlier version, which kept its plan and settings where stages without data access can write.
+
+The plan is believed as far as the ledger bears it out: it was charged under its hash. The settings are shown to the
+operator, who reads them before going on.
+"""
+
+import json
+from pathlib import Path
+
+from dpmodels.accounting.ledger import Ledger, Reservation
+from dpmodels.errors import ArtifactError
+from dpmodels.files import read_plain, sha256_plain
+from dpmodels.synthesizers.base import Plan
+from tasks.accounts import charge_of
+from tasks.store import REPORT_PLAN, Run, Settings
+
+DROPPED = {"dask", "approver", "ledger"}
+
+
+def adopt(home: Path, name: str, ledger_url: str = "") -> Run:
+    """Return the run, which any later command can go on with.
+
+    Raises:
+        ArtifactError: there is none of this name, it was never charged, or its files are not what was charged.
+    """
+    run = Run(home=home.absolute(), name=name, ledger_url=ledger_url)
+    if run.exists:
+        raise ArtifactError(f"run {name} needs no taking over: `nacre resume {name}` goes on with it")
+    plan = Plan.model_validate_json(_read(run, "plan.json"))
+    report = Plan.model_validate_json(_read(run, REPORT_PLAN)) if (run.released / REPORT_PLAN).exists() else None
+    written = json.loads(_read(run, "settings.json"))
+    kept = {key: value for key, value in written.items() if key not in DROPPED}
+    settings = Settings.model_validate({**kept, "ledger": ledger_url})
+    ledger = Ledger(ledger_url or run.home / "ledger.sqlite")
+    lines = {"sanitize": plan, **({"score": report} if report else {})}
+    held = {stage: _charged(ledger, run, line, settings) for stage, line in lines.items()}
+    run.create(settings, plan, report)
+    for stage, one in held.items():
+        if one is not None and one.state == "committed":
+            _check_sealed(run, stage, one)
+            run.finish(stage)
+    return run
+
+
+def _read(run: Run, name: str) -> bytes:
+    return read_plain(run.released.parent, run.released / name)
+
+
+def _charged(ledger: Ledger, run: Run, plan: Plan, settings: Settings) -> Reservation | None:
+    """Return the charge of a line, which binds its plan; a report line may have been given up."""
+    held = ledger.find(charge_of(settings.paid_by or run.name, plan, settings.account).key)
+    if held is None:
+        raise ArtifactError(
+            f"run {run.name} was never charged for the plan in its files, so nothing vouches for it; start a new run"
+        )
+    return held
+
+
+def _check_sealed(run: Run, stage: str, held: Reservation) -> None:
+    if sha256_plain(run.released.parent, run.place(stage)) != held.artifact_hash:
+        raise ArtifactError(f"{run.place(stage)} is not the artifact that was sealed; put the sealed one back")

@@ -1,0 +1,65 @@
+"""What is public and could make a run fail is checked before anything is reserved: a typo must not spend budget."""
+
+import os
+import shutil
+from pathlib import Path
+
+from dpmodels.accounting.keys import private_key
+from dpmodels.errors import ArtifactError, InvalidArgument
+
+LEAST_FREE = 64 * 2**20
+"""Bytes that must be free where the run keeps its state and where it hands over."""
+
+
+def check_ready(device: str, out: Path, signing_key: Path | None) -> None:
+    """Refuse what would make a later stage fail for a public reason.
+
+    Raises:
+        InvalidArgument: no such device, or a key that cannot sign.
+        ArtifactError: the hand-off's place is taken, cannot be written, or is full.
+    """
+    pick_device(device)
+    if signing_key is not None:
+        private_key(signing_key)
+    check_free(out)
+    check_writable(out.absolute().parent)
+
+
+def pick_device(device: str) -> str:
+    """Return the torch device to use; ``auto`` takes a GPU where there is one.
+
+    Raises:
+        InvalidArgument: a device that this machine lacks, or that torch's float64 sums do not run on.
+    """
+    import torch
+
+    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    known = ["cpu", *(["cuda", *(f"cuda:{card}" for card in range(cards))] if cards else [])]
+    if device == "auto":
+        return "cuda" if cards else "cpu"
+    if device not in known:
+        raise InvalidArgument("device", device, f"be auto or one that this machine has: {', '.join(known)}")
+    return device
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be made or written, or whose disk is full.
+
+    Raises:
+        ArtifactError: it is so.
+    """
+    there = next(part for part in (folder, *folder.parents) if part.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise ArtifactError(f"{folder} cannot be written: {there} is no folder that this process may write to")
+    if shutil.disk_usage(there).free < LEAST_FREE:
+        raise ArtifactError(f"the disk of {there} is full; free some space and try again")
+
+
+def check_free(out: Path) -> None:
+    """Refuse a hand-off folder that is already taken.
+
+    Raises:
+        ArtifactError: it holds files, or is one.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ArtifactError(f"--out {out} already holds files; name a new folder")

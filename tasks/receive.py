@@ -1,0 +1,94 @@
+"""Receive: copy what lies in the released zone to where nobody else can write, before anybody believes it.
+
+Stages without data access write the released zone. Were a link put there, a stage that can read the data would follow
+it and hand the data over; were a file changed after its check, another one would be handed over than was checked. So
+the trusted stages read a copy that nobody else can write: named plain files, opened without following a link, hashed
+while they are copied.
+"""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpmodels.errors import ArtifactError
+from dpmodels.files import copy_plain
+from tasks.store import MADE, Run, members, replace_folder, write_text
+
+RECORD = "received.json"
+
+
+@dataclass(frozen=True)
+class Received:
+    """The copy: what may be read, and what is published."""
+
+    folder: Path
+
+    @property
+    def generator(self) -> Path:
+        """The trained generator."""
+        return self.folder / MADE["train"]
+
+    @property
+    def synthetic(self) -> Path:
+        """The synthetic table, a folder."""
+        return self.folder / MADE["sample"]
+
+
+def receive(run: Run) -> Received:
+    """Return the copy of a sampled run's generator and synthetic table; make it where it is not there yet.
+
+    Raises:
+        ArtifactError: something is missing, is no plain file, or is not what was received before.
+    """
+    received = Received(run.control / "received")
+    if received.folder.exists():  # moved here whole, where nobody else can write
+        return received
+    part = run.control / ".part-received"
+    shutil.rmtree(part, ignore_errors=True)
+    (part / MADE["sample"]).mkdir(parents=True)
+    digests = {name: copy_plain(run.released.parent, run.released / name, part / name) for name in _names(run)}
+    _check(run, digests)
+    replace_folder(part, received.folder)
+    return received
+
+
+def forget(run: Run) -> None:
+    """Delete the copy, which is as large as the table; it can be received again."""
+    shutil.rmtree(run.control / "received", ignore_errors=True)
+
+
+def sample_again(run: Run, name: str, out: Path, rows: int | None, seed: int) -> Run:
+    """Return a run that samples another one's release again; it is made of released artifacts only.
+
+    It has no charged section: the scores of the first run are about the rows of that run.
+
+    Raises:
+        ArtifactError: the first run has not been trained yet.
+    """
+    made = [run.finished(stage) for stage in ("sanitize", "train")]
+    if None in made:
+        raise ArtifactError(f"run {run.name} has no trained generator yet")
+    changes = {"out": out, "rows": rows, "seed": seed, "opens": None, "paid_by": run.settings.paid_by or run.name}
+    again = run.model_copy(update={"name": name}).create(run.settings.model_copy(update=changes), run.plan)
+    for stage in ("sanitize", "train"):
+        if again.finished(stage) is None:
+            again.place(stage).unlink(missing_ok=True)
+            copy_plain(run.released.parent, run.place(stage), again.place(stage))
+            again.finish(stage)
+    return again
+
+
+def _names(run: Run) -> list[str]:
+    folder = run.place("sample")
+    files = members(run.released.parent, folder)
+    return [MADE["train"], *(f"{folder.name}/{file.name}" for file in files)]
+
+
+def _check(run: Run, digests: dict[str, str]) -> None:
+    """Hold digests against those of what was received before; the first ones are written down."""
+    record = run.control / RECORD
+    if not record.exists():
+        write_text(record, json.dumps(digests, indent=1))
+    elif json.loads(record.read_text(encoding="utf-8")) != digests:
+        raise ArtifactError(f"what stages without data access made for run {run.name} was changed after it was checked")
