@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from datetime import date
 
 from dpmodels.accounting.ledger import Ledger
@@ -119,5 +120,7 @@ def publish_blindness(run: Run, reachable: dict[str, bool]) -> None:
     from prefect.artifacts import create_table_artifact
 
     table = [{"path": path, "readable": "yes" if readable else "no"} for path, readable in reachable.items()]
+    believed = "yes, and written: mount it read-only" if os.access(run.control, os.W_OK) else "yes, read-only"
+    table.append({"path": str(run.control), "readable": believed})
     description = f"what the worker that trained run {run.name} can read of the sensitive zone"
     create_table_artifact(key=f"blind-{key_of(run.plan.table.name)}", table=table, description=description)

@@ -41,7 +41,7 @@ Rows = Annotated[int | None, typer.Option(help="Synthetic rows. (default: the re
 AccountName = Annotated[str | None, typer.Option("--account", help="Account that pays. (default: the data set's)")]
 Device = Annotated[str | None, typer.Option(help="auto, cpu or cuda. (default: auto)")]
 Dask = Annotated[
-    str | None, typer.Option(envvar="NACRE_DASK", help="Scheduler (tcp://…, tls://…) whose workers take the sums.")
+    str | None, typer.Option(envvar="NACRE_DASK", help="Scheduler (tcp://…, tls://…) of workers that sum, or none.")
 ]
 OtherDevice = Annotated[
     str | None, typer.Option("--device", help="Another device: auto, cpu, cuda. (default: as begun)")
@@ -92,7 +92,7 @@ def read_options(
         | {"report_epsilon": report_epsilon},
         "model": {"method": method},
         "runtime": {"home": home, "device": device, "seed": seed, "prefect": prefect}
-        | {"dask": dask, "ledger": ledger, "signing_key": signing_key},
+        | {"dask": None if dask == "none" else dask, "ledger": ledger, "signing_key": signing_key},
     }
     return SynthesizeConfig.build(options, config)
 
@@ -151,7 +151,7 @@ def resume(
     from tasks.ready import pick_device
     from tasks.store import Run
 
-    found = Run.find(home or HOME, run, ledger, dask)
+    found = Run.find(home or HOME, run, ledger, None if dask == "none" else dask)
     given = {"device": device and pick_device(device), "out": out and out.absolute()}
     if changes := {name: value for name, value in given.items() if value}:
         found.settle(found.settings.model_copy(update=changes))

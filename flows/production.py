@@ -180,8 +180,12 @@ def _run(name: str) -> Run:
 
 
 def _own_name() -> str:
-    """Name the run of this flow run: always the same, and without the time that is part of the flow run's id."""
-    return f"flow-{hashlib.sha256(str(runtime.flow_run.id).encode()).hexdigest()[:16]}"
+    return name_of(str(runtime.flow_run.id))
+
+
+def name_of(flow_run: str) -> str:
+    """Name the run of a flow run: always the same, and without the time that is part of the flow run's id."""
+    return f"flow-{hashlib.sha256(flow_run.encode()).hexdigest()[:16]}"
 
 
 def _home() -> Path:

@@ -10,6 +10,7 @@ from dpmodels.synthesizers.paid import check_plan
 from dpmodels.synthesizers.private_training import PrivateTraining
 from dpmodels.synthesizers.registry import create
 from tasks.accounts import charges_of, reserve
+from tasks.budget import remember
 from tasks.encoded import EncodedTable
 from tasks.engine import open_engine
 from tasks.progress import progress_bar
@@ -40,6 +41,7 @@ def sanitize(run: Run, ingested: Handle) -> Handle:
             **places,
             device=pick_device(settings.device),
         )
+    remember(run.home, ledger)
     return run.finish("sanitize")
 
 

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.mechanisms.gaussian import Sampler
@@ -116,6 +118,15 @@ def digest(path: Path) -> str:
     files = [file for file in sorted(path.rglob("*")) if file.is_file()]
     lines = [f"{file.relative_to(path)} {digest(file)}" for file in files]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def write_key(path: Path) -> tuple[Path, Path]:
+    """Write an ed25519 key and its public half; return both paths."""
+    key = Ed25519PrivateKey.generate()
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public = path.with_suffix(".pub")
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return path, public
 
 
 def charges(home: Path) -> list[str]:

@@ -71,14 +71,14 @@ class Api:
         wanted = {"event": {"prefix": ["nacre.budget."]}, "resource": resource, "order": "ASC"}
         return [event["event"] for event in self.ask("events/filter", {"filter": wanted})["events"]]
 
-    def resume_when_paused(self, name: str, officer: str) -> None:
-        """Wait until a flow run pauses, and resume it as this officer; a moment early the form is not there yet."""
+    def resume_when_paused(self, name: str, signature: str) -> None:
+        """Wait until a flow run pauses, and resume it with this signature; a moment early the form is not there yet."""
 
         def resumed() -> bool:
             (run,) = self.flow_runs(name) or [{"state_type": "PENDING"}]
             if run["state_type"] != "PAUSED":
                 return False
-            answer = self.ask(f"flow_runs/{run['id']}/resume", {"run_input": {"officer": officer}})
+            answer = self.ask(f"flow_runs/{run['id']}/resume", {"run_input": {"signature": signature}})
             return bool(answer["status"] == "ACCEPT")
 
         wait_until(resumed)

@@ -21,14 +21,18 @@ import pytest
 import yaml
 
 from benchmarks import postgres
+from dpmodels.accounting.approval import Officer
 from dpmodels.accounting.hand_off import verify_hand_off
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import NacreError
 from dpmodels.privacy import PrivacyBudget
 from flows.deploy import SHIPPED
+from flows.production import name_of
 from flows.server import prefect_server
+from tasks.accounts import sign_run
+from tasks.store import Run
 from tests.flows.api import Api, prefect_api_server, wait_until
-from tests.support import write_clinic
+from tests.support import write_clinic, write_key
 
 ROOT = Path(__file__).parents[2]
 NIGHTS = [datetime.now(UTC).date() - timedelta(days=days) for days in (3, 1, 0)]  # midnight may come meanwhile
@@ -218,17 +222,23 @@ def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, mo
     if not any(worker.poll() is None for worker in site.workers):
         site.start_worker("nacre-cpu", site.home)
     data = str(site.folder / "clinic.parquet")
-    asked = site.config("approved", data=data, runtime={"approver": "A. Officer"})
+    key, public = write_key(site.folder / "dana.pem")
+    site.ledger.change_cap("clinic", reason="the board asked for it", officer=Officer.read("Dana", public))
+    asked = site.config("approved", data=data)
     flow_run = site.ask_for("synthesize-table/ad-hoc", config=asked, train_on="nacre-gpu")
-    run = f"flow-{flow_run}"
+    run = name_of(flow_run)
     site.wait_for(flow_run, "PAUSED")
+    sign_run(Run.find(site.home, run, site.ledger_url), key)
     assert site.kinds(run) == []  # suspended before anything is read or charged
-    site.api.resume_when_paused(site.api.get(f"flow_runs/{flow_run}")["name"], "A. Officer")
-    wait_until(lambda: (site.home / "released" / run / "stages" / "sanitize.json").exists(), WAIT)
+    site.api.resume_when_paused(site.api.get(f"flow_runs/{flow_run}")["name"], "")  # empty: what counts is
+    # the signature, which lies where the run is
+    wait_until(lambda: (site.home / "control" / run / "stages" / "sanitize.json").exists(), WAIT)
 
     # The other pool mounts the released zone only; here, whatever is sensitive is moved out of its sight.
     monkeypatch.setenv("PREFECT_API_URL", site.api.url)
     monkeypatch.setenv("NACRE_HOME", str(site.home))
+    if site.ledger_url:
+        monkeypatch.setenv("NACRE_LEDGER", site.ledger_url)
     from flows.production import generate, resample, validate_run
 
     with pytest.raises(
@@ -241,13 +251,20 @@ def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, mo
     Path(data).rename(hidden / "clinic.parquet")
     elsewhere = site.folder / "gpu"
     elsewhere.mkdir()
-    (elsewhere / "released").symlink_to(site.home / "released")
+    for zone in ("released", "control"):
+        (elsewhere / zone).symlink_to(site.home / zone)
     site.start_worker("nacre-gpu", elsewhere)
     site.wait_for(flow_run)
     (blind,) = [json.loads(one["data"]) for one in site.api.artifacts("blind-clinic")][-1:]
-    assert {row["path"]: row["readable"] for row in blind} == {str(elsewhere / "sensitive"): "no", data: "no"}
+    assert {row["path"]: row["readable"] for row in blind} == {
+        str(elsewhere / "sensitive"): "no",
+        data: "no",
+        str(elsewhere / "control" / run): "yes, and written: mount it read-only",  # root may write everywhere
+    }
     manifest = json.loads((site.folder / "approved" / "manifest.json").read_text())
-    assert manifest["approved"]["officer"] == "A. Officer" and site.kinds(run) == ["reserve", "draw", "seal", "commit"]
+    assert manifest["approved"]["officer"] == "Dana" and site.kinds(run) == ["reserve", "draw", "seal", "commit"]
+
+    site.ledger.change_cap("clinic", reason="the other tests' nights", officer=None)
 
     # What is free stays free, without the sensitive zone: sample again, and validate.
     before = site.ledger.entries()

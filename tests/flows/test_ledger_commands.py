@@ -1,10 +1,12 @@
 """The ledger's commands, a hand-off that is verified by whoever receives it, and what Prefect is told."""
 
+import base64
 import json
 import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -12,34 +14,22 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-)
+from cryptography.hazmat.primitives.serialization import load_pem_private_key as read_key
 
 from benchmarks.postgres import new_database
 from dpmodels.accounting.hand_off import verify_hand_off
 from dpmodels.accounting.ledger import Balance, Charge, Ledger
 from dpmodels.errors import InvalidArgument
 from flows.budget import passed, used
+from tasks.accounts import sign_run, text_to_sign
+from tasks.store import Run
 from tests.flows.api import Api, wait_until
-from tests.support import make_schema, run_cli, synthesize_words, write_clinic
+from tests.support import make_schema, run_cli, synthesize_words, write_clinic, write_key
 
 if TYPE_CHECKING:
     from flows.config import SynthesizeConfig
 
 CAP = ("--cap-epsilon", 2, "--cap-delta", 1e-5)
-
-
-def write_key(path: Path) -> tuple[Path, Path]:
-    key = Ed25519PrivateKey.generate()
-    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    public = path.with_suffix(".pub")
-    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
-    return path, public
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +49,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own(done: Path, tmp_path: Path) -> Path:
     """Return a copy that a test may change."""
     shutil.copytree(done, tmp_path / "copy")
+    assert ask(tmp_path / "copy", "moved", "--reason", "a copy for a test")[0] == 0
     return tmp_path / "copy"
 
 
@@ -253,11 +244,31 @@ def test_a_whole_run_is_paid_from_postgresql(tmp_path: Path, postgres_server: st
     assert code == 1 and "refuses the charge" in err and not (tmp_path / "more").exists()
 
 
-def test_an_approval_without_a_lasting_server_is_refused_before_any_charge(own: Path) -> None:
-    words = synthesize_words(own, method="pearl", out=own / "second", approver="A. Officer")
-    code, _, err = run_cli(*words)
-    assert code == 1 and "PREFECT_API_URL" in err
+def test_an_account_with_an_officer_is_charged_only_with_the_officers_signature(own: Path) -> None:
+    key, public = write_key(own / "dana.pem")
+    other, _ = write_key(own / "other.pem")
+    named = ("officer", "clinic", "--name", "Dana", "--key", public, "--reason", "the board asked for it")
+    assert ask(own, *named)[0] == 0
+    code, _, err = run_cli(*synthesize_words(own, method="pearl", out=own / "second"))
+    assert code == 1 and "Dana is to approve run" in err and "nacre approve" in err
+    run = re.search(r"nacre approve (\S+)", err)[1]
+    assert run_cli("resume", run, "--home", own / "home", "--no-prefect")[0] == 1
+    code, _, err = run_cli("approve", run, "--key", other, "--home", own / "home")
+    assert code == 1 and "not signed by the key of Dana" in err
+    code, out, _ = run_cli("approve", run, "--key", key, "--home", own / "home")
+    assert code == 0 and "nacre approval 1\naccount clinic\n" in out
     assert json.loads(ask(own, "show", "--json")[1])[0]["charges"] == 1
+    code, _, err = run_cli("resume", run, "--home", own / "home", "--no-prefect")
+    assert code == 0, err
+    manifest = json.loads((own / "second" / "manifest.json").read_text())
+    assert manifest["approved"]["officer"] == "Dana" and verify_hand_off(own / "second").faults == []
+    assert ask(own, "verify")[0] == 0
+    manifest["approved"]["plans"][0] = "0" * 64
+    (own / "second" / "manifest.json").write_text(json.dumps(manifest))
+    assert any("approval" in fault for fault in verify_hand_off(own / "second").faults)
+    assert ask(own, "officer", "clinic", "--nobody", "--reason", "Dana left")[0] == 0
+    assert run_cli(*synthesize_words(own, method="pearl", out=own / "third", target_epsilon=0.1))[0] == 0
+    assert ask(own, "verify")[0] == 0
 
 
 def test_a_balance_with_no_room_counts_as_used_up(own: Path) -> None:
@@ -278,27 +289,41 @@ def test_a_server_is_told_of_the_budget_and_asks_the_officer(own: Path, prefect_
     opened = ("open", "asked", "--schema", own / "clinic.yaml", *CAP)
     assert ask(own, *opened)[0] == 0
 
-    def go(out: str, epsilon: float, officer: str = "") -> None:
-        run = start(paid_by_prefect(own, out, epsilon, approver="A. Officer" if officer else ""))
+    key, public = write_key(own / "dana.pem")
+
+    def go(out: str, epsilon: float, sign: Callable[[Run], str] | None = None) -> None:
+        run = start(paid_by_prefect(own, out, epsilon))
         with ThreadPoolExecutor(1) as office:
-            resumed = office.submit(prefect_api.resume_when_paused, run.name, officer) if officer else None
+            resumed = office.submit(prefect_api.resume_when_paused, run.name, sign(run)) if sign else None
             carry_out(run, prefect=True)
             assert resumed is None or resumed.result() is None
 
+    def by_hand(run: Run) -> str:
+        private = read_key(key.read_bytes(), password=None)
+        return base64.b64encode(private.sign(text_to_sign(run).encode())).decode()
+
     go("first", 1.0)
-    with pytest.raises(Exception, match=r"not approved by A\. Officer"):
-        go("denied", 1.2, "somebody else")
-    go("allowed", 1.2, "A. Officer")
+    named = ("officer", "asked", "--name", "Dana", "--key", public, "--reason", "the board asked for it")
+    assert ask(own, *named)[0] == 0
+    with pytest.raises(Exception, match="not signed by the key of Dana"):
+        go("denied", 1.2, lambda run: "Dana")  # a typed name is no signature
+    go("allowed", 1.2, by_hand)
     wait_until(lambda: prefect_api.budget_events("asked") == ["nacre.budget.80"])
-    go("last", float(Ledger(own / "home" / "ledger.sqlite").balance("asked").remaining_epsilon))
+    last = float(Ledger(own / "home" / "ledger.sqlite").balance("asked").remaining_epsilon)
+
+    def at_the_home(run: Run) -> str:
+        sign_run(run, key)
+        return ""  # the form stays empty: what counts is the signature that lies beside the run
+
+    go("last", last, at_the_home)
     wait_until(lambda: prefect_api.budget_events("asked") == ["nacre.budget.80", "nacre.budget.100"])
     manifest = json.loads((own / "allowed" / "manifest.json").read_text())
-    assert manifest["approved"]["officer"] == "A. Officer" and not (own / "denied").exists()
+    assert manifest["approved"]["officer"] == "Dana" and not (own / "denied").exists()
     tables = [json.loads(artifact["data"])[0] for artifact in prefect_api.artifacts("budget-asked")]
     assert [table["charges"] for table in tables] == ["1", "1", "2", "3"] and tables[-1]["remaining_epsilon"] == "0"
 
 
-def paid_by_prefect(folder: Path, out: str, epsilon: float, approver: str) -> "SynthesizeConfig":
+def paid_by_prefect(folder: Path, out: str, epsilon: float) -> "SynthesizeConfig":
     from flows.config import SynthesizeConfig
 
     settings = {
@@ -307,7 +332,7 @@ def paid_by_prefect(folder: Path, out: str, epsilon: float, approver: str) -> "S
         "out": folder / out,
         "model": {"method": "pearl"},
         "privacy": {"target_epsilon": epsilon, "delta": 1e-5},
-        "runtime": {"home": folder / "home", "approver": approver, "approval_hours": 0.1},
+        "runtime": {"home": folder / "home", "approval_hours": 0.1},
     }
     return SynthesizeConfig.build(settings, folder / "config.yaml")
 

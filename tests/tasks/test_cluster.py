@@ -187,7 +187,7 @@ def test_a_cluster_that_dies_leaves_a_charge_that_resuming_uses_up(processes, tm
         for thread in threads:
             thread.join()
     ledger = Ledger(tmp_path / "run" / "ledger.sqlite")
-    assert kinds(ledger) == ["reserve", "draw"]
+    assert kinds(ledger) == ["reserve"]  # no noise was drawn
     again(tmp_path / "run", table, ledger)
     assert kinds(ledger).count("reserve") == kinds(ledger).count("commit") == 1
 

@@ -1,0 +1,258 @@
+"""Who may write what a stage that reads data believes: each test does what somebody without the data could do."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmodels.accounting.hand_off import verify_hand_off
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
+from dpmodels.evaluation.charged import Scores
+from dpmodels.mechanisms import exponential, gaussian
+from dpmodels.privacy import PrivacyBudget
+from dpmodels.synthesizers.registry import METHODS, create
+from flows.config import SynthesizeConfig
+from flows.synthesize import carry_out, start
+from tasks.adopt import adopt
+from tasks.ingest import ingest
+from tasks.sanitize import sanitize
+from tasks.store import Run
+from tests import pictures, support
+from tests.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
+
+BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
+TABLES = [name for name in METHODS if name != "nacre-images"]
+
+
+@pytest.fixture
+def untouched(monkeypatch) -> None:
+    """Fail as soon as any noise is drawn."""
+
+    def never(*_: object) -> None:
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr(gaussian, "_sampler", never)
+    monkeypatch.setattr(exponential, "_selector", never)
+    monkeypatch.setattr("dpmodels.mechanisms.dp_sgd.DpSgd.train", never)
+
+
+def config(folder: Path, **changes: object) -> SynthesizeConfig:
+    settings = {
+        "data": folder / "clinic.parquet",
+        "schema": folder / "clinic.yaml",
+        "out": folder / "out",
+        "privacy": {"target_epsilon": 1.0, "delta": 1e-5, "report_epsilon": 0.5},
+        "runtime": {"home": folder / "home", "prefect": False},
+    }
+    return SynthesizeConfig.build({**settings, **changes}, folder / "config.yaml")
+
+
+def finish(run: Run) -> Run:
+    return carry_out(run, prefect=False)
+
+
+@pytest.mark.parametrize("method", TABLES)
+def test_a_plan_with_less_noise_than_its_event_is_drawn_by_no_method(tmp_path, method, untouched):
+    system = create(method, {}, {})
+    plan = system.plan(make_schema(), BUDGET).model_copy(update={"noise_multiplier": 1e-6})
+    with pytest.raises(ArtifactError, match="was changed"):
+        support.measured(system, tmp_path, plan, make_records(50))
+    assert charges(tmp_path) == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nor_when_the_plan_is_believed(tmp_path, method, untouched, monkeypatch):
+    """Every step takes its event: a smaller multiplier is refused even by a system that would make such a plan."""
+    for module in ("one_shot", "privbayes", "private_training"):
+        monkeypatch.setattr(f"dpmodels.synthesizers.{module}.check_plan", lambda *_: None)
+    images = method == "nacre-images"
+    schema, records = (
+        (pictures.make_schema(), pictures.make_records(20)) if images else (make_schema(), make_records(50))
+    )
+    system = create(method, {}, {})
+    plan = system.plan(schema, BUDGET)
+    for factor in (1e-6, 2 / 3, 0.999):
+        folder = tmp_path / f"{factor:.3f}"
+        with pytest.raises(InvalidArgument, match="be what the step is charged for"):
+            less = plan.model_copy(update={"noise_multiplier": plan.noise_multiplier * factor})
+            support.measured(system, folder, less, records)
+        assert charges(folder) == ["reserve"]  # which can be given back: no draw began
+
+
+def test_scores_with_less_noise_than_their_event_are_not_drawn(tmp_path, untouched):
+    scores = Scores(synthetic=[make_records(300)])
+    plan = scores.plan(make_schema(), BUDGET).model_copy(update={"noise_multiplier": 1e-6})
+    with pytest.raises(ArtifactError, match="was changed"):
+        support.measured(scores, tmp_path, plan, make_records(50))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plan: plan | {"noise_multiplier": 1e-6},
+        lambda plan: plan | {"l2_sensitivity": 1},
+        lambda plan: plan | {"budget": plan["budget"] | {"epsilon": 1000.0}},
+        lambda plan: plan | {"event": plan["event"] | {"noise_multiplier": 1e-3}},
+    ],
+)
+def test_a_plan_changed_in_the_zone_of_control_is_refused_too(tmp_path, change, untouched):
+    """Defence in depth: only trusted stages can write there, and still a draw makes the plan again."""
+    write_clinic(tmp_path)
+    run = start(config(tmp_path))
+    path = run.control / "plan.json"
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(NacreError):
+        finish(run)
+    assert charges(run.home) == []
+
+
+def test_whatever_is_put_into_the_released_zone_changes_nothing_that_is_believed(tmp_path):
+    """A forged plan, forged settings and a forged approval lie where they used to be read; the run does not see them."""
+    write_clinic(tmp_path)
+    run = start(config(tmp_path))
+    planted = tmp_path / "planted.sqlite"
+    Ledger(planted).open_account("clinic", dataset="clinic", budget_cap=PrivacyBudget(epsilon=1000, delta=0.5))
+    plan = json.loads((run.control / "plan.json").read_text()) | {"noise_multiplier": 1e-6}
+    settings = json.loads((run.control / "settings.json").read_text())
+    settings |= {"ledger": f"sqlite:///{planted}", "dask": "tcp://127.0.0.1:9", "out": str(tmp_path / "stolen")}
+    (run.released / "plan.json").write_text(json.dumps(plan))
+    (run.released / "settings.json").write_text(json.dumps(settings))
+    (run.released / "approval.json").write_text(json.dumps({"officer": "A. Officer", "time": "2026-01-01"}))
+    for stage in ("sanitize", "score", "validate"):
+        (run.released / "stages" / f"{stage}.json").write_text('{"path": "sensitive", "sha256": ""}')
+    finish(run)
+    assert charges(run.home) == ["reserve", "reserve"] + ["draw", "seal", "commit"] * 2
+    assert not [entry for entry in Ledger(planted).entries() if entry.kind != "open"]
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert "approved" not in manifest and manifest["plan_sha256"] == run.plan.hash
+    assert verify_hand_off(tmp_path / "out").faults == []
+
+
+def test_the_ledger_is_the_one_that_the_process_was_given(tmp_path):
+    write_clinic(tmp_path)
+    run = start(config(tmp_path))
+    settings = run.settings.model_copy(update={"ledger": f"sqlite:///{tmp_path / 'planted.sqlite'}"})
+    (run.control / "settings.json").write_text(settings.model_dump_json())
+    with pytest.raises(InvalidArgument, match="be what run .* was started with"):
+        finish(run)
+    assert not (tmp_path / "planted.sqlite").exists()
+
+
+def test_a_flow_run_may_not_name_a_ledger_or_a_cluster(tmp_path, monkeypatch):
+    from flows import production
+
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("NACRE_DASK", "tcp://trusted:8786")
+    write_clinic(tmp_path)
+    for name, value in (("ledger", "postgresql://elsewhere/ledger"), ("dask", "tcp://127.0.0.1:9")):
+        asked = config(tmp_path, runtime={"home": tmp_path / "home", name: value})
+        with pytest.raises(InvalidArgument, match=f"set NACRE_{name.upper()} for the worker"):
+            production._at_home(asked)
+    assert production._at_home(config(tmp_path)).runtime.dask == "tcp://trusted:8786"
+
+
+def test_a_step_that_was_drawn_is_kept_until_the_seal(tmp_path, monkeypatch):
+    """A draw that fails after its first look goes on with that look: no outcome is drawn again for being disliked."""
+    write_clinic(tmp_path)
+    run = start(config(tmp_path, model={"method": "nacre"}))
+    ingested, drawn = ingest(run), []
+
+    def failing(values: np.ndarray, scale: float) -> np.ndarray:
+        if len(drawn) == 1:
+            drawn.append(None)
+            raise RuntimeError("the second look fails, once")
+        drawn.append(gaussian.discrete_gaussian(values, scale))
+        return drawn[-1]
+
+    monkeypatch.setattr(gaussian, "_sampler", failing)
+    with pytest.raises(NacreError, match="RuntimeError"):
+        sanitize(run, ingested)
+    sanitize(run, ingested)
+    first, _, second = drawn
+    from dpmodels.synthesizers.base import read_release
+
+    vector = read_release(run.read("sanitize")).value.vector
+    assert np.array_equal(vector, np.concatenate([first, second]))
+    assert not list(run.sensitive.glob("draw-*"))
+
+
+@pytest.mark.parametrize("device", ["gpu", "CPU", "mps", "cuda:7"])
+def test_a_typo_spends_nothing(tmp_path, device):
+    write_clinic(tmp_path)
+    code, _, err = run_cli(*synthesize_words(tmp_path, device=device))
+    assert code == 1 and "be auto or one that this machine has: cpu" in err
+    assert not (tmp_path / "home" / "ledger.sqlite").exists() or charges(tmp_path / "home") == []
+
+
+def test_a_device_that_fails_later_leaves_a_charge_that_can_be_given_back(tmp_path, monkeypatch):
+    write_clinic(tmp_path)
+    run = start(config(tmp_path))
+    settings = run.settings.model_copy(update={"device": "meta"})  # which torch knows, and no sum can be read from
+    (run.control / "settings.json").write_text(settings.model_dump_json())
+    monkeypatch.setattr("tasks.sanitize.check_ready", lambda *_: None)
+    monkeypatch.setattr("tasks.sanitize.pick_device", lambda device: device)
+    with pytest.raises(NacreError):
+        finish(run)
+    assert charges(run.home) == ["reserve", "reserve"]
+    key = next(entry.charge for entry in Ledger(run.ledger).entries() if entry.kind == "reserve")
+    monkeypatch.undo()
+    code, _, err = run_cli("resume", run.name, "--home", run.home, "--no-prefect", "--device", "cpu")
+    assert code == 0, err
+    assert Ledger(run.ledger).find(key).state == "committed"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_place_that_cannot_be_written_spends_nothing_as_a_user(tmp_path):
+    write_clinic(tmp_path)
+    (tmp_path / "closed").mkdir(mode=0o500)
+    assert run_cli(*synthesize_words(tmp_path, out=tmp_path / "closed" / "out"))[0] == 1
+
+
+def test_a_place_that_cannot_be_written_spends_nothing(tmp_path):
+    write_clinic(tmp_path)
+    (tmp_path / "file").write_text("not a folder")
+    code, _, err = run_cli(*synthesize_words(tmp_path, out=tmp_path / "file" / "out"))
+    assert code == 1 and "cannot be written" in err
+    assert not (tmp_path / "home" / "ledger.sqlite").exists()
+
+
+def test_a_first_run_that_fails_at_ingest_opens_no_account(tmp_path):
+    write_clinic(tmp_path)
+    columns = make_schema().model_dump()["columns"]
+    columns["ward"] |= {"values": ["north"]}
+    (tmp_path / "clinic.yaml").write_text(make_schema(columns=columns).to_yaml())
+    assert run_cli(*synthesize_words(tmp_path))[0] == 1
+    ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
+    assert ledger.accounts() == [] and ledger.entries() == []
+    write_clinic(tmp_path)
+    code, _, err = run_cli(*synthesize_words(tmp_path, delta=1e-6))
+    assert code == 0, err
+    code, _, err = run_cli(*synthesize_words(tmp_path, delta=1e-7, out=tmp_path / "more"))
+    assert code == 1 and "the request is for delta=1E-7; an account adds up at its own delta" in err
+
+
+def test_a_run_of_an_earlier_version_is_taken_over_as_far_as_the_ledger_bears_it_out(tmp_path):
+    write_clinic(tmp_path)
+    run = finish(start(config(tmp_path)))
+    before = charges(run.home)
+    for name in ("plan.json", "report-plan.json"):
+        shutil.move(run.control / name, run.released / name)
+    settings = json.loads((run.control / "settings.json").read_text())
+    settings |= {"dask": None, "approver": "", "out": str(tmp_path / "again")}
+    (run.released / "settings.json").write_text(json.dumps(settings))
+    shutil.rmtree(run.control)
+    code, _, err = run_cli("resume", run.name, "--home", run.home, "--no-prefect")
+    assert code == 1 and f"nacre adopt {run.name}" in err
+    plan = (run.released / "plan.json").read_text()
+    (run.released / "plan.json").write_text(plan.replace('"epsilon": 1.0', '"epsilon": 100.0'))
+    with pytest.raises(ArtifactError, match="never charged for the plan"):
+        adopt(run.home, run.name)
+    (run.released / "plan.json").write_text(plan)
+    code, out, err = run_cli("adopt", run.name, "--home", run.home)
+    assert code == 0 and "settings, as they were found" in out, err
+    assert run_cli("resume", run.name, "--home", run.home, "--no-prefect")[0] == 0
+    assert verify_hand_off(tmp_path / "again").faults == [] and charges(run.home) == before

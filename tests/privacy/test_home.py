@@ -1,0 +1,103 @@
+"""A ledger that was lost, restored or copied, and what a hand-off tells of the time that a run took."""
+
+import json
+import re
+import shutil
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.errors import LedgerError
+from flows.synthesize import start, synthesize
+from tasks.store import new_name
+from tests.privacy.test_control import config
+from tests.support import run_cli, synthesize_words, write_clinic
+
+RELEASE_ONLY = {"target_epsilon": 1.0, "delta": 1e-5}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    write_clinic(tmp_path)
+    synthesize(config(tmp_path, privacy=RELEASE_ONLY))
+    return tmp_path / "home"
+
+
+def another(folder: Path) -> tuple[int, str, str]:
+    return run_cli(*synthesize_words(folder, out=folder / "more", target_epsilon=0.5))
+
+
+@pytest.mark.parametrize("mark", ["kept", "lost"])
+def test_a_lost_ledger_is_noticed_by_the_releases_that_it_lacks(tmp_path, home, mark):
+    for file in home.glob("ledger.sqlite*"):
+        file.unlink()
+    if mark == "lost":
+        (home / "control" / "ledger.json").unlink()
+    code, _, err = another(tmp_path)
+    assert code == 1 and "lost, replaced, or restored from a backup" in err
+    assert Ledger(home / "ledger.sqlite").entries() == []
+    assert run_cli("ledger", "verify", "--home", home)[0] == 1
+
+
+def test_a_ledger_restored_from_a_backup_is_noticed(tmp_path):
+    write_clinic(tmp_path)
+    home = tmp_path / "home"
+    opened = ("--schema", tmp_path / "clinic.yaml", "--cap-epsilon", 5, "--cap-delta", 1e-5, "--home", home)
+    assert run_cli("ledger", "open", "clinic", *opened)[0] == 0
+    backup = [shutil.copy(file, tmp_path) for file in home.glob("ledger.sqlite*")]
+    run = synthesize(config(tmp_path, privacy=RELEASE_ONLY))
+    shutil.rmtree(run.released)  # even where the release itself is gone
+    for file in home.glob("ledger.sqlite*"):
+        file.unlink()
+    for file in backup:
+        shutil.copy(file, home)
+    code, _, err = another(tmp_path)
+    assert code == 1 and "lacks entry" in err and "Put the newest copy back" in err
+    assert run_cli("ledger", "moved", "--reason", "trust me", "--home", home)[0] == 1
+
+
+def test_a_copied_home_is_noticed_until_somebody_answers_for_it(tmp_path, home):
+    shutil.copytree(home, tmp_path / "twin")
+    (tmp_path / "twin").rename(tmp_path / "second")
+    words = synthesize_words(tmp_path, out=tmp_path / "more", home=tmp_path / "second", target_epsilon=0.5)
+    code, _, err = run_cli(*words)
+    assert code == 1 and "two copies would each spend the whole cap" in err
+    assert run_cli("ledger", "moved", "--reason", " ", "--home", tmp_path / "second")[0] == 1
+    assert run_cli("ledger", "moved", "--reason", "new disk", "--home", tmp_path / "second")[0] == 0
+    code, _, err = run_cli(*words)
+    assert code == 1 and "refuses the charge" in err  # the account is full: as it should be
+    assert json.loads((tmp_path / "second" / "control" / "ledger.json").read_text())["moved"] == ["new disk"]
+
+
+def test_a_home_that_was_renamed_is_the_same_home(tmp_path, home):
+    home.rename(tmp_path / "elsewhere")
+    assert run_cli("ledger", "verify", "--home", tmp_path / "elsewhere")[0] == 0
+
+
+def test_a_file_that_passes_for_a_release_stops_the_next_run(tmp_path, home):
+    planted = home / "released" / "planted"
+    planted.mkdir()
+    (planted / "release.parquet").symlink_to(tmp_path / "clinic.parquet")
+    with pytest.raises(LedgerError, match="no release, though it lies where one should"):
+        start(config(tmp_path, out=tmp_path / "more"))
+
+
+def test_nothing_in_a_hand_off_tells_the_time_of_day(tmp_path, home):
+    today = datetime.now(UTC).date().isoformat()
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert {entry["day"] for entry in manifest["ledger"]["entries"]} <= {today}
+    everything = "".join(p.read_text() for p in (tmp_path / "out").iterdir() if p.is_file())
+    assert not re.search(r"\d\d:\d\d:\d\d", everything)
+    midnight = time.time() // 86_400 * 86_400
+    assert {path.stat().st_mtime for path in (tmp_path / "out").rglob("*")} == {midnight}
+    assert re.fullmatch(r"\d{8}-[0-9a-f]{10}", manifest["run"]) and new_name() != new_name()
+
+
+def test_a_hash_of_the_ledger_hides_the_microsecond_of_its_entry(home):
+    """Without a nonce the hash in a manifest could be tried against every microsecond of a day."""
+    entries = Ledger(home / "ledger.sqlite").entries()
+    nonces = [entry.content["nonce"] for entry in entries]
+    assert len(set(nonces)) == len(entries) and all(re.fullmatch("[0-9a-f]{32}", nonce) for nonce in nonces)
