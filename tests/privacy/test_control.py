@@ -69,10 +69,8 @@ def test_nor_when_the_plan_is_believed(tmp_path, method, untouched, monkeypatch)
     """Every step takes its event: a smaller multiplier is refused even by a system that would make such a plan."""
     for module in ("one_shot", "privbayes", "private_training"):
         monkeypatch.setattr(f"dpmodels.synthesizers.{module}.check_plan", lambda *_: None)
-    images = method == "nacre-images"
-    schema, records = (
-        (pictures.make_schema(), pictures.make_records(20)) if images else (make_schema(), make_records(50))
-    )
+    made = pictures if method == "nacre-images" else support
+    schema, records = made.make_schema(), made.make_records(50)
     system = create(method, {}, {})
     plan = system.plan(schema, BUDGET)
     for factor in (1e-6, 2 / 3, 0.999):
@@ -111,7 +109,7 @@ def test_a_plan_changed_in_the_zone_of_control_is_refused_too(tmp_path, change, 
 
 
 def test_whatever_is_put_into_the_released_zone_changes_nothing_that_is_believed(tmp_path):
-    """A forged plan, forged settings and a forged approval lie where they used to be read; the run does not see them."""
+    """A forged plan, settings and approval lie where they used to be read; the run does not see them."""
     write_clinic(tmp_path)
     run = start(config(tmp_path))
     planted = tmp_path / "planted.sqlite"
@@ -137,7 +135,7 @@ def test_the_ledger_is_the_one_that_the_process_was_given(tmp_path):
     run = start(config(tmp_path))
     settings = run.settings.model_copy(update={"ledger": f"sqlite:///{tmp_path / 'planted.sqlite'}"})
     (run.control / "settings.json").write_text(settings.model_dump_json())
-    with pytest.raises(InvalidArgument, match="be what run .* was started with"):
+    with pytest.raises(InvalidArgument, match=r"be what run .* was started with"):
         finish(run)
     assert not (tmp_path / "planted.sqlite").exists()
 
@@ -158,6 +156,7 @@ def test_a_flow_run_may_not_name_a_ledger_or_a_cluster(tmp_path, monkeypatch):
 def test_a_step_that_was_drawn_is_kept_until_the_seal(tmp_path, monkeypatch):
     """A draw that fails after its first look goes on with that look: no outcome is drawn again for being disliked."""
     write_clinic(tmp_path)
+    (tmp_path / "config.yaml").write_text("{}")
     run = start(config(tmp_path, model={"method": "nacre"}))
     ingested, drawn = ingest(run), []
 

@@ -1,4 +1,4 @@
-"""Links and changed files in the released zone: what is handed over is what was checked, and nothing that it leads to."""
+"""Links and changed files in the released zone: what is handed over is what was checked, and nothing else."""
 
 import json
 import os
@@ -94,9 +94,8 @@ def test_a_table_that_was_changed_after_its_check_is_noticed_where_the_copy_is_g
 def test_a_record_cannot_name_another_file(sampled):
     """A forged record of the sampling used to lead anywhere below the home, the encoded table included."""
     record = sampled.released / "stages" / "sample.json"
-    record.write_text(
-        json.dumps({"path": f"sensitive/{sampled.name}/encoded", "sha256": sampled.finished("sample").sha256})
-    )
+    forged = {"path": f"sensitive/{sampled.name}/encoded", "sha256": sampled.finished("sample").sha256}
+    record.write_text(json.dumps(forged))
     assert sampled.finished("sample").path == sampled.released / "synthetic"
     carry_out(sampled, prefect=False)
     assert [path.name for path in (sampled.settings.out / "synthetic").iterdir()] == ["part-00000.parquet"]
