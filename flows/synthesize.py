@@ -18,11 +18,11 @@ from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.evaluation.charged import Scores, read_measurement
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 from dpmodels.schema.lint import load_schema
-from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create, default_method
 from flows.budget import ask_approver, balances, publish_budget
 from flows.config import PrivacyConfig, SynthesizeConfig
+from flows.partitions import open_partition
 from tasks.evaluate import evaluate
 from tasks.ingest import ingest
 from tasks.publish import check_free, publish
@@ -56,8 +56,8 @@ def synthesize(config: SynthesizeConfig) -> Run:
 def start(config: SynthesizeConfig, name: str = "", partition: str = "") -> Run:
     """Check everything public, ask the ledger, and create the run; reads no data and charges nothing.
 
-    A partition is a part of the data set that no unit shares with another part: it is a data set and an account of
-    its own, under the one that is named.
+    A partition is the rows with one value in the schema's partition column: it is a data set and an account of its own,
+    under the one that is named.
 
     Raises:
         NacreError: whatever would make the run fail for a public reason, or an exhausted budget.
@@ -111,7 +111,7 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Plan]:
     """Plan a run from public inputs alone: the release, and if it was asked for the report's charged scores."""
     schema = load_schema(config.table_schema)
     if partition:
-        schema = Schema.model_validate({**schema.model_dump(), "name": f"{schema.name}-{partition}"})
+        schema = schema.of_partition(partition)
     method = create(config.model.method or default_method(schema), config.model.measurement, config.model.training)
     privacy, scores = config.privacy, read_measurement(config.report)
     plans = [method.plan(schema, make_budget(privacy.target_epsilon, privacy.delta, schema.unit))]
@@ -185,25 +185,11 @@ def _account(ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Plan], part
     """Return the named account, or the data set's; the first run on a data set opens it with its own budget as cap."""
     plan = plans[0]
     if partition:
-        return _partition_account(ledger, privacy, plans, partition)
+        return open_partition(ledger, privacy.account or "", plan.table, whole_budget(plans))
     if name := privacy.account or _scope_account(ledger, plan):
         return ledger.account(name)
     note = "opened by its first run, with that run's budget as the cap"
     return ledger.open_account(plan.table.name, dataset=plan.table.name, budget_cap=whole_budget(plans), note=note)
-
-
-def _partition_account(ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Plan], partition: str) -> Account:
-    """Return a partition's account under the named one, which somebody opened with the cap on all partitions.
-
-    Raises:
-        InvalidArgument: a user may be in several partitions, so they are not disjoint.
-    """
-    parent, plan = ledger.account(privacy.account or ""), plans[0]
-    if plan.budget.unit.user is not None:
-        raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users: one may come back")
-    note = "one partition, declared disjoint from the others, with its run's budget as the cap"
-    name, cap = f"{parent.name}/{partition}", whole_budget(plans)
-    return ledger.open_account(name, dataset=plan.table.name, budget_cap=cap, note=note, parent=parent.name)
 
 
 def _scope_account(ledger: Ledger, plan: Plan) -> str | None:

@@ -67,6 +67,16 @@ def joined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return plain(column) if isinstance(column, pa.ChunkedArray) else column
 
 
+def select(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
+    """Return the rows of a batch that a mask keeps; Arrow cannot select rows of views of text."""
+    views = {name for name in batch.schema.names if pa.types.is_string_view(batch.schema.field(name).type)}
+    arrays = [
+        array.cast(pa.large_string()) if name in views else array
+        for name, array in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, batch.schema.names).filter(pa.array(mask))
+
+
 def to_floats(array: pa.Array) -> NDArray[np.float64]:
     """Return an array as float64, null as NaN; beyond 2**53 rounding cannot bring a value back within bounds."""
     wide: NDArray[np.float64] = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -119,6 +129,11 @@ def _find(column: Any, array: pa.Array) -> tuple[NDArray[np.int32], Mask]:
     null = array.is_null().to_numpy(zero_copy_only=False)
     found = pc.index_in(array, value_set=pa.array(keys, type=array.type))
     return found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32), null
+
+
+def states_of(column: Categorical, array: pa.Array) -> NDArray[np.int32]:
+    """Return the place of each value among the listed ones; -1 for null and for a value that is not listed."""
+    return _find(column, joined(array))[0]
 
 
 def encode_continuous(name: str, column: Any, array: pa.Array) -> tuple[Codes, Mask]:

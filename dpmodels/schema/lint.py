@@ -14,6 +14,7 @@ from dpmodels.errors import SchemaError, SchemaFault
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Datetime, Identifier, Image, Integer, Number
+from dpmodels.schema.partition import Partition
 from dpmodels.schema.schema import RowCount, Schema, name_faults
 
 Place = tuple[str, ...]
@@ -242,6 +243,8 @@ def _keys(place: Place, data: Mapping[str, Any]) -> list[str]:
         return list(PrivacyUnit.model_fields)
     if place == ("rows",):
         return list(RowCount.model_fields)
+    if place == ("partition",):
+        return list(Partition.model_fields)
     return list(KINDS[data["columns"][place[1]]["type"]].model_fields)
 
 
