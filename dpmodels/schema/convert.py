@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.errors import DataError
-from dpmodels.schema.base import Modelled
+from dpmodels.schema.base import Modelled, described
 from dpmodels.schema.codes import Codes, code_type, number_codes
 from dpmodels.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Integer
 
@@ -52,7 +52,9 @@ def check_type(name: str, column: Modelled, found: pa.DataType) -> None:
         wanted, fits = "text", text
     if not (fits or pa.types.is_null(inner)):
         declared = type(column).__name__.lower()
-        raise DataError(name, f"must hold {wanted}, as its type {declared} in the schema says; it holds {found}")
+        raise DataError(
+            name, f"must hold {wanted}, as its type {declared} in the schema says; it holds {described(found)}"
+        )
 
 
 def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:

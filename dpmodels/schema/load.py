@@ -53,8 +53,7 @@ def load_parts(path: Path, schema: Schema, batch_rows: int) -> list[Sensitive[Ba
         return [Sensitive(_kept(pictures, schema))]
     files = _files(path)
     if files[0].suffix.lower() == ".csv":
-        dataset, kinds = _open_csv(files, path), codec.csv_types
-        codec.check_types(pa.schema([(name, kinds.get(name, pa.string())) for name in dataset.schema.names]))
+        dataset, kinds = _open_csv(files, path, codec), codec.csv_types
         batches = (_parse(batch, kinds) for batch in _read(dataset.to_batches(batch_size=batch_rows), path))
         return [Sensitive(_kept(batches, schema))]
     slices = [each for file in files for each in _slices(file, path, codec)]
@@ -124,13 +123,22 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _open_csv(files: list[Path], path: Path) -> ds.Dataset:
+def _open_csv(files: list[Path], path: Path, codec: Codec) -> ds.Dataset:
+    """Open CSV files as text, each with its own header; a column that one of them lacks would be read as null."""
+    options = ConvertOptions(
+        column_types=dict.fromkeys(codec.schema.columns, pa.string()), null_values=[""], strings_can_be_null=True
+    )
+    for file in files:
+        codec.check_names(_dataset([file], path, ds.CsvFileFormat()).schema.names)
+    codec.check_types(pa.schema(codec.csv_types.items()))
+    return _dataset(files, path, ds.CsvFileFormat(convert_options=options))
+
+
+def _dataset(files: list[Path], path: Path, format_: ds.CsvFileFormat) -> ds.Dataset:
     try:
-        text = {name: pa.string() for name in ds.dataset(files, format="csv").schema.names}
-        options = ConvertOptions(column_types=text, null_values=[""], strings_can_be_null=True)
-        return ds.dataset(files, format=ds.CsvFileFormat(convert_options=options), schema=pa.schema(text))
+        return ds.dataset(files, format=format_)
     except (pa.ArrowException, OSError):
-        pass
+        pass  # its message may quote the file
     raise DataError("", f"{path} cannot be read: the file is damaged or not what its name says")
 
 
