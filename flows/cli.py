@@ -252,11 +252,22 @@ def serve(
 
 
 @schema_app.command("init")
-def schema_init(data: Data) -> None:
+def schema_init(
+    data: Data,
+    header: Annotated[bool, typer.Option("--header", help="You have seen that the file's names are names.")] = False,
+) -> None:
     """Draft a schema from column names and types only; every bound and category is left for you to fill in."""
     from dpmodels.schema.draft import draft
+    from dpmodels.schema.header import DoubtfulNames
 
-    typer.echo(draft(data))
+    try:
+        text = draft(data, header)
+    except DoubtfulNames as doubt:
+        if not sys.stdin.isatty() or not typer.confirm(f"{doubt}. Print them as names?", err=True):
+            raise
+        text = draft(data, affirmed=True)
+    typer.echo("the first line of a CSV file is taken as names, as is a Parquet file's footer: check them", err=True)
+    typer.echo(text)
 
 
 @schema_app.command("lint")
