@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from dpmodels.errors import NacreError
-from flows.ledger import HOME, Home, Url
+from flows.ledger import HOME, AllowLargeDelta, Home, Url
 from flows.ledger import app as ledger_app
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def read_options(
     signing_key: SigningKey = None,
     approver: Approver = None,
     report_epsilon: ReportEpsilon = None,
+    allow_large_delta: AllowLargeDelta = None,
 ) -> "SynthesizeConfig":
     """Turn the options of a synthesis into its configuration; what was not given comes from ``--config``."""
     from flows.config import SynthesizeConfig
@@ -87,7 +88,7 @@ def read_options(
         "out": out,
         "rows": rows,
         "privacy": {"target_epsilon": target_epsilon, "delta": delta, "account": account}
-        | {"report_epsilon": report_epsilon},
+        | {"report_epsilon": report_epsilon, "allow_large_delta": allow_large_delta},
         "model": {"method": method},
         "runtime": {"home": home, "device": device, "seed": seed, "prefect": prefect}
         | {"dask": dask, "ledger": ledger, "signing_key": signing_key, "approver": approver},

@@ -17,7 +17,7 @@ from dpmodels.accounting.records import Account, Quote
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.evaluation.charged import Scores, read_measurement
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
-from dpmodels.schema.lint import load_schema
+from dpmodels.schema.lint import load_for_run
 from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create, default_method
 from flows.budget import ask_approver, balances, publish_budget
@@ -33,6 +33,8 @@ from tasks.stage import as_task
 from tasks.store import Handle, Run, Settings, make_private
 from tasks.train import pick_device, train
 from tasks.validate import validate
+
+LARGE_DELTA = 1e-3
 
 
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
@@ -109,11 +111,12 @@ def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
 
 def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Plan]:
     """Plan a run from public inputs alone: the release, and if it was asked for the report's charged scores."""
-    schema = load_schema(config.table_schema)
+    schema = load_for_run(config.table_schema)
     if partition:
         schema = schema.of_partition(partition)
     method = create(config.model.method or default_method(schema), config.model.measurement, config.model.training)
     privacy, scores = config.privacy, read_measurement(config.report)
+    check_delta(privacy.delta, privacy.allow_large_delta)
     plans = [method.plan(schema, make_budget(privacy.target_epsilon, privacy.delta, schema.unit))]
     if privacy.report_epsilon is not None:
         budget = make_budget(privacy.report_epsilon, privacy.delta, schema.unit, "report_epsilon")
@@ -170,6 +173,17 @@ def make_budget(epsilon: float, delta: float, unit: PrivacyUnit, name: str = "ta
         if any(fault["loc"] == ("epsilon",) for fault in error.errors()):
             raise InvalidArgument(name, epsilon, "lie between 0.001 and 1000") from None
         raise InvalidArgument("delta", delta, "lie between 0 and 1, both excluded") from None
+
+
+def check_delta(delta: float, allow_large: bool) -> None:
+    """Refuse a delta at which more than a thousandth of the records may be released whole, unless it was asked for.
+
+    Raises:
+        InvalidArgument: the delta of a run, or of a new cap, is above 0.001.
+    """
+    if LARGE_DELTA < delta < 1 and not allow_large:
+        rule = f"be at most {LARGE_DELTA}, since that share of the records may be released whole"
+        raise InvalidArgument("delta", delta, f"{rule}; --allow-large-delta (privacy.allow_large_delta) takes more")
 
 
 def whole_budget(plans: Sequence[Plan]) -> PrivacyBudget:
