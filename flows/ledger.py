@@ -79,9 +79,10 @@ def cap(
 ) -> None:
     """Change a cap, openly: the change and its reason are entries of the chain. What was spent stays spent."""
     from flows.ledger_show import show_accounts
-    from flows.synthesize import check_delta
 
     if delta is not None:
+        from flows.synthesize import check_delta
+
         check_delta(delta, bool(allow_large_delta))
     given = {"epsilon": epsilon, "delta": delta, "run_cap": run_cap, "expires": _day(expires)}
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
