@@ -43,10 +43,10 @@ def publish_plan(run: Run, partition: str) -> None:
 
 def explain(ledger: Ledger, run: Run, partition: str) -> str:
     """Say how this run and others like it add up."""
-    name = run.settings.account
-    if partition:
+    name, opens = run.settings.account, run.settings.opens
+    if partition and opens:
         return (
-            f"disjoint: {name} pays for this partition alone; under {name.rpartition('/')[0]} partitions cost the "
+            f"disjoint: {name} pays for this partition alone; under {opens.parent} partitions cost the "
             "largest of them, so any number of them fits"
         )
     more = nights_that_fit(ledger, run)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from dpmodels.errors import NacreError
-from flows.ledger import HOME, Home, Url
+from flows.ledger import HOME, AllowLargeDelta, Home, Url
 from flows.ledger import app as ledger_app
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def read_options(
     ledger: Url = None,
     signing_key: SigningKey = None,
     report_epsilon: ReportEpsilon = None,
+    allow_large_delta: AllowLargeDelta = None,
 ) -> "SynthesizeConfig":
     """Turn the options of a synthesis into its configuration; what was not given comes from ``--config``."""
     from flows.config import SynthesizeConfig
@@ -89,7 +90,7 @@ def read_options(
         "out": out,
         "rows": rows,
         "privacy": {"target_epsilon": target_epsilon, "delta": delta, "account": account}
-        | {"report_epsilon": report_epsilon},
+        | {"report_epsilon": report_epsilon, "allow_large_delta": allow_large_delta},
         "model": {"method": method},
         "runtime": {"home": home, "device": device, "seed": seed, "prefect": prefect}
         | {"dask": None if dask == "none" else dask, "ledger": ledger, "signing_key": signing_key},
@@ -284,11 +285,22 @@ def serve(
 
 
 @schema_app.command("init")
-def schema_init(data: Data) -> None:
+def schema_init(
+    data: Data,
+    header: Annotated[bool, typer.Option("--header", help="You have seen that the file's names are names.")] = False,
+) -> None:
     """Draft a schema from column names and types only; every bound and category is left for you to fill in."""
     from dpmodels.schema.draft import draft
+    from dpmodels.schema.header import DoubtfulNames
 
-    typer.echo(draft(data))
+    try:
+        text = draft(data, header)
+    except DoubtfulNames as doubt:
+        if not sys.stdin.isatty() or not typer.confirm(f"{doubt}. Print them as names?", err=True):
+            raise
+        text = draft(data, affirmed=True)
+    typer.echo("the first line of a CSV file is taken as names, as is a Parquet file's footer: check them", err=True)
+    typer.echo(text)
 
 
 @schema_app.command("lint")

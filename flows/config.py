@@ -19,11 +19,13 @@ class PrivacyConfig(_Model):
     Attributes:
         target_epsilon: of the release; ``report_epsilon`` is the report's own, for scores on the real rows, at the same
             delta. Without it the report has none and costs nothing.
+        allow_large_delta: take a delta above 0.001.
     """
 
     target_epsilon: float
     report_epsilon: float | None = None
     delta: float
+    allow_large_delta: bool = False
     account: str | None = None
 
 

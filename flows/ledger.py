@@ -22,6 +22,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 Name = Annotated[str, typer.Argument(help="Account.")]
 Reason = Annotated[str, typer.Option(help="Why; it stays in the ledger for ever.")]
 RunCap = Annotated[float | None, typer.Option(help="Most that one run may spend.")]
+AllowLargeDelta = Annotated[
+    bool | None, typer.Option("--allow-large-delta", help="Take a delta above 0.001, the share that may leak whole.")
+]
 Expires = Annotated[str | None, typer.Option(help="Last day for charges, YYYY-MM-DD; nothing ever refreshes.")]
 
 app = typer.Typer(no_args_is_help=True, help="Open, inspect, export and verify privacy accounts.")
@@ -39,6 +42,7 @@ def open_account(
     run_cap: RunCap = None,
     expires: Expires = None,
     renyi_filter: Annotated[bool, typer.Option(help="A cap valid for budgets chosen adaptively, of any kind.")] = False,
+    allow_large_delta: AllowLargeDelta = None,
     home: Home = None,
     ledger: Url = None,
     as_json: Json = False,
@@ -47,9 +51,10 @@ def open_account(
     from dpmodels.accounting.ledger import Ledger
     from dpmodels.schema.lint import load_schema
     from flows.ledger_show import show_accounts
-    from flows.synthesize import make_budget
+    from flows.synthesize import check_delta, make_budget
 
     table = load_schema(schema)
+    check_delta(cap_delta, bool(allow_large_delta))
     cap = make_budget(cap_epsilon, cap_delta, table.unit)
     terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap}
     terms |= {"expires": _day(expires), "composition": "renyi_filter" if renyi_filter else "exact"}
@@ -67,6 +72,7 @@ def cap(
     expires: Expires = None,
     no_run_cap: Annotated[bool, typer.Option("--no-run-cap", help="Remove the maximum of one run.")] = False,
     no_expires: Annotated[bool, typer.Option("--no-expires", help="Remove the last day.")] = False,
+    allow_large_delta: AllowLargeDelta = None,
     home: Home = None,
     ledger: Url = None,
     as_json: Json = False,
@@ -74,6 +80,10 @@ def cap(
     """Change a cap, openly: the change and its reason are entries of the chain. What was spent stays spent."""
     from flows.ledger_show import show_accounts
 
+    if delta is not None:
+        from flows.synthesize import check_delta
+
+        check_delta(delta, bool(allow_large_delta))
     given = {"epsilon": epsilon, "delta": delta, "run_cap": run_cap, "expires": _day(expires)}
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     for term, removed in (("run_cap", no_run_cap), ("expires", no_expires)):

@@ -19,10 +19,12 @@ from pydantic import Field
 from dpmodels.accounting.hand_off import verify_hand_off
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
+from dpmodels.schema.lint import load_schema
 from flows.artifacts import publish_blindness, publish_checks, publish_plan, publish_results
 from flows.budget import key_of
 from flows.config import SynthesizeConfig
 from flows.ledger import HOME
+from flows.partitions import check_nights
 from flows.synthesize import pipeline, record, start
 from tasks.budget import home_faults, sealed_releases
 from tasks.receive import sample_again
@@ -38,9 +40,9 @@ LEASE_SECONDS = 60  # how long a worker that died keeps its account busy; Prefec
 Partitions = Annotated[
     Literal["disjoint", "sequential"],
     Field(
-        description="disjoint: each unit is in one night only, by a rule that looks at it alone; a night is an account "
-        "of its own under the parent, and nights cost the largest, not the sum. sequential: a unit may be in several "
-        "nights; all are charged to one account and add up."
+        description="disjoint: a night reads the records of its day by the schema's partition column, and is an "
+        "account of its own under the parent; nights cost the largest, not the sum. sequential: a unit may be in "
+        "several nights; all are charged to one account and add up."
     ),
 ]
 TrainOn = Annotated[
@@ -63,13 +65,13 @@ def synthesize_night(
     """Make a synthetic copy of one night's partition: one charge a night, however often it is started.
 
     ``{night}`` in the paths of the data and of the hand-off stands for the night, by default the one before the day
-    this flow run was scheduled for.
+    this flow run was scheduled for. A disjoint night reads the rows of that day by the schema's partition column, so
+    its data may be one table for all nights; a sequential one reads whatever its path holds.
     """
+    check_nights(config, load_schema(config.table_schema), partitions == "disjoint")
     day = (night or runtime.flow_run.scheduled_start_time.date() - timedelta(days=1)).isoformat()
     places = {name: Path(str(getattr(config, name)).replace("{night}", day)) for name in ("data", "out")}
-    if not config.privacy.account:
-        raise InvalidArgument("privacy.account", "nothing", "name the account that pays for the nights")
-    name = f"{key_of(config.privacy.account)}-{day}"
+    name = f"{key_of(config.privacy.account or '')}-{day}"
     return _carry_out(name, config.model_copy(update=places), train_on, day if partitions == "disjoint" else "")
 
 

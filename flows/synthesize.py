@@ -16,12 +16,12 @@ from dpmodels.accounting.records import Quote
 from dpmodels.errors import DataError, InvalidArgument, LedgerError
 from dpmodels.evaluation.charged import Scores, read_measurement
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
-from dpmodels.schema.lint import load_schema
-from dpmodels.schema.schema import Schema
+from dpmodels.schema.lint import load_for_run
 from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create, default_method
 from flows.budget import ask_approver, balances, publish_budget
 from flows.config import PrivacyConfig, SynthesizeConfig
+from flows.partitions import partition_account
 from tasks.accounts import account_to_open, charge_of
 from tasks.budget import check_home
 from tasks.evaluate import evaluate
@@ -35,6 +35,8 @@ from tasks.stage import as_task
 from tasks.store import Handle, Opening, Run, Settings, make_private, new_name
 from tasks.train import train
 from tasks.validate import validate
+
+LARGE_DELTA = 1e-3
 
 
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
@@ -58,8 +60,8 @@ def synthesize(config: SynthesizeConfig) -> Run:
 def start(config: SynthesizeConfig, name: str = "", partition: str = "") -> Run:
     """Check everything public, ask the ledger, and create the run; reads no data and charges nothing.
 
-    A partition is a part of the data set that no unit shares with another part: it is a data set and an account of
-    its own, under the one that is named.
+    A partition is the rows with one value in the schema's partition column: it is a data set and an account of its own,
+    under the one that is named.
 
     Raises:
         NacreError: whatever would make the run fail for a public reason, or an exhausted budget.
@@ -112,11 +114,12 @@ def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
 
 def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Plan]:
     """Plan a run from public inputs alone: the release, and if it was asked for the report's charged scores."""
-    schema = load_schema(config.table_schema)
+    schema = load_for_run(config.table_schema)
     if partition:
-        schema = Schema.model_validate({**schema.model_dump(), "name": f"{schema.name}-{partition}"})
+        schema = schema.of_partition(partition)
     method = create(config.model.method or default_method(schema), config.model.measurement, config.model.training)
     privacy, scores = config.privacy, read_measurement(config.report)
+    check_delta(privacy.delta, privacy.allow_large_delta)
     plans = [method.plan(schema, make_budget(privacy.target_epsilon, privacy.delta, schema.unit))]
     if privacy.report_epsilon is not None:
         budget = make_budget(privacy.report_epsilon, privacy.delta, schema.unit, "report_epsilon")
@@ -174,6 +177,17 @@ def make_budget(epsilon: float, delta: float, unit: PrivacyUnit, name: str = "ta
         raise InvalidArgument("delta", delta, "lie between 0 and 1, both excluded") from None
 
 
+def check_delta(delta: float, allow_large: bool) -> None:
+    """Refuse a delta at which more than a thousandth of the records may be released whole, unless it was asked for.
+
+    Raises:
+        InvalidArgument: the delta of a run, or of a new cap, is above 0.001.
+    """
+    if LARGE_DELTA < delta < 1 and not allow_large:
+        rule = f"be at most {LARGE_DELTA}, since that share of the records may be released whole"
+        raise InvalidArgument("delta", delta, f"{rule}; --allow-large-delta (privacy.allow_large_delta) takes more")
+
+
 def whole_budget(plans: Sequence[Plan]) -> PrivacyBudget:
     """Return the least budget that holds all lines of a plan: what they cost together, or the target of one alone."""
     budget = plans[0].budget
@@ -188,7 +202,7 @@ def _account(
 ) -> tuple[str, Opening | None]:
     """Name the account that pays, and its terms where the run is to open it, with its own budget as the cap."""
     if partition:
-        return _partition_account(ledger, privacy, plans, partition)
+        return partition_account(ledger, privacy.account or "", plans[0].table, whole_budget(plans))
     if name := privacy.account or _scope_account(ledger, plans[0]):
         return ledger.account(name).name, None
     note, name = "opened by its first run, with that run's budget as the cap", plans[0].table.name
@@ -198,21 +212,6 @@ def _account(
             "nacre ledger open NAME --schema SCHEMA"
         )
     return name, Opening(cap=whole_budget(plans), note=note)
-
-
-def _partition_account(
-    ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Plan], partition: str
-) -> tuple[str, Opening]:
-    """Name a partition's account under the one that somebody opened with the cap on all partitions.
-
-    Raises:
-        InvalidArgument: a user may be in several partitions, so they are not disjoint.
-    """
-    parent, plan = ledger.account(privacy.account or ""), plans[0]
-    if plan.budget.unit.user is not None:
-        raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users: one may come back")
-    note = "one partition, declared disjoint from the others, with its run's budget as the cap"
-    return f"{parent.name}/{partition}", Opening(cap=whole_budget(plans), note=note, parent=parent.name)
 
 
 def _scope_account(ledger: Ledger, plan: Plan) -> str | None:

@@ -7,6 +7,7 @@ from dpmodels.schema.expectations import Gate
 from dpmodels.schema.ingest import transform_encode
 from dpmodels.schema.load import load_parts
 from tasks.engine import Threads, cores
+from tasks.partitions import refuse_repeated
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private, replace_folder, write_text
 
@@ -27,5 +28,6 @@ def ingest(run: Run) -> Handle:
     finally:  # most wanted after a failure; counts of the raw table stay where it is
         write_text(run.sensitive / "ingest.json", json.dumps(gate.results(), indent=1))
         write_text(run.sensitive / "checks.html", render_checks(gate))
+    refuse_repeated(run, part)
     replace_folder(part, target)
     return Handle(path=target)

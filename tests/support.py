@@ -38,8 +38,11 @@ columns:
 
 
 def make_schema(**changes: object) -> Schema:
-    """Return the clinic's schema, with top-level keys replaced."""
-    return Schema.model_validate({**yaml.safe_load(SCHEMA_TEXT), **changes})
+    """Return the clinic's schema, with top-level keys replaced; patients are not numbered anew if they are the unit."""
+    content = {**yaml.safe_load(SCHEMA_TEXT), **changes}
+    if content["unit"] != "record" and "columns" not in changes:
+        content["columns"]["patient"] = {"type": "identifier"}
+    return Schema.model_validate(content)
 
 
 def make_table(rows: int, seed: int = 0) -> pa.Table:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpmodels.errors import DataError
-from dpmodels.schema.base import Modelled
+from dpmodels.schema.base import Modelled, described
 from dpmodels.schema.columns import Categorical, Continuous, Datetime
 from dpmodels.schema.convert import plain, to_floats, to_keys, to_ticks
 from dpmodels.schema.encode import Records
@@ -187,7 +187,7 @@ def _convert(name: str, column: Modelled, array: pa.Array) -> Floats:
         return np.where(null, np.nan, places[index]) if len(places) else np.full(len(array), np.nan)
     except (pa.ArrowException, TypeError, ValueError):
         pass  # its message may quote a value
-    raise DataError(name, f"cannot be read as {type(column).__name__.lower()}; it holds {array.type}")
+    raise DataError(name, f"cannot be read as {type(column).__name__.lower()}; it holds {described(array.type)}")
 
 
 def _places(column: Modelled, array: pa.Array) -> Floats:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
@@ -61,6 +62,17 @@ class Modelled(BaseModel):
     def size(self) -> int:
         """Count the cells: the states, with "has a value" split into its value cells."""
         return self.states
+
+
+def described(found: pa.DataType) -> str:
+    """Name a type that a data file has, without any name or text that the file gives to parts of it."""
+    if pa.types.is_dictionary(found):
+        return described(found.value_type)
+    if pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found):
+        return f"lists of {described(found.value_type)}"
+    if pa.types.is_nested(found) or isinstance(found, pa.BaseExtensionType):
+        return "values made of parts"
+    return "times with a zone" if pa.types.is_timestamp(found) and found.tz is not None else str(found)
 
 
 def overflow(dtype: str, low: float, high: float) -> str:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.errors import DataError
-from dpmodels.schema.base import Modelled
+from dpmodels.schema.base import Modelled, described
 from dpmodels.schema.codes import Codes, code_type, number_codes
 from dpmodels.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Integer
 
@@ -52,7 +52,9 @@ def check_type(name: str, column: Modelled, found: pa.DataType) -> None:
         wanted, fits = "text", text
     if not (fits or pa.types.is_null(inner)):
         declared = type(column).__name__.lower()
-        raise DataError(name, f"must hold {wanted}, as its type {declared} in the schema says; it holds {found}")
+        raise DataError(
+            name, f"must hold {wanted}, as its type {declared} in the schema says; it holds {described(found)}"
+        )
 
 
 def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -65,6 +67,16 @@ def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def joined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Join the chunks of a column; one chunk keeps its dictionary."""
     return plain(column) if isinstance(column, pa.ChunkedArray) else column
+
+
+def select(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
+    """Return the rows of a batch that a mask keeps; Arrow cannot select rows of views of text."""
+    views = {name for name in batch.schema.names if pa.types.is_string_view(batch.schema.field(name).type)}
+    arrays = [
+        array.cast(pa.large_string()) if name in views else array
+        for name, array in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, batch.schema.names).filter(pa.array(mask))
 
 
 def to_floats(array: pa.Array) -> NDArray[np.float64]:
@@ -119,6 +131,11 @@ def _find(column: Any, array: pa.Array) -> tuple[NDArray[np.int32], Mask]:
     null = array.is_null().to_numpy(zero_copy_only=False)
     found = pc.index_in(array, value_set=pa.array(keys, type=array.type))
     return found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32), null
+
+
+def states_of(column: Categorical, array: pa.Array) -> NDArray[np.int32]:
+    """Return the place of each value among the listed ones; -1 for null and for a value that is not listed."""
+    return _find(column, joined(array))[0]
 
 
 def encode_continuous(name: str, column: Any, array: pa.Array) -> tuple[Codes, Mask]:

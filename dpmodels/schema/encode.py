@@ -21,7 +21,6 @@ from dpmodels.schema.convert import (
     plain,
 )
 from dpmodels.schema.image import Image, Pixels, check_image_type, decode_image, encode_image
-from dpmodels.schema.lint import near
 from dpmodels.schema.records import Records
 from dpmodels.schema.schema import Schema
 
@@ -57,19 +56,21 @@ class Codec:
     def check_names(self, names: Sequence[str]) -> None:
         """Refuse a table whose columns are not the schema's by name.
 
+        Privacy: a name that the schema lacks may be a value, of a file without a header, and is never said.
+
         Raises:
             DataError: a column is missing, unknown, or there twice.
         """
         declared = self.schema.columns
-        for name in names:
+        for name in declared:
             if names.count(name) > 1:
                 raise DataError(name, "is in the data more than once")
-        missing = [name for name in declared if name not in names]
-        extra = [name for name in names if name not in declared]
-        if missing:
-            raise DataError(missing[0], "is in the schema but not in the data" + near(missing[0], extra))
+        extra = sum(name not in declared for name in names)
+        unknown = f"the data has {extra} column(s) that the schema lacks; a file without a header has values there"
+        if missing := [name for name in declared if name not in names]:
+            raise DataError(missing[0], "is in the schema but not in the data" + f"; {unknown}" * bool(extra))
         if extra:
-            raise DataError(extra[0], "is in the data but not in the schema" + near(extra[0], declared))
+            raise DataError("", unknown)
 
     def check_types(self, arrow_schema: pa.Schema) -> None:
         """Refuse a table whose columns are not the schema's, by name and by type.

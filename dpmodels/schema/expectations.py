@@ -150,9 +150,9 @@ class Gate:
 
     def _series(self, name: str, batch: pa.RecordBatch | pa.Table) -> Any:
         """Return a column in the pandas form in which null stays null and integers stay integers."""
-        if batch.schema.names.count(name) > 1:
-            raise DataError(name, "is in the data more than once")
         column = self.schema.columns.get(name)
+        if batch.schema.names.count(name) > 1:
+            raise DataError(name if column else "", "is in the data more than once")
         if isinstance(column, Image):
             array = plain(batch.column(name))
             check_image_type(name, array.type)

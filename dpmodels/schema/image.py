@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.errors import DataError
+from dpmodels.schema.base import described
 
 Pixels: TypeAlias = NDArray[np.uint8]
 Side = Annotated[int, Field(ge=4, le=128)]
@@ -43,7 +44,7 @@ def check_image_type(name: str, found: pa.DataType) -> None:
     lists = pa.types.is_fixed_size_list(found) or pa.types.is_list(found) or pa.types.is_large_list(found)
     if not (lists and pa.types.is_integer(found.value_type)):
         raise DataError(
-            name, f"must hold lists of whole numbers, as its type image in the schema says; it holds {found}"
+            name, f"must hold lists of whole numbers, as its type image in the schema says; it holds {described(found)}"
         )
 
 

@@ -14,6 +14,7 @@ from dpmodels.errors import SchemaError, SchemaFault
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Datetime, Identifier, Image, Integer, Number
+from dpmodels.schema.partition import Partition
 from dpmodels.schema.schema import RowCount, Schema, name_faults
 
 Place = tuple[str, ...]
@@ -52,8 +53,21 @@ PHRASES = {  # pydantic's error types, in the words of someone who writes YAML
 
 
 def lint(path: str | Path) -> list[SchemaFault]:
-    """List the faults of a schema file by line; an empty list means it can be used."""
-    return read(path)[1]
+    """List the faults of a schema file by line; an empty list means it can be used for a new run."""
+    schema, faults = read(path)
+    return faults if schema is None else _run_faults(schema, Path(path))
+
+
+def load_for_run(path: str | Path) -> Schema:
+    """Read a schema file for a new run, which may not do all that a release of an earlier version did.
+
+    Raises:
+        SchemaError: the file has faults; every one is in it, with its line.
+    """
+    schema = load_schema(path)
+    if faults := _run_faults(schema, Path(path)):
+        raise SchemaError(str(path), faults)
+    return schema
 
 
 def load_schema(path: str | Path) -> Schema:
@@ -77,6 +91,18 @@ def read(path: str | Path) -> tuple[Schema | None, list[SchemaFault]]:
     except (OSError, UnicodeDecodeError):
         return None, [SchemaFault(0, "file", "cannot be read as UTF-8 text")]
     return parse(text)
+
+
+def _run_faults(schema: Schema, path: Path) -> list[SchemaFault]:
+    """List what a new run refuses of a schema that can be read."""
+    user = schema.unit.user
+    column = schema.columns[user] if user else None
+    if not isinstance(column, Identifier) or column.keep == "drop":
+        return []
+    root: Any = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    line = Outline(root).line(("columns", str(user), "keep"))
+    message = "must be drop: synthetic rows are not grouped by user, and fresh numbers would make each row a user"
+    return [SchemaFault(line, f"columns.{user}.keep", message)]
 
 
 def parse(text: str) -> tuple[Schema | None, list[SchemaFault]]:
@@ -242,6 +268,8 @@ def _keys(place: Place, data: Mapping[str, Any]) -> list[str]:
         return list(PrivacyUnit.model_fields)
     if place == ("rows",):
         return list(RowCount.model_fields)
+    if place == ("partition",):
+        return list(Partition.model_fields)
     return list(KINDS[data["columns"][place[1]]["type"]].model_fields)
 
 

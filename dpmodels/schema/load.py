@@ -4,9 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -14,11 +12,13 @@ import pyarrow.parquet as pq
 from pyarrow.csv import ConvertOptions
 
 from dpmodels.errors import DataError
-from dpmodels.privacy import PrivacyUnit, Sensitive
+from dpmodels.privacy import Sensitive
 from dpmodels.schema.columns import Categorical
 from dpmodels.schema.encode import Codec
+from dpmodels.schema.partition import held
 from dpmodels.schema.pictures import Batches, is_pictures, read_pictures
 from dpmodels.schema.schema import Schema
+from dpmodels.schema.users import bounded
 
 PART_ROWS = 2**20
 BUFFER = 2**20
@@ -30,6 +30,7 @@ def load_table(path: Path, schema: Schema, batch_rows: int) -> Sensitive[Batches
 
     Privacy: Sensitive. With a user as the unit, rows beyond ``max_rows`` of a user, in reading order, are left out;
         which of a user's rows stay depends on that user's rows alone, so a neighbour changes at most ``max_rows`` rows.
+        With a schema of one partition, the rows of others are left out, by a rule that looks at each row alone.
 
     Raises:
         DataError: no such file, not a table, damaged, no rows' worth of columns, or columns the schema does not have.
@@ -49,18 +50,25 @@ def load_parts(path: Path, schema: Schema, batch_rows: int) -> list[Sensitive[Ba
     if is_pictures(path):
         types, pictures = read_pictures(path, schema, batch_rows)
         codec.check_types(types)
-        return [Sensitive(pictures if schema.unit.user is None else _bounded(pictures, schema.unit))]
+        return [Sensitive(_kept(pictures, schema))]
     files = _files(path)
     if files[0].suffix.lower() == ".csv":
-        dataset, kinds = _open_csv(files, path), codec.csv_types
-        codec.check_types(pa.schema([(name, kinds.get(name, pa.string())) for name in dataset.schema.names]))
+        dataset, kinds = _open_csv(files, path, codec), codec.csv_types
         batches = (_parse(batch, kinds) for batch in _read(dataset.to_batches(batch_size=batch_rows), path))
-        return [Sensitive(batches if schema.unit.user is None else _bounded(batches, schema.unit))]
+        return [Sensitive(_kept(batches, schema))]
     slices = [each for file in files for each in _slices(file, path, codec)]
     if schema.unit.user is not None:
         whole = chain.from_iterable(each.read(batch_rows, path) for each in slices)
-        return [Sensitive(_bounded(whole, schema.unit))]
-    return [Sensitive(each.read(batch_rows, path)) for each in slices]
+        return [Sensitive(_kept(whole, schema))]
+    return [Sensitive(_kept(each.read(batch_rows, path), schema)) for each in slices]
+
+
+def _kept(batches: Batches, schema: Schema) -> Batches:
+    """Leave out the rows that are not of the schema's partition, and those beyond a user's most rows."""
+    part = schema.partition
+    if part is not None and part.value is not None:
+        return held(batches, part, schema.columns[part.column])
+    return batches if schema.unit.user is None else bounded(batches, schema.unit)
 
 
 @dataclass(frozen=True)
@@ -115,13 +123,22 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _open_csv(files: list[Path], path: Path) -> ds.Dataset:
+def _open_csv(files: list[Path], path: Path, codec: Codec) -> ds.Dataset:
+    """Open CSV files as text, each with its own header; a column that one of them lacks would be read as null."""
+    options = ConvertOptions(
+        column_types=dict.fromkeys(codec.schema.columns, pa.string()), null_values=[""], strings_can_be_null=True
+    )
+    for file in files:
+        codec.check_names(_dataset([file], path, ds.CsvFileFormat()).schema.names)
+    codec.check_types(pa.schema(codec.csv_types.items()))
+    return _dataset(files, path, ds.CsvFileFormat(convert_options=options))
+
+
+def _dataset(files: list[Path], path: Path, format_: ds.CsvFileFormat) -> ds.Dataset:
     try:
-        text = {name: pa.string() for name in ds.dataset(files, format="csv").schema.names}
-        options = ConvertOptions(column_types=text, null_values=[""], strings_can_be_null=True)
-        return ds.dataset(files, format=ds.CsvFileFormat(convert_options=options), schema=pa.schema(text))
+        return ds.dataset(files, format=format_)
     except (pa.ArrowException, OSError):
-        pass
+        pass  # its message may quote the file
     raise DataError("", f"{path} cannot be read: the file is damaged or not what its name says")
 
 
@@ -154,24 +171,3 @@ def _cast(text: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
     except pa.ArrowInvalid:
         pass  # its message quotes the value
     raise DataError(name, f"must hold values of type {kind} in every row, as the schema says")
-
-
-def _bounded(batches: Batches, unit: PrivacyUnit) -> Batches:
-    """Keep the first ``max_rows`` rows of each user; one counter a user is held in memory."""
-    import pandas as pd
-
-    seen: dict[Any, int] = {}
-    for batch in batches:
-        array = batch[unit.user]
-        place, users = pd.factorize(array.to_pandas())
-        if (place < 0).any():
-            raise DataError(str(unit.user), "must not be null: every row belongs to a user")
-        earlier = np.array([seen.get(user, 0) for user in users], dtype=np.int64)
-        order = np.argsort(place, kind="stable")
-        counts = np.bincount(place, minlength=len(users))
-        rank = np.empty(len(place), dtype=np.int64)
-        rank[order] = np.arange(len(place)) - np.repeat(np.cumsum(counts) - counts, counts)
-        seen.update(zip(users, (earlier + counts).tolist(), strict=True))
-        kept = batch.filter(pa.array(rank + earlier[place] < unit.max_rows))
-        if kept.num_rows:
-            yield kept

@@ -46,7 +46,7 @@ def _read_arrays(path: Path, name: str, column: Image, batch_rows: int) -> tuple
         if key == name and (array[0].size != column.pixels or array.dtype != np.uint8):
             raise DataError(name, f"{column.rule}, as unsigned bytes")
         if key != name and array.ndim != 1:
-            raise DataError(key, "must be an array of one dimension")
+            raise DataError("", f"every array of {path} but the images must be of one dimension")
 
     def batch(start: int) -> pa.RecordBatch:
         part = {key: array[start : start + batch_rows] for key, array in arrays.items()}

@@ -2,18 +2,22 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
 
+from dpmodels.errors import InvalidArgument
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Column, Image, Modelled
 from dpmodels.schema.constraints import Constraint, constraint_faults
+from dpmodels.schema.partition import Partition, narrowed, partition_faults
 
+PARTITION_NAME = re.compile(r"[a-z0-9_-]+")  # it becomes part of the data set's name
 VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
 
 
@@ -42,6 +46,7 @@ class Schema(BaseModel):
     # left out where they are not given, so that a schema without them keeps the hash it had before they existed
     constraints: Annotated[tuple[str, ...], Field(strict=False, exclude_if=lambda given: not given)] = ()
     rows: Annotated[RowCount | None, Field(exclude_if=lambda given: given is None)] = None
+    partition: Annotated[Partition | None, Field(exclude_if=lambda given: given is None)] = None
 
     def to_yaml(self) -> str:
         """Write the schema as the YAML that reads back equal to it."""
@@ -78,6 +83,29 @@ class Schema(BaseModel):
         }
         return Schema(name=self.name, unit=self.unit, target=self.target, columns=columns, constraints=self.constraints)
 
+    def of_partition(self, value: str) -> "Schema":
+        """Return the schema of one partition, named after it; its column is narrowed to the partition's value.
+
+        Raises:
+            InvalidArgument: the schema has no partition column, its partitions have no such value, or its unit is a
+                user, who may be in several.
+        """
+        if self.unit.user is not None:
+            raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users: one may come back")
+        if self.partition is None or self.partition.value is not None:
+            raise InvalidArgument("partition", value, "be of a schema that says `partition: COLUMN`, without a value")
+        part = self.partition.model_copy(update={"value": value})
+        faults = partition_faults(part, self.columns, self.target, self.unit.user)
+        if faults or not PARTITION_NAME.fullmatch(value):
+            because = faults[0][1] if faults else "it may hold only the characters a-z, 0-9, _ and -"
+            raise InvalidArgument("partition", value, f"be one that the schema admits: {because}")
+        columns = {**self.columns, part.column: narrowed(self.columns[part.column], value)}
+        changes = {"name": f"{self.name}-{value}", "columns": columns, "partition": part}
+        try:
+            return Schema.model_validate({**{name: getattr(self, name) for name in Schema.model_fields}, **changes})
+        except ValidationError as error:
+            raise InvalidArgument("partition", value, f"keep the constraints: {error.errors()[0]['msg']}") from None
+
     @property
     def classes(self) -> int:
         """Count the states of a categorical or boolean target; 1 without one."""
@@ -106,11 +134,25 @@ class Schema(BaseModel):
     def _write_unit(self, unit: PrivacyUnit) -> str | dict[str, Any]:
         return "record" if unit.user is None else unit.model_dump()
 
+    @field_validator("partition", mode="before")
+    @classmethod
+    def _read_partition(cls, partition: Any) -> Any:
+        return Partition(column=partition) if isinstance(partition, str) else partition
+
+    @field_serializer("partition")
+    def _write_partition(self, partition: Partition | None) -> str | dict[str, Any] | None:
+        if partition is None:
+            return None
+        return partition.column if partition.value is None else partition.model_dump()
+
     @model_validator(mode="after")
     def _check_names(self) -> Self:
         kinds = {name: column.type for name, column in self.columns.items()}
         faults = name_faults(kinds, self.target, self.unit.user)
-        if faults := faults or constraint_faults(self.constraints, self.columns):
+        faults = faults or constraint_faults(self.constraints, self.columns)
+        if self.partition is not None and not faults:
+            faults = partition_faults(self.partition, self.columns, self.target, self.unit.user)
+        if faults:
             raise ColumnFaults(faults)
         return self
 

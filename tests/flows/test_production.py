@@ -1,10 +1,14 @@
 """What deployments are made of, without a server: the shipped file, and how nights add up."""
 
 import os
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import BudgetExhausted, InvalidArgument
@@ -85,15 +89,27 @@ def test_a_file_that_lists_no_deployments_is_one_sentence(tmp_path: Path) -> Non
         read_deployments(tmp_path / "prefect.yaml")
 
 
+def add_days(folder: Path, days: list[date]) -> None:
+    """Give the clinic's rows a day each, which tells partitions apart."""
+    table, schema = pq.read_table(folder / "clinic.parquet"), yaml.safe_load((folder / "clinic.yaml").read_text())
+    pq.write_table(
+        table.append_column("seen", pa.array([days[row % len(days)] for row in range(table.num_rows)])),
+        folder / "clinic.parquet",
+    )
+    schema["columns"]["seen"] = {"type": "datetime", "min": date(2026, 1, 1), "max": date(2026, 12, 31)}
+    (folder / "clinic.yaml").write_text(yaml.safe_dump({**schema, "partition": "seen"}, sort_keys=False))
+
+
 def test_disjoint_partitions_cost_the_largest_of_them(tmp_path: Path) -> None:
     ledger = opened(tmp_path, 0.6)
+    add_days(tmp_path, [date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 3)])
     for night, epsilon in (("2026-01-01", 0.5), ("2026-01-02", 0.3), ("2026-01-03", 0.5)):
         run = go(start(config(tmp_path, night, epsilon), f"clinic-{night}", night))
-        assert run.plan.table.name == f"clinic-{night}" and run.settings.account == f"clinic/{night}"
+        assert run.plan.table.name == f"clinic-{night}" and run.settings.account == f"clinic/seen={night}"
         assert "any number of them fits" in explain(ledger, run, night)
         assert list(balances(run)) == ["clinic"]  # a night's own account is full by design, and no event
     assert Decimal("0.49") < ledger.balance("clinic").spent_epsilon <= Decimal("0.5")
-    assert ledger.balance("clinic").children == ("clinic/2026-01-01", "clinic/2026-01-02", "clinic/2026-01-03")
+    assert ledger.balance("clinic").children == tuple(f"clinic/seen=2026-01-0{day}" for day in (1, 2, 3))
     with pytest.raises(BudgetExhausted):
         start(config(tmp_path, "large", 0.7), "clinic-large", "2026-01-04")
     with pytest.raises(BudgetExhausted):  # the same night again, as another run

@@ -234,12 +234,14 @@ def test_cells_partition_the_lattice(points: int, cells: int, log: bool, zero: b
     assert len(edges) == cells + 1 and edges[0] == 0 and edges[-1] == points - zero and (np.diff(edges) > 0).all()
 
 
-def test_names_must_match_and_the_message_suggests() -> None:
+def test_names_must_match_and_the_message_says_those_of_the_schema_only() -> None:
     codec = Codec(make("name: a\ncolumns:\n  income: {type: boolean}\n  id: {type: identifier}\n"))
-    with pytest.raises(DataError, match="column income: is in the schema but not in the data; did you mean `Income`"):
+    with pytest.raises(DataError, match="column income: is in the schema but not in the data; the data has 1 ") as told:
         codec.check_names(["Income", "id"])
-    with pytest.raises(DataError, match="column extra: is in the data but not in the schema"):
-        codec.check_names(["income", "id", "extra"])
+    assert "Income" not in str(told.value)
+    with pytest.raises(DataError, match=r"the data has 2 column\(s\) that the schema lacks") as told:
+        codec.check_names(["income", "id", "extra", "extra"])
+    assert "extra" not in str(told.value)
     with pytest.raises(DataError, match="column id: is in the data more than once"):
         codec.check_names(["income", "id", "id"])
     with pytest.raises(DataError, match="column income: must be in the data exactly once"):

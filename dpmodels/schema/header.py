@@ -1,0 +1,68 @@
+"""The names of a CSV file's columns, and whether they are names: a draft must not print values."""
+
+import csv
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpmodels.errors import DataError
+
+LONGEST_LINE = 2**20
+NAME = re.compile(r"[^\W\d][\w .()%#-]{0,63}")
+FOUR_DIGITS = re.compile(r"\d{4}")
+EMPTY_VALUES = {"true", "false", "null", "none", "na", "nan"}
+RULE = "begin with a letter, have at most 64 letters, digits, spaces or _.()%#-, and no four digits in a row"
+
+
+class DoubtfulNames(DataError):
+    """What stands where names should be may be values; nothing of it was printed."""
+
+
+def check_names(path: Path, names: Sequence[str], least: int = 1) -> None:
+    """Ask back where names may be values: a rule about the names alone, since values must not be looked at.
+
+    It knows a name by ``RULE``. Words that are values, as in ``north,yes,Anna``, it does not tell from names.
+
+    Raises:
+        DoubtfulNames: a name breaks the rule, or there are fewer than ``least``.
+    """
+    if len(names) < least or not all(map(_is_name, names)):
+        raise DoubtfulNames(
+            "",
+            f"the names of the columns of {path} may be values: a name should {RULE}, and a CSV file have two columns; "
+            "if you have seen that they are names, say so with --header",
+        )
+
+
+def csv_names(path: Path) -> list[str]:
+    """Read the names in the first line of a CSV file; nothing below it is looked at.
+
+    Raises:
+        DataError: the line is no text, or no list of names that are all there and all different.
+    """
+    with path.open("rb") as file:
+        line = re.split(rb"[\r\n]", file.read(LONGEST_LINE), maxsplit=1)[0]
+    text = _text(line)
+    if text is None or len(line) == LONGEST_LINE:
+        raise DataError("", f"{path} is no CSV file: its first line is no UTF-8 text, or is longer than a megabyte")
+    try:
+        names = next(csv.reader([text], strict=True), [])
+    except csv.Error:
+        names = []
+    if not all(name.strip() for name in names) or len(set(names)) < max(len(names), 1):
+        raise DataError("", f"{path} must begin with a line of column names, none of them empty and none there twice")
+    return names
+
+
+def _is_name(text: str) -> bool:
+    known = NAME.fullmatch(text) and not FOUR_DIGITS.search(text) and text == text.strip()
+    return bool(known) and text.lower() not in EMPTY_VALUES
+
+
+def _text(line: bytes) -> str | None:
+    """Decode a line, unless it holds what text does not: other bytes than UTF-8, or control characters."""
+    try:
+        text = line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    return text if text.replace("\t", " ").isprintable() else None

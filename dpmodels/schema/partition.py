@@ -1,0 +1,150 @@
+"""A partition: the rows of a table that have one value in one public column.
+
+The rule looks at each row alone, so a row is in one partition at most, whichever files it is read from. A moment is in
+the partition of its day, cut down from the moment as it is written, without a zone; text and whole numbers are in that
+of their own value; a null, and a value that the schema does not list, are in none.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict
+
+from dpmodels.errors import DataError
+from dpmodels.schema.base import Modelled
+from dpmodels.schema.columns import Categorical, Column, Datetime, Identifier
+from dpmodels.schema.convert import Mask, check_type, plain, select, states_of, to_ticks
+
+KINDS = "must be a datetime, a categorical column of text or whole numbers, or an identifier with `keep: drop`"
+
+
+class Partition(BaseModel):
+    """The column that tells partitions apart and, for one partition, its value: a day as 2026-01-31, or text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    column: str
+    value: str | None = None
+
+    def __str__(self) -> str:
+        return self.column if self.value is None else f"{self.column}={self.value}"
+
+
+def partition_faults(
+    partition: Partition, columns: Mapping[str, Column], target: str | None, user: str | None
+) -> list[tuple[str, str]]:
+    """List what is wrong with a schema's partition, as (key, message)."""
+    name, column = partition.column, columns.get(partition.column)
+    message = ""
+    if user is not None:
+        message = "goes with `unit: record`: a user may be in several partitions"
+    elif column is None or not _tells_apart(column):
+        message = f"`{name}` {KINDS}"
+    elif name == target:
+        message = f"`{name}` must not be the target, which would be the same in all rows of a partition"
+    elif not any(isinstance(other, Modelled) for key, other in columns.items() if key != name):
+        message = f"`{name}` must not be the only column that is no identifier"
+    elif partition.value is not None and not _fits(column, partition.value):
+        message = f"`{name}` has no partition {partition.value}: it must be {_values(column)}"
+    return [("partition", message)] if message else []
+
+
+def narrowed(column: Column, value: str) -> Column:
+    """Return the partition column as it is within one partition, where its value is public."""
+    if isinstance(column, Categorical):
+        changes: dict[str, Any] = {"values": (_listed(column)[value],)}
+        changes |= {"outside": "refuse", "other": None}
+    elif isinstance(column, Datetime):
+        changes = {"min": _within(column.min, value), "max": _within(column.max, value)}
+    else:
+        return column
+    kept = column.model_dump(exclude={"cells", "max_null_share"})  # a day has the number of cells that suits a day
+    return type(column).model_validate({**kept, **changes, "nullable": False})
+
+
+def held(batches: Iterator[pa.RecordBatch], partition: Partition, column: Column) -> Iterator[pa.RecordBatch]:
+    """Leave out the rows of other partitions, and those of none.
+
+    Privacy: Sensitive -> Sensitive; whether a row stays depends on that row and the public schema alone (stability 1).
+    """
+    for batch in batches:
+        if batch.schema.names.count(partition.column) != 1:
+            raise DataError(partition.column, "must be in the data exactly once")
+        mask = in_partition(partition, column, batch.column(partition.column))
+        if mask.any():
+            yield batch if mask.all() else select(batch, mask)
+
+
+def in_partition(partition: Partition, column: Column, array: pa.Array) -> Mask:
+    """Tell which values of the partition column are those of the partition."""
+    name, value = partition.column, partition.value or ""
+    if isinstance(column, Datetime):
+        check_type(name, column, array.type)
+        return _on_day(array, value)
+    if isinstance(column, Categorical):
+        check_type(name, column, array.type)
+        place: Mask = states_of(column, array) == column.values.index(_listed(column)[value])
+        return place
+    return _as_text(name, array, value)
+
+
+def _as_text(name: str, array: pa.Array, value: str) -> Mask:
+    """Compare a dropped column: moments by their day, text and whole numbers by how they are written."""
+    array = plain(array)
+    kind = array.type
+    if pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
+        return _on_day(array, value) if _is_day(value) else np.zeros(len(array), dtype=np.bool_)
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    if not (text or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise DataError(name, "must hold dates, times without a zone, text or whole numbers to tell partitions apart")
+    same: Mask = pc.equal(array.cast(pa.string()), value).fill_null(False).to_numpy(zero_copy_only=False)
+    return same
+
+
+def _on_day(array: pa.Array, value: str) -> Mask:
+    day = float(np.datetime64(value, "D").astype(np.int64))
+    same: Mask = to_ticks(plain(array), "D") == day
+    return same
+
+
+def _tells_apart(column: Column) -> bool:
+    if isinstance(column, Categorical):
+        return column.kind in ("text", "integer")
+    return isinstance(column, Datetime) or (isinstance(column, Identifier) and column.keep == "drop")
+
+
+def _fits(column: Column, value: str) -> bool:
+    if isinstance(column, Categorical):
+        return value in _listed(column)
+    return not isinstance(column, Datetime) or (
+        _is_day(value) and _day(column.min) <= date.fromisoformat(value) <= _day(column.max)
+    )
+
+
+def _values(column: Column) -> str:
+    if isinstance(column, Datetime):
+        return f"a day such as 2026-01-31, from {_day(column.min)} to {_day(column.max)}"
+    return "one of the listed values"
+
+
+def _listed(column: Categorical) -> dict[str, Any]:
+    return {str(value): value for value in column.values}
+
+
+def _within(bound: date | datetime, value: str) -> date | datetime:
+    """Return a bound that lies within a day, or else the day."""
+    return bound if _day(bound).isoformat() == value else date.fromisoformat(value)
+
+
+def _day(moment: date | datetime) -> date:
+    return moment.date() if isinstance(moment, datetime) else moment
+
+
+def _is_day(value: str) -> bool:
+    try:
+        return date.fromisoformat(value).isoformat() == value
+    except ValueError:
+        return False

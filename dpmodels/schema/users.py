@@ -1,0 +1,72 @@
+"""Whose row it is: one form for the ids of users, however files type them, and the rows of each that are kept."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpmodels.errors import DataError
+from dpmodels.privacy import PrivacyUnit
+from dpmodels.schema.convert import plain, select
+
+
+def bounded(batches: Iterator[pa.RecordBatch], unit: PrivacyUnit) -> Iterator[pa.RecordBatch]:
+    """Keep the first ``max_rows`` rows of each user; one counter a user is held in memory.
+
+    Privacy: a user is an id. Ids are text or whole numbers, the same of both in every file, so that no user has two
+        spellings: whole numbers are compared as numbers, whatever their width; text character by character, which
+        holds "7" and "007" for two users. Text is refused with white space around it, or in a form that Unicode can
+        also write otherwise (not NFC). Which of a user's rows stay depends on that user's rows alone.
+
+    Raises:
+        DataError: an id is null, has an ambiguous spelling, or files type the column differently.
+    """
+    import pandas as pd
+
+    seen: dict[int | str, int] = {}
+    kinds: set[str] = set()
+    name = str(unit.user)
+    for batch in batches:
+        ids = _ids(name, batch.column(name), kinds)
+        place, found = pd.factorize(ids)
+        users = found.tolist()
+        earlier = np.array([seen.get(user, 0) for user in users], dtype=np.int64)
+        order = np.argsort(place, kind="stable")
+        counts = np.bincount(place, minlength=len(users))
+        rank = np.empty(len(place), dtype=np.int64)
+        rank[order] = np.arange(len(place)) - np.repeat(np.cumsum(counts) - counts, counts)
+        seen.update(zip(users, (earlier + counts).tolist(), strict=True))
+        kept = select(batch, rank + earlier[place] < unit.max_rows)
+        if kept.num_rows:
+            yield kept
+
+
+def _ids(name: str, column: pa.Array, kinds: set[str]) -> NDArray[Any]:
+    """Return the ids of a batch in the one form in which they are compared; ``kinds`` are those of earlier batches."""
+    array = plain(column)
+    if array.null_count:
+        raise DataError(name, "must not be null: every row belongs to a user")
+    whole = pa.types.is_integer(array.type)
+    text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type)
+    if not (whole or text):
+        raise DataError(name, "must hold text or whole numbers, since it names the user a row belongs to")
+    kinds.add("whole numbers" if whole else "text")
+    if len(kinds) > 1:
+        raise DataError(name, "holds text in one file and whole numbers in another; write one user in one way only")
+    if text:
+        array = array.cast(pa.large_string())
+        _check_spelling(name, array)
+    ids: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return ids
+
+
+def _check_spelling(name: str, array: pa.Array) -> None:
+    """Refuse text that may be another spelling of the same id."""
+    one_form = pc.equal(pc.utf8_trim_whitespace(array), array)
+    if not pc.all(pc.string_is_ascii(array), min_count=0).as_py():
+        one_form = pc.and_(one_form, pc.equal(pc.utf8_normalize(array, form="NFC"), array))
+    if not pc.all(one_form, min_count=0).as_py():
+        raise DataError(name, "must name a user without white space around the name, in Unicode's composed form (NFC)")

@@ -1,0 +1,52 @@
+"""Partitions of a data set: their accounts under the one that is named, and what a flow of nights must be given."""
+
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.errors import InvalidArgument
+from dpmodels.privacy import PrivacyBudget
+from dpmodels.schema.schema import Schema
+from flows.config import SynthesizeConfig
+from tasks.partitions import partition_account as name_of
+from tasks.store import Opening
+
+NIGHT = "{night}"
+
+
+def partition_account(ledger: Ledger, parent: str, schema: Schema, cap: PrivacyBudget) -> tuple[str, Opening]:
+    """Name a partition's account under the one that somebody opened with the cap on all partitions, and its terms.
+
+    Privacy: partitions of one column are disjoint in records, since ingest holds every row to them by a rule that looks
+        at the row alone; those of two columns are not. The account's name holds column and value.
+
+    Raises:
+        InvalidArgument: the account has partitions by another column, or that were held to none.
+    """
+    above, partition = ledger.account(parent), schema.partition
+    column = partition.column if partition else ""
+    for child in ledger.accounts():
+        known = child.name.startswith(f"{parent}/") and child.parent == parent
+        if known and child.name.rpartition("=")[0] != name_of(parent, column):
+            rule = (
+                f"be sequential: account {parent} has partitions that were not held to column {column} ({child.name})"
+            )
+            raise InvalidArgument("partitions", "disjoint", rule)
+    note = f"one partition by column {column}, with its run's budget as the cap"
+    return name_of(above.name, partition), Opening(cap=cap, note=note, parent=above.name)
+
+
+def check_nights(config: SynthesizeConfig, schema: Schema, disjoint: bool) -> None:
+    """Refuse a deployment whose nights would read the same rows or write to the same place.
+
+    Raises:
+        InvalidArgument: a path lacks ``{night}``, or nothing tells disjoint nights apart.
+    """
+    if not config.privacy.account:
+        raise InvalidArgument("privacy.account", "nothing", "name the account that pays for the nights")
+    if NIGHT not in str(config.out):
+        raise InvalidArgument("out", config.out, f"hold {NIGHT}, since every night is handed off by itself")
+    if not disjoint and NIGHT not in str(config.data):
+        raise InvalidArgument("data", config.data, f"hold {NIGHT}, or every sequential night would read the same rows")
+    if disjoint and schema.unit.user is not None:
+        raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users: one may come back")
+    if disjoint and schema.partition is None:
+        rule = "be sequential, unless the schema says which column tells nights apart (`partition: COLUMN`)"
+        raise InvalidArgument("partitions", "disjoint", rule)

@@ -1,0 +1,353 @@
+"""Nights that are declared disjoint are: whatever files they are given, a row is read in one of them at most."""
+
+import stat
+from datetime import date, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.privacy import PrivacyBudget
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.expectations import Gate
+from dpmodels.schema.fingerprint import Fingerprint
+from dpmodels.schema.ingest import transform_encode
+from dpmodels.schema.lint import parse
+from dpmodels.schema.load import load_parts
+from dpmodels.schema.schema import Schema
+from flows.config import SynthesizeConfig
+from flows.partitions import check_nights
+from flows.production import synthesize_night
+from flows.synthesize import make_plans, pipeline, start
+from tasks.encoded import EncodedTable
+from tasks.store import Run
+from tests.schema.conftest import make
+from tests.support import make_schema, make_table, write_clinic
+
+DAYS = [date(2026, 1, day) for day in (1, 2, 3, 4)]
+SEEN = {"type": "datetime", "min": date(2026, 1, 1), "max": date(2026, 12, 31)}
+VISITS = """
+name: visits
+partition: seen
+columns:
+  seen: {type: datetime, min: 2026-01-01, max: 2026-12-31, resolution: minute, nullable: true}
+  age: {type: integer, min: 0, max: 99}
+"""
+
+
+def clinic_schema(seen: dict[str, object] | None = None, **changes: object) -> Schema:
+    columns = make_schema().model_dump(mode="python")["columns"]
+    return make_schema(columns={"seen": seen or SEEN, **columns}, partition="seen", **changes)
+
+
+def write_visits(folder: Path, rows: int = 80) -> None:
+    """Write one table of four days, and the clinic's schema with its partition column."""
+    write_clinic(folder)
+    (folder / "clinic.yaml").write_text(clinic_schema().to_yaml())
+    write_days(folder / "clinic.parquet", [DAYS[row % 4] for row in range(rows)])
+    (folder / "home").mkdir()
+    cap = PrivacyBudget(epsilon=1, delta=1e-5)
+    Ledger(folder / "home" / "ledger.sqlite").open_account("clinic", dataset="clinic", budget_cap=cap)
+
+
+def write_days(path: Path, days: list[date], seed: int = 0) -> None:
+    pq.write_table(make_table(len(days), seed).append_column("seen", pa.array(days)), path)
+
+
+def config(folder: Path, out: str, data: str = "clinic.parquet", **privacy: object) -> SynthesizeConfig:
+    settings = {
+        "data": folder / data,
+        "schema": folder / "clinic.yaml",
+        "out": folder / out,
+        "privacy": {"target_epsilon": 1, "delta": 1e-5, "account": "clinic", **privacy},
+        "runtime": {"home": folder / "home", "prefect": False, "threads": 1},
+    }
+    return SynthesizeConfig.build(settings, folder / "config.yaml")
+
+
+def night(folder: Path, day: date, data: str = "clinic.parquet") -> Run:
+    run = start(config(folder, f"out-{day}", data), f"clinic-{day}", str(day))
+    pipeline(run, lambda stage, *handles: stage(*handles))
+    return run
+
+
+def rows_of(run: Run) -> Records:
+    return Records.concat(list(EncodedTable(run.sensitive / "encoded", run.plan.table)))
+
+
+def test_of_one_file_given_every_night_each_row_is_read_in_one_night(tmp_path: Path):
+    write_visits(tmp_path)
+    runs = [night(tmp_path, day) for day in DAYS]
+    assert [len(rows_of(run)) for run in runs] == [20] * 4  # each row was read in one night
+    table = pq.read_table(tmp_path / "clinic.parquet")
+    for run, day in zip(runs, DAYS, strict=True):
+        own = table.filter(pa.compute.equal(table["seen"], day))
+        assert np.array_equal(rows_of(run).states, Codec(run.plan.table).encode(own).states)
+        assert set(pq.read_table(run.settings.out / "synthetic")["seen"].to_pylist()) == {day}
+    ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
+    assert ledger.balance("clinic").spent_epsilon <= 1 and ledger.verify() == []
+    assert ledger.balance("clinic").children == tuple(f"clinic/seen={day}" for day in DAYS)
+
+
+def test_a_table_whose_day_alone_was_changed_is_refused_before_anything_is_charged(tmp_path: Path):
+    write_visits(tmp_path)
+    table = make_table(60)
+    for day, rows in ((DAYS[0], table), (DAYS[1], table.take(np.random.default_rng(0).permutation(60)))):
+        pq.write_table(rows.append_column("seen", pa.array([day] * 60)), tmp_path / f"{day}.parquet", row_group_size=17)
+    night(tmp_path, DAYS[0], f"{DAYS[0]}.parquet")
+    ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
+    before = len(ledger.entries())
+    with pytest.raises(DataError, match="has the rows of another partition"):
+        night(tmp_path, DAYS[1], f"{DAYS[1]}.parquet")
+    assert [entry.kind for entry in ledger.entries()[before:]] == ["open"]
+    run = Run.find(tmp_path / "home", f"clinic-{DAYS[0]}")
+    pipeline(run, lambda stage, *handles: stage(*handles))  # the same partition may go on, and be ingested again
+    (run.released / "stages" / "sanitize.json").unlink()
+    (run.sensitive / "encoded").rename(run.sensitive / "away")
+    pipeline(run, lambda stage, *handles: stage(*handles))
+    write_days(tmp_path / "other.parquet", [DAYS[1]] * 60, seed=1)  # nor is the partition that was refused barred
+    (tmp_path / "home" / "released" / f"clinic-{DAYS[1]}" / "settings.json").unlink()
+    night(tmp_path, DAYS[1], "other.parquet")
+    remembered = [path for path in (tmp_path / "home" / "sensitive" / ".partitions").rglob("*") if path.is_file()]
+    assert len(remembered) == 3 and all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in remembered)
+
+
+def encoded(path: Path, schema: Schema, folder: Path) -> list[tuple[object, ...]]:
+    folder.mkdir()
+    transform_encode(load_parts(path, schema, 7), Gate(schema, raw=True), folder)
+    records = Records.concat(list(EncodedTable(folder, schema)))
+    return list(zip(*(codes.tolist() for codes in records.codes), strict=True))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("place", [0, 25, 60])
+def test_a_row_more_changes_one_partition_by_one_row(tmp_path: Path, place: int, kind: str):
+    schema, table = clinic_schema(), make_table(61)
+    whole = table.append_column("seen", pa.array([DAYS[row % 3] for row in range(61)]))
+    less = pa.concat_tables([whole.slice(0, place), whole.slice(place + 1)])
+    write = pq.write_table if kind == "parquet" else pyarrow.csv.write_csv
+    for name, each in (("whole", whole), ("less", less)):
+        write(each, tmp_path / f"{name}.{kind}")
+    changed = 0
+    for day in DAYS[:3]:
+        part = schema.of_partition(str(day))
+        more, fewer = (
+            encoded(tmp_path / f"{name}.{kind}", part, tmp_path / f"{name}-{day}") for name in ("whole", "less")
+        )
+        changed += len(more) - len(fewer)
+        own = DAYS[place % 3] == day
+        assert len(more) - len(fewer) == own
+        if own:
+            more.pop(place // 3)
+        assert more == fewer
+    assert changed == 1
+
+
+MOMENTS = [
+    datetime(2025, 12, 31, 23, 59, 59, 999_999),
+    datetime(2026, 1, 1),
+    datetime(2026, 1, 1, 23, 59, 59, 999_999),
+    datetime(2026, 1, 2),
+    None,
+    datetime(2027, 1, 1),
+]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_moment_is_in_the_partition_of_its_day_and_null_in_none(tmp_path: Path, unit: str, kind: str):
+    seen = pa.array(MOMENTS, pa.timestamp("us")).cast(pa.timestamp(unit), safe=False)
+    table = pa.table({"seen": seen, "age": list(range(6))})
+    (pq.write_table if kind == "parquet" else pyarrow.csv.write_csv)(table, tmp_path / f"t.{kind}")
+    schema, found = make(VISITS), {}
+    for day in ("2026-01-01", "2026-01-02"):
+        found[day] = [row[1] for row in encoded(tmp_path / f"t.{kind}", schema.of_partition(day), tmp_path / day)]
+    assert found == {"2026-01-01": [1, 2], "2026-01-02": [3]}
+
+
+def test_a_moment_before_1970_is_in_its_own_day(tmp_path: Path):
+    schema = make(VISITS.replace("2026-01-01", "1960-01-01"))
+    moments = [datetime(1969, 12, 30, 23, 59), datetime(1969, 12, 31, 0, 1), datetime(1970, 1, 1)]
+    pq.write_table(pa.table({"seen": moments, "age": [1, 2, 3]}), tmp_path / "t.parquet")
+    rows = encoded(tmp_path / "t.parquet", schema.of_partition("1969-12-31"), tmp_path / "out")
+    assert [row[1] for row in rows] == [2]
+
+
+def test_a_moment_with_a_zone_is_refused_since_its_day_depends_on_the_reader(tmp_path: Path):
+    part = make(VISITS).of_partition("2026-01-01")
+    moments = pa.array([datetime(2026, 1, 1)], pa.timestamp("us", tz="Asia/Tokyo"))
+    pq.write_table(pa.table({"seen": moments, "age": [1]}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="times without a zone"):
+        load_parts(tmp_path / "t.parquet", part, 7)
+    (tmp_path / "t.csv").write_text("seen,age\n2026-01-01T10:00:00+09:00,1\n")
+    with pytest.raises(DataError, match="column seen: must hold values of type timestamp"):
+        encoded(tmp_path / "t.csv", part, tmp_path / "out")
+
+
+WARDS = "name: w\npartition: ward\ncolumns:\n  ward: {0}\n  age: {{type: integer, min: 0, max: 99}}\n"
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "rows"),
+    [
+        ("{type: categorical, values: [a, b]}", pa.string(), [1, 4]),
+        ("{type: categorical, values: [a, b], nullable: true}", pa.dictionary(pa.int8(), pa.string()), [1, 4]),
+        ("{type: categorical, values: [a, b], outside: other, other: a}", pa.string_view(), [1, 4]),
+        ("{type: identifier}", pa.large_string(), [1, 4]),
+    ],
+)
+def test_a_category_is_a_partition_and_what_is_not_listed_is_in_none(tmp_path: Path, column: str, kind, rows):
+    table = pa.table({"ward": pa.array(["b", "a", None, "zebra", "a", " a"], kind), "age": list(range(6))})
+    pq.write_table(table, tmp_path / "t.parquet")
+    part = make(WARDS.format(column)).of_partition("a")
+    assert [row[-1] for row in encoded(tmp_path / "t.parquet", part, tmp_path / "out")] == rows
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([date(2026, 1, 2), date(2026, 1, 1), None], pa.date32()),
+        ([datetime(2026, 1, 2), datetime(2026, 1, 1, 23, 59), None], pa.timestamp("us")),
+        (["2026-01-02", "2026-01-01", None], pa.string()),
+        (["2026-01-02", "2026-01-01", None], pa.dictionary(pa.int32(), pa.string())),
+    ],
+)
+def test_a_dropped_column_may_tell_days_apart(tmp_path: Path, values: list[object], kind: pa.DataType):
+    pq.write_table(pa.table({"ward": pa.array(values, kind), "age": [0, 1, 2]}), tmp_path / "t.parquet")
+    part = make(WARDS.format("{type: identifier}")).of_partition("2026-01-01")
+    assert encoded(tmp_path / "t.parquet", part, tmp_path / "out") == [(1,)]
+
+
+def test_a_dropped_column_of_fractions_tells_nothing_apart(tmp_path: Path):
+    pq.write_table(pa.table({"ward": [1.0], "age": [0]}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="to tell partitions apart"):
+        encoded(tmp_path / "t.parquet", make(WARDS.format("{type: identifier}")).of_partition("1"), tmp_path / "out")
+
+
+def test_rows_of_other_partitions_are_held_to_nothing_and_those_of_none_are_no_data(tmp_path: Path):
+    table = pa.table({"seen": [datetime(2026, 1, 1), datetime(2026, 1, 2)], "age": [1, 8675309]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    schema = make(VISITS)
+    assert len(encoded(tmp_path / "t.parquet", schema.of_partition("2026-01-01"), tmp_path / "a")) == 1
+    with pytest.raises(DataError, match="age must lie"):
+        encoded(tmp_path / "t.parquet", schema.of_partition("2026-01-02"), tmp_path / "b")
+    with pytest.raises(DataError, match="no rows"):
+        encoded(tmp_path / "t.parquet", schema.of_partition("2026-01-03"), tmp_path / "c")
+
+
+def test_the_whole_table_is_read_without_a_value(tmp_path: Path):
+    write_visits(tmp_path)
+    run = start(config(tmp_path, "out"))
+    pipeline(run, lambda stage, *handles: stage(*handles))
+    assert len(rows_of(run)) == 80 and run.settings.account == "clinic" and run.plan.table.name == "clinic"
+
+
+def test_the_partition_is_in_the_plan_and_its_hash(tmp_path: Path):
+    write_visits(tmp_path)
+    plans = [make_plans(config(tmp_path, "out"), str(day))[0] for day in DAYS]
+    assert [plan.table.partition.value for plan in plans] == list(map(str, DAYS))
+    assert len({plan.hash for plan in plans} | {plan.table.hash for plan in plans}) == 8
+    written = Schema.model_validate_json(plans[0].table.model_dump_json())
+    assert written == plans[0].table == parse(plans[0].table.to_yaml())[0]
+    with pytest.raises(InvalidArgument, match="without a value"):
+        written.of_partition(str(DAYS[1]))
+
+
+def test_a_schema_without_a_partition_keeps_its_hash():
+    assert make_schema().hash == "9097aca5396d3c159dc456d7e42f282e17bc3a7ca14156c5d97079121751801e"
+
+
+def test_partitions_by_two_columns_are_not_disjoint_and_neither_are_those_of_before(tmp_path: Path):
+    write_visits(tmp_path)
+    start(config(tmp_path, "a"), "a", str(DAYS[0]))
+    columns = clinic_schema().model_dump(mode="python")["columns"]
+    left = {**SEEN, "min": date(2025, 1, 1), "max": date(2027, 1, 1)}
+    other = make_schema(columns={"left": left, **columns}, partition="left")
+    (tmp_path / "clinic.yaml").write_text(other.to_yaml())
+    with pytest.raises(InvalidArgument, match="partitions that were not held to column left"):
+        start(config(tmp_path, "b"), "b", str(DAYS[1]))
+    old = tmp_path / "old"
+    write_visits(old)
+    ledger, cap = Ledger(old / "home" / "ledger.sqlite"), PrivacyBudget(epsilon=1, delta=1e-5)
+    ledger.open_account("clinic/2026-01-01", dataset="clinic-2026-01-01", budget_cap=cap, parent="clinic")
+    with pytest.raises(InvalidArgument, match=r"not held to column seen \(clinic/2026-01-01\)"):
+        start(config(old, "b"), "b", str(DAYS[1]))
+
+
+@pytest.mark.parametrize(
+    ("data", "out", "partitions", "schema", "match"),
+    [
+        ("d", "out", "disjoint", {}, r"out=.* must hold \{night\}"),
+        ("{night}", "out", "sequential", {}, r"out=.* must hold \{night\}"),
+        ("d", "{night}", "sequential", {}, r"data=.* must hold \{night\}"),
+        ("{night}", "{night}", "disjoint", {"partition": None}, "partitions=disjoint must be sequential, unless"),
+        ("d", "{night}", "disjoint", {"partition": None}, "partitions=disjoint must be sequential, unless"),
+    ],
+)
+def test_nights_that_would_read_or_write_the_same_are_refused(
+    tmp_path: Path, data: str, out: str, partitions: str, schema: dict[str, object], match: str
+):
+    write_visits(tmp_path)
+    (tmp_path / "clinic.yaml").write_text(clinic_schema().model_copy(update=schema).to_yaml())
+    with pytest.raises(InvalidArgument, match=match):
+        synthesize_night.fn(config(tmp_path, out, data), partitions, DAYS[0])
+    assert not list((tmp_path / "home").glob("released/*"))
+
+
+def test_users_and_nights_that_add_up_need_no_partition_column(tmp_path: Path):
+    write_visits(tmp_path)
+    nightly = config(tmp_path, "{night}", "{night}.parquet")
+    check_nights(nightly, make_schema(), disjoint=False)
+    check_nights(config(tmp_path, "{night}"), clinic_schema(), disjoint=True)
+    by_user = make_schema(unit={"user": "patient", "max_rows": 2})
+    check_nights(nightly, by_user, disjoint=False)
+    with pytest.raises(InvalidArgument, match="sequential for a unit of users"):
+        check_nights(nightly, by_user, disjoint=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"partition": "nobody"}, "`nobody` must be a datetime"),
+        ({"partition": "age"}, "`age` must be a datetime"),
+        ({"partition": "smoker"}, "`smoker` must be a datetime"),
+        ({"partition": "patient"}, "`patient` must be a datetime"),  # regenerated: no value of it is the row's
+        ({"partition": "sick"}, "`sick` must not be the target"),
+        ({"partition": {"column": "ward", "value": "east"}}, "`ward` has no partition east"),
+        ({"partition": "ward", "unit": {"user": "patient", "max_rows": 2}}, "goes with `unit: record`"),
+        ({"partition": "ward", "target": None, "columns": {"ward": {"type": "categorical", "values": ["a"]}}}, "only"),
+    ],
+)
+def test_a_partition_that_could_not_tell_rows_apart_is_a_fault_of_the_schema(change: dict[str, object], words: str):
+    text = yaml.safe_dump({**yaml.safe_load(make_schema().to_yaml()), **change})
+    schema, faults = parse(text)
+    assert schema is None and [fault.where for fault in faults] == ["partition"]
+    assert words in faults[0].message
+
+
+def test_a_fingerprint_is_of_rows_and_not_of_their_order_or_their_day():
+    schema, secret = clinic_schema(), b"s" * 32
+    table = make_table(500).append_column("seen", pa.array([DAYS[0]] * 500))
+    later = table.set_column(6, "seen", pa.array([DAYS[1]] * 500))
+    codec = Codec(schema)
+
+    def digest(*tables: pa.Table, key: bytes = secret) -> str:
+        found = Fingerprint(schema, key)
+        for each in tables:
+            found.add(codec.encode(each))
+        return found.digest
+
+    whole = digest(table)
+    assert digest(table.slice(300), table.slice(0, 300)) == digest(later) == whole
+    assert digest(table, key=b"t" * 32) != whole != digest(table.slice(1))
+    changed = table.set_column(1, "age", pa.array([*table["age"].to_pylist()[:-1], 99 - table["age"][-1].as_py()]))
+    assert digest(changed) != whole
+    swapped = table.set_column(4, "smoker", table["smoker"].take(pa.array([1, 0, *range(2, 500)])))
+    assert (digest(swapped) == whole) == (table["smoker"][0] == table["smoker"][1])
+    assert digest(table.slice(0, 1), table.slice(0, 1), table) != digest(table, table.slice(1, 1), table.slice(1, 1))
