@@ -101,7 +101,7 @@ def test_every_number_is_the_rounding_of_its_real_gaussian(shift, bits, stddev):
 def test_float64_is_off_by_far_less_than_what_is_settled_apart():
     rng = np.random.default_rng(0)
     numbers = [int(rng.integers(2**62, 2**63)) << int(shift) for shift in rng.integers(2, 65, 400)]
-    for number in numbers + [2**127 - 1, 2**126, int(np.exp(-2) * 2**128), int(np.exp(-32) * 2**128)]:
+    for number in [*numbers, 2**127 - 1, 2**126, int(np.exp(-2) * 2**128), int(np.exp(-32) * 2**128)]:
         x = -float(ndtri(number * 2.0**-128))
         with mp.workprec(300):
             p, off = mp.ldexp(number, -128), mp.ldexp(1, -45)
