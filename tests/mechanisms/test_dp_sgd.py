@@ -65,7 +65,7 @@ def test_ghost_clipping_is_clipping_each_record():
     draws = torch.from_numpy(record_normals(KEY, 0, np.arange(20), 6)).view(20, 2, 3)
     found = clipped_sum(make(), rows, np.arange(20))
     wanted = clipped_by_hand(rows, 1 - 2.0**-10, draws)
-    assert torch.allclose(found.float(), wanted, atol=2e-4, rtol=1e-4)
+    assert torch.allclose(found.float(), wanted, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e3, 1e8])

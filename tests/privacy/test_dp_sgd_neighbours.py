@@ -150,7 +150,7 @@ def test_thousands_of_records_that_pull_one_way_move_by_their_neighbour_alone(mi
     sums = [sgd._clipped_sum((x,), np.arange(first, len(x))) for first in (0, 1)]
     own = sgd._clipped_sum((x,), np.array([0]))
     assert squared(sums[0] - sums[1]) <= SENSITIVITY**2
-    assert 0.98 * SENSITIVITY < abs(int(own[0])) and np.abs(sums[0] - sums[1] - own).max() <= 1
+    assert abs(int(own[0])) > 0.98 * SENSITIVITY and np.abs(sums[0] - sums[1] - own).max() <= 1
 
 
 class Coupled(KeyStream):

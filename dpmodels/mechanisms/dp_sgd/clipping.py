@@ -7,9 +7,11 @@ A record's gradient is a sum of outer products g a' over layers and draws. Each 
 and the product beta alpha' counts units of C 4**-b. The norm of what came out is found from these integers; a record
 that is above the bound after all, or whose loss or gradient is not finite, adds nothing.
 
-Exactness: |alpha|, |beta| are below 2**26, so dot products of two of either are whole numbers below 2**53 and float64
-    holds every partial sum. A record's outer products add up to at most REACH 4**b in any one entry, so 1024 records
-    stay within 2**53 and their matrix product is exact in whatever order it is taken. Blocks are added in int64.
+Exactness: the norms of a record's outer products add up to at most REACH 4**b, which is checked too, so 1024 records
+    stay within 2**53 in every entry and their matrix product is exact in float64, in whatever order it is taken. As
+    |alpha| is about 2**b, |beta| is below 2**26: dot products of two alphas or betas are exact for the same reason.
+    (A squared length is right to 2**-40 even where it is not exact, so the check may rest on it.) Blocks are added in
+    int64.
 Error of the norm: N products of dots, each at most REACH^2 16**b together, are added in float64: off by at most
     N REACH^2 2**-52, which is below the slack of 2**-20 for N up to 2**20.
 """
@@ -37,6 +39,9 @@ def lattice_factors(terms: Sequence[Term], usable: Tensor, clip_norm: float, bou
 
     Privacy: a record's integers are a function of its own terms. Their gradient, in units of C 4**-b, has norm at most
         ``bound`` 4**b, for whoever is above it is set to zero.
+
+    Raises:
+        InvalidArgument: a record has so many draws that its norm could be off by more than the slack.
     """
     norm, reach, lengths = _norms(terms)
     scale = torch.minimum(bound * _TARGET / norm, REACH * _TARGET / reach).clamp(max=1 / clip_norm)
@@ -47,7 +52,7 @@ def lattice_factors(terms: Sequence[Term], usable: Tensor, clip_norm: float, bou
         for (a, g), length in zip(terms, lengths, strict=True)
     ]
     norm, reach, _ = _norms(factors)
-    keep = (norm**2 <= (bound * _UNIT**2) ** 2 * (1 - _SLACK)) & (reach <= REACH * _UNIT**2)
+    keep = (norm**2 <= (bound * _UNIT**2) ** 2 * (1 - _SLACK)) & (reach <= REACH * _UNIT**2 * (1 - _SLACK))
     return [(alpha, _silenced(beta, keep)) for alpha, beta in factors]
 
 

@@ -21,7 +21,7 @@ from dpmodels.privacy import Sensitive
 STEP_BITS = 20
 """The sum is released in whole numbers of ``clip_norm`` 2**-20."""
 STATE_FORMAT = 2
-"""Of ``DpSgd.tensors``; the first, of releases up to 0.1, had no such mark."""
+"""Of ``DpSgd.tensors``; the first, whose noise and sums were floats, had no such mark."""
 
 Rows = tuple[Tensor, ...]
 """Tensors with one row a record; they are handed to the objective block by block."""
