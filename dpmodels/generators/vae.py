@@ -174,19 +174,22 @@ class FreeEncoder(nn.Module):
 
 
 class Objective(nn.Module):
-    """One loss a record: what DP-SGD clips. Shapes: x [B, d], y [B], target [B, ...] -> [B]."""
+    """One loss a record: what DP-SGD clips. Shapes: x [B, d], y [B], target [B, ...], xi [B, draws, latent] -> [B].
+
+    Attributes:
+        normals: shape of xi for one record; without draws where the encoder has no variance.
+    """
 
     def __init__(self, encoder: nn.Module, decoder: Decoder, prior: Prior, head: Head, spec: VaeSpec) -> None:
         super().__init__()
         self.encoder, self.decoder, self.prior, self.head, self.spec = encoder, decoder, prior, head, spec
+        self.normals = (0 if isinstance(encoder, FixedPoint) else spec.draws, prior.latent)
 
-    def forward(self, x: Tensor, y: Tensor, target: Tensor, randomness: torch.Generator) -> Tensor:
+    def forward(self, x: Tensor, y: Tensor, target: Tensor, xi: Tensor) -> Tensor:
         """Return the negative bound of each record, averaged over the draws of its latent."""
         mean, log_variance = self.encoder(x)
         z, divergence = mean[:, None], torch.zeros(len(x), device=x.device)
         if log_variance is not None:
-            size = (len(x), self.spec.draws, mean.shape[1])
-            xi = torch.randn(size, generator=randomness, device=x.device)
             z = z + xi * (log_variance / 2).exp()[:, None]
             divergence = self.prior.divergence(mean, log_variance, y)
         return self.head.loss(self.decoder(z, y), target).mean(dim=1) + self.spec.kl_weight * divergence
@@ -223,8 +226,9 @@ def pretrain(objective: Objective, rows: tuple[Tensor, ...], spec: VaeSpec) -> N
     for step in range(spec.pretraining_steps):
         randomness = stream(spec.seed, 2 + spec.imitation_steps + step)
         batch = torch.randint(len(rows[0]), (512,), generator=randomness)
+        xi = torch.randn((len(batch), *objective.normals), generator=randomness)
         adam.zero_grad()
-        torch.autograd.backward(objective(*(tensor[batch] for tensor in rows), randomness).mean())
+        torch.autograd.backward(objective(*(tensor[batch] for tensor in rows), xi).mean())
         for group in adam.param_groups:
             group["lr"] = 3e-3 * (1 - step / spec.pretraining_steps)
         adam.step()

@@ -1,13 +1,17 @@
 """DP-SGD: sampling, clipping, noise and divisor, each as it is charged for; and a resume that changes nothing."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from dpmodels.errors import InvalidArgument
-from dpmodels.mechanisms.dp_sgd import DpSgd, KeyStream, Noise, SgdSpec
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.mechanisms.dp_sgd import DpSgd, KeyStream, Noise, SgdSpec, training
+from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
+from dpmodels.mechanisms.dp_sgd.randomness import record_normals
 from dpmodels.privacy import Sensitive
 from tests.statistical.test_noise import has_stddev
 
@@ -17,17 +21,18 @@ KEY = bytes(range(32))
 class Regression(nn.Module):
     """A loss a row with two latent draws of its own, as the objectives of the library have."""
 
-    def __init__(self, width: int = 3) -> None:
+    normals = (2, 3)
+
+    def __init__(self) -> None:
         super().__init__()
         randomness = torch.Generator().manual_seed(0)
-        self.net = nn.Sequential(nn.Linear(width, 4), nn.ReLU(), nn.Linear(4, 1))
+        self.net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
         with torch.no_grad():
             for parameter in self.parameters():
                 parameter.normal_(generator=randomness)
 
-    def forward(self, x: Tensor, y: Tensor, randomness: torch.Generator) -> Tensor:
-        draws = x[:, None] + 0.1 * torch.randn(len(x), 2, x.shape[1], generator=randomness)
-        return ((self.net(draws)[..., 0] - y[:, None]) ** 2).mean(dim=1)
+    def forward(self, x: Tensor, y: Tensor, xi: Tensor) -> Tensor:
+        return ((self.net(x[:, None] + 0.1 * xi)[..., 0] - y[:, None]) ** 2).mean(dim=1)
 
 
 def make_rows(count: int, scale: float = 1.0) -> tuple[Tensor, Tensor]:
@@ -37,6 +42,11 @@ def make_rows(count: int, scale: float = 1.0) -> tuple[Tensor, Tensor]:
 
 def make(spec: SgdSpec | None = None, multiplier: float = 1.0, records: float = 100.0) -> DpSgd:
     return DpSgd(Regression(), spec or SgdSpec(steps=10), Noise(multiplier, records), KEY)
+
+
+def clipped_sum(sgd: DpSgd, rows: tuple[Tensor, ...], batch) -> Tensor:
+    """Return the lattice sum as a real vector."""
+    return torch.from_numpy(sgd._clipped_sum(rows, np.asarray(batch)) * 2.0**-20 * sgd.spec.clip_norm)
 
 
 def clipped_by_hand(rows: tuple[Tensor, Tensor], clip: float, draws: Tensor) -> Tensor:
@@ -52,8 +62,8 @@ def clipped_by_hand(rows: tuple[Tensor, Tensor], clip: float, draws: Tensor) -> 
 
 def test_ghost_clipping_is_clipping_each_record():
     rows = make_rows(20)
-    draws = torch.randn(20, 2, 3, generator=torch.Generator().manual_seed(5))
-    found = make()._clipped_sum(rows, np.arange(20), seed=5)
+    draws = torch.from_numpy(record_normals(KEY, 0, np.arange(20), 6)).view(20, 2, 3)
+    found = clipped_sum(make(), rows, np.arange(20))
     wanted = clipped_by_hand(rows, 1 - 2.0**-10, draws)
     assert torch.allclose(found.float(), wanted, atol=1e-4, rtol=1e-4)
 
@@ -64,50 +74,64 @@ def test_a_record_moves_the_sum_by_at_most_the_clip_norm_however_large_its_gradi
     rows = make_rows(40, scale)
     sgd = make(SgdSpec(clip_norm=clip, steps=1))
     for who in range(40):
-        assert float(sgd._clipped_sum(rows, np.array([who]), seed=who).norm()) <= clip
+        assert float(clipped_sum(sgd, rows, [who]).norm()) <= clip
     if scale > 1:
-        assert float(sgd._clipped_sum(rows, np.array([0]), seed=0).norm()) > 0.998 * clip  # it was clipped, not lost
+        assert float(clipped_sum(sgd, rows, [0]).norm()) > 0.998 * clip  # it was clipped, not lost
 
 
 class Opposed(nn.Module):
-    """Two draws of a record, each with a gradient of a million, that cancel but for ten."""
+    """Two draws of a record with a gradient each of ``slope`` and ``rest - slope``."""
 
-    def __init__(self) -> None:
+    normals = (0,)
+
+    def __init__(self, slope: float, rest: float) -> None:
         super().__init__()
-        self.net = nn.Linear(1, 1, bias=False)
+        self.net, self.slope, self.rest = nn.Linear(1, 1, bias=False), slope, rest
 
-    def forward(self, x: Tensor, randomness: torch.Generator) -> Tensor:
+    def forward(self, x: Tensor, xi: Tensor) -> Tensor:
         out = self.net(x[:, None].expand(-1, 2, -1))[..., 0]
-        return 1e6 * (out[:, 0] - out[:, 1]) - 10 * out[:, 1]
+        return self.slope * (out[:, 0] - out[:, 1]) + self.rest * out[:, 1]
 
 
-def test_a_record_whose_draws_cancel_is_clipped_all_the_same():
-    sgd = DpSgd(Opposed(), SgdSpec(clip_norm=1.0), Noise(1.0, 1.0), KEY)
-    moved = float(sgd._clipped_sum((torch.ones(1, 1),), np.arange(1), 0).norm())
-    assert 0.9 < moved <= 1.0  # in float32 the norm of ten drowns beside a million, and nothing would be clipped
+@pytest.mark.parametrize(("slope", "least"), [(1e2, 0.998), (1e6, 1e-4)])
+def test_a_record_whose_draws_cancel_is_clipped_all_the_same(slope, least):
+    sgd = DpSgd(Opposed(slope, 10), SgdSpec(clip_norm=1.0), Noise(1.0, 1.0), KEY)
+    moved = float(clipped_sum(sgd, (torch.ones(1, 1),), [0]).norm())
+    assert least < moved <= 1.0  # a millionfold cancellation: its terms are clipped to 32, whatever they add up to
 
 
 class NoDraws(Regression):
-    def forward(self, x: Tensor, y: Tensor, randomness: torch.Generator) -> Tensor:
+    normals = (0,)
+
+    def forward(self, x: Tensor, y: Tensor, xi: Tensor) -> Tensor:
         return (self.net(x)[..., 0] - y) ** 2
 
 
+@pytest.mark.parametrize("objective", [Regression, NoDraws])
 @pytest.mark.parametrize("huge", [1e25, 1e38, float("nan")])
-def test_a_record_whose_gradient_overflows_is_left_out_and_changes_nothing_else(huge):
-    sgd = DpSgd(NoDraws(), SgdSpec(), Noise(1.0, 1.0), KEY)
+def test_a_record_whose_gradient_overflows_is_left_out_and_changes_nothing_else(huge, objective):
+    sgd = DpSgd(objective(), SgdSpec(), Noise(1.0, 1.0), KEY)
     x, y = make_rows(9)
-    without = sgd._clipped_sum((x, y), np.arange(9), 0)
+    without = sgd._clipped_sum((x, y), np.arange(9))
     x[4] = huge
     others = np.delete(np.arange(9), 4)
-    assert torch.equal(sgd._clipped_sum((x, y), np.arange(9), 0), sgd._clipped_sum((x, y), others, 0))
-    assert not torch.equal(sgd._clipped_sum((x, y), others, 0), without)
-    assert not sgd._clipped_sum((x, y), np.array([4]), 0).any()
+    assert np.array_equal(sgd._clipped_sum((x, y), np.arange(9)), sgd._clipped_sum((x, y), others))
+    assert not np.array_equal(sgd._clipped_sum((x, y), others), without)
+    assert not sgd._clipped_sum((x, y), np.array([4])).any()
 
 
-def test_small_batches_within_a_batch_change_nothing_but_roundings():
-    whole, parts = (DpSgd(NoDraws(), SgdSpec(micro_batch=size), Noise(1.0, 1.0), KEY) for size in (4096, 7))
+def test_small_blocks_change_a_sum_by_roundings_of_each_gradient_at_most():
     rows = make_rows(50)
-    assert torch.allclose(*(sgd._clipped_sum(rows, np.arange(50), 0) for sgd in (whole, parts)), atol=1e-5)
+    whole, parts = (DpSgd(Regression(), SgdSpec(micro_batch=m), Noise(1.0, 5e4), KEY) for m in (4096, 7))
+    assert (whole.block, parts.block) == (560, 7)
+    assert np.abs(whole._clipped_sum(rows, np.arange(50)) - parts._clipped_sum(rows, np.arange(50))).max() <= 50
+
+
+def test_the_rows_of_a_block_are_public_and_hold_the_batch_that_is_expected():
+    for expected in (1, 10, 651, 1200, 1e5):
+        sgd = make(SgdSpec(sampling_probability=0.5), records=2 * expected)
+        blocks = math.ceil(expected / sgd.block)
+        assert sgd.block <= 1024 and blocks * sgd.block < 1.3 * expected + 64
 
 
 def test_batches_are_binomial_and_records_independent():
@@ -135,7 +159,7 @@ def test_the_sampling_probability_is_rounded_down():
 @pytest.mark.parametrize("scale", [1.0, 2 / 3, 3 / 2])
 def test_the_noise_of_a_step_has_the_scale_that_is_charged(scale):
     sgd = make(SgdSpec(clip_norm=0.5), multiplier=1.7)
-    noise = sgd._noise(KeyStream(KEY, 3), 5000).numpy()
+    noise = sgd._noise(KeyStream(KEY, 3), 5000) * 0.5 * 2.0**-20
     assert has_stddev(noise, scale * 1.7 * 0.5) == (scale == 1.0)
 
 
@@ -153,8 +177,9 @@ def test_an_empty_batch_is_noised_like_any_other(rows, monkeypatch):
     sgd = DpSgd(Regression(), spec, Noise(3.0, 50.0), KEY)
     gradient = captured(sgd, make_rows(rows), monkeypatch)
     stream = KeyStream(KEY, 0)
-    stream.poisson_batch(rows, 1e-6), stream.seed()
-    assert torch.allclose(gradient * (1e-6 * 50.0), 3.0 * 2.0 * torch.from_numpy(stream.normal(len(gradient))))
+    stream.poisson_batch(rows, 1e-6)
+    noise = torch.from_numpy(2.0 * 2.0**-20 * rounded_gaussian(stream, len(gradient), 3.0 * 2**20))
+    assert torch.allclose(gradient * (1e-6 * 50.0), noise)
     assert float(gradient.abs().min()) > 0
 
 
@@ -163,7 +188,7 @@ def test_the_divisor_is_the_expected_batch_whatever_the_batch_is(monkeypatch):
     sgd = DpSgd(Regression(), spec, Noise(1e-9, 40.0), KEY)
     stream = KeyStream(KEY, 0)
     batch = stream.poisson_batch(60, 0.5)
-    total = sgd._clipped_sum(rows, batch, stream.seed())
+    total = clipped_sum(sgd, rows, batch)
     assert len(batch) != 20
     assert torch.allclose(captured(sgd, rows, monkeypatch), total / (0.5 * 40.0), rtol=1e-5, atol=1e-7)
 
@@ -173,9 +198,8 @@ def test_with_the_same_key_a_neighbour_changes_only_the_steps_that_drew_it():
     for step in range(20):
         small, large = (KeyStream(KEY, step).poisson_batch(count, 0.3) for count in (50, 51))
         assert set(large) - set(small) <= {50} and set(small) <= set(large)
-        sums = [make()._clipped_sum(rows, batch, seed=step) for batch in (small, large)]
-        if 50 not in large:
-            assert torch.equal(*sums)
+        sums = [make()._clipped_sum(rows, batch) for batch in (small, large)]
+        assert np.array_equal(*sums) == (50 not in large)
         seen.add(50 in large)
     assert seen == {True, False}
 
@@ -201,26 +225,76 @@ def test_it_learns_when_there_are_many_records():
     sgd = DpSgd(
         Regression(), SgdSpec(steps=300, sampling_probability=0.05, learning_rate=0.02), Noise(1.0, 4000.0), KEY
     )
-    randomness = torch.Generator().manual_seed(0)
+    objective, xi = sgd.gradients.wrapped, torch.from_numpy(record_normals(KEY, 999, np.arange(4000), 6)).view(-1, 2, 3)
     with torch.no_grad():
-        before = float(sgd.wrapped(x, x[:, 0], randomness).mean())
+        before = float(objective(x, x[:, 0], xi).mean())
     for _ in sgd.train(Sensitive((x, x[:, 0]))):
         pass
     sgd.load_mean()
     with torch.no_grad():
-        assert float(sgd.wrapped(x, x[:, 0], randomness).mean()) < 0.1 * before
+        assert float(objective(x, x[:, 0], xi).mean()) < 0.1 * before
+
+
+def test_the_state_of_an_older_version_is_refused_in_one_sentence():
+    old = {name: tensor for name, tensor in make().tensors().items() if name != "format"}
+    with pytest.raises(ArtifactError, match="begun by another version"):
+        make().restore(old)
 
 
 def test_batch_normalisation_and_impossible_noise_are_refused():
     with pytest.raises(InvalidArgument, match="batch normalisation"):
         DpSgd(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), SgdSpec(), Noise(1.0, 1.0), KEY)
-    for noise in (Noise(0.0, 1.0), Noise(1.0, 0.0), Noise(float("nan"), 1.0)):
+    for noise in (Noise(0.0, 1.0), Noise(1.0, 0.0), Noise(float("nan"), 1.0), Noise(1.0, float("inf"))):
         with pytest.raises(InvalidArgument, match="noise"):
             DpSgd(Regression(), SgdSpec(), noise, KEY)
 
 
-def test_the_random_numbers_of_a_step_are_its_own_normal_and_repeatable():
-    one, two = KeyStream(KEY, 1).normal(20001), KeyStream(KEY, 2).normal(20001)
-    assert np.array_equal(one, KeyStream(KEY, 1).normal(20001))
-    assert stats.kstest(one, "norm").pvalue > 1e-6
-    assert abs(stats.pearsonr(one, two).statistic) < 0.05 and abs(stats.pearsonr(one[1:], one[:-1]).statistic) < 0.05
+def test_what_is_not_a_whole_linear_layer_is_refused():
+    frozen, tied = Regression(), nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    frozen.net[0].bias.requires_grad_(False)
+    tied[1].weight = tied[0].weight
+    for objective in (frozen, tied, nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3)), nn.ReLU()):
+        with pytest.raises(InvalidArgument, match="linear layers"):
+            DpSgd(objective, SgdSpec(), Noise(1.0, 1.0), KEY)
+
+
+def test_a_network_so_wide_that_rounding_would_take_the_bound_is_refused():
+    assert training._bound(10**6) == 1 - 1001 * 2.0**-20
+    with pytest.raises(InvalidArgument, match="fewer than"):
+        training._bound(2**34 + 2**20)
+
+
+def test_the_draws_of_a_record_are_its_own_normal_and_repeatable():
+    rows = np.arange(3000)
+    drawn = record_normals(KEY, 1, rows, 7)
+    assert np.array_equal(drawn[rows[::-1]], record_normals(KEY, 1, rows[::-1].copy(), 7))
+    assert drawn.shape == (3000, 7) and stats.kstest(drawn.ravel(), "norm").pvalue > 1e-6
+    assert np.abs(np.corrcoef(drawn.T) - np.eye(7)).max() < 0.1
+    for other in (record_normals(KEY, 2, rows, 7), record_normals(KEY, 1, rows + 3000, 7)):
+        assert abs(stats.pearsonr(drawn.ravel(), other.ravel()).statistic) < 0.05
+    with pytest.raises(InvalidArgument, match="a record"):
+        record_normals(KEY, 1, rows, 2**18 + 1)
+
+
+def test_the_stream_of_a_step_and_the_draws_of_its_records_share_no_block(monkeypatch):
+    from cryptography.hazmat.primitives.ciphers import modes
+
+    asked: list[np.ndarray] = []
+
+    class Recorded:
+        def __init__(self, algorithm, mode):
+            self.mode = mode
+
+        def encryptor(self):
+            return self
+
+        def update(self, data):
+            if isinstance(self.mode, modes.ECB):
+                asked.append(np.frombuffer(data, ">u8").reshape(-1, 2))
+            return data
+
+    monkeypatch.setattr("cryptography.hazmat.primitives.ciphers.Cipher", Recorded)
+    record_normals(KEY, 10**6 - 1, np.array([0, 5, 2**25 - 1]), 2**18)
+    blocks = {(int(a), int(b)) for a, b in asked[0]}
+    assert len(blocks) == 3 * 2**16  # no two records share one
+    assert all(a == 2**63 + 10**6 - 1 for a, _ in blocks)  # a step's stream counts up from (step, 0)

@@ -19,7 +19,8 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import SampledGaussianEvent, leaves, to_dp_accounting
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.load import load_generator
-from dpmodels.mechanisms import dp_sgd, gaussian
+from dpmodels.mechanisms import gaussian
+from dpmodels.mechanisms.dp_sgd import training as dp_sgd
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.synthesizers import private_training

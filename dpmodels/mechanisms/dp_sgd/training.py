@@ -1,0 +1,197 @@
+"""The steps of DP-SGD: a batch, its lattice sum, noise, Adam; and a state from which they go on after a crash."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS, MOST_ROWS, lattice_factors, lattice_sum
+from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
+from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
+from dpmodels.mechanisms.dp_sgd.randomness import KEY_BYTES, KeyStream, record_normals
+from dpmodels.privacy import Sensitive
+
+STEP_BITS = 20
+"""The sum is released in whole numbers of ``clip_norm`` 2**-20."""
+STATE_FORMAT = 2
+"""Of ``DpSgd.tensors``; the first, whose noise and sums were floats, had no such mark."""
+
+Rows = tuple[Tensor, ...]
+"""Tensors with one row a record; they are handed to the objective block by block."""
+
+
+class SgdSpec(BaseModel):
+    """Public parameters of DP-SGD; part of the plan.
+
+    Attributes:
+        sampling_probability: of each record in each step.
+        steps: in all; an epoch is ``1 / sampling_probability`` of them.
+        clip_norm: L2 norm that the gradient of one record is clipped to.
+        learning_rate: of Adam, falling to a tenth along a cosine.
+        average: share of the older weights in the running mean that is released.
+        micro_batch: rows differentiated at once, at most; bounds memory. Gradients may differ in their last bits where
+            a library multiplies matrices of another height in another way; what is proved of them does not.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    sampling_probability: Annotated[float, Field(ge=1e-6, le=0.5)] = 0.02
+    steps: Annotated[int, Field(ge=1, le=10**6)] = 600
+    clip_norm: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    learning_rate: Annotated[float, Field(gt=0, le=1)] = 2e-3
+    average: Annotated[float, Field(ge=0, lt=1)] = 0.98
+    micro_batch: Annotated[int, Field(ge=1)] = 4096
+
+    @property
+    def epoch(self) -> int:
+        """Count the steps after which each record was in one batch, as expected."""
+        return max(1, round(1 / self.sampling_probability))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What is charged: sigma (noise stddev over clip norm), and a released number of records to divide by."""
+
+    multiplier: float
+    records: float
+
+
+class DpSgd:
+    """Trains an objective: a module whose ``forward(*rows, normals)`` returns one loss a row, made of linear layers.
+
+    Its attribute ``normals`` is the shape of the standard normals that the loss of one record reads, (0,) for none.
+    The batch is private, and so is everything about a step but the weights after it: nothing of it is logged.
+    """
+
+    def __init__(self, objective: nn.Module, spec: SgdSpec, noise: Noise, key: bytes) -> None:
+        if not (0 < noise.multiplier < 2.0**30 and 0 < noise.records < math.inf and len(key) == KEY_BYTES):
+            raise InvalidArgument("noise", noise, "be positive and finite, with a key of 32 bytes")
+        self.spec, self.noise, self.key, self.step = spec, noise, key, 0
+        self.gradients = RecordGradients(objective)
+        self.normals = cast(tuple[int, ...], objective.normals)
+        self.parameters = self.gradients.parameters
+        self.bound, self.block = _bound(sum(p.numel() for p in self.parameters)), _block(spec, noise)
+        self.device = self.parameters[0].device
+        self.mean = [p.detach().clone() for p in self.parameters]
+        self.adam = torch.optim.Adam(self.parameters, lr=spec.learning_rate)
+
+    def train(self, rows: Sensitive[Rows]) -> Iterator[int]:
+        """Take the steps that are left; yield the number of steps taken after each.
+
+        Privacy: charges nothing itself; ``steps`` of SampledGaussian are the caller's.
+        """
+        data = rows.reveal()
+        if len(data[0]) >= 2 ** (63 - 2 * FACTOR_BITS):
+            raise InvalidArgument("rows", "<redacted>", "be fewer than 2**25, so that their sum fits into 64 bits")
+        while self.step < self.spec.steps:
+            stream = KeyStream(self.key, self.step)
+            batch = stream.poisson_batch(len(data[0]), self.spec.sampling_probability)
+            total = self._clipped_sum(data, batch)
+            self._descend(total + self._noise(stream, len(total)))
+            self.step += 1
+            yield self.step
+
+    def load_mean(self) -> None:
+        """Set the objective's weights to their running mean: what is released."""
+        with torch.no_grad():
+            for parameter, mean in zip(self.parameters, self.mean, strict=True):
+                parameter.copy_(mean)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return everything a resumed training needs."""
+        state = {"format": torch.tensor(STATE_FORMAT), "step": torch.tensor(self.step)}
+        state |= {"key": torch.frombuffer(bytearray(self.key), dtype=torch.uint8)}
+        for i, (parameter, mean) in enumerate(zip(self.parameters, self.mean, strict=True)):
+            state |= {f"weight/{i}": parameter.detach(), f"mean/{i}": mean}
+            state |= {f"adam/{i}/{name}": value for name, value in self.adam.state.get(parameter, {}).items()}
+        return state
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go back to where ``tensors`` was taken.
+
+        Raises:
+            ArtifactError: another version took them, whose steps are not this one's.
+        """
+        if int(tensors.get("format", torch.tensor(1))) != STATE_FORMAT:
+            raise ArtifactError(
+                "the unfinished draw was begun by another version, whose steps differ; resume it with that version,"
+                " or start a new run"
+            )
+        self.step, self.key = int(tensors["step"]), bytes(tensors["key"].tolist())
+        for i, parameter in enumerate(self.parameters):
+            prefix = f"adam/{i}/"
+            with torch.no_grad():
+                parameter.copy_(tensors[f"weight/{i}"])
+            self.mean[i] = tensors[f"mean/{i}"].to(self.device)
+            own = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+            if own:
+                self.adam.state[parameter] = {
+                    name: value if name == "step" else value.to(self.device) for name, value in own.items()
+                }
+
+    def _clipped_sum(self, data: Rows, batch: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Add up the clipped gradients of a batch, flat, in whole steps; zero for an empty one.
+
+        Privacy: whole units are added up and then rounded to steps, once: in each coordinate a record moves the sum by
+            less than one step more or less than its own gradient.
+        """
+        total = torch.zeros(sum(p.numel() for p in self.parameters), dtype=torch.int64, device=self.device)
+        for start in range(0, len(batch), self.block):
+            total += self._block_sum(data, batch[start : start + self.block])
+        dropped = 2 * FACTOR_BITS - STEP_BITS
+        steps: NDArray[np.int64] = ((total + 2 ** (dropped - 1)) >> dropped).cpu().numpy()
+        return steps
+
+    def _block_sum(self, data: Rows, part: NDArray[np.int64]) -> Tensor:
+        """Add up the gradients of a block in units; it is filled up with one of its rows, which adds nothing again."""
+        rows = np.pad(part, (0, self.block - len(part)), mode="edge")
+        drawn = torch.from_numpy(record_normals(self.key, self.step, rows, math.prod(self.normals)))
+        own = [tensor[torch.from_numpy(rows)] for tensor in data] + [drawn.view(self.block, *self.normals)]
+        losses, terms = self.gradients([tensor.to(self.device) for tensor in own])
+        usable = losses.isfinite() & (torch.arange(self.block, device=self.device) < len(part))
+        factors = lattice_factors(terms, usable, self.spec.clip_norm, self.bound)
+        return self.gradients.flat(lattice_sum(factors))
+
+    def _noise(self, stream: KeyStream, count: int) -> NDArray[np.int64]:
+        """Draw the noise of a step, in whole steps: a sensitivity is 2**20 of them."""
+        return rounded_gaussian(stream, count, math.ldexp(self.noise.multiplier, STEP_BITS))
+
+    def _descend(self, noisy: NDArray[np.int64]) -> None:
+        """Take one step along a noisy sum of gradients, over the released number's batch (post-processing)."""
+        expected = self.spec.sampling_probability * self.noise.records
+        gradient = torch.from_numpy(np.ldexp(noisy, -STEP_BITS) * (self.spec.clip_norm / expected))
+        parts = torch.split(gradient.float().to(self.device), [p.numel() for p in self.parameters])
+        for parameter, part in zip(self.parameters, parts, strict=True):
+            parameter.grad = part.view_as(parameter)
+        for group in self.adam.param_groups:
+            group["lr"] = self.spec.learning_rate * (0.55 + 0.45 * np.cos(np.pi * self.step / self.spec.steps))
+        self.adam.step()
+        self.adam.zero_grad()
+        with torch.no_grad():
+            for mean, parameter in zip(self.mean, self.parameters, strict=True):
+                mean.lerp_(parameter, 1 - self.spec.average)
+
+
+def _bound(parameters: int) -> float:
+    """Return the clip norms that one record's lattice gradient may have: 1, less what rounding to steps can add.
+
+    Raises:
+        InvalidArgument: rounding would take more than an eighth.
+    """
+    rounding = math.ldexp(math.isqrt(parameters) + 1, -STEP_BITS)
+    if rounding > 1 / 8:
+        raise InvalidArgument("objective", f"with {parameters} weights", "have fewer than 2**34 weights")
+    return 1 - rounding
+
+
+def _block(spec: SgdSpec, noise: Noise) -> int:
+    """Return the rows of a block, public: the batch that is expected, and room to spare, in even parts."""
+    expected, most = spec.sampling_probability * noise.records, min(spec.micro_batch, MOST_ROWS)
+    room = expected + 3 * math.sqrt(expected)
+    return min(most, 16 * math.ceil(room / math.ceil(room / most) / 16))
