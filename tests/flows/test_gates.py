@@ -58,7 +58,7 @@ def test_the_raw_gate_names_the_expectation_before_anything_is_charged(tmp_path,
     assert charges(tmp_path / "home") == [] and not (tmp_path / "out").exists()
     docs = next((tmp_path / "home" / "sensitive").rglob("checks.html")).read_text()
     assert "SENSITIVE" in docs and ">broken<" in docs and "attic" not in docs
-    assert not list((tmp_path / "home" / "released").rglob("checks.html"))
+    assert not list((tmp_path / "home" / "control").rglob("checks.html"))
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def test_the_synthetic_gate_names_the_expectation_and_hands_nothing_over(tmp_pat
     code, _, err = run_cli(*words)
     assert code == 1 and says in err and "not handed over" in err
     assert not (tmp_path / "out").exists() and not list(tmp_path.glob(".part-*"))
-    assert ">broken<" in next((tmp_path / "home" / "released").rglob("checks.html")).read_text()
+    assert ">broken<" in next((tmp_path / "home" / "control").rglob("checks.html")).read_text()
 
 
 def test_a_report_is_laid_out_again_from_its_facts(hand_off, tmp_path):

@@ -141,10 +141,11 @@ def test_void_and_recover_clear_what_a_crash_left(own: Path) -> None:
     ledger.begin_draw(ledger.reserve(sealed).key)
     staged = own / "home" / "sensitive" / "cut" / "release.parquet"
     staged.parent.mkdir(mode=0o700)
-    staged.write_bytes(b"a complete draw")
+    drawn = next((own / "home" / "released").glob("*/release.parquet")).read_bytes()
+    staged.write_bytes(drawn)
     found = {row["run"]: row for row in json.loads(ask(own, "recover", "--json")[1])}
     assert (found["cut"]["was"], found["cut"]["is"]) == ("drawing", "committed")
-    assert (own / "home" / "released" / "cut" / "release.parquet").read_bytes() == b"a complete draw"
+    assert (own / "home" / "released" / "cut" / "release.parquet").read_bytes() == drawn
     assert found["lost"]["is"] == "reserved" and "void" in found["lost"]["next"]
     assert ask(own, "void", sealed.key, "--reason", "not wanted")[0] == 1
     assert ask(own, "void", reserved.key[:12], "--reason", "not wanted")[0] == 0

@@ -24,7 +24,7 @@ from tasks.receive import sample_again
 from tasks.sanitize import sanitize
 from tasks.store import Run
 from tests.flows.test_crash import KILL_AT, ROOT, only_run
-from tests.support import charges, run_cli, synthesize_words, write_clinic
+from tests.support import charges, make_schema, run_cli, synthesize_words, write_clinic
 
 LIFE = ["reserve", "draw", "seal", "commit"]
 
@@ -203,7 +203,9 @@ def test_the_officer_and_the_forecast_are_told_of_both_lines(tmp_path):
 def test_a_partition_pays_for_both_lines_from_an_account_of_its_own(tmp_path):
     ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
     ledger.open_account("nights", dataset="nights", budget_cap=PrivacyBudget(epsilon=3, delta=1e-5))
-    run = carry_out(start(config_of(tmp_path, account="nights"), "first", "2026-11-20"), prefect=False)
+    config = config_of(tmp_path, account="nights")
+    (tmp_path / "clinic.yaml").write_text(make_schema(partition="ward").to_yaml())
+    run = carry_out(start(config, "first", "west"), prefect=False)
     assert lives(run) == [LIFE, LIFE]
-    own, parent = ledger.balance("nights/2026-11-20"), ledger.balance("nights")
+    own, parent = ledger.balance("nights/ward=west"), ledger.balance("nights")
     assert own.remaining_epsilon == 0 and 1 < own.spent_epsilon == parent.spent_epsilon <= own.cap
