@@ -5,10 +5,6 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 BENCHMARKS = $(filter-out __init__ common judge judge_images postgres unseen,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-# On shared cores thread pools cost more than they give.
-export OMP_NUM_THREADS ?= 1
-export OPENBLAS_NUM_THREADS ?= 1
-
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check bench
 

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import postgres
 
-# Before torch and OpenBLAS are imported: on shared cores their thread pools are a hundred times slower than one thread.
+# Before torch and OpenBLAS are imported, whatever the shell that starts the tests asks for.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", DO_NOT_TRACK="1")
 for name in [name for name in os.environ if name.startswith(("PREFECT_", "NACRE_"))]:
     if name != "NACRE_DATA":
