@@ -31,9 +31,9 @@ class Policy:
 def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
     """Declare a function to be a stage; its first argument is the run, whose ``sensitive`` is a private directory.
 
-    Every stage computes with one thread a pool, and reports a full disk as such. Whatever else goes wrong in a sensitive
-    stage leaves it as a ``NacreError`` that names the stage and the kind of error only: third parties quote the values
-    they choke on. The full account goes to ``error.txt`` in the run's sensitive directory.
+    Every stage computes with one thread a pool, and reports a full disk as such. Whatever else goes wrong in a
+    sensitive stage leaves it as a ``NacreError`` that names the stage and the kind of error only: third parties quote
+    the values they choke on. The full account goes to ``error.txt`` in the run's sensitive directory.
     """
     policy = Policy(name, sensitive)
 
