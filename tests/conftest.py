@@ -1,8 +1,9 @@
-"""Set-up for every test: one thread per process, and a Prefect that never looks outside."""
+"""Set-up for every test: one thread per process, a Prefect that never looks outside, and a place of its own."""
 
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 
 import absl.logging
@@ -12,9 +13,12 @@ from benchmarks import postgres
 
 # Before torch and OpenBLAS are imported, whatever the shell that starts the tests asks for.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", DO_NOT_TRACK="1")
-for name in [name for name in os.environ if name.startswith(("PREFECT_", "NACRE_"))]:
+for name in [name for name in os.environ if name.startswith(("PREFECT_", "NACRE_", "PG"))]:
     if name != "NACRE_DATA":
         del os.environ[name]
+# Prefect would read the profile of whoever starts the tests, and keep things beside it.
+prefect_home = tempfile.TemporaryDirectory(prefix="nacre-tests-")
+os.environ["PREFECT_HOME"] = prefect_home.name
 
 # dp-accounting brings absl, whose log handler closes the stream it was made with when Prefect sets logging up anew;
 # made during a test, that stream is pytest's own capture. The process's stderr it leaves alone.
