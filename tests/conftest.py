@@ -27,6 +27,21 @@ absl.logging.get_absl_handler().python_handler.setStream(sys.__stderr__)
 # A shell that starts the tests in the background has them ignore Ctrl-C, and every child they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+PROCESSES = {"subprocess", "multiprocessing", "prefect_server", "PrefectServer", "Processes", "servers_of"}
+"""What a file of tests imports or defines that starts programs, or servers."""
+SERVERS = {"browser", "pages", "postgres_server", "postgresql", "prefect_api"}
+"""The same for a single test: its fixtures, and their parameters."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start processes, which ``make test-fast`` leaves out."""
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        needs = {*item.fixturenames, *(one for one in parameters if isinstance(one, str))}
+        if PROCESSES & set(vars(item.module)) or SERVERS & needs:
+            item.add_marker("processes")
+
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:

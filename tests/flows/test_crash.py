@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support import charges, run_cli, synthesize_words, write_clinic
+from tests.support import charges, run_cli, servers_of, synthesize_words, write_clinic
 
 ROOT = Path(__file__).parents[2]
 KILL_AT = """
