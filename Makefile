@@ -5,15 +5,11 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 BENCHMARKS = $(filter-out __init__ common judge judge_images postgres unseen,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-# On shared cores thread pools cost more than they give.
-export OMP_NUM_THREADS ?= 1
-export OPENBLAS_NUM_THREADS ?= 1
-
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench
+.PHONY: help install demo test test-fast check bench
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 install: $(INSTALLED) ## make .venv and install nacre with its development tools
 
@@ -34,6 +30,9 @@ test: $(INSTALLED) ## run the tests
 	$(BIN)/python -m pytest -m 'not gpu' $(patsubst %,--ignore=tests/flows/test_%.py,ledger_commands server deployments); tests=$$?; \
 	wait $$waiting; beside=$$?; cat $$log; rm $$log; \
 	test $$tests = 0 && test $$beside = 0
+
+test-fast: $(INSTALLED) ## run the tests that take seconds and start no process
+	$(BIN)/python -m pytest -m 'not gpu and not slow and not processes' --numprocesses 2 --dist worksteal
 
 check: $(INSTALLED) ## lint, format, types, import contracts
 	$(BIN)/ruff check .

@@ -2,12 +2,13 @@
 
 import os
 import pwd
+import secrets
 import shutil
 import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 USER = "postgres"  # the server refuses to run as root; Debian's package makes this user
@@ -30,15 +31,14 @@ def server(fsync: bool = False) -> Iterator[str]:
     folder = programs()
     if folder is None:
         raise RuntimeError("PostgreSQL is not installed")
-    with tempfile.TemporaryDirectory(prefix="nacre-pg-") as name, socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory(prefix="nacre-pg-") as name:
         os.chmod(name, 0o755)
         data = Path(name) / "data"
         data.mkdir(mode=0o700)
         if os.getuid() == 0:
             shutil.chown(data, USER)
         _run(folder / "initdb", "--pgdata", data, "--auth", "trust", "--username", USER, "--no-sync", "--encoding=UTF8")
-        free.close()
+        port = free_port()
         safe = "on" if fsync else "off"
         options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync={safe}"
         options += " -c max_connections=300 -c shared_buffers=32MB -c logging_collector=off"
@@ -47,6 +47,17 @@ def server(fsync: bool = False) -> Iterator[str]:
             yield f"postgresql://{USER}@127.0.0.1:{port}"
         finally:
             _run(folder / "pg_ctl", "--pgdata", data, "--mode", "immediate", "--wait", "stop")
+
+
+def free_port() -> int:
+    """Return a loopback port that nobody listens on, for a server that is about to start.
+
+    It lies below the ports that the system hands out by itself, so nothing takes it meanwhile but by rare chance.
+    """
+    while True:
+        port = 10_000 + secrets.randbelow(20_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def new_database(url: str, name: str) -> str:

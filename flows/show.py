@@ -1,5 +1,6 @@
 """What the command line prints: tables for people, all of it public."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
@@ -82,6 +83,7 @@ def show_hand_off(run: Run) -> None:
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"
     _print_facts("hand-off", facts)
+    print_warnings(run.released / "report" / "report.json")
 
 
 def show_approved(run: Run, approval: Approval) -> None:
@@ -113,6 +115,7 @@ def show_report(run: Run, out: Path | None) -> None:
         out.write_text(render_again(report), encoding="utf-8")
     page = out or report.path / "report.html"
     _print_facts("report", {"page": str(page), "figures": str(report.path / "report.json")})
+    print_warnings(report.path / "report.json")
 
 
 def show_verified(folder: Path, public_key: Path | None) -> None:
@@ -147,6 +150,13 @@ def show_gate(gate: Gate) -> None:
             "holds" if outcome.passed else f"[red]broken[/red] {rule.expectation}",
         )
     console.print(table)
+
+
+def print_warnings(report: Path) -> None:
+    """Print what a publishable report warns of, column by column."""
+    for column in json.loads(report.read_text(encoding="utf-8"))["columns"]:
+        if "warning" in column:
+            typer.echo(f"warning: column {column['name']}: {column['warning']}", err=True)
 
 
 def _print_facts(title: str, facts: dict[str, str]) -> None:

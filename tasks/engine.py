@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from tasks.pools import limit_pools
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -34,7 +36,7 @@ class Threads:
             yield from map(function, parts)
             return
         pending: deque[Future[R]] = deque()
-        with ThreadPoolExecutor(self.count, initializer=_one_thread) as pool:
+        with ThreadPoolExecutor(self.count, initializer=limit_pools) as pool:
             try:
                 for part in parts:
                     pending.append(pool.submit(function, part))
@@ -44,13 +46,6 @@ class Threads:
                     yield pending.popleft().result()
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _one_thread() -> None:
-    """Keep torch from using every core in each of our threads."""
-    import torch
-
-    torch.set_num_threads(1)
 
 
 def cores() -> int:

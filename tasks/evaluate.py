@@ -13,6 +13,7 @@ from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.base import read_release
 from tasks.encoded import EncodedTable
 from tasks.engine import Threads, cores
+from tasks.pools import limit_pools
 from tasks.receive import receive
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private
@@ -33,7 +34,7 @@ def evaluate(
     received = receive(run)
     made = ParquetBatches(received.synthetic, schema, settings.batch_rows)
     release = read_release(run.read("sanitize")).value
-    options = options or Options(seed=settings.seed, only=QUICK)
+    options = _on_limited_threads(options or Options(seed=settings.seed, only=QUICK))
     threads = Threads(settings.threads or cores())
     return Handle(path=write_report(evaluate_run(real, held, made, release, options, threads.map), run.sensitive))
 
@@ -52,9 +53,8 @@ def compare(
     """Judge any synthetic tables against the same real rows; write figures and page into the private folder."""
     make_private(place.sensitive)
     named = dict(zip(distinct_names(tables), tables, strict=True))
-    return write_comparison(
-        compare_tables(named, real, test, schema, options, Threads(options.workers).map), place.sensitive
-    )
+    found = compare_tables(named, real, test, schema, _on_limited_threads(options), Threads(options.workers).map)
+    return write_comparison(found, place.sensitive)
 
 
 def evaluate_again(run: Run, test: Path | None, lenet: Path | None, jobs: int | None) -> Path:
@@ -70,3 +70,7 @@ def evaluate_again(run: Run, test: Path | None, lenet: Path | None, jobs: int | 
         raise ArtifactError(f"run {run.name} has lost its sensitive zone, and with it the real rows to compare with")
     options = Options(seed=run.settings.seed, workers=jobs or min(8, cores()), lenet=lenet)
     return evaluate(run, Handle(path=encoded), synthetic, test, options).path
+
+
+def _on_limited_threads(options: Options) -> Options:
+    return options.model_copy(update={"begin_thread": limit_pools})

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from dpmodels.errors import NacreError
+from tasks.pools import limited_pools
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,9 +31,9 @@ class Policy:
 def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
     """Declare a function to be a stage; its first argument is the run, whose ``sensitive`` is a private directory.
 
-    A full disk is reported as such by every stage. Whatever else goes wrong in a sensitive stage leaves it as a
-    ``NacreError`` that names the stage and the kind of error only: third parties quote the values they choke on. The
-    full account goes to ``error.txt`` in the run's sensitive directory.
+    Every stage computes with one thread a pool, and reports a full disk as such. Whatever else goes wrong in a
+    sensitive stage leaves it as a ``NacreError`` that names the stage and the kind of error only: third parties quote
+    the values they choke on. The full account goes to ``error.txt`` in the run's sensitive directory.
     """
     policy = Policy(name, sensitive)
 
@@ -40,7 +41,8 @@ def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
         @functools.wraps(function)
         def guarded(run: Any, *args: Any, **kwargs: Any) -> Any:
             try:
-                return function(run, *args, **kwargs)
+                with limited_pools():
+                    return function(run, *args, **kwargs)
             except Exception as error:
                 failure = _publishable(error, policy, run.sensitive)
             # Raised out here: inside the except block the original would travel along as its context.

@@ -8,6 +8,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
@@ -156,3 +157,10 @@ def measured(system: Synthesizer, folder: Path, plan: Plan, *batches: Records) -
     places = {"staged": folder / "private" / "r.parquet", "released": folder / "public" / "r.parquet"}
     path = system.measure(Sensitive(list(batches)), plan, ledger=ledger, charge=charge, **places)
     return read_release(path.value), ledger
+
+
+def servers_of(home: Path) -> set[int]:
+    """Return the embedded Prefect servers of a home, and no other's: each works in the folder it was started with."""
+    place = str(home.resolve() / "prefect")
+    found = [process.info for process in psutil.process_iter(["pid", "cmdline", "cwd"])]
+    return {one["pid"] for one in found if one["cwd"] == place and "flows.server" in (one["cmdline"] or [])}

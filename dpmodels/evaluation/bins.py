@@ -42,7 +42,7 @@ class Bins:
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         ends = zip(first[starts], last[[*(starts[1:] - 1), -1]], strict=True)
         labels = [_range(column, float(low), float(high)) for low, high in ends]
-        specials = ["exactly 0"] * (column.zero_state is not None) + ["null"] * column.nullable
+        specials = _specials(column)
         place = np.concatenate([group, len(labels) + np.arange(len(specials))])
         return cls((*labels, *specials), place, len(labels), ordered=True)
 
@@ -75,6 +75,20 @@ class Tally:
         self.rows += other.rows
         for counts, more in zip(self.cells, other.cells, strict=True):
             counts += more
+
+
+def cell_label(column: Modelled, cell: int) -> str:
+    """Name one cell by its values, or by the state it stands for."""
+    if not isinstance(column, Continuous):
+        return _names(column)[cell]
+    if cell >= column.cells:
+        return _specials(column)[cell - column.cells]
+    first, last = (bounds[cell] for bounds in column.cell_bounds())
+    return _range(column, float(first), float(last))
+
+
+def _specials(column: Continuous) -> list[str]:
+    return ["exactly 0"] * (column.zero_state is not None) + ["null"] * column.nullable
 
 
 def _names(column: Modelled) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class Options(BaseModel):
     """How to evaluate; nothing here changes what is compared.
 
     Attributes:
-        workers: threads that metrics run on.
+        workers: threads that metrics run on; ``begin_thread`` is the first that each of them does.
         only: names of the metrics to run; all of them if empty.
         lenet: LeNet-5 weights for the features of 28 x 28 images.
     """
@@ -53,6 +53,7 @@ class Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     seed: int = 0
     workers: int = 2
+    begin_thread: Callable[[], None] | None = None
     only: tuple[str, ...] = ()
     lenet: Path | None = None
 
@@ -105,7 +106,7 @@ def evaluate_table(
     case = Sensitive(Case(side, made, Tally.of(side.grid, synthetic)))
     wanted = {**(more or {}), **metrics(side.schema, options)}
     jobs = {name: partial(metric, case) for name, metric in wanted.items() if not options.only or name in options.only}
-    with ThreadPoolExecutor(options.workers) as pool:
+    with ThreadPoolExecutor(options.workers, initializer=options.begin_thread) as pool:
         running = {name: pool.submit(_attempt, job) for name, job in jobs.items()}
         results = {name: future.result() for name, future in running.items()}
     tally = case.reveal().tally

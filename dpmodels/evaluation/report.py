@@ -16,6 +16,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event
 from dpmodels.evaluation.bins import Bins, Tally
 from dpmodels.evaluation.fidelity import HALF_NORMAL, Measured, compare_with_release, expected_distance
+from dpmodels.evaluation.largest import largest_cell, warning
 from dpmodels.evaluation.sheet import Sheet
 from dpmodels.schema.columns import Modelled
 from dpmodels.schema.encode import Records
@@ -73,7 +74,7 @@ def summarise(
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
         "columns": [
-            _column(name, column, cells / max(tally.rows, 1), marginals)
+            _column(name, column, cells / max(tally.rows, 1), marginals, plan.measurement)
             for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
         ],
         "pairs": _pairs(marginals),
@@ -101,7 +102,9 @@ def _privacy(release: Release, charged: Mapping[str, Any] | None) -> dict[str, A
     }
 
 
-def _column(name: str, column: Modelled, shares: Floats, marginals: Marginals | None) -> dict[str, Any]:
+def _column(
+    name: str, column: Modelled, shares: Floats, marginals: Marginals | None, measurement: Mapping[str, Any]
+) -> dict[str, Any]:
     """Describe one column: its bins, the synthetic shares, and the released ones where there are any."""
     bins = Bins.of(column)
     made = bins.join(shares)
@@ -117,6 +120,8 @@ def _column(name: str, column: Modelled, shares: Floats, marginals: Marginals | 
         return facts
     noisy, records = marginals.columns[name], marginals.records
     pooled = np.bincount(noisy.place, shares, minlength=len(noisy.pooled))
+    largest = largest_cell(column, noisy.counts, records)
+    assumed = warning(column, largest, measurement)
     return facts | {
         "released": _round(bins.join(noisy.counts) / records),
         "released_stddev": _round(noisy.stddev * np.sqrt(bins.sizes) / records),
@@ -124,6 +129,8 @@ def _column(name: str, column: Modelled, shares: Floats, marginals: Marginals | 
         "expected_error_of_a_share": round(float(HALF_NORMAL * noisy.pooled_stddev.mean() / records), 8),
         "expected_distance": round(expected_distance(noisy.pooled_stddev, records), 8),
         "distance_to_release": round(float(np.abs(pooled - noisy.pooled / records).sum() / 2), 8),
+        "largest_cell": largest,
+        **({"warning": assumed} if assumed else {}),
     }
 
 

@@ -79,6 +79,8 @@ def _figure(column: Mapping[str, Any]) -> Figure:
     elif len(order) > MOST_CATEGORIES:
         order = sorted(order, key=lambda index: -column["synthetic"][index])[: MOST_CATEGORIES - 1]
         note += f" · the {len(order)} largest of {len(column['labels'])}"
+    if "warning" in column:
+        note += " · most of it in one cell: see above"
     labels = [column["labels"][index] for index in order]
     made = Shares("synthetic", [column["synthetic"][index] for index in order])
     marks = None
@@ -89,21 +91,28 @@ def _figure(column: Mapping[str, Any]) -> Figure:
 
 
 def _errors(columns: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """List the columns whose marginal was released, the noisiest first."""
+    """List the columns whose marginal was released: those with a warning, whose errors say least, then the noisiest."""
     known = [column for column in columns if "released" in column]
     top = max((max(c["expected_distance"], c["distance_to_release"]) for c in known), default=1.0)
     return [
         {
             "name": column["name"],
             "cells": column["cells"],
+            "largest": _largest(column.get("largest_cell")),
+            "warning": column.get("warning"),
             "share": percent(column["expected_error_of_a_share"]),
             "expected": percent(column["expected_distance"]),
             "expected_meter": meter(column["expected_distance"], top),
             "made": percent(column["distance_to_release"]),
             "made_meter": meter(column["distance_to_release"], top),
         }
-        for column in sorted(known, key=lambda column: -column["expected_distance"])
+        for column in sorted(known, key=lambda column: ("warning" not in column, -column["expected_distance"]))
     ]
+
+
+def _largest(cell: Mapping[str, Any] | None) -> str:
+    """Name the largest cell and its share; reports of before there was one have none."""
+    return "" if cell is None else f"{cell['label']}: {percent(cell['share'])}"
 
 
 def _charged(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:

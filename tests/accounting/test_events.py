@@ -46,6 +46,7 @@ def theirs(events: list[Event], grid: float = 1e-4) -> float:
     return float(accountant.get_epsilon(float(DELTA)))
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(mixes.filter(lambda events: any(not isinstance(event, GaussianEvent) for event in events)))
 def test_a_mix_agrees_with_dp_accounting_and_is_not_below_it(events: list[Event]) -> None:
@@ -65,6 +66,7 @@ def large_mix(epsilon: float) -> list[Event]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [60])
 def test_a_mix_of_large_epsilon_is_not_below_dp_accounting(epsilon: float) -> None:
     ours, reference = float(spent_epsilon(large_mix(epsilon), DELTA)), theirs(large_mix(epsilon))

@@ -165,6 +165,7 @@ def lose_power(*_: object) -> None:
     raise Power
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("database", "examples"), [("sqlite", 70), ("postgresql", 5)])
 def test_any_life_of_any_charges_keeps_the_invariants(
     request: pytest.FixtureRequest, database: str, examples: int

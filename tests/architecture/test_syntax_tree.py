@@ -76,6 +76,15 @@ def uses_global_random_state(node: ast.AST) -> Iterator[str]:
             yield f"{node.name} seeds torch for everybody"
 
 
+def looks_at_the_machine(node: ast.AST) -> Iterator[str]:
+    """Find what lists every process of the machine: other tests, and other people, run there too."""
+    listed = {"psutil.process_iter", "psutil.pids"}
+    if dotted(node) in listed or listed & {*imported(node)}:
+        yield "lists the processes of the machine"
+    if isinstance(node, ast.Constant) and node.value in ("pgrep", "pkill", "killall"):
+        yield f"calls {node.value}"
+
+
 def reads_the_environment(node: ast.AST) -> Iterator[str]:
     if dotted(node) in ("os.environ", "os.getenv", "os.environb") or {"os.environ", "os.getenv"} & {*imported(node)}:
         yield "reads the environment"
@@ -114,6 +123,13 @@ def test_the_library_reads_no_environment() -> None:
     assert faults(reads_the_environment, "dpmodels") == []
 
 
+def test_tests_look_at_no_process_but_their_own() -> None:
+    assert (
+        faults(looks_at_the_machine, "tests", spared={"tests/support.py", "tests/architecture/test_syntax_tree.py"})
+        == []
+    )
+
+
 def test_nothing_depends_on_assert() -> None:
     assert faults(asserts, "dpmodels", "tasks", "flows") == []
 
@@ -141,6 +157,9 @@ def test_nothing_depends_on_assert() -> None:
         (reads_the_environment, "os.environ['HOME']"),
         (reads_the_environment, "from os import getenv"),
         (asserts, "assert x"),
+        (looks_at_the_machine, "psutil.process_iter(['cmdline'])"),
+        (looks_at_the_machine, "from psutil import pids"),
+        (looks_at_the_machine, "subprocess.run(['pgrep', 'x'])"),
     ],
 )
 def test_the_rule_catches(rule: Rule, source: str) -> None:
@@ -157,6 +176,7 @@ def test_the_rule_catches(rule: Rule, source: str) -> None:
         (uses_global_random_state, "torch.rand(3, generator=g)"),
         (uses_global_random_state, "def f():\n    with torch.random.fork_rng():\n        torch.manual_seed(0)"),
         (reads_the_environment, "os.path.join('a')"),
+        (looks_at_the_machine, "psutil.Process(pid).children()"),
     ],
 )
 def test_the_rule_spares(rule: Rule, source: str) -> None:

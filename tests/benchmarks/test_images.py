@@ -39,6 +39,7 @@ def test_the_distance_is_nothing_to_the_same_images_and_grows_with_what_is_wrong
     assert abs(same) < 1e-3 < far and near < far / 5
 
 
+@pytest.mark.slow
 def test_a_judgement_is_repeatable_and_finds_what_there_is_to_learn(judge: ImageJudge) -> None:
     made = make_images(1200, seed=2)
     one, two = judge.judge(made, 1000, 2, seed=5), judge.judge(made, 1000, 2, seed=5)

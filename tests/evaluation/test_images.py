@@ -58,6 +58,7 @@ def judge(made: pa.Table, real: pa.Table, held: pa.Table) -> dict:
     return evaluate_table(side, rows[2], options).reveal()
 
 
+@pytest.mark.slow
 def test_a_fresh_draw_is_as_good_as_real_images_and_noise_is_not(monkeypatch):
     monkeypatch.setattr(images, "STEPS", 120)
     real, held, made = (pictures.make_table(300, seed) for seed in range(3))

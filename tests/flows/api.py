@@ -3,7 +3,6 @@
 import http.client
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from benchmarks.postgres import free_port
 
 SETTINGS = {
     "DO_NOT_TRACK": "1",
@@ -89,8 +90,7 @@ def prefect_api_server(home: Path, **settings: str) -> Iterator[Api]:
     """Run ``prefect server start`` on a free loopback port and yield its API."""
     import prefect.settings  # noqa: F401  read from the environment when imported: before a test names this server there
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     environment = {**os.environ, **SETTINGS, "PREFECT_HOME": str(home), **settings}
     command = [
         sys.executable,

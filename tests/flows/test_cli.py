@@ -41,6 +41,7 @@ def test_an_account_opened_twice_with_other_terms_is_refused(tmp_path):
     assert [account.name for account in Ledger(tmp_path / "ledger.sqlite").accounts()] == ["a"]
 
 
+@pytest.mark.slow
 def test_the_demo_runs_on_the_public_table_and_charges_its_account(tmp_path, monkeypatch):
     quick = {"method": "pearl", "measurement": {"frequencies": {"count": 16}}, "training": {"steps": 3}}
     monkeypatch.setattr(demo, "MODEL", quick)

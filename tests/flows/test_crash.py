@@ -6,11 +6,10 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support import charges, run_cli, synthesize_words, write_clinic
+from tests.support import charges, run_cli, servers_of, synthesize_words, write_clinic
 
 ROOT = Path(__file__).parents[2]
 KILL_AT = """
@@ -72,17 +71,12 @@ def test_killed_and_resumed_there_is_one_charge_and_one_hand_off(tmp_path, momen
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".part")) == []
 
 
-def servers() -> set[int]:
-    return {p.pid for p in psutil.process_iter(["cmdline"]) if "flows.server" in " ".join(p.info["cmdline"] or [])}
-
-
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.timeout(600)
 def test_an_interrupted_prefect_run_leaves_no_server_and_resumes(tmp_path, how):
     write_clinic(tmp_path, rows=60)
     config = tmp_path / "config.yaml"
     config.write_text(config.read_text().replace("steps: 6", "steps: 1000000"))  # training will not end by itself
-    before = servers()
     words = [str(word) for word in synthesize_words(tmp_path) if word != "--no-prefect"]
     child = subprocess.Popen(
         [sys.executable, "-m", "flows.cli", *words],
@@ -93,13 +87,13 @@ def test_an_interrupted_prefect_run_leaves_no_server_and_resumes(tmp_path, how):
     )
     try:
         wait_until(lambda: (tmp_path / "home" / "released").exists() and training(tmp_path), child)
-        assert servers() - before
+        assert servers_of(tmp_path / "home")
         child.send_signal(how)  # once
         child.wait(100)
     finally:
         child.kill()  # whatever failed, nothing trains on
         child.wait()
-    wait_until(lambda: not servers() - before)
+    wait_until(lambda: not servers_of(tmp_path / "home"))
     settings = tmp_path / "home" / "control" / only_run(tmp_path) / "settings.json"
     settings.write_text(settings.read_text().replace("1000000", "6"))
     (tmp_path / "home" / "released" / only_run(tmp_path) / "checkpoint.safetensors").unlink(missing_ok=True)

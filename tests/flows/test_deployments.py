@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -298,8 +297,7 @@ def unpacked_wheel(folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_one_process_serves_everything_and_takes_its_server_along(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = postgres.free_port()
     words = [sys.executable, "-m", "flows.cli", "serve", "--home", str(tmp_path / "home"), f"--port={port}"]
     environment = {**os.environ, "PYTHONPATH": str(unpacked_wheel(tmp_path))}
     with open(tmp_path / "serve.log", "wb") as log:

@@ -117,6 +117,7 @@ def test_disjoint_partitions_cost_the_largest_of_them(tmp_path: Path) -> None:
     assert ledger.verify() == []
 
 
+@pytest.mark.slow
 def test_sequential_nights_add_up_and_the_plan_says_how_many_more_fit(tmp_path: Path) -> None:
     ledger = opened(tmp_path, 1.0)
     first = start(config(tmp_path, "night-0", 0.4), "clinic-0")

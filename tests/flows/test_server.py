@@ -17,6 +17,7 @@ import pytest
 import flows.server
 from dpmodels.errors import NacreError
 from flows.server import PrefectServer, prefect_server
+from tests.support import servers_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -235,3 +236,13 @@ def test_a_server_that_is_too_slow_is_ended(home: Path) -> None:
         with pytest.raises(NacreError, match="did not answer within 0 s"):
             server.wait(timeout=0.01)
     assert pid and gone(pid, seconds=1)
+
+
+def test_a_test_sees_the_servers_of_its_own_home_only(home: Path, holder: list[subprocess.Popen[str]]) -> None:
+    decoy = "import time; print(flush=True); time.sleep(60)"
+    words = [sys.executable, "-c", decoy, "flows.server"]
+    holder.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=home))
+    assert holder[0].stdout and holder[0].stdout.readline()
+    with PrefectServer(home) as server:
+        assert servers_of(home) == {server.pid}
+    assert servers_of(home) == set()

@@ -5,7 +5,6 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,7 +20,7 @@ from tasks.encoded import EncodedTable
 from tasks.ingest import ingest
 from tasks.sanitize import sanitize
 from tasks.store import Run
-from tests.support import charges, digest, make_schema, run_cli, synthesize_words, write_clinic
+from tests.support import charges, digest, make_schema, run_cli, servers_of, synthesize_words, write_clinic
 
 
 @pytest.fixture
@@ -168,10 +167,6 @@ def test_the_internal_report_stays_inside_and_says_so(clinic):
     assert not list(run.released.rglob("internal*")) and not list(run.settings.out.rglob("internal*"))
 
 
-def servers() -> list[int]:
-    return [p.pid for p in psutil.process_iter(["cmdline"]) if "flows.server" in " ".join(p.info["cmdline"] or [])]
-
-
 def test_under_prefect_the_run_is_one_flow_run_and_a_planted_string_reaches_no_one(clinic, capfd, caplog):
     planted = "zQ7-unmistakable-Xw9"
     table = pq.read_table(clinic / "clinic.parquet")
@@ -191,7 +186,7 @@ def test_under_prefect_the_run_is_one_flow_run_and_a_planted_string_reaches_no_o
         states = dict(database.execute("select state_type, count(*) from flow_run group by state_type"))
     assert flows == 2 and states == {"FAILED": 1, "COMPLETED": 1}
     assert len(tasks) == 1 + 7
-    assert not servers()
+    assert not servers_of(clinic / "home")
     told = "".join(capfd.readouterr()) + caplog.text
     public = [path for path in clinic.rglob("*") if path.is_file() and "sensitive" not in path.parts]
     public.remove(clinic / "clinic.parquet")
