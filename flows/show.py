@@ -17,8 +17,8 @@ from dpmodels.accounting.events import Event, Leaf, PureEvent, SampledGaussianEv
 from dpmodels.accounting.records import Quote
 from dpmodels.errors import ArtifactError
 from dpmodels.evaluation.charged import Scores
+from dpmodels.releases.plan import Plan
 from dpmodels.schema.expectations import Gate
-from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create
 from tasks.accounts import quote, text_to_sign
 from tasks.store import Run

@@ -22,9 +22,9 @@ from dpmodels.generators.load import load_generator
 from dpmodels.mechanisms import gaussian
 from dpmodels.mechanisms.dp_sgd import training as dp_sgd
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
+from dpmodels.releases.state import DrawState
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.synthesizers import private_training
-from dpmodels.synthesizers.draw_state import DrawState
 from dpmodels.synthesizers.registry import create
 from flows.config import SynthesizeConfig
 from flows.synthesize import synthesize
