@@ -156,8 +156,8 @@ def measure(
         if step % epoch == 0:
             look(step // epoch, model_so_far(system, plan, DrawState(staged.parent, charge.key, plan.hash)))
 
-    watched = system.watched(progress)
-    watched.measure(Sensitive([records]), plan, ledger=ledger, charge=charge, staged=staged, released=released)
+    places = {"ledger": ledger, "charge": charge, "staged": staged, "released": released}
+    system.measure(Sensitive([records]), plan, **places, progress=progress)
     return system, read_release(released)
 
 
