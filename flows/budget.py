@@ -4,19 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dpmodels.accounting.approval import Approval, Officer
+from dpmodels.accounting.approval import Approval, Asked, Officer
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.accounting.records import Balance
 from dpmodels.errors import NacreError
-from tasks.accounts import (
-    charges_of,
-    check_run_approval,
-    keep_approval,
-    officer_of,
-    quote,
-    read_approval,
-    text_to_sign,
-)
+from tasks.accounts import keep_approval, officer_of, quote, read_approval
 from tasks.progress import is_deployed
 from tasks.store import Run
 
@@ -93,26 +85,28 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
     Raises:
         NacreError: nobody could be asked, nobody answered in time, or the answer is no signature of the officer.
     """
-    officer = officer_of(run)
-    if officer is None or run.finished("sanitize"):
+    found = officer_of(run)
+    if found is None or run.finished("sanitize"):
         return
-    if approval := read_approval(run):
-        check_run_approval(run, officer, approval)
-        return
-    if not lasting_server:
+    officer, asked = found
+    approval = read_approval(run)
+    if approval is None and not lasting_server:
         raise NacreError(
             f"{officer.name} is to approve run {run.name} by `nacre approve {run.name} --key KEY.pem`; then resume it"
         )
-    signature = _ask_in_prefect(run, officer)
-    plans = tuple(charge.plan_hash for charge in charges_of(run))
-    given = Approval(officer=officer.name, public_key=officer.public_key, plans=plans, signature=signature)
+    if approval is None and (signature := _ask_in_prefect(run, officer, asked)):
+        approval = Approval(
+            officer=officer.name,
+            public_key=officer.public_key,
+            ledger=asked.ledger,
+            plans=asked.plans,
+            signature=signature,
+        )
     # while the run waited, `nacre approve` may have written it
-    approval = given if signature else read_approval(run)
-    check_run_approval(run, officer, approval)
-    keep_approval(run, approval)
+    keep_approval(run, asked.check(officer, approval or read_approval(run)))
 
 
-def _ask_in_prefect(run: Run, officer: Officer) -> str:
+def _ask_in_prefect(run: Run, officer: Officer, asked: Asked) -> str:
     """Show the plan in the form of a paused flow run; return the signature that was typed in, which may be empty."""
     from prefect.exceptions import FlowPauseTimeout
     from prefect.flow_runs import pause_flow_run, suspend_flow_run
@@ -121,16 +115,16 @@ def _ask_in_prefect(run: Run, officer: Officer) -> str:
     class ApprovalInput(RunInput):
         signature: str = ""
 
-    asked = ApprovalInput.with_initial_data(description=plan_text(run, officer), signature="")
+    form = ApprovalInput.with_initial_data(description=plan_text(run, officer, asked), signature="")
     wait = suspend_flow_run if is_deployed() else pause_flow_run
     try:
-        answer: Any = wait(wait_for_input=asked, timeout=int(run.settings.approval_hours * 3600))
+        answer: Any = wait(wait_for_input=form, timeout=int(run.settings.approval_hours * 3600))
     except FlowPauseTimeout:
         raise NacreError(f"nobody approved run {run.name} in time; nothing was charged") from None
     return str(answer.signature).strip()
 
 
-def plan_text(run: Run, officer: Officer) -> str:
+def plan_text(run: Run, officer: Officer, asked: Asked) -> str:
     """Write the plan for the officer, and what is to be signed."""
     plan, report, said = run.plan, run.report_plan, quote(run)
     lines = [
@@ -140,8 +134,8 @@ def plan_text(run: Run, officer: Officer) -> str:
         f"Account {said.account}: spent epsilon={said.spent_before} before, {said.spent_after} after, "
         f"of cap={said.cap} at delta={said.delta}.",
         f"To approve, {officer.name} runs `nacre approve {run.name} --key KEY.pem` where the run's home can be read, "
-        "and resumes this flow run. Elsewhere, sign exactly these lines with the key, and resume with the signature in "
-        "base64:",
-        f"```\n{text_to_sign(run)}```",
+        "and resumes this flow run. Elsewhere, sign exactly this line, its end included, with the key, and resume with "
+        "the signature in base64:",
+        f"```\n{asked.text}```",
     ]
     return "\n\n".join(lines)

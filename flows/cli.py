@@ -167,16 +167,26 @@ def approve(run: str, key: OfficerKey, home: Home = None, ledger: Url = None) ->
     from tasks.store import Run
 
     found = Run.find(home or HOME, run, ledger)
-    show_approved(found, sign_run(found, key))
+    show_approved(found, *sign_run(found, key))
 
 
 @app.command()
-def adopt(run: str, home: Home = None, ledger: Url = None) -> None:
-    """Take over a run that an earlier version started; read what it prints before you go on with the run."""
-    from flows.show import show_adopted
-    from tasks.adopt import adopt as take_over
+def adopt(
+    run: str,
+    home: Home = None,
+    ledger: Url = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Take it over without asking.")] = False,
+) -> None:
+    """Take over a run that an earlier version started, once you have read what its files say."""
+    from flows.show import show_found
+    from tasks.adopt import find_old
 
-    show_adopted(take_over(home or HOME, run, ledger or ""))
+    found = find_old(home or HOME, run, ledger or "")
+    show_found(found)
+    if not yes:
+        typer.confirm("Is all of this as you know it?", abort=True, err=True)
+    found.take_over()
+    typer.echo(f"next: nacre resume {run}")
 
 
 @app.command()

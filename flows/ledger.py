@@ -121,15 +121,15 @@ def officer(
 @app.command("moved")
 def moved(reason: Reason, home: Home = None, ledger: Url = None) -> None:
     """Say that the home was moved, or its ledger put back from a copy, and that no other copy is used any more."""
-    from tasks.budget import home_faults, remember
+    from tasks.home import home_faults, remember
 
     place, book = (home or HOME).absolute(), existing_ledger(home, ledger)
     if not reason.strip():
         raise NacreError("a ledger is moved for a reason, which stays in the home")
-    lacking = [fault for fault in home_faults(place, book) if "another file" not in fault]
+    lacking = [fault for fault in home_faults(place, ledger or "", book) if not fault.movable]
     if lacking:
-        raise NacreError(lacking[0])
-    remember(place, book, reason)
+        raise NacreError(str(lacking[0]))
+    remember(place, ledger or "", book, reason)
     typer.echo("the home knows its ledger again")
 
 
@@ -216,10 +216,11 @@ def recover(home: Home = None, ledger: Url = None, as_json: Json = False) -> Non
 @app.command("verify")
 def verify(home: Home = None, ledger: Url = None, as_json: Json = False) -> None:
     """Check the hash chain, every sum and every sealed release; names what was changed."""
-    from tasks.budget import home_faults, sealed_releases
+    from tasks.budget import sealed_releases
+    from tasks.home import home_faults
 
     book, place = existing_ledger(home, ledger), (home or HOME).absolute()
-    faults = [*book.verify(sealed_releases(book, place)), *home_faults(place, book)]
+    faults = [*book.verify(sealed_releases(book, place)), *map(str, home_faults(place, ledger or "", book))]
     if as_json:
         end = book.entries()[-1:]
         typer.echo(json.dumps({"faults": faults, "newest_hash": end[0].hash if end else ""}, indent=1))
@@ -256,7 +257,9 @@ def existing_ledger(home: Path | None, url: str | None = None) -> "Ledger":
 
 
 def _place(home: Path | None, url: str | None) -> str | Path:
-    return url or (home or HOME) / "ledger.sqlite"
+    if url:
+        return url if "://" in url else Path(url)
+    return (home or HOME) / "ledger.sqlite"
 
 
 def _day(text: str | None) -> date | None:

@@ -30,7 +30,7 @@ def partition_account(ledger: Ledger, parent: str, schema: Schema, cap: PrivacyB
             )
             raise InvalidArgument("partitions", "disjoint", rule)
     note = f"one partition by column {column}, with its run's budget as the cap"
-    return name_of(above.name, partition), Opening(cap=cap, note=note, parent=above.name)
+    return name_of(above.name, partition), Opening(cap=cap, note=note, parent=above.name, partition=column)
 
 
 def check_nights(config: SynthesizeConfig, schema: Schema, disjoint: bool) -> None:

@@ -26,7 +26,8 @@ from flows.config import SynthesizeConfig
 from flows.ledger import HOME
 from flows.partitions import check_nights
 from flows.synthesize import pipeline, record, start
-from tasks.budget import home_faults, sealed_releases
+from tasks.budget import sealed_releases
+from tasks.home import home_faults
 from tasks.receive import sample_again
 from tasks.sample import sample
 from tasks.stage import as_task
@@ -100,7 +101,8 @@ def validate_run(run: RunName, public_key: Path | None = None) -> None:
     ledger = Ledger(found.ledger)
     verified = verify_hand_off(found.settings.out, public_key)
     broken = [f"the synthetic table breaks {rule}" for rule in check_hand_off(found.settings.out, None).broken]
-    faults = [*verified.faults, *broken, *ledger.verify(sealed_releases(ledger, home)), *home_faults(home, ledger)]
+    known = home_faults(home, found.ledger_url, ledger)
+    faults = [*verified.faults, *broken, *ledger.verify(sealed_releases(ledger, home)), *map(str, known)]
     publish_checks(found, faults, verified.signature)
     if faults:
         raise ArtifactError(f"run {run} has {len(faults)} fault(s): {'; '.join(faults)}")

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpmodels.accounting.approval import Approval
+from dpmodels.accounting.approval import Approval, Asked
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event, Leaf, PureEvent, SampledGaussianEvent, leaves
 from dpmodels.accounting.records import Quote
@@ -20,7 +20,8 @@ from dpmodels.evaluation.charged import Scores
 from dpmodels.releases.plan import Plan
 from dpmodels.schema.expectations import Gate
 from dpmodels.synthesizers.registry import create
-from tasks.accounts import quote, text_to_sign
+from tasks.accounts import quote
+from tasks.adopt import Found
 from tasks.store import Run
 
 console = Console()
@@ -86,18 +87,17 @@ def show_hand_off(run: Run) -> None:
     print_warnings(run.place("validate") / "report.json")
 
 
-def show_approved(run: Run, approval: Approval) -> None:
+def show_approved(run: Run, approval: Approval, asked: Asked) -> None:
     """Print the plan that an officer signed for."""
     show_plan([run.plan, *([run.report_plan] if run.report_plan else [])], quote(run))
-    typer.echo(f"signed by {approval.officer}:\n{text_to_sign(run)}signature {approval.signature}")
+    typer.echo(f"signed by {approval.officer}:\n{asked.text}signature {approval.signature}")
     typer.echo(f"next: nacre resume {run.name}")
 
 
-def show_adopted(run: Run) -> None:
-    """Print what a run that was taken over is going to do."""
-    show_plan([run.plan, *([run.report_plan] if run.report_plan else [])], quote(run))
-    _print_facts("settings, as they were found", {name: str(value) for name, value in run.settings})
-    typer.echo(f"if all of this is as you know it: nacre resume {run.name}")
+def show_found(found: Found) -> None:
+    """Print what a run that is to be taken over is going to do."""
+    show_plan([found.plan, *([found.report] if found.report else [])], None)
+    _print_facts("settings, as they were found", {name: str(value) for name, value in found.settings})
 
 
 def show_report(run: Run, out: Path | None) -> None:
@@ -162,5 +162,5 @@ def print_warnings(report: Path) -> None:
 def _print_facts(title: str, facts: dict[str, str]) -> None:
     table = Table(title=title, show_header=False, title_justify="left")
     for name, value in facts.items():
-        table.add_row(name, value)
+        table.add_row(escape(name), escape(value))
     console.print(table)

@@ -23,8 +23,8 @@ from flows.budget import ask_approver, balances, publish_budget
 from flows.config import PrivacyConfig, SynthesizeConfig
 from flows.partitions import partition_account
 from tasks.accounts import account_to_open, charge_of
-from tasks.budget import check_home
 from tasks.evaluate import evaluate
+from tasks.home import check_home, open_ledger
 from tasks.ingest import ingest
 from tasks.publish import publish
 from tasks.ready import check_ready, check_writable
@@ -73,13 +73,13 @@ def start(config: SynthesizeConfig, name: str = "", partition: str = "") -> Run:
     home = runtime.home.absolute()
     check_writable(home)
     make_private(home)
-    ledger = Ledger(_ledger_place(config))
-    check_home(home, ledger)
+    ledger = open_ledger(home, _ledger_place(config))
+    check_home(home, runtime.ledger or "", ledger)
     settings = _settings(config, *_account(ledger, config.privacy, plans, partition))
     charges = [charge_of("quote", plan, settings.account) for plan in plans]
     ledger.check(*charges, first_opens=account_to_open(settings, plans[0].table.name))
     run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
-    return run.create(settings, plans[0], *plans[1:])
+    return run.create(settings, plans[0], plans[1] if plans[1:] else None)
 
 
 def carry_out(run: Run, prefect: bool) -> Run:

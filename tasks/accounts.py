@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from dpmodels.accounting.approval import Approval, Officer, approval_text, approve, check_approval
+from dpmodels.accounting.approval import Approval, Asked, Officer
 from dpmodels.accounting.ledger import Account, Charge, Ledger, Quote
 from dpmodels.errors import LedgerError, NacreError
 from dpmodels.releases.plan import Plan
@@ -41,7 +41,8 @@ def account_to_open(settings: Settings, dataset: str) -> Account | None:
     """Return the account that a run opens when it is charged, or None where it was open before."""
     if (terms := settings.opens) is None:
         return None
-    return Account(name=settings.account, dataset=dataset, cap=terms.cap, note=terms.note, parent=terms.parent)
+    own = terms.model_dump(include={"note", "parent", "partition"})
+    return Account(name=settings.account, dataset=dataset, cap=terms.cap, **own)
 
 
 def quote(run: Run) -> Quote:
@@ -60,44 +61,31 @@ def reserve(run: Run) -> Charge:
     return charge
 
 
-def officer_of(run: Run) -> Officer | None:
-    """Return who must sign a run's charges, if anybody must."""
-    settings, ledger = run.settings, Ledger(run.ledger)
+def officer_of(run: Run) -> tuple[Officer, Asked] | None:
+    """Return who must sign a run's charges, if anybody must, and what is to be signed."""
+    settings, ledger, charges = run.settings, Ledger(run.ledger), charges_of(run)
     names = {account.name for account in ledger.accounts()}
     name = settings.account if settings.account in names else settings.opens and settings.opens.parent
-    return ledger.officer(name) if name else None
+    found = ledger.officer(name) if name else None
+    if found is None:
+        return None
+    officer, opened = found
+    return officer, Asked(opened, settings.account, run.name, tuple(charge.plan_hash for charge in charges))
 
 
-def text_to_sign(run: Run) -> str:
-    """Return what the officer of a run's account signs."""
-    charges = charges_of(run)
-    return approval_text(charges[0].account, run.name, [charge.plan_hash for charge in charges])
-
-
-def sign_run(run: Run, key: Path) -> Approval:
+def sign_run(run: Run, key: Path) -> tuple[Approval, Asked]:
     """Approve a run with the officer's private key, and keep the approval with the run.
 
     Raises:
         NacreError: nobody must approve this run, or this is not the key of whoever must.
     """
-    officer, charges = officer_of(run), charges_of(run)
-    if officer is None:
+    found = officer_of(run)
+    if found is None:
         raise NacreError(f"the account of run {run.name} has no officer; `nacre ledger officer` names one")
-    plans = [charge.plan_hash for charge in charges]
-    approval = approve(charges[0].account, run.name, plans, officer.name, key)
-    check_run_approval(run, officer, approval)
+    officer, asked = found
+    approval = asked.check(officer, asked.approve(officer.name, key))
     keep_approval(run, approval)
-    return approval
-
-
-def check_run_approval(run: Run, officer: Officer, approval: Approval | None) -> None:
-    """Refuse what the ledger would refuse.
-
-    Raises:
-        LedgerError: the officer did not sign for this run.
-    """
-    charges = charges_of(run)
-    check_approval(charges[0].account, run.name, [charge.plan_hash for charge in charges], officer, approval)
+    return approval, asked
 
 
 def keep_approval(run: Run, approval: Approval | None) -> None:

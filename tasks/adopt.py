@@ -5,6 +5,7 @@ operator, who reads them before going on.
 """
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 from dpmodels.accounting.ledger import Ledger, Reservation
@@ -17,8 +18,26 @@ from tasks.store import REPORT_PLAN, Run, Settings
 DROPPED = {"dask", "approver", "ledger"}
 
 
-def adopt(home: Path, name: str, ledger_url: str = "") -> Run:
-    """Return the run, which any later command can go on with.
+@dataclass(frozen=True)
+class Found:
+    """A run as its files have it, checked against the ledger; nothing of it is believed before somebody read it."""
+
+    run: Run
+    settings: Settings
+    plan: Plan
+    report: Plan | None
+    sealed: dict[str, str]
+
+    def take_over(self) -> Run:
+        """Write down, where only trusted stages write, what somebody has read."""
+        self.run.create(self.settings, self.plan, self.report, adopted=True)
+        for stage, sha256 in self.sealed.items():
+            self.run.finish(stage, sha256)
+        return self.run
+
+
+def find_old(home: Path, name: str, ledger_url: str = "") -> Found:
+    """Read a run of an earlier version, and hold it against the ledger.
 
     Raises:
         ArtifactError: there is none of this name, it was never charged, or its files are not what was charged.
@@ -34,20 +53,18 @@ def adopt(home: Path, name: str, ledger_url: str = "") -> Run:
     ledger = Ledger(ledger_url or run.home / "ledger.sqlite")
     lines = {"sanitize": plan, **({"score": report} if report else {})}
     held = {stage: _charged(ledger, run, line, settings) for stage, line in lines.items()}
-    run.create(settings, plan, report)
-    for stage, one in held.items():
-        if one is not None and one.state == "committed":
-            _check_sealed(run, stage, one)
-            run.finish(stage)
-    return run
+    sealed = {stage: one.artifact_hash for stage, one in held.items() if one.state == "committed"}
+    for stage, sha256 in sealed.items():
+        _check_sealed(run, stage, sha256)
+    return Found(run, settings, plan, report, sealed)
 
 
 def _read(run: Run, name: str) -> bytes:
     return read_plain(run.released.parent, run.released / name)
 
 
-def _charged(ledger: Ledger, run: Run, plan: Plan, settings: Settings) -> Reservation | None:
-    """Return the charge of a line, which binds its plan; a report line may have been given up."""
+def _charged(ledger: Ledger, run: Run, plan: Plan, settings: Settings) -> Reservation:
+    """Return the charge of a line, which binds its plan."""
     held = ledger.find(charge_of(settings.paid_by or run.name, plan, settings.account).key)
     if held is None:
         raise ArtifactError(
@@ -56,6 +73,6 @@ def _charged(ledger: Ledger, run: Run, plan: Plan, settings: Settings) -> Reserv
     return held
 
 
-def _check_sealed(run: Run, stage: str, held: Reservation) -> None:
-    if sha256_plain(run.released.parent, run.place(stage)) != held.artifact_hash:
+def _check_sealed(run: Run, stage: str, sha256: str) -> None:
+    if sha256_plain(run.released.parent, run.place(stage)) != sha256:
         raise ArtifactError(f"{run.place(stage)} is not the artifact that was sealed; put the sealed one back")

@@ -13,6 +13,7 @@ from dpmodels.accounting.artifact import sha256_of
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.hand_off import sign_manifest
 from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
 from dpmodels.releases.plan import Plan
 from tasks.accounts import charge_of, charges_of
@@ -70,7 +71,7 @@ def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> dict[str, A
         "adjacency": budget.adjacency.value,
         "unit": str(budget.unit),
         "schema_sha256": plan.table.hash,
-        "release_sha256": release.sha256,
+        "release_sha256": sealed_digest(run, charge, release),
         **line(run, plan, charge),
         **charged_line(run),
         **approval(run),
@@ -95,6 +96,20 @@ def line(run: Run, plan: Plan, charge: Charge) -> dict[str, Any]:
             "entries": [{"seq": e.seq, "kind": e.kind, "day": e.time[:10], "hash": e.hash} for e in entries],
         },
     }
+
+
+def sealed_digest(run: Run, charge: Charge, release: Handle) -> str:
+    """Return the release's digest, as the ledger sealed it.
+
+    Raises:
+        ArtifactError: the run goes by another release than the sealed one.
+    """
+    held = Ledger(run.ledger).find(charge.key)
+    if held is None or held.artifact_hash != release.sha256:
+        raise ArtifactError(
+            f"the release of run {run.name} is not the one that the ledger sealed; nothing was handed over"
+        )
+    return held.artifact_hash
 
 
 def charged_line(run: Run) -> dict[str, Any]:

@@ -7,13 +7,14 @@ while they are copied.
 """
 
 import json
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
-from tasks.store import MADE, Run, members, replace_folder, write_text
+from tasks.store import MADE, Handle, Run, members, replace_folder, write_text
 
 RECORD = "received.json"
 
@@ -66,17 +67,34 @@ def sample_again(run: Run, name: str, out: Path, rows: int | None, seed: int) ->
     Raises:
         ArtifactError: the first run has not been trained yet.
     """
-    made = [run.finished(stage) for stage in ("sanitize", "train")]
-    if None in made:
-        raise ArtifactError(f"run {run.name} has no trained generator yet")
+    made = {stage: run.finished(stage) for stage in ("sanitize", "train")}
     changes = {"out": out, "rows": rows, "seed": seed, "opens": None, "paid_by": run.settings.paid_by or run.name}
-    again = run.model_copy(update={"name": name}).create(run.settings.model_copy(update=changes), run.plan)
-    for stage in ("sanitize", "train"):
+    again = run.model_copy(update={"name": name})
+    if not again.exists:
+        again.create(run.settings.model_copy(update=changes), run.plan)
+    for stage, done in made.items():
+        if done is None:
+            raise ArtifactError(f"run {run.name} has no trained generator yet")
         if again.finished(stage) is None:
-            again.place(stage).unlink(missing_ok=True)
-            copy_plain(run.released.parent, run.place(stage), again.place(stage))
-            again.finish(stage)
+            _copy_checked(run, done, again.place(stage))
+            again.finish(stage, done.sha256)
     return again
+
+
+def _copy_checked(run: Run, done: Handle, target: Path) -> None:
+    """Copy an artifact whose digest is known; a file that an earlier try left is replaced."""
+    part = target.with_name(f".part-{target.name}")
+    part.unlink(missing_ok=True)
+    if copy_plain(run.released.parent, done.path, part) != done.sha256:
+        part.unlink()
+        raise ArtifactError(f"{done.path} was changed after its stage finished")
+    os.replace(part, target)
+
+
+def reject(run: Run) -> None:
+    """Forget what was received and broke its gate, so that a table that is sampled anew can be received."""
+    forget(run)
+    (run.control / RECORD).unlink(missing_ok=True)
 
 
 def _names(run: Run) -> list[str]:

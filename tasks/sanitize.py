@@ -9,9 +9,9 @@ from dpmodels.privacy import Sensitive
 from dpmodels.releases.paid import check_plan
 from dpmodels.synthesizers.registry import create
 from tasks.accounts import charges_of, reserve
-from tasks.budget import remember
 from tasks.encoded import EncodedTable
 from tasks.engine import open_engine
+from tasks.home import check_home, open_ledger, remember
 from tasks.progress import progress_bar
 from tasks.ready import check_ready, pick_device
 from tasks.stage import stage
@@ -21,7 +21,7 @@ from tasks.store import Handle, Run
 @stage("sanitize", sensitive=True)
 def sanitize(run: Run, ingested: Handle) -> Handle:
     """Measure the encoded table once, inside one ledger charge; whatever is public is checked before it is made."""
-    plan, settings, ledger = run.plan, run.settings, Ledger(run.ledger)
+    plan, settings, ledger = run.plan, run.settings, open_ledger(run.home, run.ledger)
     system = create(plan.method, plan.measurement, settings.training)
     check_ready(settings.device, settings.out, settings.signing_key)
     check_plan(system, plan)
@@ -39,12 +39,14 @@ def sanitize(run: Run, ingested: Handle) -> Handle:
             device=pick_device(settings.device),
             progress=tick,
         )
-    remember(run.home, ledger)
-    return run.finish("sanitize")
+    remember(run.home, run.ledger_url, ledger)
+    held = ledger.find(charge.key)
+    return run.finish("sanitize", held.artifact_hash if held else "")
 
 
 def _reserve(run: Run, ledger: Ledger, staged: Path, released: Path) -> Charge:
-    """Charge the run, unless something stands where its release is to go."""
+    """Charge the run, if the ledger is the one that the home knows and the place of the release is free."""
+    check_home(run.home, run.ledger_url, ledger)
     held = ledger.find(charges_of(run)[0].key)
     if held is None or held.state == "reserved":
         check_free(staged, released)

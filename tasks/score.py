@@ -46,11 +46,14 @@ def score(run: Run, synthetic: Handle) -> Handle:
             staged=staged,
             released=released,
         )
-    elif staged.exists() or released.exists():
-        ledger.recover(charge.key, staged=staged, released=released)
     elif held is not None and held.state == "reserved":
         ledger.void(charge.key, LOST)
-    return run.finish("score") if released.exists() else Handle(path=released)
+    elif staged.exists() or released.exists():
+        ledger.recover(charge.key, staged=staged, released=released)
+    held = ledger.find(charge.key)
+    if held is None or held.state != "committed":  # whatever lies there was not released by us
+        return Handle(path=released)
+    return run.finish("score", held.artifact_hash)
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.artifact import sync
 from dpmodels.errors import ArtifactError, InvalidArgument
@@ -40,6 +40,8 @@ MADE = {
     "validate": "report",
 }
 """What each stage makes: a file, or a folder of the files in ``PARTS``."""
+NAME = r"^[A-Za-z0-9_-]{1,200}$"
+"""What a run may be called: one folder in each zone, and none beside or above."""
 FREE = {"train", "sample"}
 """Stages that run where no data can be read; they write the released zone, and keep their records there."""
 PARTS = {
@@ -55,6 +57,7 @@ class Opening(BaseModel):
     cap: PrivacyBudget
     note: str
     parent: str = ""
+    partition: str = ""
 
 
 class Settings(BaseModel):
@@ -102,7 +105,7 @@ class Run(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     home: Path
-    name: str
+    name: Annotated[str, Field(pattern=NAME)]
     ledger_url: str = ""
     dask: str | None = None
 
@@ -150,8 +153,18 @@ class Run(BaseModel):
         """The plan's second line, the charged section of the report, if the run was asked for one."""
         return Plan.model_validate_json(self._read(REPORT_PLAN)) if (self.control / REPORT_PLAN).is_file() else None
 
-    def create(self, settings: Settings, plan: Plan, report: Plan | None = None) -> "Run":
-        """Make the folders of a new run and write down what it is to do; what makes it a run comes last."""
+    def create(self, settings: Settings, plan: Plan, report: Plan | None = None, adopted: bool = False) -> "Run":
+        """Make the folders of a new run and write down what it is to do; what makes it a run comes last.
+
+        Raises:
+            ArtifactError: somebody put files, or a link, where the run's folder in the released zone is to be.
+        """
+        if (
+            os.path.lexists(self.released)
+            and (self.released.is_symlink() or _files_below(self.released))
+            and not adopted
+        ):
+            raise ArtifactError(f"{self.released} is there already, and no run of this name was started; remove it")
         make_private(self.home)
         make_private(self.sensitive)
         for zone in (self.control, self.released):
@@ -174,6 +187,8 @@ class Run(BaseModel):
         Raises:
             ArtifactError: there is none of this name.
         """
+        if not re.fullmatch(NAME, name):
+            raise ArtifactError(f"{name!r} is no name of a run: it holds other than letters, digits, - and _")
         run = cls(home=Path(home).absolute(), name=name, ledger_url=ledger or "", dask=dask)
         if run.exists:
             return run
@@ -220,10 +235,13 @@ class Run(BaseModel):
             raise ArtifactError(f"{self.place(stage)} is not what stage {stage} of run {self.name} left")
         return content
 
-    def finish(self, stage: str) -> Handle:
-        """Record a finished stage. Hashes of sensitive artifacts are never written down."""
+    def finish(self, stage: str, sha256: str = "") -> Handle:
+        """Record a finished stage, by the digest its artifact must have: the ledger's, where it was sealed there.
+
+        Hashes of sensitive artifacts are never written down.
+        """
         path = self.place(stage)
-        handle = Handle(path=path, sha256=digest(self._root(stage), path))
+        handle = Handle(path=path, sha256=sha256 or digest(self._root(stage), path))
         write_text(self._zone(stage) / "stages" / f"{stage}.json", json.dumps({"sha256": handle.sha256}))
         return handle
 
@@ -237,6 +255,10 @@ class Run(BaseModel):
 
     def _read(self, name: str) -> str:
         return (self.control / name).read_text(encoding="utf-8")
+
+
+def _files_below(folder: Path) -> bool:
+    return any(path.is_symlink() or not path.is_dir() for path in folder.rglob("*"))
 
 
 def new_name() -> str:
@@ -254,8 +276,7 @@ def make_private(folder: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a small file so that it is either whole or absent; a link in its place is replaced, not followed."""
-    temporary = path.with_name(f".part-{path.name}")
-    temporary.unlink(missing_ok=True)
+    temporary = path.with_name(f".part-{token_hex(8)}-{path.name}")
     with open(temporary, "x", encoding="utf-8") as file:
         file.write(text)
     sync(temporary)
@@ -263,7 +284,13 @@ def write_text(path: Path, text: str) -> None:
 
 
 def replace_folder(part: Path, target: Path) -> None:
-    """Move a finished folder to its place, replacing an unfinished one."""
+    """Move a finished folder to its place, replacing an unfinished one.
+
+    Raises:
+        ArtifactError: the folder that both lie in is a link, which could lead to somebody's files.
+    """
+    if target.parent.is_symlink():
+        raise ArtifactError(f"{target.parent} is a link; nothing was replaced behind it")
     if target.exists():
         shutil.rmtree(target)
     os.replace(part, target)

@@ -26,7 +26,7 @@ from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
 from tasks.accounts import charges_of
 from tasks.engine import Engine, Threads, cores, open_engine
-from tasks.receive import receive
+from tasks.receive import receive, reject
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
 
@@ -50,6 +50,7 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     report.mkdir(exist_ok=True)
     write_text(report / "checks.html", render_checks(gate))
     if gate.broken or tally is None:
+        reject(run)
         broken = "; ".join(map(str, gate.broken))
         raise DataError("", f"the synthetic table breaks its schema and is not handed over: {broken}")
     first = first_records(received.synthetic, schema, FIT_ROWS)

@@ -24,7 +24,7 @@ def checked(path: Path, digest: str) -> Path:
     Raises:
         ArtifactError: the file is missing or differs from what was sealed.
     """
-    if not path.is_file():
+    if path.is_symlink() or not path.is_file():
         raise ArtifactError(f"artifact {path.name} is missing; its sealed sha256 is {digest}")
     if sha256_of(path) != digest:
         raise ArtifactError(f"artifact {path.name} was changed after it was sealed with sha256 {digest}")
@@ -59,7 +59,7 @@ def write_whole(target: Path, write: Callable[[Path], None]) -> None:
 
 def publish(staged: Path, released: Path, digest: str) -> None:
     """Move the sealed file to its released place; done already if it is there."""
-    if not released.exists():
+    if not os.path.lexists(released):
         os.replace(checked(staged, digest), released)
         sync(released.parent)
         sync(staged.parent)
@@ -87,7 +87,7 @@ def check_free(*places: Path) -> None:
         ArtifactError: a place is taken.
     """
     for place in places:
-        if place.exists():
+        if os.path.lexists(place):
             raise ArtifactError(f"{place} already exists; nothing was charged for and nothing is overwritten")
 
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, select
 
 from dpmodels.accounting import artifact, store
-from dpmodels.accounting.approval import Approval, Officer, is_approved
+from dpmodels.accounting.approval import Approval, Asked, Officer
 from dpmodels.accounting.events import Event
 from dpmodels.accounting.records import Account, follow, lives, read_reserve
 from dpmodels.accounting.store import Entry
@@ -88,21 +88,30 @@ def _sum_faults(chain: list[Entry]) -> Iterator[str]:
 def _approval_faults(chain: list[Entry]) -> Iterator[str]:
     """Name each charge whose account had an officer when it was made, and that this officer did not sign."""
     officers: dict[str, Officer | None] = {}
-    parents: dict[str, str] = {}
+    opened: dict[str, Entry] = {}
     for entry in chain:
         content = entry.content
         if entry.kind in store.ACCOUNT_KINDS:
+            opened.setdefault(entry.account, entry)
             if "officer" in content:
                 officers[entry.account] = Officer.model_validate(content["officer"]) if content["officer"] else None
-            parents.setdefault(entry.account, content.get("parent", ""))
         elif entry.kind == "reserve":
-            above: str | None = entry.account
+            above = entry.account
             while above and not officers.get(above):
-                above = parents.get(above)
-            officer = officers.get(above) if above else None
-            signed = Approval.model_validate(content["approval"]) if "approval" in content else None
-            if officer and not is_approved(entry.account, entry.run, content["plan_hash"], officer.public_key, signed):
+                above = opened[above].content.get("parent", "") if above in opened else ""
+            officer = officers.get(above)
+            if officer is not None and not _is_approved(entry, officer, opened[above].hash):
                 yield f"{entry} is not signed by {officer.name}, the officer of its account"
+
+
+def _is_approved(entry: Entry, officer: Officer, ledger: str) -> bool:
+    """Tell whether the officer signed for a charge, alone or with others of its run."""
+    if "approval" not in entry.content:
+        return False
+    signed = Approval.model_validate(entry.content["approval"])
+    if signed.public_key != officer.public_key or entry.content["plan_hash"] not in signed.plans:
+        return False
+    return Asked(ledger, entry.account, entry.run, signed.plans).is_signed(signed)
 
 
 def _dear_enough(event: Event, cost: Tally, order: int) -> bool:

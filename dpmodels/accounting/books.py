@@ -24,10 +24,11 @@ VERIFY = "`nacre ledger verify` lists every fault"
 
 @dataclass(frozen=True)
 class Book:
-    """An account and everything it has spent itself."""
+    """An account, everything it has spent itself, and the hash of the entry that opened it."""
 
     account: Account
     tally: Tally
+    opened: str = ""
 
     def cost(self, event: Event) -> Tally:
         """Return what an event adds to this account's tally.
@@ -112,7 +113,7 @@ def book(connection: Connection, name: str) -> Book:
     account = Account.written_in(ends["open"], ends.get("cap"))
     if row != account.row:
         raise LedgerError(f"account {name} differs from its opening entry; {VERIFY}")
-    return Book(account, _tally(connection, max(ends.values(), key=lambda entry: entry.seq)))
+    return Book(account, _tally(connection, max(ends.values(), key=lambda entry: entry.seq)), ends["open"].hash)
 
 
 def line(connection: Connection, name: str, *, write: bool = False) -> list[Book]:
@@ -127,9 +128,13 @@ def line(connection: Connection, name: str, *, write: bool = False) -> list[Book
     return [book(connection, each) for each in names]
 
 
-def officer(path: list[Book]) -> Officer | None:
-    """Return who must approve charges of the last account of a path: its own officer, or the nearest above it."""
-    return next((each.account.officer for each in reversed(path) if each.account.officer), None)
+def officer(path: list[Book]) -> tuple[Officer, str] | None:
+    """Return who must approve charges of the last account of a path, its own officer or the nearest above it.
+
+    With the hash of the entry that opened the officer's account.
+    """
+    own = next((each for each in reversed(path) if each.account.officer), None)
+    return (own.account.officer, own.opened) if own and own.account.officer else None
 
 
 def limits(connection: Connection, path: list[Book]) -> list[Limit]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from dpmodels.accounting.approval import Approval, is_approved
+from dpmodels.accounting.approval import Approval, Asked
 from dpmodels.accounting.events import Event
 from dpmodels.accounting.keys import key_text, private_key, signed_by
 from dpmodels.accounting.keys import public_key as read_public_key
@@ -106,8 +106,8 @@ def _check_approved(manifest: dict[str, Any], found: Verified) -> None:
     """See that the officer's signature is of this run's lines."""
     signed = Approval.model_validate(manifest["approved"])
     lines = [manifest, *([manifest["report"]] if "report" in manifest else [])]
-    account, run = manifest["ledger"]["account"], manifest["run"]
-    if not all(is_approved(account, run, line["plan_sha256"], signed.public_key, signed) for line in lines):
+    asked = Asked(signed.ledger, manifest["ledger"]["account"], manifest["run"], signed.plans)
+    if not asked.is_signed(signed) or not {line["plan_sha256"] for line in lines} <= set(signed.plans):
         found.faults.append("the officer's approval is not a signature of this run and its plan")
 
 

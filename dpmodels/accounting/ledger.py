@@ -166,8 +166,11 @@ class Ledger:
         """Return a charge and its state, or None."""
         return self._database.read(lambda connection: books.find(connection, key))
 
-    def officer(self, name: str) -> Officer | None:
-        """Return who must approve an account's charges: its own officer, or that of the nearest account above it."""
+    def officer(self, name: str) -> tuple[Officer, str] | None:
+        """Return who must approve an account's charges, its own officer or that of the nearest account above it.
+
+        With the hash of the entry that opened the officer's account, which names this ledger in what is signed.
+        """
         return self._database.read(lambda connection: books.officer(books.line(connection, name)))
 
     def reserve(

@@ -74,13 +74,19 @@ def under_parent(connection: Connection, account: Account) -> Account:
     """Fit a new account under its parent, whose composition it takes over.
 
     Raises:
-        LedgerError: the parent is not open, or hides another unit or adjacency.
+        LedgerError: the parent is not open, hides another unit or adjacency, or has children of another partition.
     """
     if not account.parent:
         return account
     parent = books.book(connection, account.parent).account
     if parent.scope[1:] != account.scope[1:]:
         raise LedgerError(f"account {account.name} must have the unit and adjacency of its parent {parent.name}")
+    for name in store.children(connection, parent.name):
+        if (sibling := books.book(connection, name).account).partition != account.partition:
+            raise LedgerError(
+                f"account {parent.name} has children that are told apart otherwise ({sibling.name}): a record may be "
+                f"in one of them and in {account.name} as well. Let runs add up in {parent.name} itself (sequential)"
+            )
     return account.model_copy(update={"composition": parent.composition, "order": parent.order})
 
 

@@ -27,7 +27,7 @@ TRANSITIONS = {
 # What an account's `cap` entry may change; everything else is as it was opened.
 CAP_TERMS = ("cap", "run_cap", "expires", "officer")
 
-Text = Annotated[str, Field(min_length=1, max_length=500)]
+Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
 class _Model(BaseModel):
@@ -45,6 +45,7 @@ class Account(_Model):
         composition: ``exact`` composes what was released; ``renyi_filter`` holds a cap on one Renyi divergence, which
             is valid for any releases whose budgets were chosen after seeing earlier ones.
         order: the order of the Renyi filter; 0 when the composition is exact.
+        partition: the column by which this account's data is told apart from its siblings', if they are partitions.
         officer: who must sign every charge of this account, and of those below that have no officer of their own.
     """
 
@@ -58,6 +59,7 @@ class Account(_Model):
     expires: date | None = None
     composition: Literal["exact", "renyi_filter"] = "exact"
     order: Annotated[int, Field(ge=0)] = 0
+    partition: str = ""
     officer: Officer | None = None
     created: str = ""
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from sqlalchemy import Connection
 
 from dpmodels.accounting import books
-from dpmodels.accounting.approval import Approval, Officer, check_approval
+from dpmodels.accounting.approval import Approval, Asked, Officer
 from dpmodels.accounting.books import Limit
 from dpmodels.accounting.records import Account, Charge, Quote, Reservation
 from dpmodels.accounting.tally import Tally
@@ -26,7 +26,7 @@ class Weighed:
     tally: Tally
     limit: Limit
     accepted: bool
-    officer: Officer | None = None
+    officer: tuple[Officer, str] | None = None
 
     def approved(self, approval: Approval | None) -> dict[str, object]:
         """Return what the entries of fresh charges say of their approval.
@@ -36,8 +36,9 @@ class Weighed:
         """
         if self.officer is None or not self.fresh:
             return {}
-        first, plans = self.charges[0], [charge.plan_hash for charge in self.charges]
-        signed = check_approval(first.account, first.run, plans, self.officer, approval)
+        officer, ledger = self.officer
+        first, plans = self.charges[0], tuple(charge.plan_hash for charge in self.charges)
+        signed = Asked(ledger, first.account, first.run, plans).check(officer, approval)
         return {"approval": signed.model_dump(mode="json")}
 
     def quote(self) -> Quote:

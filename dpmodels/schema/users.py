@@ -12,6 +12,9 @@ from dpmodels.errors import DataError
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.convert import plain, select
 
+UNSEEN = r"[\p{Cc}\p{Cf}\x{115F}\x{1160}\x{3164}\x{FE00}-\x{FE0F}]"
+"""Characters that show nothing: two ids that differ by them alone look like one user."""
+
 
 def bounded(batches: Iterator[pa.RecordBatch], unit: PrivacyUnit) -> Iterator[pa.RecordBatch]:
     """Keep the first ``max_rows`` rows of each user; one counter a user is held in memory.
@@ -68,5 +71,7 @@ def _check_spelling(name: str, array: pa.Array) -> None:
     one_form = pc.equal(pc.utf8_trim_whitespace(array), array)
     if not pc.all(pc.string_is_ascii(array), min_count=0).as_py():
         one_form = pc.and_(one_form, pc.equal(pc.utf8_normalize(array, form="NFC"), array))
+        one_form = pc.and_(one_form, pc.invert(pc.match_substring_regex(array, UNSEEN)))
     if not pc.all(one_form, min_count=0).as_py():
-        raise DataError(name, "must name a user without white space around the name, in Unicode's composed form (NFC)")
+        rule = "must name a user in Unicode's composed form (NFC), without white space around or unseen characters"
+        raise DataError(name, rule)

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmodels.accounting.approval import Asked
 from dpmodels.accounting.hand_off import verify_hand_off
-from dpmodels.accounting.ledger import Ledger
+from dpmodels.accounting.ledger import Account, Ledger
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
 from dpmodels.evaluation.charged import Scores
 from dpmodels.mechanisms import exponential, gaussian
@@ -17,7 +18,7 @@ from dpmodels.privacy import PrivacyBudget
 from dpmodels.synthesizers.registry import METHODS, create
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, start
-from tasks.adopt import adopt
+from tasks.adopt import find_old
 from tasks.ingest import ingest
 from tasks.sanitize import sanitize
 from tasks.store import Run
@@ -248,9 +249,88 @@ def test_a_run_of_an_earlier_version_is_taken_over_as_far_as_the_ledger_bears_it
     plan = (run.released / "plan.json").read_text()
     (run.released / "plan.json").write_text(plan.replace('"epsilon": 1.0', '"epsilon": 100.0'))
     with pytest.raises(ArtifactError, match="never charged for the plan"):
-        adopt(run.home, run.name)
+        find_old(run.home, run.name)
     (run.released / "plan.json").write_text(plan)
-    code, out, err = run_cli("adopt", run.name, "--home", run.home)
+    release = (run.released / "release.parquet").read_bytes()
+    (run.released / "release.parquet").write_bytes(b"damaged")
+    code, _, err = run_cli("adopt", run.name, "--home", run.home, "--yes")
+    assert (
+        code == 1 and "put the sealed one back" in err and not run.exists
+    )  # nothing is believed before all is checked
+    (run.released / "release.parquet").write_bytes(release)
+    code, out, err = run_cli("adopt", run.name, "--home", run.home, "--yes")
     assert code == 0 and "settings, as they were found" in out, err
     assert run_cli("resume", run.name, "--home", run.home, "--no-prefect")[0] == 0
     assert verify_hand_off(tmp_path / "again").faults == [] and charges(run.home) == before
+
+
+def test_scores_that_lie_where_ours_should_are_not_published(tmp_path):
+    """The sensitive zone is gone before scoring, and somebody has put a file of scores of their own there."""
+    write_clinic(tmp_path / "other")
+    other = finish(start(config(tmp_path / "other")))
+    write_clinic(tmp_path)
+    run = start(config(tmp_path))
+    sanitize(run, ingest(run))
+    shutil.rmtree(run.sensitive)
+    shutil.copy(other.released / "scores.parquet", run.released / "scores.parquet")
+    finish(run)
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["charged"]["status"] == "lost" and not report["charged"]["charged"]
+    assert "report" not in json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert verify_hand_off(tmp_path / "out").faults == []
+
+
+def test_a_release_swapped_right_after_its_commit_is_not_handed_over(tmp_path, monkeypatch):
+    """The record of a stage holds the digest that the ledger sealed, not that of whatever lies there a moment later."""
+    write_clinic(tmp_path)
+    run = start(config(tmp_path))
+    real = Ledger.commit
+
+    def swap(ledger: Ledger, key: str) -> object:
+        done = real(ledger, key)
+        (run.released / "release.parquet").write_bytes(b"another release")
+        return done
+
+    monkeypatch.setattr(Ledger, "commit", swap)
+    with pytest.raises(NacreError):
+        finish(run)
+    monkeypatch.undo()
+    with pytest.raises(ArtifactError):
+        finish(run)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["../released/evil", "a/b", "..", "", "a\nb", "x" * 300])
+def test_a_run_is_one_folder_in_each_zone(tmp_path, name):
+    with pytest.raises(ArtifactError, match="no name of a run"):
+        Run.find(tmp_path, name)
+    with pytest.raises(ValueError, match="should match pattern"):
+        Run(home=tmp_path, name=name)
+
+
+def test_a_run_is_not_started_where_somebody_has_put_a_link_or_files(tmp_path):
+    write_clinic(tmp_path)
+    released = tmp_path / "home" / "released"
+    released.mkdir(parents=True)
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (released / "night").symlink_to(victim)
+    (released / "day" / "stages").mkdir(parents=True)
+    (released / "day" / "stages" / "train.json").write_text("{}")
+    for name in ("night", "day"):
+        with pytest.raises(ArtifactError, match="is there already"):
+            start(config(tmp_path), name)
+    assert not list(victim.iterdir())
+
+
+def test_an_approval_is_worth_nothing_in_another_ledger_or_for_other_names():
+    one = Asked("a" * 64, "clinic", "run", ("p", "q"))
+    others = [
+        Asked("b" * 64, "clinic", "run", ("p", "q")),
+        Asked("a" * 64, "clinic", "run\nplan p", ("q",)),
+        Asked("a" * 64, "clinic", "run", ("q", "p")),
+        Asked("a" * 64, "clinic", "run", ("p",)),
+    ]
+    assert len({one.text, *(other.text for other in others)}) == 5
+    with pytest.raises(ValueError, match="should match pattern"):
+        Account(name="a\nb", dataset="d", cap=BUDGET)

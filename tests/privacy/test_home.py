@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import LedgerError
 from flows.synthesize import start, synthesize
+from tasks.home import home_faults, remember
 from tasks.store import new_name
 from tests.privacy.test_control import config
 from tests.support import run_cli, synthesize_words, write_clinic
@@ -37,7 +39,7 @@ def test_a_lost_ledger_is_noticed_by_the_releases_that_it_lacks(tmp_path, home, 
     if mark == "lost":
         (home / "control" / "ledger.json").unlink()
     code, _, err = another(tmp_path)
-    assert code == 1 and "lost, replaced, or restored from a backup" in err
+    assert code == 1 and ("was lost" if mark == "kept" else "lost, replaced, or restored from a backup") in err
     assert Ledger(home / "ledger.sqlite").entries() == []
     assert run_cli("ledger", "verify", "--home", home)[0] == 1
 
@@ -101,3 +103,52 @@ def test_a_hash_of_the_ledger_hides_the_microsecond_of_its_entry(home):
     entries = Ledger(home / "ledger.sqlite").entries()
     nonces = [entry.content["nonce"] for entry in entries]
     assert len(set(nonces)) == len(entries) and all(re.fullmatch("[0-9a-f]{32}", nonce) for nonce in nonces)
+
+
+def test_a_run_that_was_started_before_is_not_charged_to_a_ledger_made_anew(tmp_path):
+    """It carries the terms of the account, so it could open it once more; the home remembers better."""
+    write_clinic(tmp_path)
+    pending = start(config(tmp_path, privacy=RELEASE_ONLY, out=tmp_path / "pending"))
+    synthesize(config(tmp_path, privacy=RELEASE_ONLY))
+    mark = (tmp_path / "home" / "control" / "ledger.json").read_text()
+    for file in (tmp_path / "home").glob("ledger.sqlite*"):
+        file.unlink()
+    code, _, err = run_cli("resume", pending.name, "--home", pending.home, "--no-prefect")
+    assert code == 1 and "was lost" in err
+    Ledger(tmp_path / "home" / "ledger.sqlite")  # even where an empty one lies there
+    code, _, err = run_cli("resume", pending.name, "--home", pending.home, "--no-prefect")
+    assert code == 1 and "lacks entry" in err
+    assert Ledger(tmp_path / "home" / "ledger.sqlite").entries() == []
+    assert (tmp_path / "home" / "control" / "ledger.json").read_text() == mark
+    with pytest.raises(LedgerError):
+        remember(tmp_path / "home", "", Ledger(tmp_path / "home" / "ledger.sqlite"))
+
+
+def test_another_ledger_than_the_homes_is_named_as_such(tmp_path, home):
+    other = tmp_path / "other.sqlite"
+    Ledger(other)
+    code, _, err = run_cli(*synthesize_words(tmp_path, out=tmp_path / "more", ledger=f"sqlite:///{other}"))
+    assert code == 1 and "this home charges" in err and "NACRE_LEDGER" in err
+
+
+def test_a_look_at_a_ledger_that_is_not_there_makes_none(tmp_path):
+    code, _, err = run_cli("ledger", "show", "--home", tmp_path, "--ledger", tmp_path / "nosuch.sqlite")
+    assert code == 1 and "there is no ledger" in err and not (tmp_path / "nosuch.sqlite").exists()
+
+
+@pytest.mark.parametrize("content", [b"PAR1" + bytes(40) + b"PAR1", b"", b"PAR1\xff\xff\xff\x7fPAR1"])
+def test_a_broken_release_is_one_sentence_and_its_name_is_quoted(tmp_path, home, content):
+    strange = home / "released" / "another file\x1b[31m"
+    strange.mkdir()
+    (strange / "release.parquet").write_bytes(content)
+    code, _, err = run_cli("ledger", "verify", "--home", home)
+    assert code == 1 and "is no release" in err and "\x1b[31m" not in err and "Traceback" not in err
+    assert run_cli("ledger", "moved", "--reason", "trust me", "--home", home)[0] == 1
+
+
+def test_two_runs_that_end_at_once_both_remember(home):
+    ledger = Ledger(home / "ledger.sqlite")
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(remember, home, "", ledger) for _ in range(60)]:
+            done.result()
+    assert list(home_faults(home, "", ledger)) == []

@@ -5,12 +5,13 @@ import os
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.accounting.artifact import sha256_of
 from dpmodels.accounting.hand_off import verify_hand_off
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.files import copy_plain, list_plain, read_plain
 from flows.synthesize import carry_out, start
 from tasks.ingest import ingest
@@ -157,3 +158,26 @@ def test_the_copy_is_made_once_and_where_nobody_else_writes(sampled):
     assert received.folder.parent == sampled.control
     shutil.rmtree(sampled.released / "synthetic")
     assert receive(sampled) == received and Handle(path=received.generator).path.is_file()
+
+
+def test_a_table_that_breaks_its_gate_is_forgotten_and_another_one_is_received(sampled):
+    part = sampled.released / "synthetic" / "part-00000.parquet"
+    good, rows = part.read_bytes(), pq.read_table(part)
+    pq.write_table(rows.set_column(1, "age", pa.array([-5] * len(rows))), part)
+    sampled.finish("sample")
+    with pytest.raises(NacreError, match="breaks its schema"):
+        carry_out(sampled, prefect=False)
+    part.write_bytes(good)
+    sampled.finish("sample")
+    carry_out(sampled, prefect=False)
+    assert verify_hand_off(sampled.settings.out).faults == []
+
+
+def test_a_dangling_link_in_the_place_of_a_release_does_not_pass_for_one(tmp_path):
+    write_clinic(tmp_path)
+    run = start(config(tmp_path))
+    (run.released / "release.parquet").symlink_to("../../sensitive/nothing")
+    with pytest.raises(NacreError, match="already exists"):
+        carry_out(run, prefect=False)
+    (run.released / "release.parquet").unlink()
+    carry_out(run, prefect=False)

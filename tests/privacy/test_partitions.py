@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from dpmodels.accounting.ledger import Ledger
-from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.errors import DataError, InvalidArgument, LedgerError
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
@@ -24,7 +24,7 @@ from dpmodels.schema.schema import Schema
 from flows.config import SynthesizeConfig
 from flows.partitions import check_nights
 from flows.production import synthesize_night
-from flows.synthesize import make_plans, pipeline, start
+from flows.synthesize import carry_out, make_plans, pipeline, start
 from tasks.encoded import EncodedTable
 from tasks.store import Run
 from tests.schema.conftest import make
@@ -43,7 +43,7 @@ columns:
 
 def clinic_schema(seen: dict[str, object] | None = None, **changes: object) -> Schema:
     columns = make_schema().model_dump(mode="python")["columns"]
-    return make_schema(columns={"seen": seen or SEEN, **columns}, partition="seen", **changes)
+    return make_schema(**{"columns": {"seen": seen or SEEN, **columns}, "partition": "seen", **changes})
 
 
 def write_visits(folder: Path, rows: int = 80) -> None:
@@ -351,3 +351,16 @@ def test_a_fingerprint_is_of_rows_and_not_of_their_order_or_their_day():
     swapped = table.set_column(4, "smoker", table["smoker"].take(pa.array([1, 0, *range(2, 500)])))
     assert (digest(swapped) == whole) == (table["smoker"][0] == table["smoker"][1])
     assert digest(table.slice(0, 1), table.slice(0, 1), table) != digest(table, table.slice(1, 1), table.slice(1, 1))
+
+
+def test_two_columns_do_not_part_one_account_however_the_runs_are_timed(tmp_path: Path):
+    """Both were started before either was charged: the account is opened when it is charged, and looks again."""
+    write_visits(tmp_path)
+    by_day = start(config(tmp_path, "day"), "by-day", str(DAYS[0]))
+    (tmp_path / "clinic.yaml").write_text(clinic_schema(partition="ward").to_yaml())
+    by_ward = start(config(tmp_path, "ward"), "by-ward", "north")
+    carry_out(by_day, prefect=False)
+    with pytest.raises(LedgerError, match="told apart otherwise"):
+        carry_out(by_ward, prefect=False)
+    ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
+    assert [account.name for account in ledger.accounts()] == ["clinic", f"clinic/seen={DAYS[0]}"]

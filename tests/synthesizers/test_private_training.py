@@ -243,7 +243,7 @@ def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, monke
     assert len(kept) == 2 and not np.array_equal(*kept)
     left, right = map(public_files, runs)
     assert left.keys() == right.keys() and len(left) >= 8
-    assert [name for name in left if left[name] != right[name]] == ["released/settings.json"]  # it names the folders
+    assert [name for name in left if left[name] != right[name]] == ["control/settings.json"]  # it names the folders
 
 
 def test_a_warm_start_is_charged_with_the_rest_and_reads_the_same_samples_again(tmp_path):

@@ -1,0 +1,137 @@
+"""Whether a home's ledger is the one it knows, and still has everything.
+
+A ledger that was lost, or restored from a backup, would let everything be spent again. So a home keeps the newest entry
+it has seen, which the ledger must still have, and each of its releases must be committed there. A copy of a home would
+spend the cap once more: it is noticed by the ledger file's number on its disk, which no copy shares. What cannot be
+noticed from inside: a copy of the whole disk, a home that was put back in place with all it knew, and a PostgreSQL
+server that was copied with all its entries.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from dpmodels.accounting.ledger import Ledger
+from dpmodels.errors import LedgerError
+from dpmodels.files import open_plain
+from dpmodels.releases.release import ENTRY_KEY
+from tasks.budget import ARTIFACTS
+from tasks.store import MADE, write_text
+
+RESTORE = "Put the newest copy back; what it lacks was spent all the same"
+
+
+@dataclass(frozen=True)
+class HomeFault:
+    """What a home has seen and its ledger lacks; ``movable`` if somebody may answer for it (`nacre ledger moved`)."""
+
+    message: str
+    movable: bool = False
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def open_ledger(home: Path, place: str | Path) -> Ledger:
+    """Open the ledger of a home; a file that the home knows and that is gone is not made again.
+
+    Raises:
+        LedgerError: it is gone.
+    """
+    if isinstance(place, Path) and not place.exists() and _seen(home).get("seq"):
+        raise LedgerError(
+            f"the ledger {place} was lost: this home has seen its entries. {RESTORE}; nothing was charged"
+        )
+    return Ledger(place)
+
+
+def check_home(home: Path, url: str, ledger: Ledger) -> None:
+    """Refuse a ledger that lacks what this home has seen of it, then remember its newest entry.
+
+    Raises:
+        LedgerError: it was lost, restored or replaced, or the home was copied.
+    """
+    if fault := next(home_faults(home, url, ledger), None):
+        raise LedgerError(f"{fault}; nothing was charged")
+    remember(home, url, ledger)
+
+
+def home_faults(home: Path, url: str, ledger: Ledger) -> Iterator[HomeFault]:
+    """Name what this home has seen and its ledger lacks; ``url`` is the ledger's, empty for the home's own file."""
+    seen = _seen(home)
+    if seen and seen.get("ledger", "") != url:
+        known = seen.get("ledger") or f"{home / 'ledger.sqlite'}"
+        yield HomeFault(
+            f"this home charges {known}, and was given {url or 'none'} (--ledger, NACRE_LEDGER)", movable=True
+        )
+    if _lacks(ledger, seen):
+        yield HomeFault(
+            f"the ledger lacks entry {seen['seq']}, which this home has seen: it was lost, replaced, or restored from "
+            f"a backup. {RESTORE}"
+        )
+    elif seen and seen["file"] != _number(home):
+        yield HomeFault(
+            "the ledger is another file than the one this home knows: it was copied or restored, and two copies would "
+            "each spend the whole cap. If no other copy is used any more, say so: `nacre ledger moved --reason TEXT`",
+            movable=True,
+        )
+    for path in sorted(home.glob("released/*/*.parquet")):
+        if path.name in (MADE["sanitize"], *ARTIFACTS.values()):
+            yield from _release_faults(home, path, ledger)
+
+
+def remember(home: Path, url: str, ledger: Ledger, reason: str = "") -> None:
+    """Keep the ledger's newest entry, and which file it is in; a reason says why the file is another one now.
+
+    Raises:
+        LedgerError: the ledger lacks what was remembered before, which must not be forgotten.
+    """
+    head, before = ledger.head(), _seen(home)
+    if _lacks(ledger, before):
+        raise LedgerError(f"the ledger lacks entry {before['seq']}, which this home has seen. {RESTORE}")
+    moved = [*before.get("moved", []), *([reason] if reason else [])]
+    newest = {"seq": head.seq if head else 0, "hash": head.hash if head else ""}
+    _mark(home).parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"ledger": url, **newest, "file": _number(home), "moved": moved}, indent=1)
+    write_text(_mark(home), text)
+
+
+def _lacks(ledger: Ledger, seen: dict[str, Any]) -> bool:
+    entry = ledger.entry(seen["seq"]) if seen.get("seq") else None
+    return bool(seen.get("seq")) and (entry is None or entry.hash != seen["hash"])
+
+
+def _mark(home: Path) -> Path:
+    return home / "control" / "ledger.json"
+
+
+def _seen(home: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_mark(home).read_text(encoding="utf-8")) if _mark(home).exists() else {}
+    return found
+
+
+def _number(home: Path) -> int:
+    """Return the number of the home's ledger file on its disk; 0 where the ledger is a server's."""
+    file = home / "ledger.sqlite"
+    return file.stat().st_ino if file.exists() else 0
+
+
+def _release_faults(home: Path, path: Path, ledger: Ledger) -> Iterator[HomeFault]:
+    """Name a release that the ledger never committed. Its name and content may be anybody's."""
+    place = f"{str(path.relative_to(home))!r}"
+    try:
+        with open_plain(home / "released", path) as file:
+            key = ((pq.read_schema(file).metadata or {})[ENTRY_KEY]).decode()
+    except Exception:  # whatever a file that is no release makes the reader say
+        yield HomeFault(f"{place} is no release, though it lies where one should; move it out of the home")
+        return
+    held = ledger.find(key)
+    if held is None or held.state not in ("sealed", "committed"):
+        yield HomeFault(
+            f"{place} was released, and the ledger has no commit of it: it was lost, replaced, or restored from a "
+            f"backup. {RESTORE}"
+        )
