@@ -15,20 +15,11 @@ def partition_account(ledger: Ledger, parent: str, schema: Schema, cap: PrivacyB
     """Name a partition's account under the one that somebody opened with the cap on all partitions, and its terms.
 
     Privacy: partitions of one column are disjoint in records, since ingest holds every row to them by a rule that looks
-        at the row alone; those of two columns are not. The account's name holds column and value.
-
-    Raises:
-        InvalidArgument: the account has partitions by another column, or that were held to none.
+        at the row alone; those of two columns are not, and the ledger refuses them under one account. The account's
+        name holds column and value.
     """
     above, partition = ledger.account(parent), schema.partition
     column = partition.column if partition else ""
-    for child in ledger.accounts():
-        known = child.name.startswith(f"{parent}/") and child.parent == parent
-        if known and child.name.rpartition("=")[0] != name_of(parent, column):
-            rule = (
-                f"be sequential: account {parent} has partitions that were not held to column {column} ({child.name})"
-            )
-            raise InvalidArgument("partitions", "disjoint", rule)
     note = f"one partition by column {column}, with its run's budget as the cap"
     return name_of(above.name, partition), Opening(cap=cap, note=note, parent=above.name, partition=column)
 

@@ -295,7 +295,7 @@ def test_a_release_swapped_right_after_its_commit_is_not_handed_over(tmp_path, m
     with pytest.raises(NacreError):
         finish(run)
     monkeypatch.undo()
-    with pytest.raises(ArtifactError):
+    with pytest.raises(NacreError):
         finish(run)
     assert not (tmp_path / "out").exists()
 

@@ -1,5 +1,6 @@
 """Nights that are declared disjoint are: whatever files they are given, a row is read in one of them at most."""
 
+import shutil
 import stat
 from datetime import date, datetime
 from pathlib import Path
@@ -105,14 +106,15 @@ def test_a_table_whose_day_alone_was_changed_is_refused_before_anything_is_charg
     before = len(ledger.entries())
     with pytest.raises(DataError, match="has the rows of another partition"):
         night(tmp_path, DAYS[1], f"{DAYS[1]}.parquet")
-    assert [entry.kind for entry in ledger.entries()[before:]] == ["open"]
+    assert ledger.entries()[before:] == []
     run = Run.find(tmp_path / "home", f"clinic-{DAYS[0]}")
     pipeline(run, lambda stage, *handles: stage(*handles))  # the same partition may go on, and be ingested again
-    (run.released / "stages" / "sanitize.json").unlink()
+    (run.control / "stages" / "sanitize.json").unlink()
+    shutil.rmtree(run.settings.out)
     (run.sensitive / "encoded").rename(run.sensitive / "away")
     pipeline(run, lambda stage, *handles: stage(*handles))
     write_days(tmp_path / "other.parquet", [DAYS[1]] * 60, seed=1)  # nor is the partition that was refused barred
-    (tmp_path / "home" / "released" / f"clinic-{DAYS[1]}" / "settings.json").unlink()
+    (tmp_path / "home" / "control" / f"clinic-{DAYS[1]}" / "settings.json").unlink()
     night(tmp_path, DAYS[1], "other.parquet")
     remembered = [path for path in (tmp_path / "home" / "sensitive" / ".partitions").rglob("*") if path.is_file()]
     assert len(remembered) == 3 and all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in remembered)
@@ -265,18 +267,18 @@ def test_a_schema_without_a_partition_keeps_its_hash():
 
 def test_partitions_by_two_columns_are_not_disjoint_and_neither_are_those_of_before(tmp_path: Path):
     write_visits(tmp_path)
-    start(config(tmp_path, "a"), "a", str(DAYS[0]))
+    carry_out(start(config(tmp_path, "a"), "a", str(DAYS[0])), prefect=False)
     columns = clinic_schema().model_dump(mode="python")["columns"]
     left = {**SEEN, "min": date(2025, 1, 1), "max": date(2027, 1, 1)}
     other = make_schema(columns={"left": left, **columns}, partition="left")
     (tmp_path / "clinic.yaml").write_text(other.to_yaml())
-    with pytest.raises(InvalidArgument, match="partitions that were not held to column left"):
+    with pytest.raises(LedgerError, match="told apart otherwise"):
         start(config(tmp_path, "b"), "b", str(DAYS[1]))
     old = tmp_path / "old"
     write_visits(old)
     ledger, cap = Ledger(old / "home" / "ledger.sqlite"), PrivacyBudget(epsilon=1, delta=1e-5)
     ledger.open_account("clinic/2026-01-01", dataset="clinic-2026-01-01", budget_cap=cap, parent="clinic")
-    with pytest.raises(InvalidArgument, match=r"not held to column seen \(clinic/2026-01-01\)"):
+    with pytest.raises(LedgerError, match=r"told apart otherwise \(clinic/2026-01-01\)"):
         start(config(old, "b"), "b", str(DAYS[1]))
 
 
