@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from dpmodels.errors import InvalidArgument, SchemaError
+from dpmodels.errors import InvalidArgument, NacreError, SchemaError
 from dpmodels.privacy import Sensitive
 from dpmodels.schema import draft, lint
 from dpmodels.schema.given import load_given, write_names
-from dpmodels.schema.schema import Schema
+from dpmodels.schema.header import RULE, DoubtfulNames
+from dpmodels.schema.schema import Schema as Schema
 from nacre.ledgers import Place
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 SchemaLike = Place | Mapping[str, Any] | Schema
 """A schema: a file's path, its YAML text, the same as a dictionary, or a ``Schema``."""
-Data = "pd.DataFrame | pa.Table | Place"
-"""A table: a pandas DataFrame, a pyarrow Table, or the path of CSV or Parquet, one file or a folder."""
 
 
 def load_schema(schema: SchemaLike) -> Schema:
@@ -52,7 +51,13 @@ def draft_schema(data: "pd.DataFrame | pa.Table | Place", *, header: bool = Fals
     rows = load_given(Sensitive(data))
     del data
     with TemporaryDirectory() as folder:
-        return draft.draft(write_names(rows, Path(folder) / "data.parquet"), header)
+        file, text = write_names(rows, Path(folder) / "data.parquet"), ""
+        with suppress(DoubtfulNames):
+            text = draft.draft(file, header)
+    if not text:
+        because = f"a name should {RULE}"
+        raise NacreError(f"the column names may be values: {because}; if you know them for names, say header=True")
+    return text
 
 
 def path_of(data: object) -> Path | None:

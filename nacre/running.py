@@ -109,8 +109,8 @@ def resume(
     Raises:
         NacreError: there is no such run, or what is wrong with it.
     """
-    changes = {"device": device, "out": Path(out) if out else None}
-    return _carry_out(find(home_of(home), run, url_of(ledger), os.environ.get("NACRE_DASK"), **changes))
+    place, dask = Path(out) if out else None, os.environ.get("NACRE_DASK")
+    return _carry_out(find(home_of(home), run, url_of(ledger), dask, device=device, out=place))
 
 
 def _carry_out(run: Run) -> Result:
