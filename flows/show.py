@@ -88,7 +88,7 @@ def show_hand_off(run: Run) -> None:
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"
     _print_facts("hand-off", facts)
-    print_warnings(run.released / "report" / "report.json")
+    print_warnings(run.place("validate") / "report.json")
 
 
 def show_approved(run: Run, approval: Approval) -> None:
