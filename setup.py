@@ -1,8 +1,8 @@
 """Build the wheel with one top-level package: dpmodels, tasks, flows and deployments are installed inside nacre.
 
-Every Prefect project has a ``flows`` and a ``tasks`` of its own. Beside them ours could not be imported, or would hide
+Many a Prefect project has folders called ``flows`` and ``tasks``. Beside them ours could not be imported, or would hide
 them. So the sources keep their short names, and the copy that goes into the wheel says ``nacre.flows`` for ``flows``:
-in every import, and in the names that Prefect imports a flow by. A checkout (``pip install --editable``) stays as it is.
+in every import, and in the names that Prefect imports a flow by. An editable install is the checkout, as it is.
 """
 
 import ast
