@@ -97,8 +97,9 @@ def start(
 
 
 def forget_given(run: Run) -> None:
-    """Delete the rows that were given in memory; nothing reads them once they are encoded."""
-    (run.sensitive / GIVEN).unlink(missing_ok=True)
+    """Delete the rows that were given in memory, also half written; nothing reads them once they are encoded."""
+    for name in (GIVEN, f".part-{GIVEN}"):
+        (run.sensitive / name).unlink(missing_ok=True)
 
 
 def find(

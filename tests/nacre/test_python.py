@@ -92,6 +92,17 @@ def test_the_command_goes_on_with_a_run_that_python_began(frame, tmp_path, monke
     assert private_files(tmp_path) == []
 
 
+def test_rows_that_were_half_written_are_removed_when_the_run_is_given_up(frame, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("pyarrow.parquet.write_table", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        nacre.synthesize(frame, SCHEMA_TEXT, **ASKED)
+    (half,) = private_files(tmp_path / ".nacre")
+    assert half.name.startswith(".part-")
+    with pytest.raises(nacre.NacreError, match="does not exist"):
+        nacre.resume(half.parent.name)
+    assert private_files(tmp_path / ".nacre") == []
+
+
 @pytest.mark.parametrize("form", ["path", "text", "dictionary", "schema"])
 def test_a_schema_comes_in_four_forms(tmp_path, form):
     schema = make_schema()
