@@ -148,14 +148,9 @@ def resume(
 ) -> None:
     """Go on with an interrupted run, from whatever stage it reached; never charges a second time."""
     from flows.show import show_hand_off
-    from flows.synthesize import carry_out
-    from tasks.ready import pick_device
-    from tasks.store import Run
+    from flows.synthesize import carry_out, find
 
-    found = Run.find(home or HOME, run, ledger, None if dask == "none" else dask)
-    given = {"device": device and pick_device(device), "out": out and out.absolute()}
-    if changes := {name: value for name, value in given.items() if value}:
-        found.settle(found.settings.model_copy(update=changes))
+    found = find(home or HOME, run, ledger, None if dask == "none" else dask, device=device, out=out)
     show_hand_off(carry_out(found, prefect is not False))
 
 

@@ -170,12 +170,12 @@ def _spawn(home: Path, listener: socket.socket, settings: dict[str, str]) -> "su
     environment |= _SERVER_SETTINGS | {
         "PREFECT_HOME": str(home),
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:///prefect.db",  # in cwd, so no path needs quoting
-        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTHONPATH": str(Path(__file__).parents[__name__.count(".")]),
     }
     descriptor = listener.fileno()
     with open(home / "server.log", "wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "flows.server", str(descriptor), str(os.getpid())],
+            [sys.executable, "-m", __name__, str(descriptor), str(os.getpid())],
             cwd=home,
             env=environment,
             stdin=subprocess.DEVNULL,

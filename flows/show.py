@@ -29,6 +29,11 @@ console = Console()
 
 def show_plan(lines: Sequence[Plan], quote: Quote | None) -> None:
     """Print what the lines of a plan charge, their noise, and what the account says to all of it."""
+    _print_facts("plan", plan_facts(lines, quote))
+
+
+def plan_facts(lines: Sequence[Plan], quote: Quote | None) -> dict[str, str]:
+    """Say in words what the lines of a plan charge, their noise, and what the account says to all of it."""
     plan, *report = lines
     facts = {
         "data set": plan.table.name,
@@ -52,7 +57,7 @@ def show_plan(lines: Sequence[Plan], quote: Quote | None) -> None:
         facts["account"] = f"{quote.account}, cap epsilon={quote.cap} at delta={quote.delta}"
         facts["spent"] = f"epsilon={quote.spent_before} before, {quote.spent_after} after"
         facts["answer"] = "would be accepted" if quote.accepted else "would be REFUSED"
-    _print_facts("plan", facts)
+    return facts
 
 
 def charge_in_words(event: Event) -> str:

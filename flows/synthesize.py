@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 
+import pyarrow as pa
 from pydantic import ValidationError
 
 from dpmodels.accounting.composition import spent_epsilon
@@ -15,8 +16,9 @@ from dpmodels.accounting.ledger import Ledger
 from dpmodels.accounting.records import Quote
 from dpmodels.errors import DataError, InvalidArgument, LedgerError
 from dpmodels.evaluation.charged import Scores, read_measurement
-from dpmodels.privacy import PrivacyBudget, PrivacyUnit
+from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
 from dpmodels.releases.plan import Plan
+from dpmodels.schema.given import transform_write
 from dpmodels.schema.lint import load_for_run
 from dpmodels.synthesizers.registry import create, default_method
 from flows.budget import ask_approver, balances, publish_budget
@@ -27,7 +29,7 @@ from tasks.evaluate import evaluate
 from tasks.home import check_home, open_ledger
 from tasks.ingest import ingest
 from tasks.publish import publish
-from tasks.ready import check_ready, check_writable
+from tasks.ready import check_ready, check_writable, pick_device
 from tasks.sample import sample
 from tasks.sanitize import sanitize
 from tasks.score import score
@@ -37,6 +39,8 @@ from tasks.train import train
 from tasks.validate import validate
 
 LARGE_DELTA = 1e-3
+GIVEN = "given.parquet"
+"""In a run's sensitive folder: the rows, where they were given in memory."""
 
 
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
@@ -49,7 +53,9 @@ def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     report = call(validate, run, release, synthetic)
     if (run.sensitive / "encoded").exists():  # the sensitive zone may be gone, and nothing else needs it
         call(evaluate, run, Handle(path=run.sensitive / "encoded"), synthetic)
-    return call(publish, run, release, synthetic, report)
+    handed_over = call(publish, run, release, synthetic, report)
+    forget_given(run)
+    return handed_over
 
 
 def synthesize(config: SynthesizeConfig) -> Run:
@@ -57,8 +63,13 @@ def synthesize(config: SynthesizeConfig) -> Run:
     return carry_out(start(config), config.runtime.prefect)
 
 
-def start(config: SynthesizeConfig, name: str = "", partition: str = "") -> Run:
+def start(
+    config: SynthesizeConfig, name: str = "", partition: str = "", given: Sensitive[pa.Table] | None = None
+) -> Run:
     """Check everything public, ask the ledger, and create the run; reads no data and charges nothing.
+
+    Rows ``given`` in memory are written to the configuration's ``data``, in the run's sensitive folder, once the run
+    stands: a refusal leaves none on the disk.
 
     A partition is the rows with one value in the schema's partition column: it is a data set and an account of its own,
     under the one that is named.
@@ -68,7 +79,7 @@ def start(config: SynthesizeConfig, name: str = "", partition: str = "") -> Run:
     """
     plans, runtime = make_plans(config, partition), config.runtime
     check_ready(runtime.device, config.out, runtime.signing_key)
-    if not config.data.exists():
+    if given is None and not config.data.exists():
         raise DataError("", f"{config.data} does not exist")
     home = runtime.home.absolute()
     check_writable(home)
@@ -79,7 +90,31 @@ def start(config: SynthesizeConfig, name: str = "", partition: str = "") -> Run:
     charges = [charge_of("quote", plan, settings.account) for plan in plans]
     ledger.check(*charges, first_opens=account_to_open(settings, plans[0].table.name))
     run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
-    return run.create(settings, plans[0], plans[1] if plans[1:] else None)
+    run.create(settings, plans[0], plans[1] if plans[1:] else None)
+    if given is not None:
+        transform_write(given, run.sensitive / GIVEN)
+    return run
+
+
+def forget_given(run: Run) -> None:
+    """Delete the rows that were given in memory, also half written; nothing reads them once they are encoded."""
+    for name in (GIVEN, f".part-{GIVEN}"):
+        (run.sensitive / name).unlink(missing_ok=True)
+
+
+def find(
+    home: Path, name: str, ledger: str | None, dask: str | None, *, device: str | None = None, out: Path | None = None
+) -> Run:
+    """Return a run that was started before, to go on with it; another device or place is written down.
+
+    Raises:
+        NacreError: there is none of this name, or no such device.
+    """
+    run = Run.find(home, name, ledger, dask)
+    given = {"device": device and pick_device(device), "out": out and out.absolute()}
+    if changes := {name: value for name, value in given.items() if value}:
+        run.settle(run.settings.model_copy(update=changes))
+    return run
 
 
 def carry_out(run: Run, prefect: bool) -> Run:

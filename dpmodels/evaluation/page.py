@@ -10,7 +10,7 @@ PERCENT = "\N{NO-BREAK SPACE}%"
 def render_page(template: str, **facts: Any) -> str:
     """Lay facts out by a template of this package; text is escaped, and a fact that is missing is an error."""
     environment = Environment(
-        loader=PackageLoader("dpmodels.evaluation"),
+        loader=PackageLoader(__package__),
         autoescape=select_autoescape(),
         trim_blocks=True,
         lstrip_blocks=True,

@@ -25,13 +25,14 @@ def test_the_contracts_hold() -> None:
     [
         ("dpmodels/errors.py", "import prefect", "dpmodels is a pure library"),
         ("dpmodels/errors.py", "import tasks.stage", "deployments > flows > tasks > dpmodels"),
+        ("flows/show.py", "import nacre.running", "nacre, deployments > flows > tasks > dpmodels"),
         ("tasks/stage.py", "import flows.server", "deployments > flows > tasks > dpmodels"),
         ("dpmodels/errors.py", "import dpmodels.privacy", "the rooms of dpmodels"),
         ("tasks/stage.py", "import benchmarks.common", "the product does not know its tests and benchmarks"),
     ],
 )
 def test_a_planted_import_breaks_its_contract(tmp_path: Path, module: str, line: str, contract: str) -> None:
-    for package in ("dpmodels", "tasks", "flows"):
+    for package in ("dpmodels", "tasks", "flows", "nacre"):
         shutil.copytree(ROOT / package, tmp_path / package)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     with open(tmp_path / module, "a") as file:

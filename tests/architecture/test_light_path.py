@@ -1,9 +1,11 @@
-"""``nacre --help`` answers at once, because what is slow to import is imported where it is used."""
+"""``nacre --help`` and ``import nacre`` answer at once, because what is slow to import is imported where it is used."""
 
 import resource
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 HEAVY = "torch prefect pandas scipy sklearn great_expectations opendp dp_accounting numba distributed"
@@ -24,6 +26,12 @@ def test_help_takes_less_than_half_a_second() -> None:
     assert min(seconds for seconds, _ in runs) < 0.5
 
 
-def test_the_command_line_imports_nothing_heavy() -> None:
-    code = f"import sys, flows.cli; print(*sorted(set({HEAVY!r}.split()) & set(sys.modules)))"
+def test_importing_the_package_takes_less_than_half_a_second() -> None:
+    runs = [run("import nacre; dir(nacre)") for _ in range(3)]
+    assert min(seconds for seconds, _ in runs) < 0.5
+
+
+@pytest.mark.parametrize("module", ["flows.cli", "nacre"])
+def test_the_way_in_imports_nothing_heavy(module: str) -> None:
+    code = f"import sys, {module}; print(*sorted(set({HEAVY!r}.split()) & set(sys.modules)))"
     assert run(code)[1] == "\n"

@@ -108,7 +108,7 @@ def faults(rule: Rule, *folders: str, spared: set[str] = frozenset()) -> list[st
 
 
 def test_sensitive_values_are_revealed_in_four_rooms_only() -> None:
-    assert faults(reveals, "dpmodels", "tasks", "flows", "deployments", spared=REVEALS) == []
+    assert faults(reveals, "dpmodels", "tasks", "flows", "deployments", "nacre", spared=REVEALS) == []
 
 
 def test_mechanisms_draw_from_the_system_only() -> None:
@@ -131,7 +131,7 @@ def test_tests_look_at_no_process_but_their_own() -> None:
 
 
 def test_nothing_depends_on_assert() -> None:
-    assert faults(asserts, "dpmodels", "tasks", "flows") == []
+    assert faults(asserts, "dpmodels", "tasks", "flows", "nacre") == []
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import urllib.error
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +29,7 @@ from flows.server import prefect_server
 from tasks.accounts import sign_run
 from tasks.store import Run
 from tests.flows.api import Api, prefect_api_server, wait_until
+from tests.nacre.wheels import unpacked_wheel, write_project
 from tests.support import write_clinic, write_key
 
 ROOT = Path(__file__).parents[2]
@@ -281,27 +280,14 @@ def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, mo
         validate_run(run)
 
 
-def unpacked_wheel(folder: Path) -> Path:
-    """Build the wheel from a copy of the sources, and unpack it: what an installed nacre is made of."""
-    source, wheels, installed = folder / "source", folder / "wheels", folder / "installed"
-    for name in ("dpmodels", "tasks", "flows", "deployments"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*build, "--wheel-dir", wheels, source], check=True)
-    (wheel,) = wheels.iterdir()
-    zipfile.ZipFile(wheel).extractall(installed)
-    return installed
-
-
 @pytest.mark.slow
 def test_one_process_serves_everything_and_takes_its_server_along(tmp_path: Path) -> None:
     port = postgres.free_port()
-    words = [sys.executable, "-m", "flows.cli", "serve", "--home", str(tmp_path / "home"), f"--port={port}"]
+    words = [sys.executable, "-m", "nacre", "serve", "--home", str(tmp_path / "home"), f"--port={port}"]
     environment = {**os.environ, "PYTHONPATH": str(unpacked_wheel(tmp_path))}
+    project = write_project(tmp_path / "project")
     with open(tmp_path / "serve.log", "wb") as log:
-        serving = subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=log, stderr=log)
+        serving = subprocess.Popen(words, cwd=project, env=environment, stdout=log, stderr=log)
     api = Api(f"http://127.0.0.1:{port}/api")
     try:
         wait_until(lambda: "are being served" in (tmp_path / "serve.log").read_text(), WAIT)

@@ -1,0 +1,66 @@
+"""Synthetic data under differential privacy, paid for from a ledger with a hard cap.
+
+    import nacre
+
+    made = nacre.synthesize(frame, "patients.yaml", epsilon=1, delta=1e-5)
+    made.table      # the synthetic rows, a pandas DataFrame
+    made.report     # the publishable report; a notebook shows the page
+    made.spent      # what was charged, for ever
+
+What a run does, charges and leaves is what ``nacre synthesize`` does on the command line: the same stages, the same
+ledger, the same hand-off. What is wrong is said by a ``NacreError``, in one sentence that holds nothing private.
+
+Importing this package imports nothing that is slow; what is used is imported when it is used first.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dpmodels.errors import NacreError
+
+if TYPE_CHECKING:
+    from nacre.given import Schema, draft_schema, load_schema
+    from nacre.ledgers import Ledger, PrivacyBudget, PrivacyUnit, ledger
+    from nacre.planning import Planned, plan
+    from nacre.result import Report, Result, Spent, verify
+    from nacre.running import resume, synthesize
+
+__all__ = [
+    "Ledger",
+    "NacreError",
+    "Planned",
+    "PrivacyBudget",
+    "PrivacyUnit",
+    "Report",
+    "Result",
+    "Schema",
+    "Spent",
+    "draft_schema",
+    "ledger",
+    "load_schema",
+    "plan",
+    "resume",
+    "synthesize",
+    "verify",
+]
+
+_MODULES = {
+    "given": ("Schema", "draft_schema", "load_schema"),
+    "ledgers": ("Ledger", "PrivacyBudget", "PrivacyUnit", "ledger"),
+    "planning": ("Planned", "plan"),
+    "result": ("Report", "Result", "Spent", "verify"),
+    "running": ("resume", "synthesize"),
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

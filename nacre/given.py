@@ -1,0 +1,101 @@
+"""What a caller gives: schemas in four forms, and data in three."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from dpmodels.errors import InvalidArgument, NacreError, SchemaError
+from dpmodels.privacy import Sensitive
+from dpmodels.schema import draft, lint
+from dpmodels.schema.given import load_given, write_names
+from dpmodels.schema.header import RULE, DoubtfulNames
+from dpmodels.schema.schema import Schema as Schema
+from nacre.ledgers import Place
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+SchemaLike = Place | Mapping[str, Any] | Schema
+"""A schema: a file's path, its YAML text, the same as a dictionary, or a ``Schema``."""
+
+
+def load_schema(schema: SchemaLike) -> Schema:
+    """Read a schema from a path, YAML text, a dictionary, or a ``Schema``; text is what has a line break.
+
+    Raises:
+        NacreError: it has faults; the message names all of them.
+    """
+    with schema_file(schema) as file:
+        return lint.load_schema(file)
+
+
+def draft_schema(data: "pd.DataFrame | pa.Table | Place", *, header: bool = False) -> str:
+    """Write the YAML of a schema from column names and types; every bound and category is left as a TODO.
+
+    ``header`` says that you have seen that the names are names: those that may be values are written only then.
+
+    Privacy: looks at names and types alone. Fill the TODOs in from what is public, never from the data.
+
+    Raises:
+        NacreError: the table cannot be read, or its names may be values.
+    """
+    if (path := path_of(data)) is not None:
+        return draft.draft(path, header)
+    rows = load_given(Sensitive(data))
+    del data
+    with TemporaryDirectory() as folder:
+        file, text = write_names(rows, Path(folder) / "data.parquet"), ""
+        with suppress(DoubtfulNames):
+            text = draft.draft(file, header)
+    if not text:
+        because = f"a name should {RULE}"
+        raise NacreError(f"the column names may be values: {because}; if you know them for names, say header=True")
+    return text
+
+
+def path_of(data: object) -> Path | None:
+    """Return the path if the data is named by one, or None for rows in memory."""
+    return Path(data) if isinstance(data, str | os.PathLike) else None
+
+
+@contextmanager
+def schema_file(schema: SchemaLike) -> Iterator[Path]:
+    """Lend a schema as the file that the rest of nacre reads; its faults are told without a place nobody knows."""
+    if (path := _path(schema)) is not None:
+        yield path
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "schema.yaml"
+        file.write_text(_yaml(schema), encoding="utf-8")
+        try:
+            yield file
+        except SchemaError as error:
+            faults = error.faults if isinstance(schema, str) else [replace(fault, line=0) for fault in error.faults]
+            raise SchemaError("as given", faults) from None
+
+
+def _path(schema: SchemaLike) -> Path | None:
+    """Tell a path from YAML text, which has a line break or is a mapping in braces."""
+    if isinstance(schema, str) and ("\n" in schema or schema.lstrip().startswith("{")):
+        return None
+    return Path(schema) if isinstance(schema, str | os.PathLike) else None
+
+
+def _yaml(schema: SchemaLike) -> str:
+    if isinstance(schema, str):
+        return schema
+    if isinstance(schema, Schema):
+        return schema.to_yaml()
+    if not isinstance(schema, Mapping):
+        raise InvalidArgument("schema", type(schema).__name__, "be a path, YAML text, a dictionary or a Schema")
+    try:
+        return yaml.safe_dump(dict(schema), sort_keys=False, allow_unicode=True)
+    except yaml.YAMLError:
+        raise InvalidArgument("schema", "a dictionary", "hold plain Python values, as YAML has them") from None

@@ -1,0 +1,81 @@
+"""What a synthesis would charge, without opening any data."""
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from flows.config import SynthesizeConfig
+from flows.show import plan_facts
+from flows.synthesize import make_plans, make_quote
+from nacre.given import SchemaLike, schema_file
+from nacre.ledgers import Place, home_of, url_of
+
+NOWHERE = Path("not-opened")  # a plan reads no data and hands nothing over
+
+
+class Planned:
+    """What would be charged: it prints itself, and shows itself as a table in a notebook.
+
+    Attributes:
+        facts: each line's name and what it says: the method, the event in words, the noise in units of the sums.
+        accepted: whether the account that is open would accept the charge; None where none is open yet.
+    """
+
+    def __init__(self, facts: Mapping[str, str], accepted: bool | None) -> None:
+        self.facts, self.accepted = dict(facts), accepted
+
+    def __repr__(self) -> str:
+        width = max(map(len, self.facts))
+        indent = "\n" + " " * (width + 2)
+        return "\n".join(f"{name:<{width}}  {text.replace(chr(10), indent)}" for name, text in self.facts.items())
+
+    def _repr_html_(self) -> str:
+        rows = (
+            f'<tr><th scope="row" style="text-align:left">{escape(name)}</th>'
+            f'<td style="text-align:left;white-space:pre-line">{escape(text)}</td></tr>'
+            for name, text in self.facts.items()
+        )
+        return f"<table><caption>plan: nothing is charged yet</caption><tbody>{''.join(rows)}</tbody></table>"
+
+
+def plan(
+    schema: SchemaLike,
+    epsilon: float,
+    delta: float,
+    *,
+    method: str | None = None,
+    report_epsilon: float | None = None,
+    account: str | None = None,
+    allow_large_delta: bool = False,
+    measurement: Mapping[str, Any] | None = None,
+    home: Place | None = None,
+    ledger: str | None = None,
+) -> Planned:
+    """Say what ``synthesize`` with these arguments would charge and how much noise it would add.
+
+    Privacy: reads the schema and the ledger only, and writes nothing.
+
+    Raises:
+        NacreError: the schema has faults, or an argument is impossible.
+    """
+    options: dict[str, Any] = {
+        "data": NOWHERE,
+        "out": NOWHERE,
+        "privacy": budget_options(epsilon, delta, report_epsilon, account, allow_large_delta),
+        "model": {"method": method, "measurement": dict(measurement or {})},
+        "runtime": {"home": home_of(home), "ledger": url_of(ledger)},
+    }
+    with schema_file(schema) as file:
+        config = SynthesizeConfig.build({**options, "schema": file})
+        lines = make_plans(config)
+    quote = make_quote(config, lines)
+    return Planned(plan_facts(lines, quote), None if quote is None else quote.accepted)
+
+
+def budget_options(
+    epsilon: float, delta: float, report_epsilon: float | None, account: str | None, allow_large_delta: bool
+) -> dict[str, Any]:
+    """Write a budget in the words of a run's configuration."""
+    asked = {"target_epsilon": epsilon, "delta": delta, "report_epsilon": report_epsilon}
+    return {**asked, "account": account, "allow_large_delta": allow_large_delta}

@@ -1,0 +1,130 @@
+"""What a run hands over: the synthetic table, the report, and what was spent."""
+
+import json
+from decimal import Decimal
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dpmodels.accounting.hand_off import MANIFEST, Verified, verify_hand_off
+from dpmodels.errors import ArtifactError
+from nacre.ledgers import Place
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FRAME = "width:100%;height:45rem;border:1px solid #8884"
+
+
+class Spent(NamedTuple):
+    """What was charged: the release, and the scores of the report if they were asked for."""
+
+    epsilon: Decimal
+    delta: Decimal
+
+
+class Report:
+    """The publishable report of a hand-off; a notebook shows the page."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "report.html"
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Everything that the page says, as ``report.json`` has it."""
+        facts: dict[str, Any] = json.loads(_read(self.path.with_suffix(".json")))
+        return facts
+
+    @property
+    def html(self) -> str:
+        """The page: one file that fetches nothing and runs no script."""
+        return _read(self.path)
+
+    def __repr__(self) -> str:
+        return f"<nacre report of {self.facts['data_set']}: {self.path}>"
+
+    def _repr_html_(self) -> str:
+        """Embed the page in a frame that may run nothing, open nothing and see nothing of the notebook."""
+        title = escape(f"Report on synthetic data: {self.facts['data_set']}")
+        return f'<iframe title="{title}" sandbox="" style="{FRAME}" srcdoc="{escape(self.html)}"></iframe>'
+
+
+class Result:
+    """A hand-off, your own or one that you received; nothing of it is private.
+
+    Attributes:
+        folder: where it lies.
+        manifest: what ``manifest.json`` says of it.
+    """
+
+    def __init__(self, folder: Place) -> None:
+        self.folder = Path(folder)
+        try:
+            self.manifest: dict[str, Any] = json.loads(_read(self.folder / MANIFEST))
+        except ValueError:
+            raise ArtifactError(f"{self.folder} has no manifest that can be read") from None
+
+    @property
+    def run(self) -> str:
+        """The name of the run that made it."""
+        return str(self.manifest.get("sampled_again_as", self.manifest["run"]))
+
+    @property
+    def spent(self) -> Spent:
+        """What was charged for it: epsilon, rounded up, and delta."""
+        spent = self.manifest.get("total_spent", self.manifest["spent"])
+        return Spent(Decimal(spent["epsilon"]), Decimal(repr(spent["delta"])))
+
+    @cached_property
+    def table(self) -> "pd.DataFrame":
+        """The synthetic rows, read from the hand-off when they are first asked for."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            frame: pd.DataFrame = pq.read_table(self.folder / "synthetic").to_pandas()
+        except (OSError, pa.ArrowException):
+            raise ArtifactError(f"{self.folder / 'synthetic'} is missing, or cannot be read as Parquet") from None
+        return frame
+
+    @cached_property
+    def report(self) -> Report:
+        """The publishable report."""
+        return Report(self.folder)
+
+    def verify(self, public_key: Place | None = None) -> Verified:
+        """Check every file, the budget and the signature; see ``nacre.verify``."""
+        return verify(self.folder, public_key)
+
+    def __repr__(self) -> str:
+        said, spent = self.manifest, self.spent
+        rows, columns = self.report.facts["synthetic_rows"], len(self.report.facts["columns"])
+        return (
+            f"<nacre hand-off of {said['data_set']}\n"
+            f"  made    {rows} synthetic rows, {columns} modelled columns, by {said['method']}; run {self.run}\n"
+            f"  spent   epsilon={spent.epsilon}, delta={spent.delta}, from account {said['ledger']['account']}\n"
+            f"  hides   one {said['unit']}, {said['adjacency']}\n"
+            f"  folder  {self.folder}>"
+        )
+
+
+def verify(folder: Place, public_key: Place | None = None) -> Verified:
+    """Check a hand-off by itself, without its ledger: every file, the budget, and the signature.
+
+    With a public key (PEM) the manifest must be signed with that one; ``signature`` of what is returned says by whom.
+
+    Raises:
+        NacreError: something is wrong; the message names all of it.
+    """
+    found = verify_hand_off(Path(folder), Path(public_key) if public_key else None)
+    if found.faults:
+        raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s): {'; '.join(found.faults)}")
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ArtifactError(f"{path} is missing or cannot be read; is {path.parent} a hand-off?") from None

@@ -1,0 +1,125 @@
+"""Make synthetic data: the pipeline that the command line runs, called from Python."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpmodels.errors import DataError
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.given import load_given
+from flows.config import SynthesizeConfig
+from flows.synthesize import GIVEN, carry_out, find, forget_given, start
+from nacre.given import SchemaLike, path_of, schema_file
+from nacre.ledgers import Place, home_of, url_of
+from nacre.planning import budget_options
+from nacre.result import Result
+from tasks.store import Run, new_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+def synthesize(
+    data: "pd.DataFrame | pa.Table | Place",
+    schema: SchemaLike,
+    *,
+    epsilon: float,
+    delta: float,
+    method: str | None = None,
+    rows: int | None = None,
+    seed: int = 0,
+    report_epsilon: float | None = None,
+    account: str | None = None,
+    allow_large_delta: bool = False,
+    measurement: Mapping[str, Any] | None = None,
+    training: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    home: Place | None = None,
+    ledger: str | None = None,
+    out: Place | None = None,
+    signing_key: Place | None = None,
+) -> Result:
+    """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off.
+
+    Args:
+        data: a pandas DataFrame (its index is left out), a pyarrow Table, or the path of CSV or Parquet. Private.
+        schema: a path, YAML text, a dictionary or a ``Schema``. Public; nothing of it may be taken from the data.
+        epsilon: of the release, 0.001 to 1000; ``delta`` lies above 0 and, unless ``allow_large_delta``, is at most
+            0.001. It is charged to the account once, before any noise is drawn, and nothing gives it back.
+        delta: see ``epsilon``; never chosen by looking at the number of rows.
+        method: nacre, moments, pearl, ...; by default the one that suits the schema.
+        rows: synthetic rows; by default the released, noisy number of records.
+        seed: of training and sampling, never of the noise.
+        report_epsilon: spent besides, on noisy scores on the real rows, for the report; by default there are none.
+        account: who pays; by default the data set's, which its first run opens with its own budget as the cap.
+        allow_large_delta: take a delta above 0.001, which is the share of the records that may be released whole.
+        measurement: settings of the method that are part of the plan.
+        training: settings of the generator, which cost nothing.
+        device: auto, cpu or cuda.
+        home: where state lies; by default ``NACRE_HOME``, or ``.nacre``.
+        ledger: URL of a shared ledger on PostgreSQL; by default ``NACRE_LEDGER``, or the home's own.
+        out: the hand-off's folder, new or empty; by default ``HOME/hand-offs/RUN``.
+        signing_key: ed25519 private key (PEM) that signs the hand-off.
+
+    Privacy:
+        Rows given in memory are written, unchanged, to ``HOME/sensitive/RUN/given.parquet`` (the folder has mode 0700,
+        the file 0600) once the ledger has said that it would accept the charge. So a run that is cut off can be resumed
+        by a process that no longer has them. The file is removed when the run was handed over, or when the rows do not
+        fit the schema; a run that fails otherwise keeps it until ``resume`` reaches its end. Removed means unlinked: a
+        disk may keep what was written, so let the home lie where the rows themselves may lie. The encoded rows stay in
+        the same folder, as with the command, for exact comparisons inside; it may be deleted at any time.
+
+    Raises:
+        NacreError: what is wrong, in one sentence with no private value. A note on it names the run if it can be
+            resumed.
+    """
+    private = Sensitive(data)
+    path = path_of(data)
+    del data  # what fails from here on shows no rows, whatever is shown of its variables
+    given = load_given(private) if path is None else None
+    name, place = new_name(), home_of(home)
+    options: dict[str, Any] = {
+        "data": path or place / "sensitive" / name / GIVEN,
+        "out": Path(out) if out else place / "hand-offs" / name,
+        "rows": rows,
+        "privacy": budget_options(epsilon, delta, report_epsilon, account, allow_large_delta),
+        "model": {"method": method, "measurement": dict(measurement or {}), "training": dict(training or {})},
+        "runtime": {"home": place, "device": device, "seed": seed, "prefect": False}
+        | {"ledger": url_of(ledger), "dask": os.environ.get("NACRE_DASK"), "signing_key": signing_key},
+    }
+    with schema_file(schema) as file:
+        run = start(SynthesizeConfig.build({**options, "schema": file}), name, given=given)
+    return _carry_out(run)
+
+
+def resume(
+    run: str,
+    *,
+    home: Place | None = None,
+    ledger: str | None = None,
+    device: str | None = None,
+    out: Place | None = None,
+) -> Result:
+    """Go on with a run that was cut off, from whatever stage it reached; never charges a second time.
+
+    A run that was finished is left as it is, so this also returns the result of an earlier run.
+
+    Raises:
+        NacreError: there is no such run, or what is wrong with it.
+    """
+    place, dask = Path(out) if out else None, os.environ.get("NACRE_DASK")
+    return _carry_out(find(home_of(home), run, url_of(ledger), dask, device=device, out=place))
+
+
+def _carry_out(run: Run) -> Result:
+    """Take a run to its hand-off; whatever ends it before says how to go on, if that can help."""
+    try:
+        return Result(carry_out(run, prefect=False).settings.out)
+    except BaseException as error:
+        if isinstance(error, DataError) and run.settings.data == run.sensitive / GIVEN:
+            forget_given(run)  # rows that do not fit their schema will not fit it later
+        else:
+            error.add_note(f"to go on, without a second charge: nacre.resume({run.name!r}, home={str(run.home)!r})")
+        raise

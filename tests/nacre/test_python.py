@@ -1,0 +1,276 @@
+"""``import nacre``: five lines from a DataFrame to a DataFrame, on the same ledger, and nothing private on the way."""
+
+import inspect
+import shutil
+import traceback
+from decimal import Decimal
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import nacre
+from tasks.store import Run
+from tests.support import SCHEMA_TEXT, charges, make_schema, make_table, run_cli, write_clinic, write_key
+
+ROOT = Path(__file__).parents[2]
+PLANTED = "zQ7-unmistakable-Xw9"
+QUICK = {
+    "method": "pearl",
+    "measurement": {"frequencies": {"count": 32}},
+    "training": {"steps": 6, "batch_size": 32, "frequencies_per_step": 16, "network": {"hidden_dim": 16}},
+}
+ASKED = {"epsilon": 1, "delta": 1e-5, **QUICK}
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    return make_table(200).to_pandas()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> nacre.Result:
+    """A hand-off of a table with a planted value, for the tests that change nothing."""
+    columns = make_schema().model_dump()["columns"]
+    columns["ward"] |= {"outside": "other", "other": "west"}
+    home = tmp_path_factory.mktemp("home")
+    return nacre.synthesize(planted(make_table(200).to_pandas()), make_schema(columns=columns), home=home, **ASKED)
+
+
+def planted(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with one that the schema does not admit."""
+    return frame.assign(ward=[PLANTED, *frame["ward"][1:]])
+
+
+def private_files(home: Path) -> list[Path]:
+    return sorted(path for path in home.rglob("*") if path.name.endswith("given.parquet"))
+
+
+def test_five_lines_go_from_a_frame_to_a_frame_for_one_charge(frame, tmp_path):
+    made = nacre.synthesize(frame, SCHEMA_TEXT, rows=150, **ASKED)
+    assert isinstance(made.table, pd.DataFrame) and len(made.table) == 150
+    assert list(made.table) == list(frame) and set(made.table["ward"]) <= {"north", "south", "west"}
+    assert made.spent.delta == Decimal("1e-5") and Decimal("0.999") < made.spent.epsilon <= 1
+    assert charges(tmp_path / ".nacre") == ["reserve", "draw", "seal", "commit"]
+    assert made.folder == tmp_path / ".nacre" / "hand-offs" / made.run
+    assert made.verify().faults == [] and made.report.facts["synthetic_rows"] == 150
+    assert nacre.ledger().balance("clinic").spent_epsilon == made.spent.epsilon
+
+
+def test_the_rows_lie_in_the_sensitive_zone_only_and_are_gone_at_the_end(frame, tmp_path, monkeypatch):
+    seen = []
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError) as caught:
+        patch.setattr("flows.synthesize.train", lambda run, *_: seen.append(private_files(run.home)) or 1 / 0)
+        nacre.synthesize(frame, SCHEMA_TEXT, **ASKED)
+    (name,) = (path.name for path in (tmp_path / ".nacre" / "sensitive").iterdir())
+    (file,) = seen[0]
+    assert file.parent == tmp_path / ".nacre" / "sensitive" / name
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert f"nacre.resume({name!r}" in caught.value.__notes__[0]
+    del frame
+    made = nacre.resume(name)
+    assert made.run == name and charges(tmp_path / ".nacre") == ["reserve", "draw", "seal", "commit"]
+    assert private_files(tmp_path) == []
+    assert nacre.resume(name).table.equals(made.table)
+
+
+def test_the_command_goes_on_with_a_run_that_python_began(frame, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("flows.synthesize.ingest", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        nacre.synthesize(frame, SCHEMA_TEXT, home="home", **ASKED)
+    (file,) = private_files(tmp_path / "home")
+    code, out, err = run_cli("resume", file.parent.name, "--home", "home", "--no-prefect")
+    assert code == 0 and "synthetic table" in out, err
+    assert private_files(tmp_path) == []
+
+
+def test_rows_that_were_half_written_are_removed_when_the_run_is_given_up(frame, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("pyarrow.parquet.write_table", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        nacre.synthesize(frame, SCHEMA_TEXT, **ASKED)
+    (half,) = private_files(tmp_path / ".nacre")
+    assert half.name.startswith(".part-")
+    with pytest.raises(nacre.NacreError, match="does not exist"):
+        nacre.resume(half.parent.name)
+    assert private_files(tmp_path / ".nacre") == []
+
+
+@pytest.mark.parametrize("form", ["path", "text", "dictionary", "schema"])
+def test_a_schema_comes_in_four_forms(tmp_path, form):
+    schema = make_schema()
+    path = tmp_path / "clinic.yaml"
+    path.write_text(schema.to_yaml())
+    given = {"path": path, "text": schema.to_yaml(), "dictionary": schema.model_dump(), "schema": schema}[form]
+    assert nacre.load_schema(given) == schema
+
+
+@pytest.mark.parametrize("form", ["path", "arrow"])
+def test_data_may_be_a_path_or_an_arrow_table(tmp_path, form):
+    data, schema, _ = write_clinic(tmp_path)
+    made = nacre.synthesize(str(data) if form == "path" else pq.read_table(data), schema, out="out", **ASKED)
+    assert made.folder == Path("out").absolute() and data.exists() and private_files(tmp_path) == []
+
+
+def test_a_refusal_by_the_ledger_leaves_no_row_on_the_disk(frame, finished):
+    home = finished.folder.parents[1]
+    zone = home / "sensitive"
+    before = sorted(zone.rglob("*"))
+    with pytest.raises(nacre.NacreError, match="account clinic refuses the charge"):
+        nacre.synthesize(frame, SCHEMA_TEXT, home=home, **ASKED)
+    assert sorted(zone.rglob("*")) == before
+
+
+def test_rows_that_do_not_fit_are_refused_removed_and_never_shown(frame, tmp_path):
+    with pytest.raises(nacre.NacreError, match="column ward") as caught:
+        nacre.synthesize(planted(frame), SCHEMA_TEXT, **ASKED)
+    assert shown(caught.value) and PLANTED not in shown(caught.value)
+    assert private_files(tmp_path) == [] and charges(tmp_path / ".nacre") == []
+    (run,) = (path.name for path in (tmp_path / ".nacre" / "control").iterdir() if path.is_dir())
+    assert Run.find(tmp_path / ".nacre", run).finished("sanitize") is None
+
+
+def shown(error: BaseException) -> str:
+    """Write an error as a debugger would, with what every function of the product held."""
+    found = traceback.TracebackException.from_exception(error, capture_locals=True)
+    ours = [
+        f"{frame.name} {frame.locals}" for frame in found.stack if not frame.filename.startswith(str(ROOT / "tests"))
+    ]
+    return "\n".join([*ours, str(error), *getattr(error, "__notes__", [])]) + repr(error.__context__)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"data": [1, 2]}, "the data must be a pandas DataFrame"),
+        ({"data": pd.DataFrame({"age": [1, PLANTED, b"x"]})}, "a column mixes types"),
+        ({"data": pd.DataFrame([[PLANTED, 1]], columns=["a", "a"])}, "two columns have one name"),
+        ({"data": "absent.parquet"}, "absent.parquet does not exist"),
+        ({"epsilon": 0}, "target_epsilon=0"),
+        ({"delta": 0.5}, "delta=0.5 must be at most 0.001"),
+        ({"rows": -1}, "rows=-1 must"),
+        ({"method": "magic"}, "method=magic must"),
+        ({"schema": "absent.yaml"}, "schema absent.yaml has 1 fault"),
+        (
+            {"schema": {"name": "clinic", "columns": {"age": {"type": "integer", "min": "TODO", "max": 9}}}},
+            "schema as given",
+        ),
+        ({"schema": 7}, "schema=int must be a path"),
+        ({"account": "absent"}, "account absent is not open"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_without_a_value(frame, tmp_path, change, said):
+    asked = {"data": frame, "schema": SCHEMA_TEXT, **ASKED, **change}
+    with pytest.raises(nacre.NacreError, match=said) as caught:
+        nacre.synthesize(**asked)
+    assert PLANTED not in shown(caught.value) and private_files(tmp_path) == []
+    assert str(tmp_path / "tmp") not in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_nothing_that_shows_itself_shows_a_real_row(finished):
+    made = finished
+    text = repr(made) + repr(made.report) + made.report._repr_html_() + repr(made.__dict__) + made.table.to_csv()
+    assert PLANTED not in text
+    lines = repr(made).splitlines()
+    assert len(lines) < 8 and "clinic" in lines[0] and f"epsilon={made.spent.epsilon}" in repr(made)
+
+
+class Frames(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def test_a_notebook_shows_the_page_in_a_frame_that_can_do_nothing(finished):
+    report = finished.report
+    parser = Frames()
+    parser.feed(report._repr_html_())
+    ((tag, attributes),) = parser.tags
+    assert tag == "iframe" and attributes["sandbox"] == "" and "src" not in attributes
+    assert attributes["srcdoc"] == report.path.read_text() == report.html
+    page = Frames()
+    page.feed(report.html)
+    fetched = [value for _, attrs in page.tags for key, value in attrs.items() if key in ("src", "href")]
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert all(value is None or value.startswith(("#", "data:")) for value in fetched)
+
+
+def test_a_plan_opens_no_data_and_says_what_would_be_charged(tmp_path):
+    planned = nacre.plan(make_schema(), 1, 1e-5, report_epsilon=0.1, home="home")
+    assert planned.accepted is None and not list(tmp_path.iterdir())
+    assert "method" in repr(planned) and "noise_multiplier=" in repr(planned) and "report: charge" in repr(planned)
+    assert "noise_stddev" in planned._repr_html_() and "not open" in planned._repr_html_()
+    assert "<script" not in nacre.planning.Planned({"a": "<script>"}, None)._repr_html_()
+
+
+def test_a_plan_says_what_the_account_would_answer(finished):
+    planned = nacre.plan(SCHEMA_TEXT, 1, 1e-5, home=finished.folder.parents[1])
+    assert planned.accepted is False and "REFUSED" in repr(planned)
+
+
+def test_the_ledger_is_the_real_one(tmp_path):
+    from dpmodels.accounting.ledger import Ledger
+
+    assert nacre.Ledger is Ledger
+    cap = nacre.PrivacyBudget(epsilon=3, delta=1e-5)
+    nacre.ledger("home").open_account("clinic", dataset="clinic", budget_cap=cap)
+    code, out, _ = run_cli("ledger", "show", "--home", "home")
+    assert code == 0 and "clinic" in out
+
+
+def test_the_environment_says_where_state_lies(frame, tmp_path, monkeypatch):
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "elsewhere"))
+    assert nacre.synthesize(frame, SCHEMA_TEXT, **ASKED).folder.is_relative_to(tmp_path / "elsewhere")
+
+
+def test_a_hand_off_is_verified_by_itself_and_with_a_key(frame, tmp_path):
+    key, public = write_key(tmp_path / "officer.pem")
+    made = nacre.synthesize(frame, SCHEMA_TEXT, signing_key=key, **ASKED)
+    assert nacre.verify(made.folder, public).signature == "by the key you named"
+    (made.folder / "report.html").write_text("another")
+    with pytest.raises(nacre.NacreError, match=r"1 fault\(s\): report\.html was changed"):
+        made.verify()
+
+
+@pytest.mark.parametrize("missing", ["manifest.json", "report.json", "synthetic"])
+def test_a_hand_off_that_lacks_a_file_says_so(finished, tmp_path, missing):
+    shutil.copytree(finished.folder, "out")
+    (tmp_path / "out" / missing).rename(tmp_path / "moved")
+    with pytest.raises(nacre.NacreError, match=missing.split(".")[0]):
+        found = nacre.Result("out")
+        assert found.run == finished.run and repr(found) and found.table is not None
+
+
+def test_a_draft_has_names_and_types_and_no_value(frame):
+    text = nacre.draft_schema(planted(frame))
+    assert "ward" in text and PLANTED not in text and "north" not in text and "TODO" in text
+    assert "name: data\n" in text
+    doubtful = pd.DataFrame({PLANTED: [1], "7": [2]})
+    with pytest.raises(nacre.NacreError, match="may be values") as caught:
+        nacre.draft_schema(doubtful)
+    assert PLANTED not in shown(caught.value) and "header=True" in str(caught.value)
+    assert PLANTED in nacre.draft_schema(doubtful, header=True)
+
+
+def test_what_is_promised_is_there_and_documented():
+    for name in nacre.__all__:
+        found = getattr(nacre, name)
+        assert inspect.getdoc(found), name
+    assert set(nacre.__all__) == set(dir(nacre))
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        nacre.absent  # noqa: B018
+
+
+def test_an_arrow_table_of_no_rows_is_refused_like_any_other(tmp_path):
+    with pytest.raises(nacre.NacreError):
+        nacre.synthesize(pa.table({"patient": pa.array([], pa.int64())}), SCHEMA_TEXT, **ASKED)
