@@ -1,7 +1,7 @@
 """The configuration of a run: what to protect, how to model it, and where to compute. Runtime never changes privacy."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -84,9 +84,26 @@ class SynthesizeConfig(_Model):
         try:
             return cls.model_validate(merged)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            shown = "nothing" if first["type"] == "missing" else first["input"]
-            raise InvalidArgument(".".join(map(str, first["loc"])), shown, f"satisfy: {first['msg']}") from None
+            faults = error.errors(include_url=False)
+            missing = [fault["loc"] for fault in faults if fault["type"] == "missing"]
+            if len(missing) == len(faults):
+                raise InvalidArgument(", ".join(map(_dotted, missing)), "nothing", "be given") from None
+            first = next(fault for fault in faults if fault["type"] != "missing")
+            raise InvalidArgument(_dotted(first["loc"]), first["input"], _rule(cls, first)) from None
+
+
+def _dotted(place: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, place))
+
+
+def _rule(model: type[BaseModel], fault: Any) -> str:
+    """Say what is wrong with a setting; of one that there is not, say which there are in its place."""
+    if fault["type"] != "extra_forbidden":
+        return f"satisfy: {fault['msg']}"
+    for name in fault["loc"][:-1]:
+        model = cast(type[BaseModel], model.model_fields[str(name)].annotation)
+    known = [field.alias or name for name, field in model.model_fields.items()]
+    return f"be left out: there is no such setting here; there are {', '.join(known)}"
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -53,6 +53,7 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
     cap, spent, remaining, used = _amounts(row)
     terms: dict[str, object] = {
         "account": account.name, "above it": account.parent, "data set": account.dataset, "unit": row["unit"],
+        "officer": account.officer and f"{account.officer.name}, key {account.officer.public_key}",
         "owner": account.owner, "note": account.note, "composition": account.composition,
         "cap": f"epsilon={cap} at delta={_short(row['delta'])}",
         "spent": f"{spent}, {used} of the cap (by RDP {_rounded(row['renyi_epsilon'], ROUND_CEILING)})",

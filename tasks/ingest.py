@@ -2,6 +2,7 @@
 
 import json
 
+from dpmodels.errors import DataError
 from dpmodels.evaluation.checks import render_checks
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.ingest import transform_encode
@@ -25,6 +26,9 @@ def ingest(run: Run) -> Handle:
     gate = Gate(plan.table, raw=True)
     try:
         transform_encode(raw, gate, part, Threads(settings.threads or cores()).map)
+    except DataError as fault:
+        where = f"nothing was charged; {run.sensitive / 'checks.html'} shows every rule"
+        raise DataError(fault.column, f"{fault.rule}; {where}") from None
     finally:  # most wanted after a failure; counts of the raw table stay where it is
         write_text(run.sensitive / "ingest.json", json.dumps(gate.results(), indent=1))
         write_text(run.sensitive / "checks.html", render_checks(gate))
