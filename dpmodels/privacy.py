@@ -1,5 +1,6 @@
 """What is protected and who may see it: unit, adjacency, budget, and the line between sensitive and released."""
 
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Generic, NoReturn, TypeVar
 
@@ -45,6 +46,16 @@ class PrivacyBudget(BaseModel):
     delta: Annotated[float, Field(gt=0, lt=1)]
     adjacency: Adjacency = Adjacency.ADD_OR_REMOVE_ONE
     unit: PrivacyUnit = PrivacyUnit()
+
+    @property
+    def epsilon_exact(self) -> Decimal:
+        """Epsilon as the decimal that was written, not as its nearest float; amounts are compared as decimals."""
+        return Decimal(repr(self.epsilon))
+
+    @property
+    def delta_exact(self) -> Decimal:
+        """Delta as the decimal that was written."""
+        return Decimal(repr(self.delta))
 
 
 class Sensitive(Generic[T]):

@@ -10,6 +10,7 @@ from dpmodels.synthesizers.registry import create
 from flows.budget import key_of, named_accounts
 from flows.ledger_show import draw_burn_down
 from tasks.accounts import account_to_open, charges_of, quote
+from tasks.home import ledger_of
 from tasks.store import Run
 
 MAX_NIGHTS = 1000
@@ -19,7 +20,7 @@ def publish_plan(run: Run, partition: str) -> None:
     """Leave what the run will charge, what its account says to it, and how many more like it would fit."""
     from prefect.artifacts import create_table_artifact
 
-    plan, settings, ledger = run.plan, run.settings, Ledger(run.ledger)
+    plan, settings, ledger = run.plan, run.settings, ledger_of(run)
     said, report = quote(run), run.report_plan
     facts = {
         "run": run.name,
@@ -83,7 +84,7 @@ def publish_results(run: Run) -> None:
     """Leave the account's burn-down, the way to the report, and a sheet of samples where they are pictures."""
     from prefect.artifacts import create_image_artifact, create_link_artifact
 
-    settings, ledger = run.settings, Ledger(run.ledger)
+    settings, ledger = run.settings, ledger_of(run)
     if settings.account in named_accounts(run):  # a partition's account has one charge, and nothing to burn down
         picture = base64.b64encode(draw_burn_down(ledger, ledger.account(settings.account)).encode()).decode()
         create_image_artifact(

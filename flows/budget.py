@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.accounting.approval import Approval, Asked, Officer
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.accounting.records import Balance
 from dpmodels.errors import NacreError
 from tasks.accounts import keep_approval, officer_of, quote, read_approval
+from tasks.home import ledger_of
 from tasks.progress import is_deployed
 from tasks.store import Run
 
@@ -36,7 +36,7 @@ def named_accounts(run: Run) -> list[str]:
 
     The account of a partition is left out: it has its one run's budget as the cap, so it is always full.
     """
-    ledger, settings, found = Ledger(run.ledger), run.settings, list[str]()
+    ledger, settings, found = ledger_of(run), run.settings, list[str]()
     parents = {account.name: account.parent for account in ledger.accounts()}
     name = settings.account
     if settings.opens:  # it may not be open yet
@@ -51,7 +51,7 @@ def named_accounts(run: Run) -> list[str]:
 
 def balances(run: Run) -> dict[str, Balance]:
     """Return the balances of the named accounts that a run counts against, of those that are open."""
-    ledger = Ledger(run.ledger)
+    ledger = ledger_of(run)
     opened = {account.name for account in ledger.accounts()}
     return {name: ledger.balance(name) for name in named_accounts(run) if name in opened}
 

@@ -17,7 +17,6 @@ from prefect import flow, runtime
 from pydantic import Field
 
 from dpmodels.accounting.hand_off import verify_hand_off
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
 from dpmodels.schema.lint import load_schema
 from flows.artifacts import publish_blindness, publish_checks, publish_plan, publish_results
@@ -27,7 +26,7 @@ from flows.ledger import HOME
 from flows.partitions import check_nights
 from flows.synthesize import pipeline, record, start
 from tasks.budget import sealed_releases
-from tasks.home import home_faults
+from tasks.home import home_faults, ledger_of
 from tasks.receive import sample_again
 from tasks.sample import sample
 from tasks.stage import as_task
@@ -98,7 +97,7 @@ def validate_run(run: RunName, public_key: Path | None = None) -> None:
         ArtifactError: something is wrong; the artifact of the flow run names all of it.
     """
     found, home = _run(run), _home()
-    ledger = Ledger(found.ledger)
+    ledger = ledger_of(found)
     verified = verify_hand_off(found.settings.out, public_key)
     broken = [f"the synthetic table breaks {rule}" for rule in check_hand_off(found.settings.out, None).broken]
     known = home_faults(home, found.ledger_url, ledger)

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from decimal import Decimal
 from pathlib import Path
 
 import typer
@@ -49,7 +48,7 @@ def plan_facts(lines: Sequence[Plan], quote: Quote | None) -> dict[str, str]:
         facts["report: charge"] = charge_in_words(line.event)
         noise = Scores.of(line).noise(line)
         facts |= {f"report: noise_stddev of the {name}": f"{value:.4g}" for name, value in noise.items()}
-        both = spent_epsilon([plan.event, line.event], Decimal(repr(plan.budget.delta)))
+        both = spent_epsilon([plan.event, line.event], plan.budget.delta_exact)
         facts["release and report"] = f"epsilon={both} together, delta={plan.budget.delta}"
     if quote is None:
         facts["account"] = "not open: the first run opens it, with this budget as the cap"

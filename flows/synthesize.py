@@ -228,7 +228,7 @@ def whole_budget(plans: Sequence[Plan]) -> PrivacyBudget:
     budget = plans[0].budget
     if len(plans) == 1:
         return budget
-    cost = spent_epsilon([plan.event for plan in plans], Decimal(repr(budget.delta)))
+    cost = spent_epsilon([plan.event for plan in plans], budget.delta_exact)
     return budget.model_copy(update={"epsilon": float(cost.quantize(Decimal("1e-6"), ROUND_CEILING))})
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from dpmodels.accounting.approval import Approval, Asked, Officer
-from dpmodels.accounting.ledger import Account, Charge, Ledger, Quote
+from dpmodels.accounting.ledger import Account, Charge, Quote
 from dpmodels.errors import LedgerError, NacreError
 from dpmodels.releases.plan import Plan
+from tasks.home import ledger_of
 from tasks.store import Run, Settings, write_text
 
 APPROVAL = "approval.json"
@@ -47,7 +48,7 @@ def account_to_open(settings: Settings, dataset: str) -> Account | None:
 
 def quote(run: Run) -> Quote:
     """Ask the ledger what it would say to a run, or what it said."""
-    return Ledger(run.ledger).quote(*charges_of(run), first_opens=_to_open(run))
+    return ledger_of(run).quote(*charges_of(run), first_opens=_to_open(run))
 
 
 def reserve(run: Run) -> Charge:
@@ -57,13 +58,13 @@ def reserve(run: Run) -> Charge:
         NacreError: whatever the ledger has against it.
     """
     charge, *others = charges_of(run)
-    Ledger(run.ledger).reserve(charge, *others, approval=read_approval(run), first_opens=_to_open(run))
+    ledger_of(run).reserve(charge, *others, approval=read_approval(run), first_opens=_to_open(run))
     return charge
 
 
 def officer_of(run: Run) -> tuple[Officer, Asked] | None:
     """Return who must sign a run's charges, if anybody must, and what is to be signed."""
-    settings, ledger, charges = run.settings, Ledger(run.ledger), charges_of(run)
+    settings, ledger, charges = run.settings, ledger_of(run), charges_of(run)
     names = {account.name for account in ledger.accounts()}
     name = settings.account if settings.account in names else settings.opens and settings.opens.parent
     found = ledger.officer(name) if name else None

@@ -20,7 +20,7 @@ from dpmodels.errors import LedgerError
 from dpmodels.files import open_plain
 from dpmodels.releases.release import ENTRY_KEY
 from tasks.budget import ARTIFACTS
-from tasks.store import MADE, write_text
+from tasks.store import MADE, Run, write_text
 
 RESTORE = "Put the newest copy back; what it lacks was spent all the same"
 
@@ -47,6 +47,11 @@ def open_ledger(home: Path, place: str | Path) -> Ledger:
             f"the ledger {place} was lost: this home has seen its entries. {RESTORE}; nothing was charged"
         )
     return Ledger(place)
+
+
+def ledger_of(run: Run) -> Ledger:
+    """Open the ledger that a run is charged to."""
+    return open_ledger(run.home, run.ledger)
 
 
 def check_home(home: Path, url: str, ledger: Ledger) -> None:

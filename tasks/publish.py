@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import time
-from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,12 @@ from typing import Any
 from dpmodels.accounting.artifact import sha256_of
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.hand_off import sign_manifest
-from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.accounting.ledger import Charge
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
 from dpmodels.releases.plan import Plan
 from tasks.accounts import charge_of, charges_of
+from tasks.home import ledger_of
 from tasks.ready import check_free
 from tasks.receive import forget, receive
 from tasks.stage import stage
@@ -83,10 +83,10 @@ def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> dict[str, A
 
 def line(run: Run, plan: Plan, charge: Charge) -> dict[str, Any]:
     """Say what one line of the plan asked for, what it cost, and which ledger entries paid."""
-    budget, entries = plan.budget, Ledger(run.ledger).entries(key=charge.key)
+    budget, entries = plan.budget, ledger_of(run).entries(key=charge.key)
     return {
         "asked": {"epsilon": budget.epsilon, "delta": budget.delta},
-        "spent": {"epsilon": str(spent_epsilon([plan.event], Decimal(repr(budget.delta)))), "delta": budget.delta},
+        "spent": {"epsilon": str(spent_epsilon([plan.event], budget.delta_exact)), "delta": budget.delta},
         "events": [plan.event.model_dump(mode="json")],
         "plan_sha256": plan.hash,
         "ledger": {
@@ -104,7 +104,7 @@ def sealed_digest(run: Run, charge: Charge, release: Handle) -> str:
     Raises:
         ArtifactError: the run goes by another release than the sealed one.
     """
-    held = Ledger(run.ledger).find(charge.key)
+    held = ledger_of(run).find(charge.key)
     if held is None or held.artifact_hash != release.sha256:
         raise ArtifactError(
             f"the release of run {run.name} is not the one that the ledger sealed; nothing was handed over"
@@ -118,11 +118,11 @@ def charged_line(run: Run) -> dict[str, Any]:
     if plan is None:
         return {}
     charge = charges_of(run)[1]
-    held = Ledger(run.ledger).find(charge.key)
+    held = ledger_of(run).find(charge.key)
     if held is None or held.state == "voided":
         return {}
-    delta, events = plan.budget.delta, [run.plan.event, plan.event]
-    total = {"epsilon": str(spent_epsilon(events, Decimal(repr(delta)))), "delta": delta}
+    budget, events = plan.budget, [run.plan.event, plan.event]
+    total = {"epsilon": str(spent_epsilon(events, budget.delta_exact)), "delta": budget.delta}
     scores = {"scores_sha256": done.sha256} if done else {}
     return {"report": {**line(run, plan, charge), **scores}, "total_spent": total}
 
@@ -130,7 +130,7 @@ def charged_line(run: Run) -> dict[str, Any]:
 def approval(run: Run) -> dict[str, Any]:
     """Say who signed for the run's charges, as the ledger has it, if somebody had to."""
     charge = charge_of(run.settings.paid_by or run.name, run.plan, run.settings.account)
-    entries = Ledger(run.ledger).entries(key=charge.key)
+    entries = ledger_of(run).entries(key=charge.key)
     reserved = next((entry.content for entry in entries if entry.kind == "reserve"), {})
     return {"approved": reserved["approval"]} if "approval" in reserved else {}
 

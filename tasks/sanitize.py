@@ -11,7 +11,7 @@ from dpmodels.synthesizers.registry import create
 from tasks.accounts import charges_of, reserve
 from tasks.encoded import EncodedTable
 from tasks.engine import open_engine
-from tasks.home import check_home, open_ledger, remember
+from tasks.home import check_home, ledger_of, remember
 from tasks.progress import progress_bar
 from tasks.ready import check_ready, pick_device
 from tasks.stage import stage
@@ -21,7 +21,7 @@ from tasks.store import Handle, Run
 @stage("sanitize", sensitive=True)
 def sanitize(run: Run, ingested: Handle) -> Handle:
     """Measure the encoded table once, inside one ledger charge; whatever is public is checked before it is made."""
-    plan, settings, ledger = run.plan, run.settings, open_ledger(run.home, run.ledger)
+    plan, settings, ledger = run.plan, run.settings, ledger_of(run)
     system = create(plan.method, plan.measurement, settings.training)
     check_ready(settings.device, settings.out, settings.signing_key)
     check_plan(system, plan)

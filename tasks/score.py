@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.evaluation.charged import Scores
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
@@ -15,6 +14,7 @@ from dpmodels.schema.schema import Schema
 from tasks.accounts import charges_of
 from tasks.encoded import EncodedTable
 from tasks.engine import Threads, cores
+from tasks.home import ledger_of
 from tasks.receive import receive
 from tasks.stage import stage
 from tasks.store import Handle, Run
@@ -30,7 +30,7 @@ def score(run: Run, synthetic: Handle) -> Handle:
     staged, released = run.sensitive / "scores.parquet", run.place("score")
     if plan is None or run.finished("score"):
         return Handle(path=released)
-    ledger, charge = Ledger(run.ledger), charges_of(run)[1]
+    ledger, charge = ledger_of(run), charges_of(run)[1]
     held = ledger.find(charge.key)
     if held is not None and held.state == "voided":
         return Handle(path=released)

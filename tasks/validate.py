@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.evaluation.bins import Tally
 from dpmodels.evaluation.charged_facts import charged_facts, line_facts
@@ -26,6 +25,7 @@ from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
 from tasks.accounts import charges_of
 from tasks.engine import Engine, Threads, cores, open_engine
+from tasks.home import ledger_of
 from tasks.receive import receive, reject
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
@@ -68,7 +68,7 @@ def charged_section(run: Run) -> dict[str, Any] | None:
     if done := run.finished("score"):
         scores = read_release(run.read("score")).value
         return {"status": "measured", "charged": True, **charged_facts(scores), "scores_sha256": done.sha256}
-    held = Ledger(run.ledger).find(charges_of(run)[1].key)
+    held = ledger_of(run).find(charges_of(run)[1].key)
     return {"status": "lost", "charged": held is not None and held.state != "voided", **line_facts(plan)}
 
 

@@ -66,12 +66,12 @@ class Account(_Model):
     @property
     def epsilon_cap(self) -> Decimal:
         """The cap as the decimal that was written, not as its nearest float."""
-        return Decimal(repr(self.cap.epsilon))
+        return self.cap.epsilon_exact
 
     @property
     def delta_cap(self) -> Decimal:
         """The delta at which everything spent is added up."""
-        return Decimal(repr(self.cap.delta))
+        return self.cap.delta_exact
 
     @property
     def terms(self) -> dict[str, object]:

@@ -1,7 +1,6 @@
 """How much noise DP-SGD needs so that it and everything released before it stay within one budget."""
 
 from collections.abc import Sequence
-from decimal import Decimal
 from functools import lru_cache
 
 from dpmodels.accounting.composition import spent_epsilon
@@ -29,7 +28,7 @@ def sampled_noise_multiplier(
 
 @lru_cache(maxsize=64)
 def _search(budget: PrivacyBudget, before: tuple[Event, ...], probability: float, steps: int) -> float:
-    delta, cap = Decimal(budget.delta), Decimal(repr(budget.epsilon))
+    delta, cap = budget.delta_exact, budget.epsilon_exact
 
     def fits(noise_multiplier: float) -> bool:
         event = SampledGaussianEvent(

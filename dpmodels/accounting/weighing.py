@@ -57,9 +57,9 @@ class Weighed:
 
     def refusal(self) -> BudgetExhausted:
         """Say what was asked and what remains."""
-        limit, asked = self.limit, self.charges[0].budget.delta
+        limit, asked = self.limit, self.charges[0].budget.delta_exact
         remaining = min(limit.remaining(), limit.cap)
-        return BudgetExhausted(limit.name, self._asked(), remaining, limit.cap, limit.delta, Decimal(repr(asked)))
+        return BudgetExhausted(limit.name, self._asked(), remaining, limit.cap, limit.delta, asked)
 
     @property
     def cost(self) -> Tally:
@@ -67,7 +67,7 @@ class Weighed:
         return sum((cost for _, cost in self.fresh), Tally())
 
     def _asked(self) -> Decimal:
-        return sum((Decimal(repr(charge.budget.epsilon)) for charge in self.charges), Decimal(0))
+        return sum((charge.budget.epsilon_exact for charge in self.charges), Decimal(0))
 
 
 def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weighed:
@@ -110,7 +110,7 @@ def _check_terms(charge: Charge, account: Account, first: Charge) -> None:
             f"account {account.name} is for data set {account.dataset}, unit {cap.unit}, {cap.adjacency}; "
             f"the charge is for {charge.dataset}, {asked.unit}, {asked.adjacency}"
         )
-    if spent_epsilon([charge.event], Decimal(repr(asked.delta))) > Decimal(repr(asked.epsilon)):
+    if spent_epsilon([charge.event], asked.delta_exact) > asked.epsilon_exact:
         raise LedgerError(
             f"the charge's event costs more than its budget: epsilon={asked.epsilon}, delta={asked.delta}"
         )

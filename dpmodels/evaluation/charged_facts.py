@@ -6,7 +6,6 @@ The intervals are about noise alone: they hold, 19 times in 20, the score of exa
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -87,7 +86,7 @@ def line_facts(plan: Plan) -> dict[str, Any]:
     """Say what one line of a run's plan asked for and charges."""
     return {
         "target_epsilon": plan.budget.epsilon,
-        "spent_epsilon": float(spent_epsilon([plan.event], Decimal(repr(plan.budget.delta)))),
+        "spent_epsilon": float(spent_epsilon([plan.event], plan.budget.delta_exact)),
         "delta": plan.budget.delta,
         "event": plan.event.model_dump(mode="json"),
     }

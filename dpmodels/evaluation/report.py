@@ -6,7 +6,6 @@ Privacy: post-processing of what was released, the synthetic rows and public par
 """
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -95,8 +94,8 @@ def _privacy(release: Release, charged: Mapping[str, Any] | None) -> dict[str, A
         "rows_of_a_unit": plan.budget.unit.max_rows,
         "adjacency": plan.budget.adjacency.value,
         "target_epsilon": plan.budget.epsilon,
-        "spent_epsilon": float(spent_epsilon([plan.event], Decimal(repr(plan.budget.delta)))),
-        "total_epsilon": float(spent_epsilon(lines, Decimal(repr(plan.budget.delta)))),
+        "spent_epsilon": float(spent_epsilon([plan.event], plan.budget.delta_exact)),
+        "total_epsilon": float(spent_epsilon(lines, plan.budget.delta_exact)),
         "delta": plan.budget.delta,
         "event": plan.event.model_dump(mode="json"),
     }

@@ -114,7 +114,8 @@ def test_a_run_that_was_started_before_is_not_charged_to_a_ledger_made_anew(tmp_
     for file in (tmp_path / "home").glob("ledger.sqlite*"):
         file.unlink()
     code, _, err = run_cli("resume", pending.name, "--home", pending.home, "--no-prefect")
-    assert code == 1 and "was lost" in err
+    assert code == 1 and "was lost: this home has seen its entries" in err
+    assert not (tmp_path / "home" / "ledger.sqlite").exists()
     Ledger(tmp_path / "home" / "ledger.sqlite")  # even where an empty one lies there
     code, _, err = run_cli("resume", pending.name, "--home", pending.home, "--no-prefect")
     assert code == 1 and "lacks entry" in err
