@@ -25,7 +25,7 @@ from tests import pictures, support
 
 MIXTURE = {"components": 16, "directions": 2, "steps": 5}
 NETWORK = {"steps": 3, "batch_size": 16, "frequencies_per_step": 8, "network": {"hidden_dim": 8}}
-SGD = {"sgd": {"steps": 12, "sampling_probability": 0.25}, "vae": {"hidden": 8, "imitation_steps": 10, "draws": 2}}
+SGD = {"sgd": {"steps": 20, "sampling_probability": 0.2}, "vae": {"hidden": 8, "imitation_steps": 10, "draws": 2}}
 
 
 @dataclass(frozen=True)
