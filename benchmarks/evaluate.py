@@ -31,9 +31,9 @@ from dpmodels.evaluation.frame import ParquetBatches
 from dpmodels.evaluation.release_attack import evaluate_release
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.releases.release import Release, read_release
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.lint import load_schema
-from dpmodels.synthesizers.base import Release, read_release
 from dpmodels.synthesizers.registry import create
 from tasks.accounts import charge_of
 from tasks.store import Run
@@ -132,10 +132,12 @@ def scores(args: Namespace) -> Table:
     codec = Codec(schema)
     system = Scores(synthetic=[codec.encode(made.combine_chunks())])
     plans = [system.plan(schema, PrivacyBudget(epsilon=one, delta=DELTA)) for one in args.report_epsilons]
-    look = system.looks(plans[0])[0]([])
+    programme = system.programme(plans[0])
+    kept = next(programme).integers
+    counted = programme.send(kept)
     real = Sensitive([codec.encode(pq.read_table(data_dir() / "adult_train.parquet").combine_chunks())])
-    total = transform_sum(look.embedding, real)
-    exact = Release(plan=plans[0], vector=total.reveal(), entry="", chosen=look.chosen)
+    total = transform_sum(counted.embedding, real)
+    exact = Release(plan=plans[0], vector=total.reveal(), entry="", chosen=kept)
     columns = [_said(charged_facts(exact), noisy=False)]
     for plan in plans:
         z = plan.noise_multiplier

@@ -33,11 +33,12 @@ from dpmodels.embeddings.vectors import transform_vectors
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.mechanisms.dp_sgd import DpSgd, Noise
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
+from dpmodels.releases.plan import Plan
+from dpmodels.releases.release import Release, read_release
+from dpmodels.releases.state import DrawState
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release, read_release
-from dpmodels.synthesizers.draw_state import DrawState
 from dpmodels.synthesizers.private_training import PrivateTraining
 from dpmodels.synthesizers.registry import create
 
@@ -155,8 +156,8 @@ def measure(
         if step % epoch == 0:
             look(step // epoch, model_so_far(system, plan, DrawState(staged.parent, charge.key, plan.hash)))
 
-    watched = system.watched(progress)
-    watched.measure(Sensitive([records]), plan, ledger=ledger, charge=charge, staged=staged, released=released)
+    places = {"ledger": ledger, "charge": charge, "staged": staged, "released": released}
+    system.measure(Sensitive([records]), plan, **places, progress=progress)
     return system, read_release(released)
 
 

@@ -17,8 +17,8 @@ from dpmodels.accounting.events import Event, Leaf, PureEvent, SampledGaussianEv
 from dpmodels.accounting.records import Quote
 from dpmodels.errors import ArtifactError
 from dpmodels.evaluation.charged import Scores
+from dpmodels.releases.plan import Plan
 from dpmodels.schema.expectations import Gate
-from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create
 from tasks.accounts import quote, text_to_sign
 from tasks.store import Run
@@ -83,7 +83,7 @@ def show_hand_off(run: Run) -> None:
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"
     _print_facts("hand-off", facts)
-    print_warnings(run.released / "report" / "report.json")
+    print_warnings(run.place("validate") / "report.json")
 
 
 def show_approved(run: Run, approval: Approval) -> None:

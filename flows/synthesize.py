@@ -16,8 +16,8 @@ from dpmodels.accounting.records import Quote
 from dpmodels.errors import DataError, InvalidArgument, LedgerError
 from dpmodels.evaluation.charged import Scores, read_measurement
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
+from dpmodels.releases.plan import Plan
 from dpmodels.schema.lint import load_for_run
-from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.registry import create, default_method
 from flows.budget import ask_approver, balances, publish_budget
 from flows.config import PrivacyConfig, SynthesizeConfig

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from dpmodels.accounting.approval import Approval, Officer, approval_text, approve, check_approval
 from dpmodels.accounting.ledger import Account, Charge, Ledger, Quote
 from dpmodels.errors import LedgerError, NacreError
-from dpmodels.synthesizers.base import Plan
+from dpmodels.releases.plan import Plan
 from tasks.store import Run, Settings, write_text
 
 APPROVAL = "approval.json"

@@ -18,7 +18,7 @@ from dpmodels.accounting.records import Reservation
 from dpmodels.errors import ArtifactError, LedgerError
 from dpmodels.evaluation.charged import METHOD
 from dpmodels.files import open_plain
-from dpmodels.synthesizers.base import ENTRY_KEY
+from dpmodels.releases.release import ENTRY_KEY
 from tasks.store import write_text
 
 ARTIFACTS = {METHOD: "scores.parquet"}  # every other mechanism's is a release

@@ -9,8 +9,8 @@ from dpmodels.evaluation.compare import compare_tables, distinct_names, write_co
 from dpmodels.evaluation.frame import ParquetBatches
 from dpmodels.evaluation.internal import QUICK, Options, evaluate_run, write_report
 from dpmodels.privacy import Sensitive
+from dpmodels.releases.release import read_release
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import read_release
 from tasks.encoded import EncodedTable
 from tasks.engine import Threads, cores
 from tasks.pools import limit_pools

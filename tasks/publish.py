@@ -14,7 +14,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.hand_off import sign_manifest
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.files import copy_plain
-from dpmodels.synthesizers.base import Plan
+from dpmodels.releases.plan import Plan
 from tasks.accounts import charge_of, charges_of
 from tasks.ready import check_free
 from tasks.receive import forget, receive

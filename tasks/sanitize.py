@@ -6,8 +6,7 @@ from dpmodels.accounting.artifact import check_free
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.evaluation.charged import Scores
 from dpmodels.privacy import Sensitive
-from dpmodels.synthesizers.paid import check_plan
-from dpmodels.synthesizers.private_training import PrivateTraining
+from dpmodels.releases.paid import check_plan
 from dpmodels.synthesizers.registry import create
 from tasks.accounts import charges_of, reserve
 from tasks.budget import remember
@@ -29,8 +28,6 @@ def sanitize(run: Run, ingested: Handle) -> Handle:
     if run.report_plan is not None:
         check_plan(Scores.of(run.report_plan), run.report_plan)
     with progress_bar("sanitize") as tick, open_engine(settings.threads, run.dask) as engine:
-        if isinstance(system, PrivateTraining):
-            system = system.watched(tick)
         places = {"staged": run.sensitive / "release.parquet", "released": run.place("sanitize")}
         charge = _reserve(run, ledger, **places)
         system.measure(
@@ -40,6 +37,7 @@ def sanitize(run: Run, ingested: Handle) -> Handle:
             charge=charge,
             **places,
             device=pick_device(settings.device),
+            progress=tick,
         )
     remember(run.home, ledger)
     return run.finish("sanitize")

@@ -28,7 +28,7 @@ from dpmodels.accounting.artifact import sync
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.files import list_plain, read_plain, sha256_plain
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.synthesizers.base import Plan
+from dpmodels.releases.plan import Plan
 from tasks.engine import cores
 
 REPORT_PLAN = "report-plan.json"

@@ -1,7 +1,7 @@
 """Train: fit a generator to the release. Reads nothing of the sensitive zone and charges nothing."""
 
 from dpmodels.accounting.artifact import write_whole
-from dpmodels.synthesizers.base import read_release
+from dpmodels.releases.release import read_release
 from dpmodels.synthesizers.registry import create
 from tasks.progress import progress_bar
 from tasks.ready import pick_device

@@ -19,11 +19,11 @@ from dpmodels.evaluation.fidelity import FIT_ROWS, Measured
 from dpmodels.evaluation.report import summarise
 from dpmodels.evaluation.report_page import render
 from dpmodels.generators.load import load_generator
+from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import read_release
 from tasks.accounts import charges_of
 from tasks.engine import Engine, Threads, cores, open_engine
 from tasks.receive import receive

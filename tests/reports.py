@@ -9,10 +9,12 @@ from dpmodels.evaluation.fidelity import Measured
 from dpmodels.evaluation.report import summarise
 from dpmodels.mechanisms.gaussian import discrete_gaussian, lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.draw import walk
+from dpmodels.releases.release import Release
+from dpmodels.releases.steps import Keep, Step
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Release
 from tests.support import make_schema
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -21,12 +23,18 @@ BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 def release_of(system, records: Records, schema: Schema) -> Release:
     """Release as the system does, without a ledger."""
     plan = system.plan(schema, BUDGET.model_copy(update={"unit": schema.unit}))
-    vectors, chosen = [], []
-    for choose in system.looks(plan):
-        look = choose(vectors)
-        total = look.embedding.lattice_sum(records).numpy()
-        vectors.append(discrete_gaussian(total, lattice_noise_stddev(plan.l2_sensitivity, look.noise_multiplier)))
-        chosen.append(look.chosen)
+    vectors, chosen = [], [np.zeros(0, dtype=np.int64)]
+
+    def answer(step: Step) -> np.ndarray:
+        if isinstance(step, Keep):
+            chosen.append(step.integers)
+            return step.integers
+        total = step.embedding.lattice_sum(records).numpy()
+        stddev = lattice_noise_stddev(step.l2_sensitivity, step.noise_multiplier)
+        vectors.append(discrete_gaussian(total, stddev))
+        return vectors[-1]
+
+    list(walk(system.programme(plan), answer))
     return Release(plan=plan, vector=np.concatenate(vectors), entry="the-entry", chosen=np.concatenate(chosen))
 
 

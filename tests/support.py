@@ -18,9 +18,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.mechanisms.gaussian import Sampler
 from dpmodels.privacy import Released, Sensitive
+from dpmodels.releases.plan import Plan
+from dpmodels.releases.release import Release, read_release
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release, read_release
 from dpmodels.synthesizers.registry import Synthesizer
 from flows import cli
 

@@ -30,10 +30,11 @@ from dpmodels.evaluation.frame import draw
 from dpmodels.evaluation.scorers import Scorer, fit_scorer
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.plan import Plan, check_unit
+from dpmodels.releases.steps import Keep, Programme, Sum
+from dpmodels.releases.system import System
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release, check_unit
-from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 
 METHOD = "report"
 """What plans and ledger entries of the charged scores are called."""
@@ -99,7 +100,7 @@ def tables_of(spec: ScoreMeasurement, schema: Schema) -> list[Table]:
 
 
 @dataclass(frozen=True)
-class Scores(OneShot):
+class Scores(System):
     """Plans and measures the charged scores of a synthetic table, whose batches can be read twice."""
 
     measurement: ScoreMeasurement = field(default_factory=ScoreMeasurement)
@@ -134,21 +135,19 @@ class Scores(OneShot):
             raise ArtifactError("the report was planned with other tables than this version counts")
         return cls(spec, synthetic, seed)
 
-    def looks(self, plan: Plan) -> Sequence[Choose]:
-        """List the one sum; the classifiers are trained here, before a draw begins, so that none begins in vain."""
-        look = self._look(plan)
-        return [lambda _: look]
-
-    def marginals(self, release: Release) -> None:
-        """State no marginals of the release: these scores are about another's."""
+    def programme(self, plan: Plan) -> Programme:
+        """Train the classifiers, and keep what their tables hold for synthetic rows; then count the real rows once."""
+        embedding, kept = self._trained(plan)
+        yield Keep(kept)
+        yield Sum.of(embedding, 1, plan.l2_sensitivity, plan.noise_multiplier)
 
     def noise(self, plan: Plan) -> dict[str, float]:
         """Name what the vector holds and the standard deviation of its noise."""
         steps = lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
         return {"records in a cell of a table of scores": steps / STEP}
 
-    def _look(self, plan: Plan) -> Look:
-        """Train on synthetic rows, and keep with the release what the same tables hold for synthetic rows.
+    def _trained(self, plan: Plan) -> tuple[CellCounts, Counts]:
+        """Train on synthetic rows; return the embedding, and what the same tables hold for synthetic rows.
 
         Kept: rows trained on, rows tested on, then for every coordinate the synthetic rows in its cell: of classifiers
         those tested on, of columns all.
@@ -166,7 +165,7 @@ class Scores(OneShot):
         columns = self._embedding(schema, [_silent(schema)] * len(scorers))
         seen = sum(columns.lattice_sum(records).numpy()[scored:] for records in self.synthetic)
         kept = np.concatenate([[len(train), len(test)], tested // STEP, np.asarray(seen) // STEP])
-        return Look(embedding, plan.noise_multiplier, chosen=kept.astype(np.int64))
+        return embedding, kept.astype(np.int64)
 
     def _embedding(self, schema: Schema, scorers: Sequence[Scorer]) -> CellCounts:
         """Make the embedding of trained classifiers; without them only its sizes are of use."""

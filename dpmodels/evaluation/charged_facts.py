@@ -16,8 +16,9 @@ from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.evaluation.charged import Scores, Table, tables_of
 from dpmodels.evaluation.fidelity import HALF_NORMAL
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
+from dpmodels.releases.plan import Plan
+from dpmodels.releases.release import Release
 from dpmodels.schema.interval import Floats
-from dpmodels.synthesizers.base import Plan, Release
 
 NAMES = {"logistic": "logistic regression", "trees": "gradient-boosted trees"}
 TWO_SIDED = 1.96

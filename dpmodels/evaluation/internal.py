@@ -27,9 +27,9 @@ from dpmodels.evaluation.two_sample import evaluate_pmse, evaluate_two_sample
 from dpmodels.evaluation.utility import evaluate_column, evaluate_target
 from dpmodels.evaluation.verdicts import run_checks
 from dpmodels.privacy import Sensitive
+from dpmodels.releases.release import Release
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Release
 
 BANNER = "SENSITIVE: exact statistics of the real data. Keep inside the sensitive zone; never hand over."
 SAMPLE = 200_000

@@ -20,14 +20,12 @@ from dpmodels.evaluation.bootstrap import Floats
 from dpmodels.evaluation.case import Skip
 from dpmodels.evaluation.frame import ParquetBatches, draw
 from dpmodels.evaluation.membership import attack_facts
-from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import Sensitive
+from dpmodels.releases.release import Release
+from dpmodels.releases.system import NoisySum
 from dpmodels.schema.encode import Codec, Records
-from dpmodels.synthesizers.base import Release
-from dpmodels.synthesizers.one_shot import Look, OneShot, split_looks
 from dpmodels.synthesizers.registry import create
 
-Looks = Sequence[tuple[Look, NDArray[np.int64]]]
 MOST_CANDIDATES, LEAST = 1_000, 10
 COORDINATES = 8
 """Coordinates of the release for each candidate: with fewer the candidates hide behind each other."""
@@ -46,11 +44,11 @@ def evaluate_release(
     """
     plan = release.plan
     system = create(plan.method, plan.measurement, {})
-    if not isinstance(system, OneShot):
+    sums = system.sums(release)
+    if not sums:
         raise Skip(f"the release of {plan.method} is not a noisy sum")
     if held is None:
         raise Skip("it needs real rows that were held out (--test)")
-    looks = split_looks(release, system.looks(plan))
     size = len(release.vector)
     most = max(LEAST, min(MOST_CANDIDATES, MOST_NUMBERS // size, size // COORDINATES) // 2)
     codec = Codec(plan.table)
@@ -60,7 +58,7 @@ def evaluate_release(
     if each < LEAST:
         raise Skip("there are too few held-out rows")
     candidates = Records.concat([members.take(slice(0, each)), others.take(slice(0, each))])
-    scores = _estimate(real, candidates, each, looks, release)
+    scores = _estimate(real, candidates, each, sums)
     member = np.repeat([True, False], each)
     allowed = 0.5 * math.erfc(-1 / (2 * plan.noise_multiplier))
     facts = attack_facts(scores, member, plan.budget.delta, seed)
@@ -72,18 +70,16 @@ def _estimate(
     real: Sensitive[Iterable[Records]],
     candidates: Records,
     members: int,
-    looks: Sequence[tuple[Look, NDArray[np.int64]]],
-    release: Release,
+    sums: Sequence[NoisySum],
 ) -> Floats:
     """Return the estimates of membership, less a half. The first ``members`` candidates are in the real table."""
     size = len(candidates)
     gram, seen = np.zeros((size, size)), np.zeros(size)
-    for look, part in looks:
-        noise = lattice_noise_stddev(release.plan.l2_sensitivity, look.noise_multiplier)
-        features = _features(look.embedding, candidates)
-        others = transform_sum(look.embedding, real).reveal() - features[:members].sum(axis=0, dtype=np.int64)
-        rest = (part - others).astype(np.float64) / noise
-        for at in range(0, look.embedding.dim, BLOCK):
+    for one in sums:
+        noise, features = one.noise_stddev, _features(one.embedding, candidates)
+        others = transform_sum(one.embedding, real).reveal() - features[:members].sum(axis=0, dtype=np.int64)
+        rest = (one.vector - others).astype(np.float64) / noise
+        for at in range(0, one.embedding.dim, BLOCK):
             phi = features[:, at : at + BLOCK].astype(np.float64) / noise
             gram += phi @ phi.T
             seen += phi @ (rest[at : at + BLOCK] - phi.sum(axis=0) / 2)

@@ -18,10 +18,10 @@ from dpmodels.evaluation.bins import Bins, Tally
 from dpmodels.evaluation.fidelity import HALF_NORMAL, Measured, compare_with_release, expected_distance
 from dpmodels.evaluation.largest import largest_cell, warning
 from dpmodels.evaluation.sheet import Sheet
+from dpmodels.releases.release import Release
 from dpmodels.schema.columns import Modelled
 from dpmodels.schema.encode import Records
 from dpmodels.schema.interval import Floats
-from dpmodels.synthesizers.base import Release
 from dpmodels.synthesizers.marginals import Marginals
 
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
@@ -57,7 +57,7 @@ def summarise(
     for records in first:
         sheet.add(records)
     names = [getattr(event, "mechanism", "") for event in getattr(plan.event, "events", [plan.event])]
-    fit = compare_with_release(plan, measured.looks, first) if measured.looks else []
+    fit = compare_with_release(plan, measured.sums, first) if measured.sums else []
     return {
         "format": 2,
         "data_set": plan.table.name,

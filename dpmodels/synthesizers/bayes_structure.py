@@ -19,8 +19,8 @@ from dpmodels.errors import ArtifactError
 from dpmodels.generators.denoise import project
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.mechanisms.lattice import integer_radius
+from dpmodels.releases.plan import Plan
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan
 
 FINE_LIMIT = 2**17
 """Fine cells of all columns together."""

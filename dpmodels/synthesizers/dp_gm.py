@@ -24,7 +24,7 @@ from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.dp_vae import plain_vae
-from dpmodels.synthesizers.private_training import Built, Phase, PrivateTraining, System, Training, Untrained
+from dpmodels.synthesizers.private_training import Built, Phase, Phases, PrivateTraining, Training, Untrained
 
 
 class DpGmMeasurement(BaseModel):
@@ -50,7 +50,7 @@ class DpGmMeasurement(BaseModel):
     vae: VaeSpec = VaeSpec()
 
 
-class DpGmSystem(System):
+class DpGmSystem(Phases):
     """The iterations of k-means, the counts, then one training for each cluster."""
 
     def __init__(self, spec: DpGmMeasurement, schema: Schema) -> None:

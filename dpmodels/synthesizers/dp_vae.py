@@ -18,7 +18,7 @@ from dpmodels.mechanisms.dp_kmeans import transform_class_counts
 from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.private_training import Built, Phase, PrivateTraining, System, Training, Untrained
+from dpmodels.synthesizers.private_training import Built, Phase, Phases, PrivateTraining, Training, Untrained
 
 
 class DpVaeMeasurement(BaseModel):
@@ -45,7 +45,7 @@ def plain_vae(vectors: Vectors, latent: int, spec: VaeSpec, seed: int) -> Object
     return Objective(encoder, decoder, Prior.standard(vectors.classes, latent), head, spec)
 
 
-class DpVaeSystem(System):
+class DpVaeSystem(Phases):
     """One look at the counts, then one training."""
 
     def __init__(self, spec: DpVaeMeasurement, schema: Schema) -> None:

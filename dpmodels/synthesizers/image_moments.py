@@ -16,7 +16,6 @@ mechanisms of mu_1^2 + mu_2^2 = 1 / z^2 together cost no more than one of multip
 
 import hashlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -42,10 +41,12 @@ from dpmodels.generators.loop import Progress
 from dpmodels.mechanisms.dp_pca import DIAGONAL, principal_directions, shrink_classes
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released
+from dpmodels.releases.plan import Plan, check_unit
+from dpmodels.releases.release import Release
+from dpmodels.releases.steps import Keep, Programme, Sum
+from dpmodels.releases.system import Synthesizer
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release, check_unit
 from dpmodels.synthesizers.marginals import Marginals, of_classes
-from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -141,7 +142,7 @@ class Looks:
 
 
 @dataclass(frozen=True)
-class NacreImages(OneShot):
+class NacreImages(Synthesizer):
     """The three verbs of nacre for images."""
 
     measurement: ImageMeasurement = field(default_factory=ImageMeasurement)
@@ -168,17 +169,13 @@ class NacreImages(OneShot):
             fingerprint=looks.fingerprint(),
         )
 
-    def looks(self, plan: Plan) -> Sequence[Choose]:
-        """List the basis over all images and the moments by class."""
-        looks = Looks.of(plan)
-        multipliers = looks.noise_multipliers(plan.noise_multiplier)
-        steps = self._steps(looks, plan)[0]
-
-        def second(before: Sequence[Whole]) -> Look:
-            chosen = looks.choose(before[0], steps)
-            return Look(looks.second(chosen), multipliers[1], chosen, looks.second)
-
-        return [lambda _: Look(looks.first, multipliers[0]), second]
+    def programme(self, plan: Plan) -> Programme:
+        """Sum the second moments of all images, then those of each class along the directions that vary most."""
+        looks, l2 = Looks.of(plan), plan.l2_sensitivity
+        one, two = looks.noise_multipliers(plan.noise_multiplier)
+        first = yield Sum.of(looks.first, 1, l2, one)
+        chosen = yield Keep(looks.choose(first, self._steps(looks, plan)[0]))
+        yield Sum.of(looks.second(chosen), 2, l2, two)
 
     def fit(
         self,

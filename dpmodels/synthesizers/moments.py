@@ -8,7 +8,6 @@ The baseline that says what nacre's first look is worth: interval columns are cu
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -29,10 +28,12 @@ from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
 from dpmodels.generators.targets import moment_target
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released
+from dpmodels.releases.plan import Plan, check_unit
+from dpmodels.releases.release import Release
+from dpmodels.releases.steps import Programme, Sum
+from dpmodels.releases.system import Synthesizer
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release, check_unit
 from dpmodels.synthesizers.marginals import Marginals, of_moments
-from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 
 PAIR_LIMIT = 2**20
 """Second moments of all classes together, counted both ways; it bounds memory and the time of a training step."""
@@ -61,7 +62,7 @@ def embedding_of(spec: MomentsMeasurement, schema: Schema) -> Moments:
 
 
 @dataclass(frozen=True)
-class MomentsSystem(OneShot):
+class MomentsSystem(Synthesizer):
     """The three verbs of moments."""
 
     measurement: MomentsMeasurement = field(default_factory=MomentsMeasurement)
@@ -88,10 +89,9 @@ class MomentsSystem(OneShot):
             fingerprint=_fingerprint(embedding),
         )
 
-    def looks(self, plan: Plan) -> Sequence[Choose]:
-        """List the one sum."""
-        look = Look(_embedding(plan), plan.noise_multiplier)
-        return [lambda _: look]
+    def programme(self, plan: Plan) -> Programme:
+        """Sum the moments once."""
+        yield Sum.of(_embedding(plan), 1, plan.l2_sensitivity, plan.noise_multiplier)
 
     def fit(
         self,

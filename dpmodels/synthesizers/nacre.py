@@ -15,7 +15,6 @@ of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
 import hashlib
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -38,10 +37,12 @@ from dpmodels.generators.targets import details, moment_target
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import PrivacyBudget, Released
+from dpmodels.releases.plan import Plan, check_unit
+from dpmodels.releases.release import Release
+from dpmodels.releases.steps import Programme, Sum
+from dpmodels.releases.system import Synthesizer
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release, check_unit
 from dpmodels.synthesizers.marginals import Marginals, of_moments, with_pairs
-from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 
 FINE_LIMIT = 2**17
 """Fine cells of all classes and columns together."""
@@ -184,7 +185,7 @@ class Looks:
 
 
 @dataclass(frozen=True)
-class Nacre(OneShot):
+class Nacre(Synthesizer):
     """The three verbs of nacre."""
 
     measurement: NacreMeasurement = field(default_factory=NacreMeasurement)
@@ -212,14 +213,11 @@ class Nacre(OneShot):
             fingerprint=looks.fingerprint(),
         )
 
-    def looks(self, plan: Plan) -> Sequence[Choose]:
-        """List the two sums: the fine histograms, then the moments on cells merged by them."""
-        looks, z = Looks.of(plan), plan.noise_multiplier
-
-        def second(released_before: Sequence[NDArray[np.int64]]) -> Look:
-            return Look(looks.second(released_before[0], lattice_noise_stddev(plan.l2_sensitivity, z)), z)
-
-        return [lambda _: Look(looks.first, z), second]
+    def programme(self, plan: Plan) -> Programme:
+        """Sum the fine histograms, then the moments on cells that their noisy sum sets."""
+        looks, l2, z = Looks.of(plan), plan.l2_sensitivity, plan.noise_multiplier
+        fine = yield Sum.of(looks.first, 1, l2, z)
+        yield Sum.of(looks.second(fine, lattice_noise_stddev(l2, z)), 2, l2, z)
 
     def fit(
         self,

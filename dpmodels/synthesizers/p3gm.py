@@ -49,7 +49,7 @@ from dpmodels.mechanisms.dp_pca import DIAGONAL
 from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.private_training import Built, Phase, PrivateTraining, System, Training, Untrained
+from dpmodels.synthesizers.private_training import Built, Phase, Phases, PrivateTraining, Training, Untrained
 from dpmodels.synthesizers.warm_start import WarmStart
 
 DIRECTIONS = {"table": 25, "ink": 40}
@@ -90,7 +90,7 @@ class P3gmMeasurement(BaseModel):
     vae: VaeSpec = VaeSpec()
 
 
-class P3gmSystem(System):
+class P3gmSystem(Phases):
     """The phases of P3GM at one schema."""
 
     def __init__(self, learned_variance: bool, spec: P3gmMeasurement, schema: Schema) -> None:

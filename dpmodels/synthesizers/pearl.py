@@ -8,7 +8,6 @@ sqrt(1 + w^2), not 2/n twice), no bandwidth from data, exact noise, an unbiased 
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -29,10 +28,12 @@ from dpmodels.generators.tabular import TabularModel
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.mechanisms.lattice import GRAIN_BITS
 from dpmodels.privacy import PrivacyBudget, Released
+from dpmodels.releases.plan import Plan, check_unit
+from dpmodels.releases.release import Release
+from dpmodels.releases.steps import Programme, Sum
+from dpmodels.releases.system import Synthesizer
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release, check_unit
 from dpmodels.synthesizers.marginals import Marginals, of_classes
-from dpmodels.synthesizers.one_shot import Choose, Look, OneShot
 
 
 class PearlMeasurement(BaseModel):
@@ -44,7 +45,7 @@ class PearlMeasurement(BaseModel):
 
 
 @dataclass(frozen=True)
-class Pearl(OneShot):
+class Pearl(Synthesizer):
     """The three verbs of PEARL; under another name, of whatever its settings make of it (DP-MERF has no critic)."""
 
     measurement: PearlMeasurement = field(default_factory=PearlMeasurement)
@@ -71,10 +72,9 @@ class Pearl(OneShot):
             fingerprint=embedding.parts.fingerprint(),
         )
 
-    def looks(self, plan: Plan) -> Sequence[Choose]:
-        """List the one sum."""
-        look = Look(_embedding_of(plan), plan.noise_multiplier)
-        return [lambda _: look]
+    def programme(self, plan: Plan) -> Programme:
+        """Sum the features once."""
+        yield Sum.of(_embedding_of(plan), 1, plan.l2_sensitivity, plan.noise_multiplier)
 
     def fit(
         self,

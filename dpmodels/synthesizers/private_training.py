@@ -13,9 +13,9 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,27 +27,27 @@ from torch import Tensor
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent, SampledGaussianEvent
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.accounting.remainder import sampled_noise_multiplier
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.vae import Objective, VaeSpec
 from dpmodels.generators.vae_model import VaeModel
-from dpmodels.mechanisms.dp_sgd import DpSgd, Noise, Rows, SgdSpec, new_key
+from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from dpmodels.schema.encode import Records
+from dpmodels.releases.draw import read
+from dpmodels.releases.plan import Plan, check_unit
+from dpmodels.releases.release import Release
+from dpmodels.releases.steps import Data, Programme, Sum, Train
+from dpmodels.releases.steps import Training as DataTraining
+from dpmodels.releases.system import Synthesizer
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release, check_unit, write_release
-from dpmodels.synthesizers.draw_state import DrawState
 from dpmodels.synthesizers.marginals import Marginals, of_classes
-from dpmodels.synthesizers.paid import Paid, check_plan
 
 WEIGHT_BITS = 24
 """A weight is released as a whole number of 2**-24."""
 
 Whole = NDArray[np.int64]
-Progress = Callable[[int, int], None]
 
 
 class Untrained(BaseModel):
@@ -94,7 +94,7 @@ class Built:
     stddev: Tensor
 
 
-class System(ABC):
+class Phases(ABC):
     """One method at one schema and one set of parameters.
 
     Attributes:
@@ -139,17 +139,12 @@ class System(ABC):
 
 
 @dataclass(frozen=True)
-class PrivateTraining:
+class PrivateTraining(Synthesizer):
     """The three verbs of a method whose generator is trained inside the charge."""
 
     method: str
     measurement: BaseModel
-    system: Callable[[Any, Schema], System]
-    progress: Progress | None = None
-
-    def watched(self, progress: Progress) -> "PrivateTraining":
-        """Return the same, reporting while it measures how many of all steps are taken: both numbers are public."""
-        return replace(self, progress=progress)
+    system: Callable[[Any, Schema], Phases]
 
     def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
         """Decide what to charge: the looks and the steps, whatever the data; touches no data.
@@ -182,39 +177,16 @@ class PrivateTraining:
             fingerprint=system.fingerprint(),
         )
 
-    def measure(
-        self,
-        sensitive: Sensitive[Iterable[Records]],
-        plan: Plan,
-        *,
-        ledger: Ledger,
-        charge: Charge,
-        staged: Path,
-        released: Path,
-        device: str = "cpu",
-    ) -> Released[Path]:
-        """Release every look, then train, all inside one ledger charge; after a crash the draw goes on where it was.
-
-        Privacy: add or remove one record. Releases the looks through the discrete Gaussian and weights through DP-SGD;
-            charges ``plan.event``.
-        """
-        check_plan(self, plan)
-        system = self._system(plan)
-
-        def draw(path: Path, entry: str) -> None:
-            paid = Paid(plan, ledger, entry, staged.parent)
-            rows = transform_vectors(system.vectors, sensitive)
-            looks = self._look(system, rows, plan, paid)
-            weights = self._train(system, rows, looks, plan, paid, device)
-            paid.end()
-            names = [np.repeat(phase.name, len(look)) for phase, look in zip(system.looks, looks, strict=True)]
-            names.append(np.repeat("weights", len(weights)))
-            vector = Released(np.concatenate([*looks, weights]))
-            write_release(path, vector, plan, entry, {"part": np.concatenate(names)})
-
-        place = ledger.release(charge, staged=staged, released=released, draw=draw, announced=True)
-        DrawState(staged.parent, charge.key, plan.hash).end()
-        return Released(place)
+    def programme(self, plan: Plan) -> Programme:
+        """Release every look, then the decoders' weights."""
+        system, whole, looks = self._system(plan), plan.noise_multiplier, list[Whole]()
+        rows = lru_cache(maxsize=1)(lambda data: transform_vectors(system.vectors, data.records))
+        for look in system.looks:
+            total = partial(_statistic, system, rows, list(looks), whole)
+            dim, l2 = system.dim(looks, whole), look.l2_sensitivity
+            names = {"part": np.repeat(look.name, dim)}
+            looks.append((yield Sum(total, dim, l2, l2, look.noise_multiplier(whole), columns=names)))
+        yield Train(partial(_trainings, system, rows, looks, whole), _weights, system.sgd)
 
     def fit(
         self,
@@ -231,7 +203,7 @@ class PrivateTraining:
         """
         plan = release.value.plan
         system = self._system(plan)
-        looks, vector = _split(system, release.value)
+        looks, vector = self._looks(release.value)
         built = system.build(looks, plan.noise_multiplier, start=False)
         decoders = [training.objective.decoder for training in built.trainings]
         weights = [parameter for decoder in decoders for parameter in decoder.parameters()]
@@ -247,7 +219,7 @@ class PrivateTraining:
     def marginals(self, release: Release) -> Marginals | None:
         """Return the counts of the classes, where they were released: weights state no counts (post-processing)."""
         system = self._system(release.plan)
-        counted = system.class_counts(_split(system, release)[0], release.plan.noise_multiplier)
+        counted = system.class_counts(self._looks(release)[0], release.plan.noise_multiplier)
         return of_classes(release.plan.table, *counted) if counted else None
 
     def noise(self, plan: Plan) -> dict[str, float]:
@@ -259,66 +231,40 @@ class PrivateTraining:
         }
         return {**named, "gradient of a step, where one record adds at most 1": steps.noise_multiplier}
 
-    def _system(self, plan: Plan) -> System:
+    def _system(self, plan: Plan) -> Phases:
         system = self.system(type(self.measurement).model_validate(plan.measurement), plan.table)
         if system.fingerprint() != plan.fingerprint:
             raise ArtifactError("the release was planned with other looks than this version takes")
         return system
 
-    def _look(self, system: System, rows: Sensitive[VectorRows], plan: Plan, paid: Paid) -> list[Whole]:
-        """Release every look."""
-        looks: list[Whole] = []
-        for look in system.looks:
-            noisy = paid.sum(
-                partial(system.statistic, rows, list(looks), plan.noise_multiplier),
-                own=look.l2_sensitivity,
-                l2_sensitivity=look.l2_sensitivity,
-                noise_multiplier=look.noise_multiplier(plan.noise_multiplier),
-            )
-            looks.append(noisy)
-        return looks
-
-    def _train(
-        self,
-        system: System,
-        rows: Sensitive[VectorRows],
-        looks: list[Whole],
-        plan: Plan,
-        paid: Paid,
-        device: str,
-    ) -> Whole:
-        """Take the steps that the state does not hold yet; return the decoders' weights. Shapes: [weights]."""
-        state, whole, weights = paid.state, plan.noise_multiplier, []
-        multiplier = paid.training(system.sgd.sampling_probability, system.sgd.steps)
-        built = system.build(looks, whole, start=not state.training(0))
-        trainings = built.trainings
-        reads = system.training_rows(rows, looks, whole)
-        paid.begin()
-        for index, (training, own) in enumerate(zip(trainings, reads, strict=True)):
-            noise = Noise(multiplier, max(1.0, training.records))
-            sgd = DpSgd(training.objective.to(device), system.sgd, noise, new_key())
-            if saved := state.training(index):
-                sgd.restore(saved)
-            else:
-                state.keep_training(index, sgd.tensors())  # the key is kept before its first use
-            for step in sgd.train(own):
-                if step % system.sgd.epoch == 0 or step == system.sgd.steps:
-                    state.keep_training(index, sgd.tensors())
-                if self.progress:
-                    self.progress(index * system.sgd.steps + step, len(trainings) * system.sgd.steps)
-            sgd.load_mean()
-            weights += [p.detach().cpu().double().flatten() for p in training.objective.decoder.parameters()]
-        whole_weights: Whole = np.rint(np.ldexp(torch.cat(weights).numpy(), WEIGHT_BITS)).astype(np.int64)
-        return whole_weights
+    def _looks(self, release: Release) -> tuple[list[Whole], Whole]:
+        """Split a release into its looks and the weights."""
+        *looks, weights = (value for _, value in read(self.programme(release.plan), release))
+        return looks, weights
 
 
-def _split(system: System, release: Release) -> tuple[list[Whole], Whole]:
-    """Split a release into its looks and the weights."""
-    vector, looks = release.vector, list[Whole]()
-    for _ in system.looks:
-        size = system.dim(looks, release.plan.noise_multiplier)
-        looks, vector = [*looks, vector[:size]], vector[size:]
-    return looks, vector
+Reader = Callable[[Data], Sensitive[VectorRows]]
+"""Reads all records as vectors, once."""
+
+
+def _statistic(system: Phases, rows: Reader, looks: list[Whole], whole: float, data: Data) -> Sensitive[Whole]:
+    return system.statistic(rows(data), looks, whole)
+
+
+def _trainings(
+    system: Phases, rows: Reader, looks: list[Whole], whole: float, data: Data, start: bool
+) -> list[DataTraining]:
+    """Build the trainings that the looks lead to, with the rows that each reads."""
+    built = system.build(looks, whole, start)
+    reads = system.training_rows(rows(data), looks, whole)
+    return [DataTraining(own.objective, own.records, read) for own, read in zip(built.trainings, reads, strict=True)]
+
+
+def _weights(objectives: list[Any]) -> Whole:
+    """Read the decoders' weights off trained objectives, as whole numbers. Shapes: [weights]."""
+    flat = [p.detach().cpu().double().flatten() for own in objectives for p in own.decoder.parameters()]
+    whole: Whole = np.rint(np.ldexp(torch.cat(flat).numpy(), WEIGHT_BITS)).astype(np.int64)
+    return whole
 
 
 def _steps(plan: Plan) -> SampledGaussianEvent:

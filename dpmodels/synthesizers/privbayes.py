@@ -20,9 +20,9 @@ together they cost no more than one Gaussian of noise multiplier z (Dong, Roth a
 """
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -30,23 +30,21 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.contingency import SCORE_STEP, ContingencyTables, Family, Views
 from dpmodels.embeddings.partition import Counts
-from dpmodels.embeddings.summation import check_repeatable, transform_sum
 from dpmodels.errors import InvalidArgument
 from dpmodels.generators.bayes_net import BayesNetModel, Estimate, conditional
 from dpmodels.generators.loop import Progress
 from dpmodels.generators.targets import details
 from dpmodels.mechanisms.exponential import exponential_scale
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from dpmodels.schema.encode import Records
+from dpmodels.releases.plan import Plan, check_unit
+from dpmodels.releases.release import Release
+from dpmodels.releases.steps import Choose, Data, Keep, Programme, Sum
+from dpmodels.releases.system import NoisySum, Synthesizer
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release, check_unit, write_release
 from dpmodels.synthesizers.bayes_structure import Network, PrivBayesMeasurement, read_families, write_families
-from dpmodels.synthesizers.draw_state import DrawState
 from dpmodels.synthesizers.marginals import Marginal, Marginals, pooled
-from dpmodels.synthesizers.paid import Paid, check_plan
 
 
 class PrivBayesTraining(BaseModel):
@@ -56,7 +54,7 @@ class PrivBayesTraining(BaseModel):
 
 
 @dataclass(frozen=True)
-class PrivBayes:
+class PrivBayes(Synthesizer):
     """The three verbs of PrivBayes."""
 
     measurement: PrivBayesMeasurement = field(default_factory=PrivBayesMeasurement)
@@ -83,44 +81,35 @@ class PrivBayes:
             fingerprint=network.fingerprint(),
         )
 
-    def measure(
-        self,
-        sensitive: Sensitive[Iterable[Records]],
-        plan: Plan,
-        *,
-        ledger: Ledger,
-        charge: Charge,
-        staged: Path,
-        released: Path,
-        device: str = "cpu",
-    ) -> Released[Path]:
-        """Look, select the network, measure its tables, all inside one ledger charge.
+    def programme(self, plan: Plan) -> Programme:
+        """Sum the fine histograms, select the network, then sum its tables.
 
-        Privacy: add or remove one unit. Releases a histogram and the tables through the discrete Gaussian at scale
-            z * Delta, and F - 1 indices through the exponential mechanism; charges ``plan.event``. Candidates, prices
-            and shares are read off what was released before.
+        Privacy: candidates, prices and shares are read off what was released before. F - 1 selections, each charged as
+            Gaussian(``network.selection``); the first column is public.
         """
-        check_plan(self, plan)
-        check_repeatable(sensitive)
-        network = Network.of(plan)
+        network, l2, z = Network.of(plan), plan.l2_sensitivity, plan.noise_multiplier
+        first = yield replace(Sum.of(network.first, 1, l2, z), columns={"look": np.repeat(1, network.first.dim)})
+        views, shares = network.views(first)
+        tables = lru_cache(maxsize=1)(lambda data: ContingencyTables(views, data.records))
+        families = [Family(network.root, ())]
+        candidates = {family: network.penalty(views, family) for family in network.openings()}
+        while candidates:
+            placed = [family.child for family in families]
+            candidates |= {family: network.penalty(views, family) for family in network.joining(views, placed)}
+            order, prices = list(candidates), list(candidates.values())
+            scores = partial(_scores, tables, order, shares, prices)
+            families.append(order[(yield Choose(scores, network.max_rows * SCORE_STEP, network.selection))])
+            candidates = {family: price for family, price in candidates.items() if family.child != families[-1].child}
+        structure = write_families(families, network.degree)
+        yield Keep(structure, {"look": np.repeat(2, len(structure))})
+        steps = network.steps(views, families)
+        dim = sum(math.prod(views.shape(family)) for family in families)
+        columns = {"look": np.repeat(3, dim)}
+        yield Sum(partial(_tables_of, tables, families, steps), dim, network.tables_radius, l2, z, columns=columns)
 
-        def draw(path: Path, entry: str) -> None:
-            paid = Paid(plan, ledger, entry, staged.parent)
-            noisy = partial(paid.sum, l2_sensitivity=plan.l2_sensitivity, noise_multiplier=plan.noise_multiplier)
-            first = noisy(partial(transform_sum, network.first, sensitive, device), own=network.first.l2_sensitivity)
-            views, shares = network.views(first)
-            tables = ContingencyTables(views, sensitive)
-            families = select_network(network, views, shares, tables, paid)
-            steps = network.steps(views, families)
-            counts = noisy(partial(tables.transform_tables, families, steps), own=network.tables_radius)
-            paid.end()
-            parts = [first, write_families(families, network.degree), counts]
-            look = {"look": np.repeat([1, 2, 3], [len(part) for part in parts])}
-            write_release(path, Released(np.concatenate(parts)), plan, entry, look)
-
-        place = ledger.release(charge, staged=staged, released=released, draw=draw, announced=True)
-        DrawState(staged.parent, charge.key, plan.hash).end()
-        return Released(place)
+    def sums(self, release: Release) -> list[NoisySum]:
+        """Hold nothing against a release whose tables were chosen."""
+        return []
 
     def fit(
         self,
@@ -189,25 +178,18 @@ class PrivBayes:
         return names
 
 
-def select_network(
-    network: Network, views: Views, shares: list[Counts], tables: ContingencyTables, paid: Paid
-) -> list[Family]:
-    """Choose a family for every column, one after the other, each by the exponential mechanism over all that may come.
+Tables = Callable[[Data], ContingencyTables]
+"""Reads the cells of all records, once."""
 
-    Privacy: F - 1 selections, each charged as Gaussian(``network.selection``); the first column is public.
-    """
-    families = [Family(network.root, ())]
-    candidates = {family: network.penalty(views, family) for family in network.openings()}
-    while candidates:
-        placed = [family.child for family in families]
-        candidates |= {family: network.penalty(views, family) for family in network.joining(views, placed)}
-        order = list(candidates)
-        scores = partial(tables.transform_scores, order, shares, list(candidates.values()))
-        sensitivity = network.max_rows * SCORE_STEP
-        chosen = order[paid.choose(scores, sensitivity=sensitivity, noise_multiplier=network.selection)]
-        families.append(chosen)
-        candidates = {family: price for family, price in candidates.items() if family.child != chosen.child}
-    return families
+
+def _scores(
+    tables: Tables, order: list[Family], shares: list[Counts], prices: list[int], data: Data
+) -> Sensitive[NDArray[np.int64]]:
+    return tables(data).transform_scores(order, shares, prices)
+
+
+def _tables_of(tables: Tables, families: list[Family], steps: list[int], data: Data) -> Sensitive[NDArray[np.int64]]:
+    return tables(data).transform_tables(families, steps)
 
 
 def _parts(network: Network, release: Release) -> tuple[Views, list[Family], Estimate, NDArray[np.int64]]:

@@ -10,6 +10,7 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.reconstruction import TrainingSpec
+from dpmodels.releases.system import Synthesizer
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.bayes_structure import PrivBayesMeasurement
 from dpmodels.synthesizers.dp_gm import DpGmMeasurement, dp_gm
@@ -20,10 +21,8 @@ from dpmodels.synthesizers.moments import MomentsMeasurement, MomentsSystem
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from dpmodels.synthesizers.p3gm import P3gmMeasurement, p3gm, p3gm_ae
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
-from dpmodels.synthesizers.private_training import PrivateTraining, Untrained
+from dpmodels.synthesizers.private_training import Untrained
 from dpmodels.synthesizers.privbayes import PrivBayes, PrivBayesTraining
-
-Synthesizer = MomentsSystem | Nacre | NacreImages | Pearl | PrivBayes | PrivateTraining
 
 
 @dataclass(frozen=True)

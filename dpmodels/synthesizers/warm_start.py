@@ -18,9 +18,9 @@ from dpmodels.embeddings.vectors import VectorRows, transform_records
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.mechanisms.dp_em import Whole
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
+from dpmodels.releases.release import Release
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Release
 from dpmodels.synthesizers.nacre import Looks, Nacre
 from dpmodels.synthesizers.private_training import Phase
 

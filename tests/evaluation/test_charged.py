@@ -8,15 +8,17 @@ from scipy import stats
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import to_dp_accounting
+from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.errors import InvalidArgument
 from dpmodels.evaluation.charged import ScoreMeasurement, Scores, read_measurement, tables_of
 from dpmodels.evaluation.charged_facts import accuracy, auroc, charged_facts
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.plan import Plan
+from dpmodels.releases.release import Release
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release
 from dpmodels.synthesizers.nacre import Nacre
 from tests import pictures
 from tests.support import make_records, make_schema, measured
@@ -30,20 +32,27 @@ def scores_of(made: Records, schema: Schema, **settings: object) -> tuple[Scores
     return scores, scores.plan(schema, BUDGET.model_copy(update={"unit": schema.unit}))
 
 
+def trained(scores: Scores, plan: Plan) -> tuple[Embedding, np.ndarray]:
+    """Return what the programme counts, and what it keeps of the synthetic rows."""
+    programme = scores.programme(plan)
+    kept = next(programme).integers
+    return programme.send(kept).embedding, kept
+
+
 @pytest.fixture(scope="module")
 def exact() -> tuple[Plan, np.ndarray, Release]:
     """A release without noise, of rows of the same population as the synthetic ones."""
     scores, plan = scores_of(make_records(ROWS, seed=1), make_schema())
-    look = scores.looks(plan)[0]([])
-    vector = look.embedding.lattice_sum(make_records(ROWS)).numpy()
-    return plan, vector, Release(plan=plan, vector=vector, entry="e", chosen=look.chosen)
+    embedding, kept = trained(scores, plan)
+    vector = embedding.lattice_sum(make_records(ROWS)).numpy()
+    return plan, vector, Release(plan=plan, vector=vector, entry="e", chosen=kept)
 
 
 @pytest.mark.parametrize("unit", ["record", {"user": "patient", "max_rows": 3}])
 def test_one_unit_more_moves_the_vector_by_exactly_the_sensitivity(unit):
     schema = make_schema(unit=unit)
     scores, plan = scores_of(make_records(500, seed=1), schema)
-    embedding = scores.looks(plan)[0]([]).embedding
+    embedding, _ = trained(scores, plan)
     rows, extreme = make_records(100), make_records(100).take([int(np.argmax(make_records(100).values[:, 0]))])
     worst = extreme.take([0] * schema.unit.max_rows)  # all rows of a user in the same cells
     step = embedding.lattice_sum(Records.concat([rows, worst])) - embedding.lattice_sum(rows)
@@ -138,9 +147,9 @@ def test_a_broken_margin_and_a_broken_model_show(exact):
     broken = make_records(ROWS, seed=1)
     broken.states[:, 3] = 1  # everybody smokes
     scores, plan = scores_of(broken, make_schema())
-    look = scores.looks(plan)[0]([])
-    vector = look.embedding.lattice_sum(make_records(ROWS)).numpy()
-    facts = charged_facts(Release(plan=plan, vector=vector, entry="e", chosen=look.chosen))
+    embedding, kept = trained(scores, plan)
+    vector = embedding.lattice_sum(make_records(ROWS)).numpy()
+    facts = charged_facts(Release(plan=plan, vector=vector, entry="e", chosen=kept))
     smoker = next(one for one in facts["columns"] if one["name"] == "smoker")
     assert smoker["low"] > 0.5 and facts["columns"][0]["name"] == "sick" and facts["columns"][0]["low"] == 0
     best = {one["model"]: one["scores"][0]["value"] for one in facts["classifiers"]}
@@ -151,9 +160,9 @@ def test_a_broken_margin_and_a_broken_model_show(exact):
 def test_pictures_are_scored_by_a_model_of_their_pixels():
     schema, real = pictures.make_schema(), pictures.make_records(400)
     scores, plan = scores_of(pictures.make_records(400, seed=1), schema)
-    look = scores.looks(plan)[0]([])
-    vector = look.embedding.lattice_sum(real).numpy()
-    facts = charged_facts(Release(plan=plan, vector=vector, entry="e", chosen=look.chosen))
+    embedding, kept = trained(scores, plan)
+    vector = embedding.lattice_sum(real).numpy()
+    facts = charged_facts(Release(plan=plan, vector=vector, entry="e", chosen=kept))
     assert [one["model"] for one in facts["classifiers"]] == ["logistic regression"] and facts["columns"] == []
     assert facts["classifiers"][0]["scores"][-1]["value"] > 0.8
 
@@ -165,9 +174,9 @@ def test_pictures_are_scored_by_a_model_of_their_pixels():
 def test_a_target_of_more_classes_or_of_none_gets_the_scores_that_it_can_have(target, models, columns, pairs):
     schema = make_schema(target=target)
     scores, plan = scores_of(make_records(600, seed=1), schema)
-    look = scores.looks(plan)[0]([])
-    vector = look.embedding.lattice_sum(make_records(600)).numpy()
-    facts = charged_facts(Release(plan=plan, vector=vector, entry="e", chosen=look.chosen))
+    embedding, kept = trained(scores, plan)
+    vector = embedding.lattice_sum(make_records(600)).numpy()
+    facts = charged_facts(Release(plan=plan, vector=vector, entry="e", chosen=kept))
     assert [score["score"] for one in facts["classifiers"] for score in one["scores"]] == models
     assert (len(facts["columns"]), len(facts["columns_with_target"])) == (columns, pairs)
     assert facts["records"] == 600 and all(one["measured"] < 0.1 for one in facts["columns"])
@@ -177,9 +186,9 @@ def test_a_synthetic_table_with_one_class_only_is_scored_all_the_same():
     made = make_records(100, seed=1)
     made.states[:, 4] = 1
     scores, plan = scores_of(made, make_schema())
-    look = scores.looks(plan)[0]([])
-    vector = look.embedding.lattice_sum(make_records(400)).numpy()
-    facts = charged_facts(Release(plan=plan, vector=vector, entry="e", chosen=look.chosen))
+    embedding, kept = trained(scores, plan)
+    vector = embedding.lattice_sum(make_records(400)).numpy()
+    facts = charged_facts(Release(plan=plan, vector=vector, entry="e", chosen=kept))
     assert facts["classifiers"][0]["scores"][0]["value"] == pytest.approx(0.5, abs=1e-3)
 
 

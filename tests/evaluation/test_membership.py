@@ -9,7 +9,7 @@ from dpmodels.evaluation.membership import chance_of, epsilon_lower_bound
 from dpmodels.evaluation.release_attack import evaluate_release
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
-from dpmodels.synthesizers.base import Release
+from dpmodels.releases.release import Release
 from dpmodels.synthesizers.registry import create
 from tests.support import make_records, make_schema, make_table, measured
 

@@ -208,7 +208,7 @@ def test_a_full_disk_loses_nothing_and_is_not_charged_twice(tmp_path, monkeypatc
     write_clinic(tmp_path)
     place = {
         "ingest": "dpmodels.schema.ingest.pa.OSFile",
-        "sanitize": "dpmodels.synthesizers.base.pq.write_table",
+        "sanitize": "dpmodels.releases.release.pq.write_table",
         "sample": "tasks.sample.write_parts",
         "publish": "tasks.publish.copy_plain",
     }[stage]

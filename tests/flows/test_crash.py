@@ -28,8 +28,8 @@ cli.main()
 # what is being done when the power goes: the module that calls it, and the name it calls
 MOMENTS = {
     "ingest": ("tasks.ingest", "transform_encode"),
-    "sanitize: summing": ("dpmodels.synthesizers.one_shot", "transform_sum"),
-    "sanitize: drawing": ("dpmodels.synthesizers.paid", "measure_gaussian"),
+    "sanitize: summing": ("dpmodels.releases.steps", "transform_sum"),
+    "sanitize: drawing": ("dpmodels.releases.paid", "measure_gaussian"),
     "sanitize: publishing": ("dpmodels.accounting.artifact", "publish"),
     "train": ("dpmodels.generators.loop", "save_state"),
     "sample": ("tasks.sample", "write_parts"),

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from dpmodels.accounting.ledger import Ledger
+from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec
-from dpmodels.synthesizers.base import read_release
 from dpmodels.synthesizers.pearl import _embedding_of
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, pipeline, start, synthesize

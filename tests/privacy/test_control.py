@@ -67,8 +67,7 @@ def test_a_plan_with_less_noise_than_its_event_is_drawn_by_no_method(tmp_path, m
 @pytest.mark.parametrize("method", METHODS)
 def test_nor_when_the_plan_is_believed(tmp_path, method, untouched, monkeypatch):
     """Every step takes its event: a smaller multiplier is refused even by a system that would make such a plan."""
-    for module in ("one_shot", "privbayes", "private_training"):
-        monkeypatch.setattr(f"dpmodels.synthesizers.{module}.check_plan", lambda *_: None)
+    monkeypatch.setattr("dpmodels.releases.draw.check_plan", lambda *_: None)
     made = pictures if method == "nacre-images" else support
     schema, records = made.make_schema(), made.make_records(50)
     system = create(method, {}, {})
@@ -172,7 +171,7 @@ def test_a_step_that_was_drawn_is_kept_until_the_seal(tmp_path, monkeypatch):
         sanitize(run, ingested)
     sanitize(run, ingested)
     first, _, second = drawn
-    from dpmodels.synthesizers.base import read_release
+    from dpmodels.releases.release import read_release
 
     vector = read_release(run.read("sanitize")).value.vector
     assert np.array_equal(vector, np.concatenate([first, second]))

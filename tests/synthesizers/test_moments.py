@@ -20,7 +20,9 @@ def test_one_look_one_charge_and_a_generator_that_reloads(tmp_path):
     plan = MOMENTS.plan(make_schema(), BUDGET)
     release, ledger = measured(MOMENTS, tmp_path, plan, make_records(500))
     assert [entry.kind for entry in ledger.entries(key=release.value.entry)] == ["reserve", "draw", "seal", "commit"]
-    assert plan.event.kind == "gaussian" and plan.l2_sensitivity == MOMENTS.looks(plan)[0]([]).embedding.l2_sensitivity
+    assert (
+        plan.event.kind == "gaussian" and plan.l2_sensitivity == next(MOMENTS.programme(plan)).embedding.l2_sensitivity
+    )
     fit = partial(MOMENTS.fit, release, seed=1, device="cpu")
     model = fit(checkpoint=tmp_path / "c")
     assert torch.equal(model.probabilities, fit(checkpoint=tmp_path / "d").probabilities)
@@ -32,7 +34,7 @@ def test_one_look_one_charge_and_a_generator_that_reloads(tmp_path):
 def test_with_the_noise_replayed_neighbours_differ_by_one_record(tmp_path, monkeypatch):
     noise = np.random.default_rng(0)
     plan, records = MOMENTS.plan(make_schema(), BUDGET), make_records(60)
-    drawn = noise.integers(-9, 9, MOMENTS.looks(plan)[0]([]).embedding.dim)
+    drawn = noise.integers(-9, 9, next(MOMENTS.programme(plan)).embedding.dim)
     monkeypatch.setattr(gaussian, "_sampler", lambda values, stddev: values + drawn)
     a, b = (
         measured(MOMENTS, tmp_path / str(rows), plan, records.take(slice(0, rows)))[0].value.vector for rows in (60, 59)

@@ -13,10 +13,10 @@ from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases import draw
+from dpmodels.releases.plan import Plan
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers import one_shot
-from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.nacre import (
     FINE_LIMIT,
     LEAST_RUNS,
@@ -82,7 +82,7 @@ def test_margins_weigh_more_where_a_class_is_small_and_the_norm_stays_within_the
 
 @pytest.mark.parametrize("epsilon", [0.99, 0.1])
 def test_a_look_with_less_noise_than_is_charged_for_is_refused_before_it_is_drawn(tmp_path, monkeypatch, epsilon):
-    monkeypatch.setattr(one_shot, "check_plan", lambda *_: None)  # which would refuse such a plan before
+    monkeypatch.setattr(draw, "check_plan", lambda *_: None)  # which would refuse such a plan before
     plan = NACRE.plan(make_schema(), BUDGET)
     less = NACRE.plan(make_schema(), BUDGET.model_copy(update={"epsilon": epsilon}))
     with pytest.raises(InvalidArgument, match="be what the step is charged for"):

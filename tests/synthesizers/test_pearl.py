@@ -11,7 +11,8 @@ from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.reconstruction import TrainingSpec
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
-from dpmodels.synthesizers.base import Plan, read_release
+from dpmodels.releases.plan import Plan
+from dpmodels.releases.release import read_release
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement, _embedding_of, reconstruction_target
 from dpmodels.synthesizers.registry import create
 from tests.support import make_records, make_schema, repeated_noise

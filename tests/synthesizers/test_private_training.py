@@ -21,10 +21,11 @@ from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.load import load_generator
 from dpmodels.mechanisms import gaussian
 from dpmodels.mechanisms.dp_sgd import training as dp_sgd
-from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
+from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Released, Sensitive
+from dpmodels.releases import draw
+from dpmodels.releases.state import DrawState
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.synthesizers import private_training
-from dpmodels.synthesizers.draw_state import DrawState
 from dpmodels.synthesizers.registry import create
 from flows.config import SynthesizeConfig
 from flows.synthesize import synthesize
@@ -221,12 +222,12 @@ def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, monke
     kept: list[np.ndarray] = []
     named: list[dict[str, np.ndarray]] = []  # how long a look is may depend on the looks before it
 
-    def copied(path, release, plan, entry, coordinates, real=private_training.write_release):
+    def copied(path, release, plan, entry, coordinates, chosen, real=draw.write_release):
         kept.append(release.value)
         named.append(coordinates)
-        real(path, private_training.Released(kept[0]), plan, entry, named[0])
+        real(path, Released(kept[0]), plan, entry, named[0], chosen)
 
-    monkeypatch.setattr(private_training, "write_release", copied)
+    monkeypatch.setattr(draw, "write_release", copied)
     runs = []
     for name, table in zip(("d", "neighbour"), neighbours(), strict=True):
         clinic(tmp_path / name, 5)

@@ -15,9 +15,9 @@ from dpmodels.generators.bayes_net import BayesNetModel
 from dpmodels.mechanisms import exponential, gaussian
 from dpmodels.mechanisms.exponential import exponential_scale
 from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.releases.plan import Plan
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan
 from dpmodels.synthesizers.bayes_structure import (
     FAMILY_LIMIT,
     TABLE_LIMIT,

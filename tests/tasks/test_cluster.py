@@ -18,8 +18,8 @@ from dpmodels.embeddings.summation import transform_sum
 from dpmodels.errors import InvalidArgument, NacreError
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec
-from dpmodels.synthesizers.base import read_release
 from dpmodels.synthesizers.moments import MomentsSystem, embedding_of
 from tasks import cluster
 from tasks.cluster import open_cluster

@@ -18,9 +18,9 @@ from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.mechanisms.exponential import select_exponential
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.releases.plan import Plan
+from dpmodels.releases.state import DrawState
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan
-from dpmodels.synthesizers.draw_state import DrawState
 
 Vector = NDArray[np.int64]
 ROUNDING = 2.0**-50

@@ -1,15 +1,10 @@
-"""The three verbs every system has, and the two objects that travel between them: the plan and the release.
-
-plan(schema, budget)                        -> Plan      what it will charge; touches no data
-measure(sensitive, plan, ledger)            -> Released  the only verb that reads data; charges the ledger
-fit(released) -> Generator ; sample(n, seed)             post-processing, free for ever
-"""
+"""A release: what a measured plan left, as one Parquet file that can be read with nothing but itself."""
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +12,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from dpmodels.accounting.events import Event
-from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.privacy import PrivacyBudget, Released
-from dpmodels.schema.encode import Records
-from dpmodels.schema.schema import Schema
+from dpmodels.errors import ArtifactError
+from dpmodels.privacy import Released
+from dpmodels.releases.plan import Plan
 
 PLAN_KEY, ENTRY_KEY, HASH_KEY, CHOSEN_KEY, EVENT_KEY, ADJACENCY_KEY = (
     b"nacre.plan",
@@ -33,37 +26,6 @@ PLAN_KEY, ENTRY_KEY, HASH_KEY, CHOSEN_KEY, EVENT_KEY, ADJACENCY_KEY = (
 )
 
 
-class Plan(BaseModel):
-    """All that will be charged and measured, decided from public inputs alone.
-
-    Attributes:
-        method: name of the system in the registry.
-        schema: the public contract of the data, in full: a release can be read with nothing but itself.
-        budget: the target.
-        event: what the ledger is charged.
-        noise_multiplier: noise standard deviation over ``l2_sensitivity``.
-        l2_sensitivity: in lattice steps.
-        measurement: the method's own public parameters.
-        fingerprint: hash of everything drawn from the public seed.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-    method: str
-    table: Schema
-    budget: PrivacyBudget
-    event: Event
-    noise_multiplier: float
-    l2_sensitivity: int
-    measurement: dict[str, Any]
-    fingerprint: str
-
-    @property
-    def hash(self) -> str:
-        """SHA-256 of the canonical JSON form."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
 class Release(BaseModel):
     """A measured plan: the noisy vector, the ledger entry that paid for it, and what its looks were made of."""
 
@@ -72,25 +34,6 @@ class Release(BaseModel):
     vector: NDArray[np.int64]
     entry: str
     chosen: NDArray[np.int64] = Field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-
-
-class Generator(Protocol):
-    """A trained generator; sampling is post-processing."""
-
-    def default_rows(self) -> int:
-        """Return the released (noisy) number of records."""
-
-    def sample(self, rows: int, seed: int) -> Iterator[Records]:
-        """Yield batches of synthetic records; the same (rows, seed) gives the same records."""
-
-    def save(self, path: Path) -> None:
-        """Write the generator to one safetensors file."""
-
-
-def check_unit(schema: Schema, budget: PrivacyBudget) -> None:
-    """Refuse a budget for another unit of privacy than the schema's."""
-    if budget.unit != schema.unit:
-        raise InvalidArgument("unit", budget.unit, f"be the schema's unit, {schema.unit}")
 
 
 def write_release(

@@ -1,0 +1,1 @@
+"""What is promised, paid and kept: plans, the steps of a measurement, the one draw, and the releases it leaves."""
