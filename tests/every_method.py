@@ -17,9 +17,11 @@ import pytest
 from dpmodels.mechanisms import exponential, gaussian
 from dpmodels.mechanisms.dp_sgd import randomness, training
 from dpmodels.privacy import PrivacyBudget, Released
+from dpmodels.releases.plan import Plan
+from dpmodels.releases.release import Release
+from dpmodels.releases.system import Generator
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Generator, Plan, Release
 from dpmodels.synthesizers.registry import Synthesizer, create
 from tests import pictures, support
 

@@ -28,9 +28,10 @@ def test_a_run_ends_in_a_hand_off_and_a_ledger_that_are_verified(tmp_path, metho
     code, _, err = run_cli(*write(tmp_path, method))
     assert code == 0, err
     schema = QUICK[method].data.make_schema()
-    assert pq.read_table(tmp_path / "out" / "synthetic").schema.equals(Codec(schema).output_schema)
+    table = pq.read_table(tmp_path / "out" / "synthetic")
+    assert table.schema.equals(Codec(schema).output_schema) and table.num_rows == 30
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["method"] == method and manifest["rows"] == 30
+    assert manifest["method"] == method
     assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
     code, _, err = run_cli("verify", tmp_path / "out")
     assert code == 0, err

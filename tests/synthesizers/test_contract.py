@@ -18,9 +18,10 @@ from dpmodels.generators.load import load_generator
 from dpmodels.mechanisms.exponential import exponential_scale
 from dpmodels.mechanisms.gaussian import SMOOTHING
 from dpmodels.privacy import PrivacyBudget, Released
+from dpmodels.releases.plan import Plan
+from dpmodels.releases.release import Release
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.base import Plan, Release
 from dpmodels.synthesizers.registry import METHODS, create
 from tests import support
 from tests.every_method import QUICK, Killed, Step, Tap, crowd, extremes, fit, inserted, quick, quick_plan, tap
@@ -158,7 +159,7 @@ def test_any_chunks_and_where_no_batch_is_drawn_any_order_give_the_same_bits(tmp
     assert file(tmp_path / "whole") == file(tmp_path / "cut")
 
 
-NUMBER = {"size": {"type": "number", "min": 0, "max": 1}}
+NUMBER = {"size": {"type": "number", "min": 0, "max": 1, "round": 3}}
 IMAGE = {"picture": {"type": "image", "height": 12, "width": 10}}
 WARD = {"ward": {"type": "categorical", "values": ["north", "south", "west"]}}
 FORMS = {
@@ -216,8 +217,7 @@ def makes_rows(method: str, release: Released[Release], folder: Path) -> None:
     made = Records.concat(list(model.sample(20, seed=0)))
     table = Codec(plan.table).decode(made)
     assert table.num_rows == 20 and Codec(plan.table).output_schema.equals(table.schema)
-    again = Codec(plan.table).encode(table)  # each value is one that the schema allows
-    assert np.array_equal(again.states, made.states)
+    assert Codec(plan.table).decode(Codec(plan.table).encode(table)).equals(table)  # each value is one that is allowed
 
 
 @pytest.mark.parametrize("rows", [0, 1, 40])
