@@ -15,7 +15,6 @@ import pytest
 from dpmodels.accounting.hand_off import verify_hand_off
 from dpmodels.errors import ArtifactError
 from dpmodels.evaluation.charged_facts import charged_facts
-from dpmodels.releases.paid import check_plan
 from dpmodels.releases.plan import Plan
 from dpmodels.releases.release import FORMAT, read_release
 from dpmodels.schema.encode import Codec, Records
