@@ -24,6 +24,8 @@ PLAN_KEY, ENTRY_KEY, HASH_KEY, CHOSEN_KEY, EVENT_KEY, ADJACENCY_KEY = (
     b"nacre.event",
     b"nacre.adjacency",
 )
+FORMAT, FORMAT_KEY = 1, b"nacre.format"
+"""Files that were written before there was a number have none; they are of format 1."""
 
 
 class Release(BaseModel):
@@ -48,6 +50,7 @@ def write_release(
     vector = np.ascontiguousarray(release.value, dtype="<i8")
     integers: list[int] = [] if chosen is None else chosen.tolist()
     metadata = {
+        FORMAT_KEY: str(FORMAT),
         PLAN_KEY: plan.model_dump_json(),
         ENTRY_KEY: entry,
         HASH_KEY: _hash(vector, integers),
@@ -63,7 +66,7 @@ def read_release(source: Path | bytes) -> Released[Release]:
     """Read a release back, from a file or from its bytes, and check its vector against the hash in the footer.
 
     Raises:
-        ArtifactError: the file is missing, damaged, or its values were changed.
+        ArtifactError: the file is missing, damaged, of a later format, or its values were changed.
     """
     name = source.name if isinstance(source, Path) else "artifact"
     try:
@@ -71,7 +74,10 @@ def read_release(source: Path | bytes) -> Released[Release]:
     except (OSError, pa.ArrowInvalid) as fault:
         raise ArtifactError(f"release {name} is missing or damaged") from fault
     metadata = table.schema.metadata or {}
-    if not {PLAN_KEY, ENTRY_KEY, HASH_KEY} <= set(metadata):
+    number = metadata.get(FORMAT_KEY, b"1")[:9]
+    if number.isdigit() and int(number) > FORMAT:
+        raise ArtifactError(f"release {name} is of format {int(number)}, later than {FORMAT}: use a newer nacre")
+    if not number.isdigit() or not {PLAN_KEY, ENTRY_KEY, HASH_KEY} <= set(metadata):
         raise ArtifactError(f"{name} is not a nacre release")
     vector = np.ascontiguousarray(table["value"].to_numpy(), dtype="<i8")
     chosen = json.loads(metadata.get(CHOSEN_KEY, b"[]"))

@@ -1,0 +1,39 @@
+"""From the command line to a hand-off that anybody can check, with every method."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from dpmodels.schema.encode import Codec
+from dpmodels.synthesizers.registry import METHODS
+from tests.every_method import QUICK
+from tests.support import charges, run_cli, synthesize_words
+
+
+def write(folder: Path, method: str) -> list[object]:
+    """Write data, schema and quick settings of a method; return the words of its run."""
+    quick = QUICK[method]
+    pq.write_table(quick.data.make_table(60), folder / "data.parquet")
+    (folder / "schema.yaml").write_text(quick.data.make_schema().to_yaml())
+    model = {"method": method, "measurement": quick.measurement, "training": quick.training}
+    (folder / "config.yaml").write_text(yaml.safe_dump({"model": model}))
+    return synthesize_words(folder, data=folder / "data.parquet", schema=folder / "schema.yaml", rows=30)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_ends_in_a_hand_off_and_a_ledger_that_are_verified(tmp_path, method):
+    code, _, err = run_cli(*write(tmp_path, method))
+    assert code == 0, err
+    schema = QUICK[method].data.make_schema()
+    table = pq.read_table(tmp_path / "out" / "synthetic")
+    assert table.schema.equals(Codec(schema).output_schema) and table.num_rows == 30
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["method"] == method
+    assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
+    code, _, err = run_cli("verify", tmp_path / "out")
+    assert code == 0, err
+    code, _, err = run_cli("ledger", "verify", "--home", tmp_path / "home")
+    assert code == 0, err

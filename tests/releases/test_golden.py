@@ -1,0 +1,124 @@
+"""What was paid for lasts: releases and a hand-off of every published format are read, exactly, by this version.
+
+The files are made once (``tests/releases/make_golden.py``) and never again. A fitter may get better, so a generator's
+hash beside a release says only what the version that made it would have fitted.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpmodels.accounting.hand_off import verify_hand_off
+from dpmodels.errors import ArtifactError
+from dpmodels.evaluation.charged_facts import charged_facts
+from dpmodels.releases.plan import Plan
+from dpmodels.releases.release import FORMAT, read_release
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.synthesizers.registry import METHODS
+from tests.every_method import fit, quick
+from tests.releases.make_golden import GOLDEN, facts_of, make_release, marginals_of
+from tests.support import run_cli
+
+FORMATS = sorted(GOLDEN.iterdir())
+FACTS = {folder: json.loads((folder / "facts.json").read_text()) for folder in FORMATS}
+RELEASES = [pytest.param(folder, name, id=f"{folder.name}-{name}") for folder in FORMATS for name in FACTS[folder]]
+METHODS_RELEASES = [each for each in RELEASES if each.values[1] != "report"]
+golden_formats = pytest.mark.parametrize("folder", FORMATS, ids=lambda folder: folder.name)
+
+
+def footer(path: Path) -> dict[bytes, bytes]:
+    return dict(pq.read_schema(path).metadata)
+
+
+def test_there_is_a_golden_release_of_every_method_in_the_format_that_is_written():
+    (newest,) = [folder for folder in FORMATS if folder.name == f"FORMAT-{FORMAT}"]
+    assert FACTS[newest].keys() == {*METHODS, "report"}
+    assert sum(path.stat().st_size for path in GOLDEN.rglob("*")) < 400_000
+
+
+@pytest.mark.parametrize(("folder", "name"), RELEASES)
+def test_a_release_is_read_exactly(folder, name):
+    path = folder / f"{name}.parquet"
+    release, text = read_release(path).value, footer(path)[b"nacre.plan"]
+    assert facts_of(release).items() <= FACTS[folder][name].items()
+    assert release.plan.model_dump_json().encode() == text
+    assert release.plan == Plan.model_validate_json(text)
+
+
+@pytest.mark.parametrize(("folder", "name"), METHODS_RELEASES)
+def test_what_it_states_is_what_it_stated(folder, name):
+    release, stated = read_release(folder / f"{name}.parquet").value, FACTS[folder][name]["marginals"]
+    found = marginals_of(name, release)
+    assert (found is None) == (stated is None)
+    if found and stated:
+        assert found["columns"].keys() == stated["columns"].keys()
+        assert found["records"] == pytest.approx(stated["records"], rel=1e-9, abs=1e-9)
+        for column, one in stated["columns"].items():
+            for key, numbers in one.items():
+                assert found["columns"][column][key] == pytest.approx(numbers, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize(("folder", "name"), METHODS_RELEASES)
+def test_a_generator_is_fitted_to_it_that_makes_rows_of_its_schema(tmp_path, folder, name):
+    release = read_release(folder / f"{name}.parquet")
+    model, schema = fit(name, release, tmp_path), release.value.plan.table
+    made = Records.concat(list(model.sample(50, seed=0)))
+    table = Codec(schema).decode(made)
+    assert table.num_rows == 50 and table.schema.equals(Codec(schema).output_schema)
+    assert Codec(schema).decode(Codec(schema).encode(table)).equals(table)  # each value is one that is allowed
+    assert quick(name).noise(release.value.plan)
+
+
+@golden_formats
+def test_charged_scores_say_what_they_said(folder):
+    release, stated = read_release(folder / "report.parquet").value, FACTS[folder]["report"]["report"]
+    found = charged_facts(release)
+    for key in ("records", "records_stddev", "noise_stddev_of_a_count", "rows_trained_on", "synthetic_rows_tested_on"):
+        assert found[key] == pytest.approx(stated[key], rel=1e-9)
+    assert [one["model"] for one in found["classifiers"]] == [one["model"] for one in stated["classifiers"]]
+
+
+@golden_formats
+def test_a_hand_off_is_verified_with_its_signers_key(folder):
+    found = verify_hand_off(folder / "hand-off", folder / "signer.pub")
+    assert (found.faults, found.files, found.signature) == ([], 5, "by the key you named")
+    assert run_cli("verify", folder / "hand-off", "--public-key", folder / "signer.pub")[0] == 0
+
+
+def renumbered(source: Path, target: Path, number: bytes) -> Path:
+    """Write a release again, as if its format had this number."""
+    table = pq.read_table(source)
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"nacre.format": number}), target)
+    return target
+
+
+def test_a_release_says_its_format_and_one_that_does_not_is_of_the_first(tmp_path):
+    make_release("moments", tmp_path / "new.parquet")
+    assert footer(tmp_path / "new.parquet")[b"nacre.format"] == b"1"
+    old = GOLDEN / "FORMAT-1" / "moments.parquet"
+    assert b"nacre.format" not in footer(old)
+    numbered = renumbered(old, tmp_path / "numbered.parquet", b"1")
+    here, there = read_release(old).value, read_release(numbered).value
+    assert here.plan == there.plan and np.array_equal(here.vector, there.vector)
+
+
+@pytest.mark.parametrize("number", [b"2", b"10", b"9" * 5000])
+def test_a_release_of_a_later_format_is_refused_whatever_else_it_holds(tmp_path, number):
+    path = renumbered(GOLDEN / "FORMAT-1" / "moments.parquet", tmp_path / "r.parquet", number)
+    with pytest.raises(ArtifactError, match=f"format {number.decode()[:9]}, .*use a newer nacre") as refused:
+        read_release(path)
+    assert ". " not in str(refused.value).replace("r.parquet", "")
+    pq.write_table(pa.table({"other": [1]}).replace_schema_metadata({b"nacre.format": number}), path)
+    with pytest.raises(ArtifactError, match="use a newer nacre"):
+        read_release(path)
+
+
+@pytest.mark.parametrize("number", [b"", b"one", b"-1", b"\xff"])
+def test_a_format_that_is_no_number_is_no_release(tmp_path, number):
+    path = renumbered(GOLDEN / "FORMAT-1" / "moments.parquet", tmp_path / "r.parquet", number)
+    with pytest.raises(ArtifactError, match="is not a nacre release"):
+        read_release(path)
