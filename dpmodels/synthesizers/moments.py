@@ -55,6 +55,8 @@ class MomentsMeasurement(BaseModel):
 def embedding_of(spec: MomentsMeasurement, schema: Schema) -> Moments:
     """Make the embedding of a schema: public cells, and conditional on the target where it has classes."""
     partition = Partition.fine(schema, spec.cells)
+    if not partition.sizes:
+        raise InvalidArgument("schema", schema.name, "have at least one column besides the target")
     if sum(partition.sizes) ** 2 * partition.classes > PAIR_LIMIT:
         raise InvalidArgument("cells", spec.cells, "be fewer: the second moments of this schema are too many")
     two_way = 1 << VALUE_BITS

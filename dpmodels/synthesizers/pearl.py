@@ -59,6 +59,8 @@ class Pearl(Synthesizer):
             InvalidArgument: the budget's unit is not the schema's, or there is no column to synthesise.
         """
         check_unit(schema, budget)
+        if schema.image:
+            raise InvalidArgument("method", self.name, "be nacre-images for a schema with a column of type image")
         embedding = _embedding(self.measurement, schema)
         noise_multiplier = gaussian_noise_multiplier(budget)
         return Plan(

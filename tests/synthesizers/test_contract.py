@@ -170,7 +170,7 @@ FORMS = {
     "only the target": {"target": "ward", "columns": WARD},
     "images": {"target": "ward", "columns": {**IMAGE, **WARD}},
 }
-NEEDS_TWO_COLUMNS = {*TRAINED, "pearl", "dp-merf"}
+NEEDS_TWO_COLUMNS = {*TRAINED, "pearl", "dp-merf", "moments"}
 
 
 def refusal(method: str, form: str) -> str:
@@ -180,18 +180,7 @@ def refusal(method: str, form: str) -> str:
     return "besides the target" if form == "only the target" and method in NEEDS_TWO_COLUMNS else ""
 
 
-CRASHES = "TypeError: cells of no column are paired"
-UNCLEAR = "the image is a column besides the target, and the sentence does not say which method takes it"
-DEFECTS = {("moments", "only the target"): CRASHES, ("pearl", "images"): UNCLEAR, ("dp-merf", "images"): UNCLEAR}
-
-
-def cases(method: str, form: str) -> object:
-    """Mark what is known to be wrong: once it is mended, the test fails until the mark is taken away."""
-    reason = DEFECTS.get((method, form), "")
-    return pytest.param(method, form, marks=pytest.mark.xfail(reason=reason) if reason else ())
-
-
-@pytest.mark.parametrize(("method", "form"), [cases(method, form) for method in METHODS for form in FORMS])
+@pytest.mark.parametrize(("method", "form"), [(method, form) for method in METHODS for form in FORMS])
 def test_it_takes_a_schema_or_says_in_a_sentence_what_it_takes(tmp_path, method, form):
     schema = Schema.model_validate({"name": "form", **FORMS[form]})
     if sentence := refusal(method, form):
