@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import logit, ndtr
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import ComposedEvent, Leaf, SampledGaussianEvent, leaves
 from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.load import load_generator
-from dpmodels.mechanisms.exponential import exponential_scale
 from dpmodels.mechanisms.gaussian import SMOOTHING
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Plan
@@ -81,7 +81,7 @@ def moved(one: Step, other: Step) -> float:
 def sensitivity(kind: str, scale: float, noise_multiplier: float) -> float:
     """Return the sensitivity for which noise of this scale is what an event of this noise multiplier charges."""
     if kind == "exponential":
-        return scale / exponential_scale(1, noise_multiplier)
+        return scale * float(logit(ndtr(0.5 / noise_multiplier)))  # mechanisms/exponential.py proves it
     squared = scale**2 - (SMOOTHING if kind == "gaussian" else 0)
     return math.sqrt(max(squared, 0)) / noise_multiplier
 
