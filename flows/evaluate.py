@@ -19,6 +19,7 @@ from tasks.evaluate import Place, compare, evaluate_again
 from tasks.store import Run
 
 SENSITIVE = "exact figures of the real rows: they stay inside"
+CHOOSING = "to choose among runs, seeds or settings by them is a release that nobody charged"
 
 
 def show_internal(run: Run, test: Path | None, lenet: Path | None, jobs: int | None) -> None:
@@ -28,7 +29,7 @@ def show_internal(run: Run, test: Path | None, lenet: Path | None, jobs: int | N
     facts = json.loads(target.read_text(encoding="utf-8"))
     _print_checks({"verdict": facts["checks"]}, findings=True)
     _print_unfinished(facts["metrics"])
-    console.print(f"internal report: {target.with_suffix('.html')} ({SENSITIVE})", soft_wrap=True)
+    console.print(f"internal report: {target.with_suffix('.html')} ({SENSITIVE}; {CHOOSING})", soft_wrap=True)
 
 
 def show_comparison(
@@ -63,7 +64,7 @@ def show_comparison(
     _print_checks({name: facts["tables"][name]["checks"] for name in names}, findings=False)
     for name in names:
         _print_unfinished(facts["tables"][name]["metrics"], name)
-    console.print(f"page: {target.with_suffix('.html')} ({SENSITIVE})", soft_wrap=True)
+    console.print(f"page: {target.with_suffix('.html')} ({SENSITIVE}; {CHOOSING})", soft_wrap=True)
 
 
 def default_out(home: Path) -> Path:

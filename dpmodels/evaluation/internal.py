@@ -31,7 +31,10 @@ from dpmodels.releases.release import Release
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
-BANNER = "SENSITIVE: exact statistics of the real data. Keep inside the sensitive zone; never hand over."
+BANNER = (
+    "SENSITIVE: exact statistics of the real data. Keep inside the sensitive zone; never hand over. To choose among runs, "
+    "seeds or settings by it is a release that nobody charged."
+)
 SAMPLE = 200_000
 """Rows of each table that are held in memory."""
 MOST_COLUMNS = 100
