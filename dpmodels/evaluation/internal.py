@@ -32,8 +32,8 @@ from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
 BANNER = (
-    "SENSITIVE: exact statistics of the real data. Keep inside the sensitive zone; never hand over. To choose among runs, "
-    "seeds or settings by it is a release that nobody charged."
+    "SENSITIVE: exact statistics of the real data. Keep inside the sensitive zone; never hand over. To choose among "
+    "runs, seeds or settings by it is a release that nobody charged."
 )
 SAMPLE = 200_000
 """Rows of each table that are held in memory."""
