@@ -180,7 +180,8 @@ def refusal(method: str, form: str) -> str:
     return "besides the target" if form == "only the target" and method in NEEDS_TWO_COLUMNS else ""
 
 
-@pytest.mark.parametrize(("method", "form"), [(method, form) for method in METHODS for form in FORMS])
+@pytest.mark.parametrize("form", FORMS)
+@every_method
 def test_it_takes_a_schema_or_says_in_a_sentence_what_it_takes(tmp_path, method, form):
     schema = Schema.model_validate({"name": "form", **FORMS[form]})
     if sentence := refusal(method, form):

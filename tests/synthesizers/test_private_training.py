@@ -96,14 +96,6 @@ def test_images_go_the_same_way(tmp_path, method):
     assert made.pixels.shape == (50, 120) and set(np.unique(made.states)) <= {0, 1}
 
 
-@pytest.mark.parametrize("rows", [0, 1])
-def test_a_table_of_hardly_anything_goes_through(tmp_path, rows):
-    for method in SMALL:
-        system = small(method)
-        release, _ = measured(tmp_path / method, system, make_schema(), make_records(5).take(slice(0, rows)))
-        assert len(next(iter(fit(system, release).sample(20, seed=0)))) == 20
-
-
 def test_each_look_gets_the_noise_it_is_charged_for(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(gaussian, "_sampler", lambda values, stddev: asked.append(stddev) or values)

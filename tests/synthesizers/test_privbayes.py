@@ -118,21 +118,6 @@ def test_the_drawn_noise_has_the_charged_scale(tmp_path):
     assert abs(noise.std() - 1) < band < 1 / 3 and abs(noise.mean()) < 5 / np.sqrt(len(noise))
 
 
-def argmax(scores: np.ndarray, scale: float) -> int:
-    return int(scores.argmax())
-
-
-@pytest.mark.parametrize("batches", [1, 3])
-def test_without_noise_the_release_is_the_same_bits_for_any_chunks_and_any_order(tmp_path, monkeypatch, batches):
-    monkeypatch.setattr(gaussian, "_sampler", lambda values, scale: values)
-    monkeypatch.setattr(exponential, "_selector", argmax)
-    plan, records = PRIVBAYES.plan(make_schema(), BUDGET), make_records(900)
-    shuffled = records.take(np.random.default_rng(batches).permutation(900))
-    parts = [shuffled.take(index) for index in np.array_split(np.arange(900), batches)]
-    a, b = (measured(tmp_path / name, plan, *rows)[0].value for name, rows in (("a", [records]), ("b", parts)))
-    assert np.array_equal(a.vector, b.vector)
-
-
 def test_candidates_prices_and_weights_depend_on_the_data_through_what_is_released_alone(tmp_path, monkeypatch):
     """Replay on neighbours: with every release copied, all that was offered to the next mechanism has the same form."""
     asked: list[tuple[object, ...]] = []
