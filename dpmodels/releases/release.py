@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,15 +79,18 @@ def read_release(source: Path | bytes) -> Released[Release]:
         raise ArtifactError(f"release {name} is of format {int(number)}, later than {FORMAT}: use a newer nacre")
     if not number.isdigit() or not {PLAN_KEY, ENTRY_KEY, HASH_KEY} <= set(metadata):
         raise ArtifactError(f"{name} is not a nacre release")
-    vector = np.ascontiguousarray(table["value"].to_numpy(), dtype="<i8")
-    chosen = json.loads(metadata.get(CHOSEN_KEY, b"[]"))
-    if _hash(vector, chosen) != metadata[HASH_KEY].decode():
+    try:
+        vector = np.ascontiguousarray(table["value"].to_numpy(), dtype="<i8")
+        chosen = np.array(json.loads(metadata.get(CHOSEN_KEY, b"[]")), dtype="<i8").ravel()
+        plan, entry = Plan.model_validate_json(metadata[PLAN_KEY]), metadata[ENTRY_KEY].decode()
+        changed = _hash(vector, chosen) != metadata[HASH_KEY].decode()
+    except (KeyError, TypeError, ValueError, OverflowError):  # their messages quote the file
+        raise ArtifactError(f"{name} is not as nacre writes a release: its footer or its values were changed") from None
+    if changed:
         raise ArtifactError(f"the values of release {name} were changed after it was written")
-    plan = Plan.model_validate_json(metadata[PLAN_KEY])
-    entry, integers = metadata[ENTRY_KEY].decode(), np.array(chosen, dtype=np.int64)
-    return Released(Release(plan=plan, vector=vector.astype(np.int64), entry=entry, chosen=integers))
+    return Released(Release(plan=plan, vector=vector.astype(np.int64), entry=entry, chosen=chosen.astype(np.int64)))
 
 
-def _hash(vector: NDArray[np.int64], chosen: list[int]) -> str:
+def _hash(vector: NDArray[np.int64], chosen: Sequence[int] | NDArray[np.int64]) -> str:
     """Return the SHA-256 of a release's values, then of the integers chosen on the way."""
     return hashlib.sha256(vector.tobytes() + np.array(chosen, dtype="<i8").tobytes()).hexdigest()

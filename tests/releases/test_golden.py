@@ -122,3 +122,13 @@ def test_a_format_that_is_no_number_is_no_release(tmp_path, number):
     path = renumbered(GOLDEN / "FORMAT-1" / "moments.parquet", tmp_path / "r.parquet", number)
     with pytest.raises(ArtifactError, match="is not a nacre release"):
         read_release(path)
+
+
+@pytest.mark.parametrize("key", [b"nacre.chosen", b"nacre.plan", b"nacre.ledger_entry"])
+def test_a_footer_that_was_changed_is_one_sentence_that_quotes_nothing(tmp_path, key):
+    table = pq.read_table(GOLDEN / "FORMAT-1" / "nacre.parquet")
+    metadata = {**table.schema.metadata, key: b"\xff{Zebulon-Quillfeather"}
+    pq.write_table(table.replace_schema_metadata(metadata), tmp_path / "r.parquet")
+    with pytest.raises(ArtifactError, match="is not as nacre writes a release") as told:
+        read_release(tmp_path / "r.parquet")
+    assert "Zebulon" not in str(told.value)
