@@ -22,12 +22,14 @@ $(INSTALLED): pyproject.toml
 demo: $(INSTALLED) ## run the whole pipeline on a public health-insurance study (about 3 minutes)
 	$(BIN)/nacre demo
 
-# Tests of the deployments mostly wait, for a schedule's minute and a dead worker's slot: they do so beside the others.
-# So do those of the server and of a paused flow, each file in a process of its own.
+# Two streams of tests, side by side on two cores. Tests of the deployments mostly wait, for a schedule's minute and a dead
+# worker's slot, so they come first in theirs; so do those of the server and of a paused flow. Each has a process of its own.
+BESIDE := $(patsubst %,tests/flows/test_%.py,ledger_commands server deployments) tests/nacre tests/synthesizers tests/privacy
+
 test: $(INSTALLED) ## run the tests
 	@log=$$(mktemp); \
-	(set -e; for each in ledger_commands server deployments; do $(BIN)/python -m pytest tests/flows/test_$$each.py; done) >$$log 2>&1 & waiting=$$!; \
-	$(BIN)/python -m pytest -m 'not gpu' $(patsubst %,--ignore=tests/flows/test_%.py,ledger_commands server deployments); tests=$$?; \
+	(set -e; for each in $(BESIDE); do $(BIN)/python -m pytest -m 'not gpu' $$each; done) >$$log 2>&1 & waiting=$$!; \
+	$(BIN)/python -m pytest -m 'not gpu' $(patsubst %,--ignore=%,$(BESIDE)); tests=$$?; \
 	wait $$waiting; beside=$$?; cat $$log; rm $$log; \
 	test $$tests = 0 && test $$beside = 0
 
