@@ -146,7 +146,7 @@ def test_the_seed_repeats_training_and_sampling_but_never_the_noise(clinic):
     assert (releases[0] != releases[1]).mean() > 0.99
     # a run that is given the first one's release ends in the same table
     copy = Run(home=home, name="copy")
-    copy.create(first.settings.model_copy(update={"out": clinic / "c"}), first.plan)
+    copy.create(first.settings.model_copy(update={"out": clinic / "c", "paid_by": first.name}), first.plan)
     shutil.copy(first.place("sanitize"), copy.place("sanitize"))
     copy.finish("sanitize")
     pipeline(copy, lambda stage, *handles: stage(*handles))
