@@ -9,15 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.schema.encode import Codec
-from flows.config import SynthesizeConfig
-from flows.synthesize import start
 from tasks.cluster import open_cluster
 from tasks.engine import Threads
 from tasks.sample import FILE_ROWS, FileSampler, write_parts
 from tasks.store import Handle
 from tasks.validate import FileCheck, check_table
 from tests.generators.test_mixture import model
-from tests.support import write_clinic
 from tests.tasks.test_cluster import Processes
 
 ROWS = FILE_ROWS + 200_000
@@ -59,17 +56,6 @@ def test_a_file_that_fails_stops_the_others(tmp_path: Path) -> None:
     with pytest.raises(pa.ArrowInvalid):
         write_parts(Failing(tmp_path, saved(tmp_path), 0), 100 * FILE_ROWS, Threads(2), lambda written: None)
     assert len(tried) < 50
-
-
-def test_the_cluster_is_for_those_inside_the_sensitive_zone(tmp_path: Path) -> None:
-    write_clinic(tmp_path)
-    runtime = {"home": tmp_path / "home", "dask": "tcp://inside:8786"}
-    budget = {"target_epsilon": 1, "delta": 1e-5}
-    places = {"data": tmp_path / "clinic.parquet", "schema": tmp_path / "clinic.yaml", "out": tmp_path / "out"}
-    run = start(SynthesizeConfig.build({**places, "privacy": budget, "runtime": runtime}))
-    assert run.cluster == "tcp://inside:8786"
-    run.sensitive.rmdir()
-    assert run.cluster is None
 
 
 @pytest.mark.slow
