@@ -178,7 +178,7 @@ def test_a_night_runs_on_schedule_and_another_survives_its_worker(site: Site) ->
     killed = f"clinic-{EARLIER}"
     again = {"config": site.config("night-{night}", steps=3000), "partitions": "sequential", "night": str(EARLIER)}
     dead = site.ask_for("synthesize-night/nightly", **again)
-    wait_until(lambda: (site.home / "released" / killed / "stages" / "sanitize.json").exists(), WAIT)
+    wait_until(lambda: (site.home / "control" / killed / "stages" / "sanitize.json").exists(), WAIT)
     kill(worker)
     assert not (site.folder / f"night-{EARLIER}").exists()
     assert site.kinds(killed) == ["reserve", "draw", "seal", "commit"]
