@@ -23,12 +23,12 @@ import pyarrow.parquet as pq
 
 from benchmarks.adult import DELTA, EPSILON, SCHEMAS, synthesize
 from benchmarks.common import ROOT, Table, data_dir, measure, parse, report
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.embeddings.summation import transform_sum
-from dpmodels.evaluation.charged import Scores
-from dpmodels.evaluation.charged_facts import charged_facts
-from dpmodels.evaluation.frame import ParquetBatches
-from dpmodels.evaluation.release_attack import evaluate_release
+from dpmodels.evaluation.internal.frame import ParquetBatches
+from dpmodels.evaluation.internal.release_attack import evaluate_release
+from dpmodels.evaluation.published.charged import Scores
+from dpmodels.evaluation.published.charged_facts import charged_facts
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import Release, read_release

@@ -14,7 +14,7 @@ from benchmarks import postgres
 from benchmarks.common import ROOT, Table, parse, report
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent, LaplaceEvent, SampledGaussianEvent
-from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.privacy import PrivacyBudget
 
 CAP = PrivacyBudget(epsilon=50.0, delta=1e-5)
@@ -25,7 +25,7 @@ OTHERS += [SampledGaussianEvent(noise_multiplier=8.0, sampling_probability=0.01,
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 COLD = """
 import sys, time
-from dpmodels.accounting.ledger import Ledger
+from dpmodels.ledger.ledger import Ledger
 ledger = Ledger(sys.argv[1])
 began = time.perf_counter()
 ledger.balance("bench")

@@ -28,9 +28,9 @@ from benchmarks.judge import TableJudge
 from benchmarks.judge_images import ImageJudge
 from dpmodels.accounting.composition import pld_epsilon, renyi_epsilon
 from dpmodels.accounting.events import leaves
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.vectors import transform_vectors
 from dpmodels.generators.vae_model import VaeModel
+from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms.dp_sgd import DpSgd, Noise
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.releases.plan import Plan

@@ -19,10 +19,10 @@ import torch
 
 from benchmarks.adult import SCHEMAS
 from benchmarks.common import Table, parse, report
-from dpmodels.accounting.artifact import sha256_of
+from dpmodels.artifact import sha256_of
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.partition import Partition
-from dpmodels.evaluation.fidelity import fine_codec
+from dpmodels.evaluation.published.fidelity import fine_codec
 from dpmodels.generators.load import Model
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec

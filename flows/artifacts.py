@@ -5,7 +5,7 @@ import json
 import os
 from datetime import date
 
-from dpmodels.accounting.ledger import Ledger
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.synthesizers.registry import create
 from flows.budget import key_of, named_accounts
 from flows.ledger_show import draw_burn_down

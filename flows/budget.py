@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dpmodels.accounting.approval import Approval, Asked, Officer
-from dpmodels.accounting.records import Balance
 from dpmodels.errors import NacreError
+from dpmodels.ledger.approval import Approval, Asked, Officer
+from dpmodels.ledger.records import Balance
 from tasks.accounts import keep_approval, officer_of, quote, read_approval
 from tasks.home import ledger_of
 from tasks.progress import is_deployed

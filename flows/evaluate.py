@@ -10,8 +10,8 @@ import typer
 from rich.table import Table
 
 from dpmodels.errors import InvalidArgument
-from dpmodels.evaluation.compare import show
-from dpmodels.evaluation.internal import Options
+from dpmodels.evaluation.internal.compare import show
+from dpmodels.evaluation.internal.report import Options
 from dpmodels.schema.lint import load_schema
 from flows.show import console
 from tasks.engine import cores

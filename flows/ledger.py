@@ -10,7 +10,7 @@ import typer
 from dpmodels.errors import InvalidArgument, NacreError
 
 if TYPE_CHECKING:
-    from dpmodels.accounting.ledger import Ledger
+    from dpmodels.ledger.ledger import Ledger
 
 HOME = Path(".nacre")
 Home = Annotated[Path | None, typer.Option(envvar="NACRE_HOME", help="State: ledger, zones, runs. (default: .nacre)")]
@@ -48,7 +48,7 @@ def open_account(
     as_json: Json = False,
 ) -> None:
     """Open an account with a hard cap."""
-    from dpmodels.accounting.ledger import Ledger
+    from dpmodels.ledger.ledger import Ledger
     from dpmodels.schema.lint import load_schema
     from flows.ledger_show import show_accounts
     from flows.synthesize import check_delta, make_budget
@@ -108,7 +108,7 @@ def officer(
     as_json: Json = False,
 ) -> None:
     """Name who must sign an account's charges, and those of the accounts below it; an entry of the chain."""
-    from dpmodels.accounting.approval import Officer
+    from dpmodels.ledger.approval import Officer
     from flows.ledger_show import show_accounts
 
     if nobody == bool(officer_name and key):
@@ -248,7 +248,7 @@ def export(
 
 def existing_ledger(home: Path | None, url: str | None = None) -> "Ledger":
     """Open a ledger that must be there already."""
-    from dpmodels.accounting.ledger import Ledger
+    from dpmodels.ledger.ledger import Ledger
 
     place = _place(home, url)
     if isinstance(place, Path) and not place.exists():

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpmodels.accounting.ledger import Ledger
-from dpmodels.accounting.records import Account, follow, lives
-from dpmodels.accounting.store import Entry
 from dpmodels.errors import ArtifactError
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.ledger.records import Account, follow, lives
+from dpmodels.ledger.store import Entry
 
 console = Console()
 POINTS = 300  # of a burn-down
@@ -86,7 +86,7 @@ def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times
     """Print what some Gaussian releases would cost together; return whether they fit."""
     from dpmodels.accounting.calibration import gaussian_noise_multiplier
     from dpmodels.accounting.events import ComposedEvent, GaussianEvent
-    from dpmodels.accounting.ledger import Charge
+    from dpmodels.ledger.ledger import Charge
     from flows.synthesize import make_budget
 
     account, before = ledger.account(name), ledger.balance(name)

@@ -1,7 +1,7 @@
 """Partitions of a data set: their accounts under the one that is named, and what a flow of nights must be given."""
 
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import InvalidArgument
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.schema import Schema
 from flows.config import SynthesizeConfig

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 from prefect import flow, runtime
 from pydantic import Field
 
-from dpmodels.accounting.hand_off import verify_hand_off
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
+from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.schema.lint import load_schema
 from flows.artifacts import publish_blindness, publish_checks, publish_plan, publish_results
 from flows.budget import key_of

@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpmodels.accounting.approval import Approval, Asked
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event, Leaf, PureEvent, SampledGaussianEvent, leaves
-from dpmodels.accounting.records import Quote
 from dpmodels.errors import ArtifactError
-from dpmodels.evaluation.charged import Scores
+from dpmodels.evaluation.published.charged import Scores
+from dpmodels.ledger.approval import Approval, Asked
+from dpmodels.ledger.records import Quote
 from dpmodels.releases.plan import Plan
 from dpmodels.schema.expectations import Gate
 from dpmodels.synthesizers.registry import create
@@ -128,7 +128,7 @@ def show_verified(folder: Path, public_key: Path | None) -> None:
     Raises:
         ArtifactError: something is wrong.
     """
-    from dpmodels.accounting.hand_off import verify_hand_off
+    from dpmodels.hand_off.verify import verify_hand_off
 
     found = verify_hand_off(folder, public_key)
     for fault in found.faults:

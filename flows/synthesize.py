@@ -12,10 +12,10 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.ledger import Ledger
-from dpmodels.accounting.records import Quote
 from dpmodels.errors import DataError, InvalidArgument, LedgerError
-from dpmodels.evaluation.charged import Scores, read_measurement
+from dpmodels.evaluation.published.charged import Scores, read_measurement
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.ledger.records import Quote
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
 from dpmodels.releases.plan import Plan
 from dpmodels.schema.given import transform_write

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from dpmodels.accounting.ledger import Ledger
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 from flows.ledger import HOME
 

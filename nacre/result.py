@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpmodels.accounting.hand_off import MANIFEST, Verified, verify_hand_off
 from dpmodels.errors import ArtifactError
+from dpmodels.hand_off.verify import MANIFEST, Verified, verify_hand_off
 from nacre.ledgers import Place
 
 if TYPE_CHECKING:

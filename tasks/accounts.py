@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from dpmodels.accounting.approval import Approval, Asked, Officer
-from dpmodels.accounting.ledger import Account, Charge, Quote
 from dpmodels.errors import LedgerError, NacreError
+from dpmodels.ledger.approval import Approval, Asked, Officer
+from dpmodels.ledger.ledger import Account, Charge, Quote
 from dpmodels.releases.plan import Plan
 from tasks.home import ledger_of
 from tasks.store import Run, Settings, write_text

@@ -8,9 +8,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpmodels.accounting.ledger import Ledger, Reservation
 from dpmodels.errors import ArtifactError
 from dpmodels.files import read_plain, sha256_plain
+from dpmodels.ledger.ledger import Ledger, Reservation
 from dpmodels.releases.plan import Plan
 from tasks.accounts import charge_of
 from tasks.store import REPORT_PLAN, Run, Settings

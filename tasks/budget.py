@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from dpmodels.accounting.ledger import Ledger
-from dpmodels.accounting.records import Reservation
 from dpmodels.errors import ArtifactError
-from dpmodels.evaluation.charged import METHOD
+from dpmodels.evaluation.published.charged import METHOD
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.ledger.records import Reservation
 
 ARTIFACTS = {METHOD: "scores.parquet"}  # every other mechanism's is a release
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError
-from dpmodels.evaluation.compare import compare_tables, distinct_names, write_comparison
-from dpmodels.evaluation.frame import ParquetBatches
-from dpmodels.evaluation.internal import QUICK, Options, evaluate_run, write_report
+from dpmodels.evaluation.internal.compare import compare_tables, distinct_names, write_comparison
+from dpmodels.evaluation.internal.frame import ParquetBatches
+from dpmodels.evaluation.internal.report import QUICK, Options, evaluate_run, write_report
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.release import read_release
 from dpmodels.schema.schema import Schema

@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import LedgerError
 from dpmodels.files import open_plain
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.release import ENTRY_KEY
 from tasks.budget import ARTIFACTS
 from tasks.store import MADE, Run, write_text

@@ -3,7 +3,7 @@
 import json
 
 from dpmodels.errors import DataError
-from dpmodels.evaluation.checks import render_checks
+from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.ingest import transform_encode
 from dpmodels.schema.load import load_parts

@@ -8,12 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from dpmodels.accounting.artifact import sha256_of
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.hand_off import sign_manifest
-from dpmodels.accounting.ledger import Charge
+from dpmodels.artifact import sha256_of
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
+from dpmodels.hand_off.verify import sign_manifest
+from dpmodels.ledger.ledger import Charge
 from dpmodels.releases.plan import Plan
 from tasks.accounts import charge_of, charges_of
 from tasks.home import ledger_of

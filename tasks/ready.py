@@ -4,8 +4,8 @@ import os
 import shutil
 from pathlib import Path
 
-from dpmodels.accounting.keys import private_key
 from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.keys import private_key
 
 LEAST_FREE = 64 * 2**20
 """Bytes that must be free where the run keeps its state and where it hands over."""

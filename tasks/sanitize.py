@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from dpmodels.accounting.artifact import check_free
-from dpmodels.accounting.ledger import Charge, Ledger
-from dpmodels.evaluation.charged import Scores
+from dpmodels.artifact import check_free
+from dpmodels.evaluation.published.charged import Scores
+from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.paid import check_plan
 from dpmodels.synthesizers.registry import create

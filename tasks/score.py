@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpmodels.evaluation.charged import Scores
+from dpmodels.evaluation.published.charged import Scores
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema

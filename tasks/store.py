@@ -24,7 +24,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dpmodels.accounting.artifact import sync
+from dpmodels.artifact import sync
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.files import list_plain, read_plain, sha256_plain
 from dpmodels.privacy import PrivacyBudget

@@ -1,6 +1,6 @@
 """Train: fit a generator to the release. Reads nothing of the sensitive zone and charges nothing."""
 
-from dpmodels.accounting.artifact import write_whole
+from dpmodels.artifact import write_whole
 from dpmodels.releases.release import read_release
 from dpmodels.synthesizers.registry import create
 from tasks.progress import progress_bar

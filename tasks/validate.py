@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.errors import DataError, InvalidArgument
-from dpmodels.evaluation.bins import Tally
-from dpmodels.evaluation.charged_facts import charged_facts, line_facts
-from dpmodels.evaluation.checks import render_checks
-from dpmodels.evaluation.fidelity import FIT_ROWS, Measured
-from dpmodels.evaluation.report import summarise
-from dpmodels.evaluation.report_page import render
+from dpmodels.evaluation.pages.checks import render_checks
+from dpmodels.evaluation.pages.report import render
+from dpmodels.evaluation.published.bins import CellTally
+from dpmodels.evaluation.published.charged_facts import charged_facts, line_facts
+from dpmodels.evaluation.published.fidelity import FIT_ROWS, Measured
+from dpmodels.evaluation.published.report import summarise
 from dpmodels.generators.load import load_generator
 from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec, Records
@@ -90,10 +90,10 @@ class FileCheck:
     batch_rows: int
     cells: Codec | None = None
 
-    def __call__(self, file: Path) -> tuple[Gate, Tally | None]:
+    def __call__(self, file: Path) -> tuple[Gate, CellTally | None]:
         """Check a file from its first row to its last."""
         gate, codec = Gate(self.schema, raw=False, rows=self.rows), Codec(self.schema.refusing())
-        tally = None if self.cells is None else Tally(self.cells)
+        tally = None if self.cells is None else CellTally(self.cells)
         for batch in read_batches(file, self.batch_rows):
             try:
                 records = codec.encode(batch)
@@ -106,14 +106,14 @@ class FileCheck:
         return gate, tally
 
 
-def check_table(path: Path, check: FileCheck, engine: Engine) -> tuple[Gate, Tally | None]:
+def check_table(path: Path, check: FileCheck, engine: Engine) -> tuple[Gate, CellTally | None]:
     """Hold a Parquet file, or a folder of them, against the expectations of a synthetic table.
 
     Raises:
         DataError: there is no such file, it is damaged, or a column cannot hold its declared values.
     """
     gate = Gate(check.schema, raw=False, rows=check.rows)
-    tally = None if check.cells is None else Tally(check.cells)
+    tally = None if check.cells is None else CellTally(check.cells)
     for own, counts in engine.map(check, parquet_files(path)):
         gate.add(own)
         if tally is not None and counts is not None:

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from dpmodels.evaluation.bins import Tally
-from dpmodels.evaluation.charged import Scores
-from dpmodels.evaluation.charged_facts import charged_facts
-from dpmodels.evaluation.fidelity import Measured
-from dpmodels.evaluation.report import summarise
+from dpmodels.evaluation.published.bins import CellTally
+from dpmodels.evaluation.published.charged import Scores
+from dpmodels.evaluation.published.charged_facts import charged_facts
+from dpmodels.evaluation.published.fidelity import Measured
+from dpmodels.evaluation.published.report import summarise
 from dpmodels.mechanisms.gaussian import discrete_gaussian, lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.draw import walk
@@ -48,6 +48,6 @@ def facts_of(system, records: Records, made: Records, schema: Schema | None = No
     gate = Gate(schema, raw=False, rows=len(made))
     gate.check(Codec(schema).decode(made))
     measured = Measured.of(release)
-    tally = Tally(measured.codec)
+    tally = CellTally(measured.codec)
     tally.add(made)
     return summarise(measured, tally, [made], gate.results(), "0" * 64, charged)

@@ -15,7 +15,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from dpmodels.accounting.ledger import Charge, Ledger
+from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms.gaussian import Sampler
 from dpmodels.privacy import Released, Sensitive
 from dpmodels.releases.plan import Plan

@@ -1,1 +1,1 @@
-"""The privacy account: what a release costs, what costs add up to, and the ledger that refuses the rest."""
+"""What a release costs and what costs add up to: pure mathematics, no database."""

@@ -5,9 +5,9 @@
     s       = sum_x [ (a ; b z) (x) e_class ; z z' (x) e_class, or z z' over all classes ]        all whole numbers
 
 Privacy: every z is an integer vector of norm at most 2**CODE_BITS and enters one count, one sum and one matrix, so one
-image moves s by at most sqrt(a^2 + (b 2^CODE_BITS)^2 + (D 2^(2 CODE_BITS))^2) in L2 norm (z z': mechanisms/dp_pca.py);
-m rows a unit, m times that (triangle inequality). The basis is public, V, R and the centres are public or released
-earlier, and z is a function of the image, of its own class and of these alone.
+image moves s by at most sqrt(a^2 + (b 2^CODE_BITS)^2 + (D 2^(2 CODE_BITS))^2) in L2 norm
+(z z': statistics/symmetric.py); m rows a unit, m times that (triangle inequality). The basis is public, V, R and the
+centres are public or released earlier, and z is a function of the image, of its own class and of these alone.
 """
 
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ from torch import Tensor
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.pose import REFERENCE, Frame, to_spreads
 from dpmodels.errors import InvalidArgument
-from dpmodels.mechanisms.dp_pca import DIAGONAL, pack, symmetric_dim, unpack
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
+from dpmodels.statistics.symmetric import DIAGONAL, pack, symmetric_dim, unpack
 
 CODE_BITS = 14
 """The clip radius in steps is 2**CODE_BITS: second moments of a block of rows stay below 2**53 and are exact."""

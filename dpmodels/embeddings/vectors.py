@@ -25,12 +25,12 @@ from dpmodels.embeddings.image_moments import BASIS_BITS, smooth_basis
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.pose import Frame
 from dpmodels.errors import InvalidArgument
-from dpmodels.mechanisms.dp_em import Z_BITS, Floats, Points, Whole
-from dpmodels.mechanisms.dp_kmeans import nearest
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
+from dpmodels.statistics.cluster_sums import nearest
+from dpmodels.statistics.component_moments import Z_BITS, Floats, Points, Whole
 
 DIRECTION_BITS = 14
 COEFFICIENTS, SMOOTHNESS = 100, 1.5

@@ -1,1 +1,1 @@
-"""How good is the synthetic table: scores against real data stay sensitive; the rest is a summary of releases."""
+"""How good is the synthetic table: published summaries of releases, and scores against real rows that stay inside."""

@@ -26,7 +26,7 @@ from dpmodels.schema.schema import Schema
 Floats = NDArray[np.float64]
 
 
-class Mixture(nn.Module):
+class MixtureNetwork(nn.Module):
     """Component probabilities as a function of trainable logits.
 
     Shapes: forward returns [classes, K, D]; within a component every column's cells sum to 1.

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from dpmodels.generators.checkpoint import Part
 from dpmodels.generators.loop import LoopSpec, Progress, TrainingLoop
-from dpmodels.generators.mixture import Mixture
+from dpmodels.generators.mixture import MixtureNetwork
 
 LEAST_COMPONENTS = 64
 """Components a class is left with, however many classes there are."""
@@ -86,7 +86,7 @@ class MomentMatching(TrainingLoop):
         classes = len(target.share)
         self.components = max(LEAST_COMPONENTS, spec.components // classes)
         log_shares = (target.one_way / target.share[:, None].clamp_min(1e-9)).clamp_min(1e-5).log()
-        self.mixture = Mixture(log_shares, target.sizes, self.components, spec.directions, seed).to(device)
+        self.mixture = MixtureNetwork(log_shares, target.sizes, self.components, spec.directions, seed).to(device)
         self.optimizer = torch.optim.Adam(self.mixture.parameters(), lr=spec.learning_rate)
         self.share, self.one_way = target.share.to(device), target.one_way.to(device)
         self.two_way = target.two_way.to(device)

@@ -17,7 +17,7 @@ from torch.nn import functional
 from dpmodels.generators.heads import Head
 from dpmodels.generators.networks import initialise, linear
 from dpmodels.generators.randomness import stream
-from dpmodels.mechanisms.dp_em import Mixture
+from dpmodels.statistics.component_moments import Mixture
 
 LEAST_LOG_VARIANCE, MOST_LOG_VARIANCE = -8.0, 2.0
 

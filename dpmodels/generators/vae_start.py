@@ -6,8 +6,8 @@ from torch import Tensor
 
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.partition import Partition
-from dpmodels.mechanisms.dp_em import Floats
 from dpmodels.schema.columns import Continuous
+from dpmodels.statistics.component_moments import Floats
 
 LEAST_SHARE, VALUE_STDDEV = 0.003, 0.15
 """Floor of a category's share, and how widely a value is spread over its cells, on the unit interval."""

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.summation import check_repeatable
+from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms.dp_sgd import DpSgd, Noise, new_key
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.paid import Paid, check_plan

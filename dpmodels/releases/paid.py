@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.accounting.events import GaussianEvent, Leaf, SampledGaussianEvent, leaves
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms.exponential import select_exponential
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive

@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from dpmodels.accounting.artifact import write_whole
+from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.base import Embedding
 from dpmodels.generators.loop import Progress
+from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.releases.draw import Desk, Ticks, draw, read

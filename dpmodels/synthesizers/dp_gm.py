@@ -18,11 +18,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_cluster, transform_designs
 from dpmodels.generators.heads import VALUE_STDDEV
 from dpmodels.generators.vae import VaeSpec
-from dpmodels.mechanisms.dp_em import Floats, Whole
-from dpmodels.mechanisms.dp_kmeans import ClusterSums, start_centroids, transform_class_counts, transform_cluster_sums
 from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
+from dpmodels.statistics.cluster_sums import (
+    ClusterSums,
+    start_centroids,
+    transform_class_counts,
+    transform_cluster_sums,
+)
+from dpmodels.statistics.component_moments import Floats, Whole
 from dpmodels.synthesizers.dp_vae import plain_vae
 from dpmodels.synthesizers.private_training import Built, Phase, Phases, PrivateTraining, Training, Untrained
 

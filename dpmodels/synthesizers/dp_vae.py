@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_designs
 from dpmodels.generators.heads import VALUE_STDDEV, head_of
 from dpmodels.generators.vae import Decoder, FreeEncoder, Objective, Prior, VaeSpec
-from dpmodels.mechanisms.dp_em import Floats, Whole
-from dpmodels.mechanisms.dp_kmeans import transform_class_counts
 from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
+from dpmodels.statistics.cluster_sums import transform_class_counts
+from dpmodels.statistics.component_moments import Floats, Whole
 from dpmodels.synthesizers.private_training import Built, Phase, Phases, PrivateTraining, Training, Untrained
 
 

@@ -38,7 +38,6 @@ from dpmodels.errors import ArtifactError
 from dpmodels.generators.image_matching import MatchingSpec, match
 from dpmodels.generators.images import ImageModel, Painter
 from dpmodels.generators.loop import Progress
-from dpmodels.mechanisms.dp_pca import DIAGONAL, principal_directions, shrink_classes
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Plan, check_unit
@@ -46,6 +45,7 @@ from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Keep, Programme, Sum
 from dpmodels.releases.system import Synthesizer
 from dpmodels.schema.schema import Schema
+from dpmodels.statistics.symmetric import DIAGONAL, principal_directions, shrink_classes
 from dpmodels.synthesizers.marginals import Marginals, of_classes
 
 Floats = NDArray[np.float64]
@@ -79,7 +79,7 @@ class ImageMeasurement(BaseModel):
     mean_weight: Annotated[float, Field(gt=0, le=10)] = 0.6
 
 
-class Looks:
+class ImageLooks:
     """The two embeddings of a plan; the second exists once the first is released."""
 
     def __init__(self, spec: ImageMeasurement, schema: Schema) -> None:
@@ -133,7 +133,7 @@ class Looks:
         return ImageMoments(self.code, clip, self.max_rows, pooled=pooled)
 
     @classmethod
-    def of(cls, plan: Plan) -> "Looks":
+    def of(cls, plan: Plan) -> "ImageLooks":
         """Rebuild the looks of a plan."""
         looks = cls(ImageMeasurement.model_validate(plan.measurement), plan.table)
         if looks.fingerprint() != plan.fingerprint:
@@ -155,7 +155,7 @@ class NacreImages(Synthesizer):
             InvalidArgument: the budget's unit is not the schema's, or the schema has no image.
         """
         check_unit(schema, budget)
-        looks = Looks(self.measurement, schema)
+        looks = ImageLooks(self.measurement, schema)
         noise_multiplier = gaussian_noise_multiplier(budget)
         parts = zip(looks.noise_multipliers(noise_multiplier), ("basis", "moments by class"), strict=True)
         return Plan(
@@ -171,7 +171,7 @@ class NacreImages(Synthesizer):
 
     def programme(self, plan: Plan) -> Programme:
         """Sum the second moments of all images, then those of each class along the directions that vary most."""
-        looks, l2 = Looks.of(plan), plan.l2_sensitivity
+        looks, l2 = ImageLooks.of(plan), plan.l2_sensitivity
         one, two = looks.noise_multipliers(plan.noise_multiplier)
         first = yield Sum.of(looks.first, 1, l2, one)
         chosen = yield Keep(looks.choose(first, self._steps(looks, plan)[0]))
@@ -191,7 +191,7 @@ class NacreImages(Synthesizer):
         Privacy: post-processing.
         """
         plan = release.value.plan
-        looks = Looks.of(plan)
+        looks = ImageLooks.of(plan)
         embedding = looks.second(release.value.chosen)
         counts, sums, moments = embedding.unpack(release.value.vector[looks.first.dim :])
         steps = self._steps(looks, plan)[1]
@@ -210,14 +210,14 @@ class NacreImages(Synthesizer):
 
     def marginals(self, release: Release) -> Marginals | None:
         """Return the counts of the classes, of the second look (post-processing)."""
-        plan, looks = release.plan, Looks.of(release.plan)
+        plan, looks = release.plan, ImageLooks.of(release.plan)
         embedding = looks.second(release.chosen)
         counts = embedding.unpack(release.vector[looks.first.dim :])[0]
         return of_classes(plan.table, counts, self._steps(looks, plan)[1] / embedding.count_step)
 
     def noise(self, plan: Plan) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
-        looks = Looks.of(plan)
+        looks = ImageLooks.of(plan)
         first, second = self._steps(looks, plan)
         return {
             "images in a class, first look": first / looks.first.count_step,
@@ -226,7 +226,7 @@ class NacreImages(Synthesizer):
             "sum of squares of a code over a class, where the clip norm is 1": _unit_noise(second),
         }
 
-    def _steps(self, looks: Looks, plan: Plan) -> tuple[float, float]:
+    def _steps(self, looks: ImageLooks, plan: Plan) -> tuple[float, float]:
         """Return the noise standard deviations of the two looks, in lattice steps."""
         first, second = looks.noise_multipliers(plan.noise_multiplier)
         return lattice_noise_stddev(plan.l2_sensitivity, first), lattice_noise_stddev(plan.l2_sensitivity, second)

@@ -34,8 +34,11 @@ from dpmodels.embeddings.vectors import (
 from dpmodels.generators.heads import CellHead, Head, head_of
 from dpmodels.generators.vae import Decoder, FixedMean, FixedPoint, Objective, Prior, VaeSpec, imitate, pretrain
 from dpmodels.generators.vae_start import inverse_log_shares
-from dpmodels.mechanisms.class_moments import ClassMoments, leading_directions, transform_class_moments
-from dpmodels.mechanisms.dp_em import (
+from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.schema import Schema
+from dpmodels.statistics.class_moments import ClassMoments, leading_directions, transform_class_moments
+from dpmodels.statistics.component_moments import (
     RHO_BITS,
     Z_BITS,
     ComponentMoments,
@@ -45,10 +48,7 @@ from dpmodels.mechanisms.dp_em import (
     start_mixture,
     transform_component_moments,
 )
-from dpmodels.mechanisms.dp_pca import DIAGONAL
-from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
-from dpmodels.privacy import Sensitive
-from dpmodels.schema.schema import Schema
+from dpmodels.statistics.symmetric import DIAGONAL
 from dpmodels.synthesizers.private_training import Built, Phase, Phases, PrivateTraining, Training, Untrained
 from dpmodels.synthesizers.warm_start import WarmStart
 

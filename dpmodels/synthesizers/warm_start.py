@@ -16,11 +16,11 @@ from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.summation import transform_sum
 from dpmodels.embeddings.vectors import VectorRows, transform_records
 from dpmodels.generators.moment_matching import MixtureSpec
-from dpmodels.mechanisms.dp_em import Whole
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.releases.release import Release
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
+from dpmodels.statistics.component_moments import Whole
 from dpmodels.synthesizers.nacre import Looks, Nacre
 from dpmodels.synthesizers.private_training import Phase
 

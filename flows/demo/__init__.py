@@ -4,8 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import NacreError
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.lint import load_schema
 from flows.config import SynthesizeConfig

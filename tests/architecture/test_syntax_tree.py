@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-REVEALS = {f"dpmodels/{room}" for room in ("schema", "mechanisms", "embeddings", "evaluation")}
+REVEALS = {f"dpmodels/{room}" for room in ("schema", "mechanisms", "statistics", "embeddings", "evaluation")}
 NUMPY_EXPLICIT = {"default_rng", "Generator", "SeedSequence", "PCG64", "Philox", "BitGenerator"}
 TORCH_DRAWS = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson"}
 

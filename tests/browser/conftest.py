@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpmodels.evaluation.checks import render_checks
-from dpmodels.evaluation.compare import render_comparison, score_lines
-from dpmodels.evaluation.frame import Rows
-from dpmodels.evaluation.internal import BANNER, Options, evaluate_table, load_real
-from dpmodels.evaluation.internal_page import render_internal
-from dpmodels.evaluation.report_page import render
+from dpmodels.evaluation.internal.compare import render_comparison, score_lines
+from dpmodels.evaluation.internal.frame import Rows
+from dpmodels.evaluation.internal.report import BANNER, Options, evaluate_table, load_real
+from dpmodels.evaluation.pages.checks import render_checks
+from dpmodels.evaluation.pages.internal import render_internal
+from dpmodels.evaluation.pages.report import render
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate

@@ -16,8 +16,8 @@ from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.summation import transform_sum
-from dpmodels.evaluation.charged import Scores
-from dpmodels.evaluation.scorers import Scorer, fit_scorer
+from dpmodels.evaluation.published.charged import Scores
+from dpmodels.evaluation.published.scorers import Scorer, fit_scorer
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
 from tasks.encoded import EncodedTable

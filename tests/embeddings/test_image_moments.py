@@ -9,10 +9,10 @@ import torch
 from dpmodels.embeddings.image_moments import BASIS_BITS, CODE_BITS, DIRECTION_BITS, ImageMoments, smooth_basis
 from dpmodels.embeddings.pose import REFERENCE, STEPS, Frame, from_spreads, to_spreads
 from dpmodels.schema.encode import Records
-from dpmodels.synthesizers.image_moments import ImageMeasurement, Looks
+from dpmodels.synthesizers.image_moments import ImageLooks, ImageMeasurement
 from tests.pictures import make_records, make_schema
 
-LOOKS = Looks(ImageMeasurement(coefficients=30, directions=12), make_schema())
+LOOKS = ImageLooks(ImageMeasurement(coefficients=30, directions=12), make_schema())
 FIRST = LOOKS.first
 SECOND = LOOKS.second(LOOKS.choose(FIRST.lattice_sum(make_records(300, seed=9)).numpy(), 1.0))
 
@@ -130,7 +130,7 @@ def test_every_coordinate_is_named(embedding: ImageMoments):
 def test_the_second_look_is_centred_by_class_and_evened_out():
     records = make_records(2000, seed=9)
     spec = ImageMeasurement(coefficients=30, directions=12, basis_radius=1, class_radius=10, evening=1)
-    looks = Looks(spec, make_schema())
+    looks = ImageLooks(spec, make_schema())
     second = looks.second(looks.choose(looks.first.lattice_sum(records).numpy(), 1.0))
     z = second.bounded(second.code.encode(records.pixels), records.states[:, 0]) / 2**CODE_BITS
     for label in (0, 1):

@@ -8,8 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import yaml
 
-from dpmodels.evaluation.frame import Rows
-from dpmodels.evaluation.internal import Options, evaluate_table, load_real
+from dpmodels.evaluation.internal.frame import Rows
+from dpmodels.evaluation.internal.report import Options, evaluate_table, load_real
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
 

@@ -6,12 +6,12 @@ import pytest
 
 from benchmarks.judge import TableJudge
 from dpmodels.errors import DataError
-from dpmodels.evaluation.bootstrap import interval, r_squared, weighted_auroc, weights
-from dpmodels.evaluation.compare import compare_tables, distinct_names
-from dpmodels.evaluation.correlation import association
-from dpmodels.evaluation.frame import Frame, ParquetBatches, Rows
-from dpmodels.evaluation.internal import Options
-from dpmodels.evaluation.neighbours import nearest
+from dpmodels.evaluation.internal.bootstrap import interval, r_squared, weighted_auroc, weights
+from dpmodels.evaluation.internal.compare import compare_tables, distinct_names
+from dpmodels.evaluation.internal.correlation import association
+from dpmodels.evaluation.internal.frame import Frame, ParquetBatches, Rows
+from dpmodels.evaluation.internal.neighbours import nearest
+from dpmodels.evaluation.internal.report import Options
 from tests.evaluation.population import SCHEMA, draw, judge, write
 
 

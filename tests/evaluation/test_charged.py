@@ -11,8 +11,8 @@ from dpmodels.accounting.events import to_dp_accounting
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.errors import InvalidArgument
-from dpmodels.evaluation.charged import ScoreMeasurement, Scores, read_measurement, tables_of
-from dpmodels.evaluation.charged_facts import accuracy, auroc, charged_facts
+from dpmodels.evaluation.published.charged import ScoreMeasurement, Scores, read_measurement, tables_of
+from dpmodels.evaluation.published.charged_facts import accuracy, auroc, charged_facts
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Plan

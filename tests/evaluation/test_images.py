@@ -11,11 +11,11 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from benchmarks.judge_images import ImageJudge, Images
-from dpmodels.evaluation import images
-from dpmodels.evaluation.frame import Rows
-from dpmodels.evaluation.images import frechet, kernel_distances, lenet_features
-from dpmodels.evaluation.internal import Options, evaluate_table, load_real
-from dpmodels.evaluation.sheet import GAP, PER_CLASS, Sheet
+from dpmodels.evaluation.internal import images
+from dpmodels.evaluation.internal.frame import Rows
+from dpmodels.evaluation.internal.images import frechet, kernel_distances, lenet_features
+from dpmodels.evaluation.internal.report import Options, evaluate_table, load_real
+from dpmodels.evaluation.published.sheet import GAP, PER_CLASS, Sheet
 from dpmodels.privacy import Sensitive
 from tests import pictures
 

@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from dpmodels.evaluation import internal
-from dpmodels.evaluation.frame import Frame, Rows
-from dpmodels.evaluation.internal import Options, evaluate_table, load_real
-from dpmodels.evaluation.internal_page import render_internal
+from dpmodels.evaluation.internal import report as internal
+from dpmodels.evaluation.internal.frame import Frame, Rows
+from dpmodels.evaluation.internal.report import Options, evaluate_table, load_real
+from dpmodels.evaluation.pages.internal import render_internal
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec
 from tests.evaluation import population

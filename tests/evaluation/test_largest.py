@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpmodels.evaluation.page import percent
-from dpmodels.evaluation.report_page import _errors, render
+from dpmodels.evaluation.pages.page import percent
+from dpmodels.evaluation.pages.report import _errors, render
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import fine_codec

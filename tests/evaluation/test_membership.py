@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dpmodels.evaluation.case import Skip
-from dpmodels.evaluation.frame import ParquetBatches
-from dpmodels.evaluation.membership import chance_of, epsilon_lower_bound
-from dpmodels.evaluation.release_attack import evaluate_release
+from dpmodels.evaluation.internal.case import Skip
+from dpmodels.evaluation.internal.frame import ParquetBatches
+from dpmodels.evaluation.internal.membership import chance_of, epsilon_lower_bound
+from dpmodels.evaluation.internal.release_attack import evaluate_release
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import Release

@@ -8,11 +8,11 @@ import pytest
 
 from dpmodels.accounting.events import leaves
 from dpmodels.embeddings.vectors import transform_vectors
-from dpmodels.evaluation.bins import Bins, Tally
-from dpmodels.evaluation.checks import render_checks
-from dpmodels.evaluation.fidelity import Measured, compare_with_release
-from dpmodels.evaluation.report import summarise
-from dpmodels.evaluation.report_page import DONE, render
+from dpmodels.evaluation.pages.checks import render_checks
+from dpmodels.evaluation.pages.report import DONE, render
+from dpmodels.evaluation.published.bins import Bins, CellTally
+from dpmodels.evaluation.published.fidelity import Measured, compare_with_release
+from dpmodels.evaluation.published.report import summarise
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.release import Release
@@ -54,7 +54,7 @@ def test_the_expected_distance_is_that_of_the_release_to_the_real_table(real):
     for _ in range(6):
         release = release_of(NACRE, real, make_schema())
         marginals = NACRE.marginals(release)
-        tally = Tally(marginals.codec)
+        tally = CellTally(marginals.codec)
         tally.add(real)
         for counts, (_name, one) in zip(tally.cells, marginals.columns.items(), strict=True):
             true = np.bincount(one.place, counts, minlength=len(one.pooled))
@@ -71,7 +71,7 @@ def test_privbayes_foretells_the_distance_of_every_column_from_all_tables_it_is_
     for draw in range(4):
         release = measured(system, tmp_path / str(draw), plan, real)[0].value
         marginals = system.marginals(release)
-        tally = Tally(marginals.codec)
+        tally = CellTally(marginals.codec)
         tally.add(real)
         for counts, one in zip(tally.cells, marginals.columns.values(), strict=True):
             true = np.bincount(one.place, counts, minlength=len(one.pooled))
@@ -101,7 +101,7 @@ def test_a_method_trained_with_noisy_gradients_states_its_classes_and_nothing_el
         ((name, one),) = system.marginals(release).columns.items()
         scores.append((one.counts - true) / one.stddev)
     assert name == "sick" and 2 < (np.array(scores) ** 2).sum() < 60  # chi squared of 20: 20 +- 6
-    page = render(summarise(Measured.of(release), Tally(Measured.of(release).codec), [], [], "0" * 64))
+    page = render(summarise(Measured.of(release), CellTally(Measured.of(release).codec), [], [], "0" * 64))
     assert "For the other 4 columns no error can be derived" in page
 
 
@@ -216,7 +216,7 @@ def test_names_and_categories_are_text_and_never_markup():
 
 def test_a_user_as_the_unit_is_said_in_words():
     facts = {"unit": "user:patient:4", "rows_of_a_unit": 4, "spent_epsilon": 2.0, "delta": 1e-6}
-    from dpmodels.evaluation.report_page import _privacy_in_words
+    from dpmodels.evaluation.pages.report import _privacy_in_words
 
     words = _privacy_in_words(facts)
     assert (
@@ -227,7 +227,7 @@ def test_a_user_as_the_unit_is_said_in_words():
 
 
 def test_summaries_count_every_row():
-    tally = Tally(Codec(make_schema()))
+    tally = CellTally(Codec(make_schema()))
     for seed in (0, 1):
         tally.add(make_records(100, seed))
     assert tally.rows == 200 and all(cells.sum() == 200 for cells in tally.cells)

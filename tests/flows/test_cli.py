@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dpmodels.accounting.ledger import Ledger
+from dpmodels.ledger.ledger import Ledger
 from flows import demo
 from tests.support import run_cli, write_clinic
 

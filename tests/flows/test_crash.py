@@ -30,7 +30,7 @@ MOMENTS = {
     "ingest": ("tasks.ingest", "transform_encode"),
     "sanitize: summing": ("dpmodels.releases.steps", "transform_sum"),
     "sanitize: drawing": ("dpmodels.releases.paid", "measure_gaussian"),
-    "sanitize: publishing": ("dpmodels.accounting.artifact", "publish"),
+    "sanitize: publishing": ("dpmodels.artifact", "publish"),
     "train": ("dpmodels.generators.loop", "save_state"),
     "sample": ("tasks.sample", "write_parts"),
     "validate": ("tasks.validate", "render"),

@@ -18,10 +18,10 @@ import pytest
 import yaml
 
 from benchmarks import postgres
-from dpmodels.accounting.approval import Officer
-from dpmodels.accounting.hand_off import verify_hand_off
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import NacreError
+from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.ledger.approval import Officer
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from flows.deploy import SHIPPED
 from flows.production import name_of

@@ -17,9 +17,9 @@ import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key as read_key
 
 from benchmarks.postgres import new_database
-from dpmodels.accounting.hand_off import verify_hand_off
-from dpmodels.accounting.ledger import Balance, Charge, Ledger
 from dpmodels.errors import InvalidArgument
+from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.ledger.ledger import Balance, Charge, Ledger
 from flows.budget import passed, used
 from tasks.accounts import officer_of, sign_run
 from tasks.store import Run
@@ -213,7 +213,7 @@ def test_a_key_that_cannot_sign_is_found_before_anything_is_charged(tmp_path: Pa
 def test_openssl_writes_a_key_that_signs(tmp_path: Path) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("no openssl here")
-    from dpmodels.accounting.keys import private_key
+    from dpmodels.keys import private_key
 
     key = tmp_path / "key.pem"
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True, capture_output=True)

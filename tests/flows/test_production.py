@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import BudgetExhausted, InvalidArgument
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 from flows.artifacts import explain, nights_that_fit
 from flows.budget import balances

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dpmodels.accounting.approval import Asked, Officer
-from dpmodels.accounting.ledger import Ledger
-from dpmodels.accounting.records import Charge
 from dpmodels.errors import BudgetExhausted
+from dpmodels.ledger.approval import Asked, Officer
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.ledger.records import Charge
 from dpmodels.privacy import PrivacyBudget
 from flows.artifacts import nights_that_fit
 from flows.budget import plan_text
@@ -118,8 +118,8 @@ def test_a_finished_run_is_replayed_without_drawing_or_charging(tmp_path):
 @pytest.mark.parametrize(
     ("module", "name", "before"),
     [
-        ("dpmodels.evaluation.charged", "fit_scorer", True),
-        ("dpmodels.evaluation.charged", "fit_scorer", False),
+        ("dpmodels.evaluation.published.charged", "fit_scorer", True),
+        ("dpmodels.evaluation.published.charged", "fit_scorer", False),
         ("tasks.validate", "charged_section", True),
     ],
 )

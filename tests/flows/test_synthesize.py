@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from dpmodels.accounting.ledger import Ledger
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec
 from dpmodels.synthesizers.pearl import _embedding_of

@@ -219,7 +219,7 @@ def test_a_plan_says_what_the_account_would_answer(finished):
 
 
 def test_the_ledger_is_the_real_one(tmp_path):
-    from dpmodels.accounting.ledger import Ledger
+    from dpmodels.ledger.ledger import Ledger
 
     assert nacre.Ledger is Ledger
     cap = nacre.PrivacyBudget(epsilon=3, delta=1e-5)

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmodels.accounting.approval import Asked
-from dpmodels.accounting.hand_off import verify_hand_off
-from dpmodels.accounting.ledger import Account, Ledger
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
-from dpmodels.evaluation.charged import Scores
+from dpmodels.evaluation.published.charged import Scores
+from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.ledger.approval import Asked
+from dpmodels.ledger.ledger import Account, Ledger
 from dpmodels.mechanisms import exponential, gaussian
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.synthesizers.registry import METHODS, create

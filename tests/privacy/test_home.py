@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import LedgerError
+from dpmodels.ledger.ledger import Ledger
 from flows.synthesize import start, synthesize
 from tasks.home import home_faults, remember
 from tasks.store import new_name

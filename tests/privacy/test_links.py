@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpmodels.accounting.artifact import sha256_of
-from dpmodels.accounting.hand_off import verify_hand_off
+from dpmodels.artifact import sha256_of
 from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.files import copy_plain, list_plain, read_plain
+from dpmodels.hand_off.verify import verify_hand_off
 from flows.synthesize import carry_out, start
 from tasks.ingest import ingest
 from tasks.publish import publish

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import DataError, InvalidArgument, LedgerError
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate

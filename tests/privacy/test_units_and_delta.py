@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import SchemaError
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.lint import lint, load_for_run, load_schema
 from dpmodels.schema.schema import Schema

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import torch
 import yaml
 
-from dpmodels.evaluation.charged import ScoreMeasurement, Scores
-from dpmodels.evaluation.charged_facts import charged_facts
+from dpmodels.evaluation.published.charged import ScoreMeasurement, Scores
+from dpmodels.evaluation.published.charged_facts import charged_facts
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.release import FORMAT, Release
 from dpmodels.schema.encode import Codec, Records

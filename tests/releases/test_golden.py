@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpmodels.accounting.hand_off import verify_hand_off
 from dpmodels.errors import ArtifactError
-from dpmodels.evaluation.charged_facts import charged_facts
+from dpmodels.evaluation.published.charged_facts import charged_facts
+from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.releases.plan import Plan
 from dpmodels.releases.release import FORMAT, read_release
 from dpmodels.schema.encode import Codec, Records

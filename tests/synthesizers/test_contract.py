@@ -13,9 +13,9 @@ from scipy.special import logit, ndtr
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import ComposedEvent, Leaf, SampledGaussianEvent, leaves
-from dpmodels.accounting.ledger import Ledger
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.load import load_generator
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms.gaussian import SMOOTHING
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Plan

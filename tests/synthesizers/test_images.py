@@ -9,17 +9,17 @@ import yaml
 
 from dpmodels.accounting.calibration import gaussian_epsilon
 from dpmodels.accounting.events import leaves
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.load import load_generator
+from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms import gaussian
-from dpmodels.mechanisms.dp_pca import principal_directions, shrink, shrink_classes
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec, Records
+from dpmodels.statistics.symmetric import principal_directions, shrink, shrink_classes
 from dpmodels.synthesizers import image_moments
-from dpmodels.synthesizers.image_moments import ImageMeasurement, Looks, NacreImages
+from dpmodels.synthesizers.image_moments import ImageLooks, ImageMeasurement, NacreImages
 from dpmodels.synthesizers.registry import create, default_method
 from tests.pictures import make_records, make_schema, make_table
 from tests.support import charges, run_cli, synthesize_words
@@ -108,7 +108,7 @@ def test_images_drawn_without_noise_have_the_moments_of_the_real_ones(tmp_path, 
 def test_the_second_look_is_read_from_the_release_and_never_computed_again(tmp_path, monkeypatch):
     release = measure(tmp_path, make_records(300))
     plan, chosen = release.value.plan, release.value.chosen
-    expected = Looks.of(plan).second(chosen).clip
+    expected = ImageLooks.of(plan).second(chosen).clip
     before = next(fit(release).sample(20, seed=0)).pixels
     # another machine: eigenvectors of the other sign
     monkeypatch.setattr(image_moments, "principal_directions", lambda *args: -principal_directions(*args))

@@ -4,11 +4,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.characteristic import FrequencySpec
 from dpmodels.embeddings.fourier import FourierFeatures
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.reconstruction import TrainingSpec
+from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
 from dpmodels.releases.plan import Plan

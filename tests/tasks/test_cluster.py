@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpmodels.accounting.ledger import Charge, Ledger
 from dpmodels.embeddings.summation import transform_sum
 from dpmodels.errors import InvalidArgument, NacreError
+from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import read_release

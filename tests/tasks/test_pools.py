@@ -22,7 +22,7 @@ import importlib, json, sys
 for name in sys.argv[2].split():
     importlib.import_module(name)
 from flows import cli
-from dpmodels.evaluation import internal
+from dpmodels.evaluation.internal import report as internal
 from tasks import sample, store
 import threadpoolctl, torch
 

@@ -1,0 +1,1 @@
+"""Scores against real rows: they cost nothing, are as sensitive as the rows, and never leave."""

@@ -1,0 +1,196 @@
+"""The internal comparison with the real table: exact, therefore sensitive, therefore kept where the data is.
+
+Marginals are counted over all rows; what trains models or searches neighbours sees samples, whose sizes are stated.
+Metrics run side by side on a bounded number of threads; one that fails is shown as failed and costs no other.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from dpmodels.evaluation.internal.case import Case, Real, Skip
+from dpmodels.evaluation.internal.correlation import evaluate_correlation
+from dpmodels.evaluation.internal.frame import ParquetBatches, Rows
+from dpmodels.evaluation.internal.groups import evaluate_groups
+from dpmodels.evaluation.internal.marginals import Grid, GridTally, compare_categories, compare_marginals
+from dpmodels.evaluation.internal.membership import evaluate_membership
+from dpmodels.evaluation.internal.neighbours import evaluate_copies, evaluate_coverage, evaluate_overfitting
+from dpmodels.evaluation.internal.release_attack import evaluate_release
+from dpmodels.evaluation.internal.two_sample import evaluate_pmse, evaluate_two_sample
+from dpmodels.evaluation.internal.utility import evaluate_column, evaluate_target
+from dpmodels.evaluation.internal.verdicts import run_checks
+from dpmodels.evaluation.pages.internal import render_internal
+from dpmodels.privacy import Sensitive
+from dpmodels.releases.release import Release
+from dpmodels.schema.encode import Records
+from dpmodels.schema.schema import Schema
+
+BANNER = (
+    "SENSITIVE: exact statistics of the real data. Keep inside the sensitive zone; never hand over. To choose among "
+    "runs, seeds or settings by it is a release that nobody charged."
+)
+SAMPLE = 200_000
+"""Rows of each table that are held in memory."""
+MOST_COLUMNS = 100
+"""Columns that are predicted from the others one by one; of a wider table the first."""
+
+Metric = Callable[[Sensitive[Case]], Sensitive[dict[str, Any]]]
+QUICK = ("marginals", "rare categories", "utility of the target")
+
+
+class Options(BaseModel):
+    """How to evaluate; nothing here changes what is compared.
+
+    Attributes:
+        workers: threads that metrics run on; ``begin_thread`` is the first that each of them does.
+        only: names of the metrics to run; all of them if empty.
+        lenet: LeNet-5 weights for the features of 28 x 28 images.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    seed: int = 0
+    workers: int = 2
+    begin_thread: Callable[[], None] | None = None
+    only: tuple[str, ...] = ()
+    lenet: Path | None = None
+
+
+def evaluate_run(
+    real: Sensitive[Iterable[Records]],
+    held: Sensitive[ParquetBatches] | None,
+    synthetic: ParquetBatches,
+    release: Release,
+    options: Options,
+    run: Callable[..., Iterable[Any]] = map,
+) -> Sensitive[dict[str, Any]]:
+    """Compare a run's synthetic table with the rows it was made from; all three tables can be read again and again.
+
+    ``run`` maps a function over the batches of a table, on however many threads.
+
+    Privacy: exact statistics of the real data, so the result stays Sensitive.
+    """
+    schema = release.plan.table
+    kept = None if held is None else Sensitive(Rows(schema, held.reveal()))
+    side = load_real(Sensitive(Rows(schema, real.reveal(), run)), kept, schema, options)
+
+    def attack(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
+        return evaluate_release(real, held, release, options.seed)
+
+    return evaluate_table(side, Rows(schema, synthetic, run), options, {"attack on the release": attack})
+
+
+def load_real(rows: Sensitive[Rows], held: Sensitive[Rows] | None, schema: Schema, options: Options) -> Sensitive[Real]:
+    """Sample and count the real side."""
+    train = rows.reveal().sample(SAMPLE, options.seed)
+    kept = None if held is None else held.reveal().sample(SAMPLE, options.seed)
+    grid = Grid(schema, train)
+    tally = GridTally.of(grid, rows.reveal())
+    return Sensitive(Real(schema, train, kept, grid, tally, options.seed))
+
+
+def evaluate_table(
+    real: Sensitive[Real],
+    synthetic: Rows,
+    options: Options,
+    more: Mapping[str, Metric] | None = None,
+) -> Sensitive[dict[str, Any]]:
+    """Run every metric on one synthetic table, and ``more`` that need something else besides.
+
+    Privacy: exact statistics of the real data, so the result stays Sensitive.
+    """
+    side = real.reveal()
+    made = synthetic.sample(SAMPLE, options.seed)
+    case = Sensitive(Case(side, made, GridTally.of(side.grid, synthetic)))
+    wanted = {**(more or {}), **metrics(side.schema, options)}
+    jobs = {name: partial(metric, case) for name, metric in wanted.items() if not options.only or name in options.only}
+    with ThreadPoolExecutor(options.workers, initializer=options.begin_thread) as pool:
+        running = {name: pool.submit(_attempt, job) for name, job in jobs.items()}
+        results = {name: future.result() for name, future in running.items()}
+    tally = case.reveal().tally
+    return Sensitive(
+        {
+            "banner": BANNER,
+            "data_set": side.schema.name,
+            "target": side.schema.target,
+            "rows": {
+                "real": side.tally.rows,
+                "held_out": None if side.held is None else len(side.held),
+                "synthetic": tally.rows,
+                "most_sampled": SAMPLE,
+            },
+            "metrics": results,
+            "checks": run_checks(results),
+        }
+    )
+
+
+def metrics(schema: Schema, options: Options) -> dict[str, Metric]:
+    """Name the metrics that a table of this schema has."""
+    found: dict[str, Metric] = {
+        "utility of the target": evaluate_target,
+        "two-sample test": evaluate_two_sample,
+        "pMSE": evaluate_pmse,
+        "membership inference": evaluate_membership,
+        "overfitting": evaluate_overfitting,
+        "coverage": evaluate_coverage,
+        "copied rows": evaluate_copies,
+        "correlations": evaluate_correlation,
+        "marginals": evaluate_marginals,
+        "rare categories": evaluate_categories,
+    }
+    if schema.image:
+        from dpmodels.evaluation.internal.images import evaluate_cnn, evaluate_features, evaluate_nearest
+
+        found |= {"CNN accuracy": evaluate_cnn, "nearest real images": evaluate_nearest}
+        found["distance of image features"] = partial(evaluate_features, lenet=options.lenet)
+        del found["two-sample test"], found["pMSE"]
+    else:
+        found["utility by group"] = evaluate_groups
+        columns = [name for name in schema.modelled if name != schema.target][:MOST_COLUMNS]
+        found |= {f"utility of column {name}": partial(evaluate_column, name=name) for name in columns}
+    return found
+
+
+def evaluate_marginals(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
+    """Compare all one- and two-way marginals, counted over all rows.
+
+    Privacy: exact statistics of the real data, so the result stays Sensitive.
+    """
+    revealed = case.reveal()
+    return Sensitive(compare_marginals(revealed.real.grid, revealed.real.tally, revealed.tally))
+
+
+def evaluate_categories(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
+    """Look for the rare categories, counted over all rows.
+
+    Privacy: exact statistics of the real data, so the result stays Sensitive.
+    """
+    revealed = case.reveal()
+    return Sensitive(compare_categories(revealed.real.grid, revealed.real.tally, revealed.tally))
+
+
+def _attempt(job: Callable[[], Sensitive[dict[str, Any]]]) -> dict[str, Any]:
+    """Run one metric; what goes wrong is its result. The error's text may quote values, as the report itself does."""
+    began = time.perf_counter()
+    try:
+        outcome: dict[str, Any] = {"status": "done", "result": job().reveal()}
+    except Skip as reason:
+        outcome = {"status": "skipped", "reason": str(reason)}
+    except Exception as error:
+        outcome = {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
+    return {**outcome, "seconds": round(time.perf_counter() - began, 2)}
+
+
+def write_report(report: Sensitive[dict[str, Any]], folder: Path) -> Path:
+    """Write the report as JSON and as one self-contained page into ``folder``, which must lie in the sensitive zone."""
+    facts = report.reveal()
+    target = folder / "internal-report.json"
+    target.write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    target.with_suffix(".html").write_text(render_internal(facts), encoding="utf-8")
+    return target

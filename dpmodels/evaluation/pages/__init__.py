@@ -1,0 +1,1 @@
+"""Pages of facts that were computed elsewhere: one file each, which fetches nothing."""

@@ -1,0 +1,154 @@
+"""Small vector plots for the reports, as inline SVG: title and description inside, their numbers beneath as a table.
+
+Colours come from the page's style sheet, so that a plot follows light, dark and print. A drawing is as wide as a card
+(320 units), so that its text stays readable on a phone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from dpmodels.evaluation.pages.page import percent
+
+WIDTH, HEIGHT = 320, 150
+LEFT, TOP, FLOOR = 46, 10, 130
+LINE = 20
+TEXT = 17
+"""Characters of a label that fit beside a bar."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """One series of shares, and how far each may be off (one standard deviation), if that is known."""
+
+    name: str
+    values: Sequence[float]
+    stddev: Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing, and the table of its numbers."""
+
+    title: str
+    note: str
+    svg: Markup
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def histogram(title: str, note: str, labels: Sequence[str], bars: Shares, marks: Shares | None = None) -> Figure:
+    """Draw upright bars over an ordered axis; ``marks`` are a second series, drawn as whiskers of two deviations."""
+    top = _top(bars, marks)
+    step = (WIDTH - LEFT) / len(labels)
+
+    def y(share: float) -> float:
+        return FLOOR - (FLOOR - TOP) * min(max(share, 0), top) / top
+
+    parts = [_axis(top)]
+    for index, share in enumerate(bars.values):
+        parts.append(_rect(LEFT + index * step + step * 0.06, y(share), step * 0.88, FLOOR - y(share)))
+    if marks is not None:
+        for index, (share, deviation) in enumerate(zip(marks.values, marks.stddev or [0] * len(labels), strict=True)):
+            x = LEFT + (index + 0.5) * step
+            parts.append(_whisker(x, y(share - 2 * deviation), x, y(share + 2 * deviation), x, y(share)))
+    ends = ((LEFT, "start", labels[0]), (WIDTH, "end", labels[-1]))
+    parts += [_text(x, FLOOR + 15, label, anchor) for x, anchor, label in ends[: len(labels)]]
+    return _figure(title, note, labels, bars, marks, HEIGHT, parts)
+
+
+def bars(title: str, note: str, labels: Sequence[str], shares: Shares, marks: Shares | None = None) -> Figure:
+    """Draw one lying bar a category, its label and its percentage in the same line; ``marks`` as in ``histogram``."""
+    top = _top(shares, marks)
+    begin, end = 122.0, 262.0
+
+    def x(share: float) -> float:
+        return begin + (end - begin) * min(max(share, 0), top) / top
+
+    parts = []
+    deviations = (marks.stddev if marks else None) or [0] * len(labels)
+    for index, (label, share) in enumerate(zip(labels, shares.values, strict=True)):
+        line = 4 + index * LINE
+        parts.append(_text(0, line + 12, label if len(label) <= TEXT else label[: TEXT - 1] + "…", "start", "label"))
+        parts.append(_rect(begin, line + 2, end - begin, LINE - 7, "track"))
+        parts.append(_rect(begin, line + 2, x(share) - begin, LINE - 7))
+        if marks is not None:
+            value, middle = marks.values[index], line + 2 + (LINE - 7) / 2
+            low, high = value - 2 * deviations[index], value + 2 * deviations[index]
+            parts.append(_whisker(x(low), middle, x(high), middle, x(value), middle))
+        parts.append(_text(WIDTH, line + 12, percent(share), "end"))
+    return _figure(title, note, labels, shares, marks, 8 + len(labels) * LINE, parts)
+
+
+def meter(value: float, top: float) -> Markup:
+    """Draw one bar for a table's cell; the number stands in the cell beside it, so readers aloud are told nothing."""
+    width = 100 * min(max(value / top, 0), 1) if top > 0 else 0
+    return Markup(
+        '<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="track" width="100" height="8"/><rect class="bar" width="{}" height="8"/></svg>'
+    ).format(_n(width))
+
+
+def _top(first: Shares, second: Shares | None) -> float:
+    """Return what the axis ends at: the largest share of either series, never 0."""
+    return max(*first.values, *(second.values if second else ()), 1e-9)
+
+
+def _axis(top: float) -> Markup:
+    line = Markup('<line class="axis" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(LEFT, FLOOR, WIDTH, FLOOR)
+    return line + _text(LEFT - 5, TOP + 8, percent(top), "end") + _text(LEFT - 5, FLOOR, "0", "end")
+
+
+def _rect(x: float, y: float, width: float, height: float, kind: str = "bar") -> Markup:
+    return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>').format(
+        kind, _n(x), _n(y), _n(width), _n(height)
+    )
+
+
+def _whisker(x1: float, y1: float, x2: float, y2: float, x: float, y: float) -> Markup:
+    line = Markup('<path class="mark" d="M{} {}L{} {}"/>').format(_n(x1), _n(y1), _n(x2), _n(y2))
+    return line + Markup('<circle class="dot" cx="{}" cy="{}" r="1.8"/>').format(_n(x), _n(y))
+
+
+def _text(x: float, y: float, words: str, anchor: str, kind: str = "") -> Markup:
+    named = Markup(' class="{}"').format(kind) if kind else ""
+    return Markup('<text x="{}" y="{}" text-anchor="{}"{}>{}</text>').format(_n(x), _n(y), anchor, named, words)
+
+
+def _n(number: float) -> str:
+    """Write a coordinate with one decimal at most."""
+    return f"{number:.1f}".removesuffix(".0")
+
+
+def _figure(
+    title: str,
+    note: str,
+    labels: Sequence[str],
+    first: Shares,
+    second: Shares | None,
+    height: float,
+    parts: Sequence[Markup],
+) -> Figure:
+    series = [first, second] if second else [first]
+    header = ["value"]
+    for one in series:
+        header += [one.name] + (["± 1 standard deviation"] if one.stddev else [])
+    rows = []
+    for index, label in enumerate(labels):
+        row = [label]
+        for one in series:
+            row += [percent(one.values[index])] + ([percent(one.stddev[index])] if one.stddev else [])
+        rows.append(tuple(row))
+    svg = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        WIDTH, _n(height), _describe(title, labels, first), Markup("").join(parts)
+    )
+    return Figure(title, note, svg, tuple(header), tuple(rows))
+
+
+def _describe(title: str, labels: Sequence[str], first: Shares) -> str:
+    """Say in one sentence what a plot shows."""
+    most = max(range(len(labels)), key=lambda index: first.values[index])
+    return (
+        f"{title}: {first.name} of {len(labels)} values; the largest is {percent(first.values[most])} at {labels[most]}"
+    )

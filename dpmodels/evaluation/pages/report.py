@@ -1,0 +1,158 @@
+"""The publishable report as a page: the facts of ``report.json`` in plain words, plots and tables."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpmodels.evaluation.pages.page import percent, render_page, short, thousands
+from dpmodels.evaluation.pages.plots import Figure, Shares, bars, histogram, meter
+
+DONE = {
+    "nacre": "A noisy histogram of every column was released first; its thin cells were merged, and noisy counts of "
+    "all pairs of columns (given the target) were released on the merged cells. A mixture of product distributions "
+    "was fitted to both, and the rows were drawn from it.",
+    "moments": "Noisy counts of all pairs of columns (given the target) were released on cells known in advance, a "
+    "mixture of product distributions was fitted to them, and the rows were drawn from it.",
+    "nacre-images": "Noisy moments of all images gave a basis, noisy moments of each class in that basis were "
+    "released, and images were drawn from Gaussians fitted to them.",
+    "pearl": "One noisy characteristic function of the rows was released, class by class, and a generator was "
+    "trained until its own came close (PEARL).",
+    "privbayes": "A network of columns was chosen under privacy, the joint counts of each column and its parents were "
+    "released with noise, and the rows were drawn column by column.",
+    "p3gm": "Noisy moments gave directions, a noisy mixture was fitted in them, and a decoder was trained with noisy "
+    "gradients; the rows were drawn from the mixture and decoded (P3GM).",
+    "dp-vae": "A variational auto-encoder was trained with noisy gradients, and the rows were decoded from noise.",
+    "dp-gm": "The rows were clustered under privacy, and one variational auto-encoder a cluster was trained with noisy "
+    "gradients.",
+    "dp-merf": "One noisy mean of random Fourier features was released, class by class, and a generator was "
+    "trained until its own came close (DP-MERF).",
+}
+ELSE_DONE = "The method released noisy quantities under the budget below and drew the rows from a model of them alone."
+MOST_CATEGORIES = 12
+"""Categories drawn one by one; the rest of a longer list is drawn as one."""
+TOLERANCE = 1.1
+"""A fit is called close up to this multiple of what noise and drawing explain."""
+
+
+def render(facts: Mapping[str, Any]) -> str:
+    """Lay the facts of a run out as one self-contained HTML page."""
+    return render_page(
+        "report.html",
+        report=facts,
+        done=DONE.get(facts["method"].removesuffix("-ae"), ELSE_DONE),
+        privacy=_privacy_in_words(facts["privacy"]),
+        figures=[_figure(column) for column in facts["columns"]],
+        errors=_errors(facts["columns"]),
+        fit=_fit(facts["fit"]),
+        charged=_charged(facts.get("charged")),
+        noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
+    )
+
+
+def _privacy_in_words(privacy: Mapping[str, Any]) -> dict[str, str]:
+    """Say what a budget means to one person: the best that any test of their presence can do.
+
+    Source: Kairouz, Oh, Viswanath, "The Composition Theorem for Differential Privacy" (2015): guessing an even bet
+    succeeds with a probability of (e^epsilon + delta) / (1 + e^epsilon) at most.
+    """
+    epsilon, delta = privacy.get("total_epsilon", privacy["spent_epsilon"]), privacy["delta"]
+    rows = privacy["rows_of_a_unit"]
+    one = "record" if privacy["unit"] == "record" else "user"
+    return {
+        "total": f"{epsilon:.4g}",
+        "one": one,
+        "unit": "one record" if one == "record" else f"one user, with at most {rows} rows",
+        "whose": "any one record" if one == "record" else f"any one user with all their rows (at most {rows})",
+        "factor": f"{math.exp(epsilon):.3g}",
+        "belief": percent(1 - (1 - delta) / (1 + math.exp(epsilon))),
+    }
+
+
+def _figure(column: Mapping[str, Any]) -> Figure:
+    """Draw one column: upright bars on an axis, or lying bars of categories; whiskers where counts were released."""
+    order = list(range(len(column["labels"])))
+    note = column["type"]
+    if column["ordered"]:
+        order = order[: column["values"]]
+        for index in range(column["values"], len(column["labels"])):
+            note += f" · {column['labels'][index]}: {percent(column['synthetic'][index])}"
+    elif len(order) > MOST_CATEGORIES:
+        order = sorted(order, key=lambda index: -column["synthetic"][index])[: MOST_CATEGORIES - 1]
+        note += f" · the {len(order)} largest of {len(column['labels'])}"
+    if "warning" in column:
+        note += " · most of it in one cell: see above"
+    labels = [column["labels"][index] for index in order]
+    made = Shares("synthetic", [column["synthetic"][index] for index in order])
+    marks = None
+    if "released" in column:
+        deviations = [column["released_stddev"][index] for index in order]
+        marks = Shares("released", [column["released"][index] for index in order], deviations)
+    return (histogram if column["ordered"] else bars)(column["name"], note, labels, made, marks)
+
+
+def _errors(columns: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """List the columns whose marginal was released: those with a warning, whose errors say least, then the noisiest."""
+    known = [column for column in columns if "released" in column]
+    top = max((max(c["expected_distance"], c["distance_to_release"]) for c in known), default=1.0)
+    return [
+        {
+            "name": column["name"],
+            "cells": column["cells"],
+            "largest": _largest(column.get("largest_cell")),
+            "warning": column.get("warning"),
+            "share": percent(column["expected_error_of_a_share"]),
+            "expected": percent(column["expected_distance"]),
+            "expected_meter": meter(column["expected_distance"], top),
+            "made": percent(column["distance_to_release"]),
+            "made_meter": meter(column["distance_to_release"], top),
+        }
+        for column in sorted(known, key=lambda column: ("warning" not in column, -column["expected_distance"]))
+    ]
+
+
+def _largest(cell: Mapping[str, Any] | None) -> str:
+    """Name the largest cell and its share; reports of before there was one have none."""
+    return "" if cell is None else f"{cell['label']}: {percent(cell['share'])}"
+
+
+def _charged(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Write the scores on the real rows in percent, or AUROC as it is usual; the worst columns first."""
+    if facts is None or facts["status"] != "measured":
+        return dict(facts) if facts else None
+    scores = [
+        (f"{score['score']}, {one['model']}", *(_score(score, key) for key in ("value", "low", "high")), own)
+        for one in facts["classifiers"]
+        for score in one["scores"]
+        for own in [_score(score, "on_synthetic_rows")]
+    ]
+    tables = {"One column at a time": facts["columns"]}
+    if facts["columns_with_target"]:
+        tables[f"Each column with {facts['target']}"] = facts["columns_with_target"]
+    return {**facts, "scores": scores, "tables": {title: _distances(rows) for title, rows in tables.items()}}
+
+
+def _score(score: Mapping[str, Any], key: str) -> str:
+    return f"{score[key]:.3f}" if score["score"] == "AUROC" else percent(score[key])
+
+
+def _distances(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    top = max((row["high"] for row in rows), default=1.0)
+    return [
+        {"name": row["name"], "cells": row["cells"], "meter": meter(row["measured"], top)}
+        | {key: percent(row[key]) for key in ("measured", "noise_alone", "low", "high")}
+        for row in sorted(rows, key=lambda row: (-row["low"], -row["high"]))
+    ]
+
+
+def _fit(looks: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "look": look["look"],
+            "coordinates": thousands(look["coordinates"]),
+            "signal": f"{look['signal']:.2f}",
+            "explained": f"{look['explained']:.2f}",
+            "left": f"{look['left']:.2f}",
+            "close": look["left"] <= TOLERANCE * look["explained"],
+        }
+        for look in looks
+    ]

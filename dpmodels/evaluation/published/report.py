@@ -1,0 +1,145 @@
+"""The publishable report: what was done, at what price, how far off it may be; of released objects only.
+
+``summarise`` collects the facts, which are the report as JSON; ``report_page.render`` lays them out as one HTML page.
+
+Privacy: post-processing of what was released, the synthetic rows and public parameters.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.events import Event
+from dpmodels.evaluation.published.bins import Bins, CellTally
+from dpmodels.evaluation.published.fidelity import HALF_NORMAL, Measured, compare_with_release, expected_distance
+from dpmodels.evaluation.published.largest import largest_cell, warning
+from dpmodels.evaluation.published.sheet import Sheet
+from dpmodels.releases.release import Release
+from dpmodels.schema.columns import Modelled
+from dpmodels.schema.encode import Records
+from dpmodels.schema.interval import Floats
+from dpmodels.synthesizers.marginals import Marginals
+
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+NOT_PROMISED = (
+    "The columns' names, bounds and categories come from the public schema and are not protected.",
+    "Synthetic rows are drawn from a noisy model: single rows describe nobody, and rare groups can be wrong.",
+    "The guarantee covers this release. Further releases about the same people add up, in one ledger account.",
+)
+UNCOMPARED = "Nothing here compares with the real rows: such figures are exact statistics of them and stay inside."
+COMPARED = "Of the real rows there are only the scores that were charged for: exact figures of them stay inside."
+
+
+def summarise(
+    measured: Measured,
+    tally: CellTally,
+    first: Sequence[Records],
+    gate: list[dict[str, Any]],
+    release_sha256: str,
+    charged: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Collect the publishable facts of a run.
+
+    Args:
+        measured: what was released.
+        tally: the synthetic rows, counted on its cells.
+        first: some of them, in batches.
+        gate: the expectations that held.
+        release_sha256: of the release's file.
+        charged: the scores on real rows that were charged for, if the run was asked for them.
+    """
+    release, plan, marginals = measured.release, measured.release.plan, measured.marginals
+    sheet = Sheet(plan.table)
+    for records in first:
+        sheet.add(records)
+    names = [getattr(event, "mechanism", "") for event in getattr(plan.event, "events", [plan.event])]
+    fit = compare_with_release(plan, measured.sums, first) if measured.sums else []
+    return {
+        "format": 2,
+        "data_set": plan.table.name,
+        "method": plan.method,
+        "privacy": _privacy(release, charged),
+        "hashes": {
+            "plan_sha256": plan.hash,
+            "schema_sha256": plan.table.hash,
+            "release_sha256": release_sha256,
+            "ledger_charge": release.entry,
+            **({key: charged[key] for key in ("scores_sha256",) if key in charged} if charged else {}),
+        },
+        "noise_stddev": dict(measured.noise),
+        "synthetic_rows": tally.rows,
+        "released_records": marginals.records if marginals else None,
+        "columns": [
+            _column(name, column, cells / max(tally.rows, 1), marginals, plan.measurement)
+            for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
+        ],
+        "pairs": _pairs(marginals),
+        "fit": [{"look": name or "the release", **facts} for name, facts in zip(names, fit, strict=False)],
+        "sample_sheet": sheet.data_uri(),
+        "sample_classes": list(sheet.names),
+        "charged": charged,
+        "gate": gate,
+        "not_promised": [*NOT_PROMISED, COMPARED if charged and charged["status"] == "measured" else UNCOMPARED],
+    }
+
+
+def _privacy(release: Release, charged: Mapping[str, Any] | None) -> dict[str, Any]:
+    plan = release.plan
+    lines = [plan.event, *([EVENT.validate_python(charged["event"])] if charged and charged["charged"] else [])]
+    return {
+        "unit": str(plan.budget.unit),
+        "rows_of_a_unit": plan.budget.unit.max_rows,
+        "adjacency": plan.budget.adjacency.value,
+        "target_epsilon": plan.budget.epsilon,
+        "spent_epsilon": float(spent_epsilon([plan.event], plan.budget.delta_exact)),
+        "total_epsilon": float(spent_epsilon(lines, plan.budget.delta_exact)),
+        "delta": plan.budget.delta,
+        "event": plan.event.model_dump(mode="json"),
+    }
+
+
+def _column(
+    name: str, column: Modelled, shares: Floats, marginals: Marginals | None, measurement: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Describe one column: its bins, the synthetic shares, and the released ones where there are any."""
+    bins = Bins.of(column)
+    made = bins.join(shares)
+    facts: dict[str, Any] = {
+        "name": name,
+        "type": getattr(column, "type", ""),
+        "labels": list(bins.labels),
+        "values": bins.values,
+        "ordered": bins.ordered,
+        "synthetic": _round(made),
+    }
+    if marginals is None or name not in marginals.columns:
+        return facts
+    noisy, records = marginals.columns[name], marginals.records
+    pooled = np.bincount(noisy.place, shares, minlength=len(noisy.pooled))
+    largest = largest_cell(column, noisy.counts, records)
+    assumed = warning(column, largest, measurement)
+    return facts | {
+        "released": _round(bins.join(noisy.counts) / records),
+        "released_stddev": _round(noisy.stddev * np.sqrt(bins.sizes) / records),
+        "cells": len(noisy.pooled),
+        "expected_error_of_a_share": round(float(HALF_NORMAL * noisy.pooled_stddev.mean() / records), 8),
+        "expected_distance": round(expected_distance(noisy.pooled_stddev, records), 8),
+        "distance_to_release": round(float(np.abs(pooled - noisy.pooled / records).sum() / 2), 8),
+        "largest_cell": largest,
+        **({"warning": assumed} if assumed else {}),
+    }
+
+
+def _pairs(marginals: Marginals | None) -> dict[str, float] | None:
+    """Say how far off the share of one pair of cells of two columns is on average, as it was released."""
+    if marginals is None or marginals.pair_stddev is None or marginals.pair_cells is None:
+        return None
+    error = HALF_NORMAL * marginals.pair_stddev / marginals.records
+    return {"expected_error_of_a_share": round(error, 8), "cells_of_a_column": round(marginals.pair_cells, 1)}
+
+
+def _round(shares: Floats) -> list[float]:
+    return [round(float(share), 8) for share in shares]

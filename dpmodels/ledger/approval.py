@@ -1,0 +1,102 @@
+"""An officer's approval: an ed25519 signature of what a run will be charged for, by a key that the account names.
+
+Whoever can write a file, or press a button of a server that knows no identities, can write any name. Only the holder of
+the key can sign. What is signed names the ledger, the account, the run and the hash of every line of its plan, so a
+signature is worth nothing for another plan, a second run, or accounts of these names in another ledger. The ledger asks
+for it inside the transaction that charges.
+"""
+
+import base64
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dpmodels.errors import LedgerError
+from dpmodels.keys import key_text, private_key, public_key, signed_by
+from dpmodels.ledger.store import canonical_json
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Officer(_Model):
+    """Who must approve an account's charges.
+
+    Attributes:
+        public_key: the 32 bytes of an ed25519 key, base64.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    public_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]{43}=$")]
+
+    @classmethod
+    def read(cls, name: str, key: Path) -> "Officer":
+        """Make an officer of a name and a public key in a PEM file."""
+        return cls(name=name, public_key=key_text(public_key(key, "key")))
+
+
+class Approval(_Model):
+    """An officer's word for the charges of one run.
+
+    Attributes:
+        ledger: the hash of the entry that opened the account whose officer signed; no other ledger has it.
+        plans: the hashes of the lines of the run's plan, in order.
+        signature: of ``approval_text``, base64.
+    """
+
+    officer: str
+    public_key: str
+    ledger: str
+    plans: tuple[str, ...]
+    signature: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an officer is asked to sign: the charges of one run of one ledger, by the hashes of their plans."""
+
+    ledger: str
+    account: str
+    run: str
+    plans: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """What is signed, in the one way that it can be written."""
+        return canonical_json({"nacre": "approval 1", **asdict(self)}) + "\n"
+
+    def approve(self, officer: str, key: Path) -> Approval:
+        """Sign with a private key in a PEM file."""
+        private = private_key(key, "key")
+        signature = base64.b64encode(private.sign(self.text.encode())).decode()
+        public = key_text(private.public_key())
+        return Approval(officer=officer, public_key=public, ledger=self.ledger, plans=self.plans, signature=signature)
+
+    def check(self, officer: Officer, approval: Approval | None) -> Approval:
+        """Return an approval that the officer signed.
+
+        Raises:
+            LedgerError: there is none, or it is not of these charges by this officer's key.
+        """
+        run = self.run
+        if approval is None:
+            raise LedgerError(
+                f"account {self.account} is charged only with the approval of {officer.name}, which run {run} lacks; "
+                f"nothing was charged. It is given by `nacre approve {run} --key KEY.pem`; then resume the run"
+            )
+        if approval.public_key != officer.public_key:
+            raise LedgerError(f"run {run} is signed with another key than that of {officer.name}; nothing was charged")
+        if not self.is_signed(approval):
+            raise LedgerError(
+                f"the approval of run {run} is not signed by the key of {officer.name} for this ledger, account, run "
+                "and plan; nothing was charged"
+            )
+        return approval
+
+    def is_signed(self, approval: Approval) -> bool:
+        """Tell whether the holder of the approval's key signed exactly this."""
+        same = (approval.ledger, approval.plans) == (self.ledger, self.plans)
+        return same and signed_by(approval.public_key, approval.signature, self.text.encode())

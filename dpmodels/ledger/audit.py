@@ -1,0 +1,124 @@
+"""Walk the whole ledger and name everything that is not as it was written."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+from sqlalchemy import Connection, select
+
+from dpmodels import artifact
+from dpmodels.accounting.events import Event
+from dpmodels.accounting.tally import Tally
+from dpmodels.errors import ArtifactError, LedgerError
+from dpmodels.ledger import store
+from dpmodels.ledger.approval import Approval, Asked, Officer
+from dpmodels.ledger.records import Account, follow, lives, read_reserve
+from dpmodels.ledger.store import Entry
+
+
+def audit(connection: Connection, released: Mapping[str, Path]) -> list[str]:
+    """Name every fault: edited, deleted or moved entries, account rows, illegal lives, wrong sums, changed artifacts.
+
+    ``released`` maps charge keys to artifacts whose hashes are compared with the sealed ones.
+    """
+    chain = store.read(connection)
+    faults = store.chain_faults(chain)
+    edited = {seq for seq, _ in faults}
+    whole = [entry for entry in chain if entry.seq not in edited]
+    found = [message for _, message in faults]
+    found += _row_faults(connection, chain, edited)
+    runs = {seq: run for seq, run in connection.execute(select(store.entries.c.seq, store.entries.c.run))}
+    found += [f"{entry} is filed under another run than its own" for entry in whole if entry.run != runs[entry.seq]]
+    for key, life in lives(chain).items():
+        if not edited & {entry.seq for entry in life}:
+            found += _life_faults(life, released.get(key))
+    if not edited:
+        found += _sum_faults(chain)
+        found += _approval_faults(chain)
+    return found
+
+
+def _row_faults(connection: Connection, chain: list[Entry], edited: set[int]) -> Iterator[str]:
+    """Compare the accounts table with the entries that opened the accounts and changed their caps."""
+    rows = {row.name: dict(row._mapping) for row in connection.execute(select(store.accounts))}
+    opened = {entry.account: entry for entry in chain if entry.kind == "open"}
+    changed = {entry.account: entry for entry in chain if entry.kind == "cap"}
+    for name in sorted(rows.keys() | opened.keys()):
+        if name not in rows or name not in opened:
+            yield f"account {name} lacks its row or its opening entry"
+            continue
+        cap = changed.get(name)
+        readable = not edited & {opened[name].seq, cap.seq if cap else 0}
+        if readable and rows[name] != Account.written_in(opened[name], cap).row:
+            yield f"account {name} differs from its opening entry"
+
+
+def _life_faults(life: list[Entry], released: Path | None) -> list[str]:
+    """Name what is wrong with one charge's entries, or with its released artifact."""
+    try:
+        held = follow(life)
+        if released is not None and held.state == "committed":
+            artifact.checked(released, held.artifact_hash)
+    except (LedgerError, ArtifactError, ValidationError, KeyError) as error:
+        return [str(error)] if isinstance(error, LedgerError | ArtifactError) else [f"{life[0]} is not a charge"]
+    return []
+
+
+def _sum_faults(chain: list[Entry]) -> Iterator[str]:
+    """Add every account up again, and compare with the tallies that its entries carry."""
+    running: dict[str, Tally] = {}
+    costs: dict[str, Tally] = {}
+    orders: dict[str, int] = {}
+    for entry in chain:
+        tally = running.get(entry.account, Tally())
+        if entry.kind == "open":
+            orders[entry.account] = entry.content.get("order", 0)
+        elif entry.kind == "reserve":
+            charge, costs[entry.charge] = read_reserve(entry.content)
+            tally += costs[entry.charge]
+            if not _dear_enough(charge.event, costs[entry.charge], orders.get(entry.account, 0)):
+                yield f"{entry} counts less than its event costs"
+        elif entry.kind == "void":
+            tally -= costs.get(entry.charge, Tally())
+        running[entry.account] = tally
+        carried = entry.content.get("tally") if entry.kind in store.SPENDING_KINDS else None
+        if carried is not None and Tally.model_validate(carried) != tally:
+            yield f"{entry} carries a tally that does not add up"
+
+
+def _approval_faults(chain: list[Entry]) -> Iterator[str]:
+    """Name each charge whose account had an officer when it was made, and that this officer did not sign."""
+    officers: dict[str, Officer | None] = {}
+    opened: dict[str, Entry] = {}
+    for entry in chain:
+        content = entry.content
+        if entry.kind in store.ACCOUNT_KINDS:
+            opened.setdefault(entry.account, entry)
+            if "officer" in content:
+                officers[entry.account] = Officer.model_validate(content["officer"]) if content["officer"] else None
+        elif entry.kind == "reserve":
+            above = entry.account
+            while above and not officers.get(above):
+                above = opened[above].content.get("parent", "") if above in opened else ""
+            officer = officers.get(above)
+            if officer is not None and not _is_approved(entry, officer, opened[above].hash):
+                yield f"{entry} is not signed by {officer.name}, the officer of its account"
+
+
+def _is_approved(entry: Entry, officer: Officer, ledger: str) -> bool:
+    """Tell whether the officer signed for a charge, alone or with others of its run."""
+    if "approval" not in entry.content:
+        return False
+    signed = Approval.model_validate(entry.content["approval"])
+    if signed.public_key != officer.public_key or entry.content["plan_hash"] not in signed.plans:
+        return False
+    return Asked(ledger, entry.account, entry.run, signed.plans).is_signed(signed)
+
+
+def _dear_enough(event: Event, cost: Tally, order: int) -> bool:
+    """Tell whether a charge's cost is its event's, up to rounding errors of another machine's logarithms."""
+    from dpmodels.accounting.renyi import filter_cost
+
+    if order:
+        return cost.renyi >= filter_cost([event], order).renyi * (1 - 1e-9)
+    return cost == Tally.of([event])

@@ -1,0 +1,205 @@
+"""The ledger's database: SQLite in one file, or PostgreSQL; the only module that speaks their dialects.
+
+A writing transaction holds what it reads against every other writer until it is durable: on SQLite the whole ledger
+(BEGIN IMMEDIATE), on PostgreSQL the rows of its accounts, and the table for the moment of the append.
+"""
+
+import os
+import sqlite3
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, select, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from dpmodels import artifact
+from dpmodels.errors import InvalidArgument, LedgerError
+from dpmodels.ledger import store
+
+T = TypeVar("T")
+HEAD = "0002"  # the newest migration
+_CREATION_LOCK = 0x6E61637265  # an advisory lock's number, "nacre" in ASCII
+# Serialisation failure, deadlock, and a row that another writer made a moment earlier: nothing was written, and the
+# next attempt sees what that other one wrote.
+_PASSING = {"40001", "40P01", "23505"}
+_ATTEMPTS = 20
+
+
+class Database:
+    """Open the ledger's database, and make or migrate it where needed; safe for threads and forks.
+
+    Raises:
+        LedgerError: the place cannot be opened, or holds something that is not a ledger.
+    """
+
+    def __init__(self, path_or_url: str | Path) -> None:
+        name = str(path_or_url)
+        self._url = make_url(name) if "://" in name else URL.create("sqlite", database=name)
+        self._process, self._inherited = os.getpid(), list[Engine]()
+        if self._url.get_backend_name() == "sqlite":
+            _make_sqlite_file(self._url)
+        elif self._url.get_backend_name() != "postgresql":
+            raise InvalidArgument("ledger", self._url.get_backend_name(), "be a SQLite file or a PostgreSQL URL")
+        self._engine = self._connect()
+        if self.read(_version) != HEAD:
+            self.write(_make_or_migrate)
+        self.read(lambda connection: connection.execute(select(store.entries.c.seq).limit(1)))
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Run work on one consistent view of the ledger."""
+        return self._run(work, write=False)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Run work in one durable transaction; again where the database asks for it.
+
+        Raises:
+            LedgerError: the database refuses (locked for a minute, full disk, not a ledger); nothing was written.
+        """
+        return self._run(work, write=True)
+
+    def rehearse(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work`` as ``write`` would, and take back whatever it wrote."""
+        return self._run(work, write=True, keep=False)
+
+    def _connect(self) -> Engine:
+        engine = _engine(self._url)
+        weakref.finalize(self, _close, engine, os.getpid())
+        return engine
+
+    def _run(self, work: Callable[[Connection], T], write: bool, keep: bool = True) -> T:
+        if os.getpid() != self._process:  # forked: the parent's connections stay open and are never touched here
+            self._inherited.append(self._engine)
+            self._process = os.getpid()
+            self._engine = self._connect()
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                with _options(self._engine, write).connect() as connection, connection.begin() as transaction:
+                    answer = work(connection)
+                    if not keep:
+                        transaction.rollback()
+                    return answer
+            except (SQLAlchemyError, sqlite3.Error) as error:
+                if not (_is_passing(error) and attempt < _ATTEMPTS):
+                    reason = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
+                    raise LedgerError(f"the ledger cannot be {'written' if write else 'read'}: {reason}") from error
+            time.sleep(0.005 * attempt)
+        raise LedgerError("the ledger is too busy")  # not reached: the last attempt raises above
+
+
+def _close(engine: Engine, process: int) -> None:
+    """Close the connections of a ledger that nobody holds any more, in the process that opened them."""
+    if os.getpid() == process:
+        engine.dispose()
+
+
+def lock(connection: Connection, root_to_leaf: list[str]) -> bool:
+    """Hold the last account of a path against every writer, and those above it against charges of their own.
+
+    Children of one parent do not wait for each other here. Locks are taken from the root down, so none deadlock. False
+    where the transaction holds the whole ledger anyway.
+    """
+    if connection.dialect.name != "postgresql":
+        return False
+    for name in root_to_leaf:
+        wanted = select(store.accounts.c.name).where(store.accounts.c.name == name)
+        connection.execute(wanted.with_for_update(read=name != root_to_leaf[-1]))
+    return True
+
+
+def _options(engine: Engine, write: bool) -> Engine:
+    """Set how a transaction begins; a PostgreSQL reader sees one snapshot, a writer what its locks protect."""
+    if engine.dialect.name == "sqlite":
+        return engine.execution_options(nacre_write=write)
+    return engine.execution_options(isolation_level="READ COMMITTED" if write else "REPEATABLE READ")
+
+
+def _is_passing(error: Exception) -> bool:
+    return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _PASSING
+
+
+def _version(connection: Connection) -> str | None:
+    """Return the migration a database stands at; None for an empty one, 0001 for one older than migrations."""
+    tables = set(inspect(connection).get_table_names())
+    if store.VERSION_TABLE in tables:
+        version = connection.execute(text(f"SELECT version_num FROM {store.VERSION_TABLE}")).scalar_one_or_none()
+        return version if version is None else str(version)
+    return "0001" if {"accounts", "entries"} <= tables else None
+
+
+def _make_or_migrate(connection: Connection) -> None:
+    """Make the tables, or bring those of an older nacre up to date; all of it or nothing."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
+    version = _version(connection)
+    if version == HEAD:  # another process was faster
+        return
+    if version is None:
+        if inspect(connection).get_table_names():
+            raise LedgerError("this database holds other tables; name an empty one, or one that is a ledger")
+        store.metadata.create_all(connection)
+        connection.execute(text(f"CREATE TABLE {store.VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
+        connection.execute(text(f"INSERT INTO {store.VERSION_TABLE} VALUES (:head)"), {"head": HEAD})
+        return
+    from dpmodels.ledger.migrations import upgrade
+
+    upgrade(connection, version)
+
+
+def _make_sqlite_file(url: URL) -> None:
+    """Make a SQLite file, for its owner only; it appears with all its tables or not at all."""
+    if url.database in (None, "", ":memory:"):
+        raise LedgerError("the ledger needs a file: a ledger in memory would forget what was spent")
+    path = Path(url.database or "")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            with artifact.exclusive(path):
+                if not path.exists():
+                    artifact.write_whole(path, _new_sqlite)
+    except OSError as error:
+        raise LedgerError(f"the ledger {path} cannot be made: {error.strerror}") from error
+
+
+def _new_sqlite(path: Path) -> None:
+    # Closed before SQLite opens it: closing any other handle of a database would drop SQLite's locks on it.
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+    engine = _engine(URL.create("sqlite", database=str(path)))
+    with engine.execution_options(nacre_write=True).begin() as connection:
+        _make_or_migrate(connection)
+    engine.dispose()  # the last connection to close moves the log into the file
+
+
+def _readable(data: bytes) -> str:
+    """Read text that someone may have changed into bytes that are none, so that `verify` can still name its row."""
+    return data.decode(errors="backslashreplace")
+
+
+def _engine(url: URL) -> Engine:
+    """Set a database up. Connections are kept: to close SQLite's last one would rewrite its log every time."""
+    kept: dict[str, Any] = {"pool_size": 4, "max_overflow": 200, "hide_parameters": True}
+    if url.get_backend_name() == "postgresql":
+        psycopg = url.set(drivername="postgresql+psycopg")
+        limits = "-c lock_timeout=60000 -c idle_in_transaction_session_timeout=120000"
+        try:
+            return create_engine(psycopg, connect_args={"options": limits}, pool_pre_ping=True, **kept)
+        except ModuleNotFoundError:
+            raise LedgerError("a PostgreSQL ledger needs psycopg: pip install 'nacre[postgres]'") from None
+    engine = create_engine(url, **kept)
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: object) -> None:
+        connection.isolation_level = None  # transactions begin below, not in the driver
+        connection.text_factory = _readable
+        for setting in ("busy_timeout=60000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {setting}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        write = connection.get_execution_options().get("nacre_write")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine

@@ -1,0 +1,363 @@
+"""The privacy ledger: what each account may spend, what was spent, and the refusal of everything beyond.
+
+A charge lives through reserve -> draw -> seal -> commit, each durable before the next. Entries are appended, never
+changed; what is spent is read from them, never stored beside them. A reserved charge counts as spent, whatever
+happens to it afterwards, unless it is voided before any noise was drawn.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NoReturn
+
+from sqlalchemy import Connection, select, update
+
+from dpmodels import artifact
+from dpmodels.accounting.tally import Tally
+from dpmodels.errors import InvalidArgument, LedgerError
+from dpmodels.ledger import audit, books, opening, store, weighing
+from dpmodels.ledger.approval import Approval, Officer
+from dpmodels.ledger.books import Limit
+from dpmodels.ledger.database import Database, lock
+from dpmodels.ledger.records import CAP_TERMS, TRANSITIONS, Account, Balance, Charge, Quote, Reservation, follow
+from dpmodels.ledger.store import Entry
+from dpmodels.privacy import PrivacyBudget
+
+Proof = Callable[[Connection, Reservation], Mapping[str, object]]
+
+__all__ = ["Account", "Balance", "Charge", "Entry", "Ledger", "Quote", "Reservation"]
+
+
+class Ledger:
+    """The ledger in one SQLite file (or at a PostgreSQL URL), safe for threads, processes and forks."""
+
+    def __init__(self, path_or_url: str | Path) -> None:
+        self._database = Database(path_or_url)
+
+    def open_account(self, name: str, *, dataset: str, budget_cap: PrivacyBudget, **terms: Any) -> Account:
+        """Open an account, or return it if it is open with exactly these terms.
+
+        ``terms`` are the other fields of ``Account``: owner, note, parent, run_cap, expires, composition. A child has
+        its parent's unit, adjacency and composition; opening it declares its data disjoint from its siblings'.
+
+        Raises:
+            LedgerError: the name is open with other terms, its data set, unit and adjacency have an account, or the
+                parent is of another kind.
+            InvalidArgument: a term is impossible.
+        """
+        wanted = opening.new_account(name, dataset, budget_cap, terms)
+        return self._database.write(lambda connection: opening.open_account(connection, wanted))
+
+    def change_cap(self, name: str, *, reason: str, **changes: Any) -> Account:
+        """Change an account's epsilon, delta, run_cap, expires or officer; change and reason are entries for ever.
+
+        Privacy:
+            Nothing is given back: what was spent counts against the new cap, and a cap below it is refused. A cap that
+            is raised after looking at releases promises the new cap only.
+
+        Raises:
+            LedgerError: less than what is spent, or no reason.
+            InvalidArgument: a term is impossible.
+        """
+        if not reason.strip():
+            raise LedgerError("a cap is changed for a reason, which stays in the ledger")
+
+        def work(connection: Connection) -> Account:
+            path = books.line(connection, name, write=True)
+            account, tally = path[-1].account, path[-1].tally
+            changed = opening.with_changes(account, changes)
+            if changed == account:
+                return account
+            (limit,) = books.limits(connection, [books.Book(changed, tally)])
+            if (spent := limit.spent()) > changed.epsilon_cap:
+                raise LedgerError(f"account {name} has spent epsilon={spent}; its cap cannot be below that")
+            times = len(store.read(connection, store.entries.c.account == name, store.entries.c.kind == "cap"))
+            terms = {term: changed.terms[term] for term in CAP_TERMS}
+            payload = {**terms, "reason": reason, "tally": tally.brief}
+            store.append(connection, name, name, "cap", times + 1, payload)
+            connection.execute(update(store.accounts).where(store.accounts.c.name == name).values(changed.row))
+            return changed
+
+        return self._database.write(work)
+
+    def accounts(self) -> list[Account]:
+        """List the accounts, oldest first."""
+
+        def work(connection: Connection) -> list[Account]:
+            names = select(store.entries.c.account).where(store.entries.c.kind == "open").order_by(store.entries.c.seq)
+            return [books.book(connection, name).account for name in connection.execute(names).scalars().all()]
+
+        return self._database.read(work)
+
+    def account(self, name: str) -> Account:
+        """Return one account.
+
+        Raises:
+            LedgerError: no such account is open, or the entries it is read from are broken.
+        """
+        return self._database.read(lambda connection: books.book(connection, name).account)
+
+    def entries(self, *, account: str | None = None, key: str | None = None) -> list[Entry]:
+        """List the entries, oldest first: all, one account's, or one charge's."""
+        where = [store.entries.c.account == account] if account is not None else []
+        where += [store.entries.c.charge == key] if key is not None else []
+        return self._database.read(lambda connection: store.read(connection, *where))
+
+    def entry(self, seq: int) -> Entry | None:
+        """Return the entry at one place of the chain, or None."""
+        found = self._database.read(lambda connection: store.read(connection, store.entries.c.seq == seq))
+        return found[0] if found else None
+
+    def head(self) -> Entry | None:
+        """Return the newest entry, or None of an empty chain."""
+        return self._database.read(store.head)
+
+    def balance(self, name: str) -> Balance:
+        """Add up an account, with the heaviest line of accounts below it."""
+
+        def work(connection: Connection) -> tuple[Limit, int, list[str]]:
+            (limit,) = books.limits(connection, [books.book(connection, name)])
+            return limit, books.charges(connection, name), store.children(connection, name)
+
+        limit, charges, children = self._database.read(work)
+        spent = limit.spent()
+        return Balance(
+            account=name,
+            spent_epsilon=spent,
+            renyi_epsilon=spent if limit.order else limit.renyi(),
+            remaining_epsilon=limit.remaining(),
+            cap=limit.cap,
+            delta=limit.delta,
+            charges=charges,
+            children=tuple(children),
+        )
+
+    def history(self, name: str, points: int) -> list[tuple[str, Decimal, Decimal]]:
+        """Return time, spent epsilon and cap after entries that changed them: all, or as many, evenly, as asked."""
+        with_tally = [entry for entry in self.entries(account=name) if entry.kind in store.SPENDING_KINDS]
+        return list(books.history(with_tally, points))
+
+    def quote(self, charge: Charge, *others: Charge, first_opens: Account | None = None) -> Quote:
+        """Say what ``reserve`` would answer, and write nothing; the state is the first charge's."""
+        return self._weigh((charge, *others), first_opens).quote()
+
+    def check(self, charge: Charge, *others: Charge, first_opens: Account | None = None) -> None:
+        """Refuse what ``reserve`` would refuse, the lack of an approval excepted, and write nothing.
+
+        Raises:
+            BudgetExhausted: as for ``reserve``.
+            LedgerError: as for ``reserve``.
+        """
+        weighed = self._weigh((charge, *others), first_opens)
+        if not weighed.accepted:
+            raise weighed.refusal()
+
+    def _weigh(self, charges: Sequence[Charge], first_opens: Account | None) -> weighing.Weighed:
+        """Weigh charges, in an account that is opened for the occasion if it has to be."""
+        if first_opens is None:
+            return self._database.read(lambda connection: weighing.weigh(connection, *charges))
+
+        def work(connection: Connection) -> weighing.Weighed:
+            opening.open_first(connection, first_opens)
+            return weighing.weigh(connection, *charges)
+
+        return self._database.rehearse(work)
+
+    def find(self, key: str) -> Reservation | None:
+        """Return a charge and its state, or None."""
+        return self._database.read(lambda connection: books.find(connection, key))
+
+    def officer(self, name: str) -> tuple[Officer, str] | None:
+        """Return who must approve an account's charges, its own officer or that of the nearest account above it.
+
+        With the hash of the entry that opened the officer's account, which names this ledger in what is signed.
+        """
+        return self._database.read(lambda connection: books.officer(books.line(connection, name)))
+
+    def reserve(
+        self,
+        charge: Charge,
+        *others: Charge,
+        approval: Approval | None = None,
+        first_opens: Account | None = None,
+    ) -> Reservation:
+        """Charge the account, or return the charge made before under the same key; with others, all or none.
+
+        ``first_opens`` is the account to open where none of its name is open yet, in the same transaction: a first run
+        that fails before it is charged leaves no account behind.
+
+        Privacy:
+            The balance is read and the charges are written in one transaction that excludes every other writer of the
+            account, so the cap holds under any concurrency; a refusal happens before any noise exists.
+
+        Raises:
+            BudgetExhausted: the cap of the account, of one above it, or of one run would be passed.
+            LedgerError: the account is for other data or has expired, a charge costs more than its own budget, the
+                first was voided, a key belongs to a different charge, or the account's officer did not sign.
+        """
+        if any(Tally.of([each.event]).others for each in (charge, *others)):
+            # reckoned slowly now and remembered, so that the lock is not held over it
+            self.quote(charge, *others, first_opens=first_opens)
+
+        def work(connection: Connection) -> Reservation | weighing.Weighed:
+            opening.open_first(connection, first_opens)
+            weighed = weighing.weigh(connection, charge, *others, write=True)
+            if weighed.held is not None and weighed.held.state == "voided":
+                raise LedgerError(f"charge {charge.key} is voided and stays so; start a new run")
+            if not weighed.accepted and first_opens is not None:
+                raise weighed.refusal()  # which takes the opening back
+            if not weighed.accepted:
+                return weighed
+            tally, signed = weighed.tally, weighed.approved(approval)
+            for fresh, cost in weighed.fresh:
+                tally += cost
+                payload = {**fresh.model_dump(mode="json"), "cost": cost.brief, "tally": tally.brief, **signed}
+                store.append(connection, fresh.account, fresh.key, "reserve", 1, payload)
+            own = dict((fresh.key, cost) for fresh, cost in weighed.fresh)
+            return weighed.held or Reservation(charge=charge, state="reserved", cost=own[charge.key])
+
+        answer = self._database.write(work)
+        if isinstance(answer, weighing.Weighed):
+            raise answer.refusal()
+        return answer
+
+    def begin_draw(self, key: str) -> Reservation:
+        """Record that noise is about to be drawn; again if the draw before was never sealed."""
+        return self._advance(key, "draw", {})
+
+    def seal(self, key: str, artifact_hash: str) -> Reservation:
+        """Record the sha256 of the drawn artifact; from here on no other draw can ever take its place."""
+        if len(artifact_hash) != 64 or set(artifact_hash) - set("0123456789abcdef"):
+            raise InvalidArgument("artifact_hash", artifact_hash, "be a sha256 in lower-case hexadecimal digits")
+        return self._advance(key, "seal", {"artifact_hash": artifact_hash})
+
+    def commit(self, key: str) -> Reservation:
+        """Record that the sealed artifact is released."""
+        return self._advance(key, "commit", {})
+
+    def void(self, key: str, reason: str) -> Reservation:
+        """Give a charge back whose draw never began; the entry, its reason and the proof stay.
+
+        Privacy:
+            A draw is recorded durably before it begins, so a chain without that entry proves that there was none; from
+            this entry on none can begin.
+
+        Raises:
+            LedgerError: a draw began, or there is no reason.
+        """
+        if not reason.strip():
+            raise LedgerError("a charge is voided for a reason, which stays in the ledger")
+
+        def proof(connection: Connection, held: Reservation) -> Mapping[str, object]:
+            (reserve,) = store.read(connection, store.entries.c.charge == key, store.entries.c.kind == "reserve")
+            tally = books.book(connection, held.charge.account).tally - held.cost
+            return {"reason": reason, "proof": {"reserve": reserve.hash, "draws": held.draws}, "tally": tally.brief}
+
+        return self._advance(key, "void", proof)
+
+    def _advance(self, key: str, kind: str, payload: Mapping[str, object] | Proof) -> Reservation:
+        """Append one transition of a charge, if its state allows it."""
+
+        def work(connection: Connection) -> Reservation:
+            life = _life(connection, key)
+            account = life[0].account
+            if lock(connection, [account]):  # what was read before may have changed since
+                life = _life(connection, key)
+            held = follow(life)
+            if (held.state, kind) not in TRANSITIONS:
+                raise LedgerError(f"charge {key} is {held.state}: {kind} is not allowed")
+            content = payload(connection, held) if callable(payload) else payload
+            attempt = held.draws + 1 if kind == "draw" else 1
+            entry = store.append(connection, account, key, kind, attempt, content)
+            return follow([*life, entry])
+
+        return self._database.write(work)
+
+    def release(
+        self,
+        charge: Charge,
+        *,
+        staged: Path,
+        released: Path,
+        draw: Callable[[Path, str], None],
+        announced: bool = False,
+    ) -> Path:
+        """Release one artifact for one charge; after a crash, call it again with the same arguments.
+
+        ``draw`` writes the artifact to the path it is given, with the charge's key in its footer. One that is
+        ``announced`` calls ``begin_draw`` itself, right before its first noise: what fails before can be given back.
+
+        Privacy:
+            One charge pays for one artifact. A draw is first staged inside the sensitive zone and leaves it only
+            after its hash is sealed, and a charge is sealed at most once. A draw that a crash kept from being sealed
+            was therefore seen by nobody outside the zone: it is deleted, or sealed if it is complete, and drawing
+            again is the first draw the outside could see. What the outside sees is one output of the mechanism.
+
+        Raises:
+            BudgetExhausted: the cap would be passed; ``draw`` was not called.
+            ArtifactError: a place is taken, the disk is full, or a sealed artifact is missing or was changed.
+            LedgerError: as for ``reserve``.
+        """
+        key = charge.key
+        artifact.prepare_places(staged, released)
+        with artifact.exclusive(staged):
+            # 1. Reserve: the budget is charged, or refused, before any noise exists.
+            if (self.find(key) or Reservation(charge=charge)).state in ("new", "reserved"):
+                artifact.check_free(staged, released)
+            held = self.reserve(charge)
+            if held.state in ("reserved", "drawing") and not staged.exists():
+                # 2. Draw, into the sensitive zone; a staged file that exists is a complete earlier draw.
+                held = held if announced else self.begin_draw(key)
+                artifact.write_whole(staged, lambda part: self._draw(draw, part, key))
+                held = self.find(key) or held
+            return self._finish(held, staged, released)
+
+    def recover(self, key: str, *, staged: Path, released: Path) -> Reservation:
+        """Finish what a crash left of one charge, as far as that needs no draw, and return where it stands.
+
+        A complete draw is sealed and released; a charge whose draw never began, or was never completed, stays charged
+        until its run is resumed (or, in the first case, until it is voided).
+
+        Raises:
+            ArtifactError: a sealed artifact is missing or was changed.
+        """
+        held = self.find(key) or _unknown(key)
+        if held.state == "sealed" or (held.state == "drawing" and staged.exists()):
+            artifact.prepare_places(staged, released)
+            with artifact.exclusive(staged):
+                self._finish(self.find(key) or held, staged, released)
+        return self.find(key) or held
+
+    def _draw(self, draw: Callable[[Path, str], None], part: Path, key: str) -> None:
+        """Draw, and see that the ledger was told before."""
+        draw(part, key)
+        if (self.find(key) or _unknown(key)).state != "drawing":
+            raise LedgerError(f"charge {key} was drawn without a word to the ledger; the artifact is not sealed")
+
+    def _finish(self, held: Reservation, staged: Path, released: Path) -> Path:
+        """Seal a complete draw and release it."""
+        if held.state == "drawing":
+            # 3. Seal: from here on this artifact and no other.
+            held = self.seal(held.key, artifact.sha256_of(staged))
+        if held.state == "sealed":
+            # 4. Commit, once the artifact stands in its released place.
+            artifact.publish(staged, released, held.artifact_hash)
+            self.commit(held.key)
+        return artifact.checked(released, held.artifact_hash)
+
+    def verify(self, released: Mapping[str, Path] | None = None) -> list[str]:
+        """Walk the whole chain and name every fault: entries, account rows, illegal lives, wrong sums.
+
+        ``released`` maps charge keys to artifacts whose hashes are compared with the sealed ones. Two things cannot
+        be seen from inside: that the newest entries were all cut off, and that the whole chain was rewritten with
+        new hashes. Against both, compare the newest entry's hash with one kept elsewhere, as in a manifest.
+        """
+        return self._database.read(lambda connection: audit.audit(connection, released or {}))
+
+
+def _life(connection: Connection, key: str) -> list[Entry]:
+    return store.life(connection, key) or _unknown(key)
+
+
+def _unknown(key: str) -> NoReturn:
+    raise LedgerError(f"charge {key} is not reserved")

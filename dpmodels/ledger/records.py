@@ -1,0 +1,228 @@
+"""The ledger's words: an account, a charge and its life, a quote, a balance."""
+
+from collections.abc import Iterable
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dpmodels.accounting.events import Event
+from dpmodels.accounting.tally import Tally
+from dpmodels.errors import LedgerError
+from dpmodels.ledger.approval import Officer
+from dpmodels.ledger.store import ACCOUNT_KINDS, Entry, digest
+from dpmodels.privacy import PrivacyBudget
+
+# state before, kind of entry -> state after. Whatever is not here is refused.
+TRANSITIONS = {
+    ("new", "reserve"): "reserved",
+    ("reserved", "draw"): "drawing",
+    ("drawing", "draw"): "drawing",  # the draw before this one was never sealed, so nobody saw it
+    ("drawing", "seal"): "sealed",
+    ("sealed", "commit"): "committed",
+    ("reserved", "void"): "voided",
+}
+
+# What an account's `cap` entry may change; everything else is as it was opened.
+CAP_TERMS = ("cap", "run_cap", "expires", "officer")
+
+Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Account(_Model):
+    """A data set, a privacy unit and an adjacency, with a hard cap on everything ever released about them.
+
+    Attributes:
+        owner: who answers for the account.
+        parent: the account above; what a child spends counts there too, in parallel with its siblings.
+        run_cap: the epsilon that all charges of one run may spend together at the cap's delta.
+        expires: the last day on which a charge is accepted. What was spent stays spent: a budget never refreshes.
+        composition: ``exact`` composes what was released; ``renyi_filter`` holds a cap on one Renyi divergence, which
+            is valid for any releases whose budgets were chosen after seeing earlier ones.
+        order: the order of the Renyi filter; 0 when the composition is exact.
+        partition: the column by which this account's data is told apart from its siblings', if they are partitions.
+        officer: who must sign every charge of this account, and of those below that have no officer of their own.
+    """
+
+    name: Text
+    dataset: Text
+    cap: PrivacyBudget
+    owner: str = ""
+    note: str = ""
+    parent: str = ""
+    run_cap: Annotated[float, Field(gt=0)] | None = None
+    expires: date | None = None
+    composition: Literal["exact", "renyi_filter"] = "exact"
+    order: Annotated[int, Field(ge=0)] = 0
+    partition: str = ""
+    officer: Officer | None = None
+    created: str = ""
+
+    @property
+    def epsilon_cap(self) -> Decimal:
+        """The cap as the decimal that was written, not as its nearest float."""
+        return self.cap.epsilon_exact
+
+    @property
+    def delta_cap(self) -> Decimal:
+        """The delta at which everything spent is added up."""
+        return self.cap.delta_exact
+
+    @property
+    def terms(self) -> dict[str, object]:
+        """What the opening entry records; the name and the time stand in the entry itself."""
+        return self.model_dump(mode="json", exclude={"name", "created"})
+
+    @classmethod
+    def written_in(cls, opening: Entry, changed: Entry | None) -> "Account":
+        """Read an account from the entry that opened it and the newest one that changed its caps."""
+        content = {**opening.content, "name": opening.account, "created": opening.time}
+        content.pop("nonce", None)
+        if changed is not None:
+            content |= {term: changed.content[term] for term in CAP_TERMS if term in changed.content}
+        return cls.model_validate(content)
+
+    @property
+    def filter_order(self) -> int | None:
+        """The order to reckon at, or None where composition is exact."""
+        return self.order or None
+
+    @property
+    def scope(self) -> tuple[str, str, str]:
+        """What the account is about; there is one account for each."""
+        return self.dataset, str(self.cap.unit), str(self.cap.adjacency)
+
+    @property
+    def row(self) -> dict[str, str]:
+        """The account's row in the accounts table."""
+        return {
+            "name": self.name,
+            "dataset": self.dataset,
+            "unit": str(self.cap.unit),
+            "adjacency": str(self.cap.adjacency),
+            "epsilon_cap": str(self.epsilon_cap),
+            "delta_cap": str(self.delta_cap),
+            "note": self.note,
+            "created": self.created,
+            "parent": self.parent,
+        }
+
+
+class Charge(_Model):
+    """One release that a plan wants to make: its event, its target, and the public hashes that identify it."""
+
+    account: Text
+    dataset: Text
+    mechanism: Text
+    event: Event
+    budget: PrivacyBudget
+    plan_hash: Text
+    schema_hash: Text
+    run: Text
+
+    @property
+    def key(self) -> str:
+        """The idempotency key: the same plan in the same run is the same charge, however often it is asked."""
+        return digest([self.account, self.plan_hash, self.run])
+
+
+class Reservation(_Model):
+    """A charge, how far its life has gone, and what it added to its account's tally."""
+
+    charge: Charge
+    state: str = "new"
+    draws: int = 0
+    artifact_hash: str = ""
+    cost: Tally = Tally()
+
+    @property
+    def key(self) -> str:
+        """The charge's idempotency key, which is also its id in the ledger and in the artifact's footer."""
+        return self.charge.key
+
+
+class Quote(_Model):
+    """What ``reserve`` would answer; epsilons at the account's delta.
+
+    Attributes:
+        account: the account whose cap decides: the charge's own, or one above it.
+        state: ``new``, or how far the same charge already went; it is then not charged again.
+        requested_epsilon: the charge's own target.
+        spent_after: what would be spent with the charge, by composition.
+    """
+
+    account: str
+    state: str
+    accepted: bool
+    requested_epsilon: Decimal
+    spent_before: Decimal
+    spent_after: Decimal
+    cap: Decimal
+    delta: Decimal
+
+
+class Balance(_Model):
+    """What an account has spent and can still spend; epsilons at the account's delta.
+
+    Attributes:
+        renyi_epsilon: the same spending by Renyi accounting, looser, for comparison.
+        remaining_epsilon: the largest further Gaussian release that would be accepted; not cap - spent.
+        charges: the account's own charges that count.
+        children: the accounts directly below; what the heaviest of them spent is part of this balance.
+    """
+
+    account: str
+    spent_epsilon: Decimal
+    renyi_epsilon: Decimal
+    remaining_epsilon: Decimal
+    cap: Decimal
+    delta: Decimal
+    charges: int
+    children: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> float:
+        """The part of the cap that is spent, 0 to 1."""
+        return float(self.spent_epsilon / self.cap)
+
+
+def lives(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """Sort entries by charge, oldest first; what is about accounts is left out."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.kind not in ACCOUNT_KINDS:
+            found.setdefault(entry.charge, []).append(entry)
+    return found
+
+
+def follow(life: Iterable[Entry]) -> Reservation:
+    """Follow one charge through its entries.
+
+    Raises:
+        LedgerError: an entry was edited, or is not allowed in the state it meets.
+    """
+    state, draws, seen = "new", 0, {}
+    for entry in life:
+        if entry.hash != entry.true_hash:
+            raise LedgerError(f"{entry} was edited: its content does not match its hash")
+        if (state, entry.kind) not in TRANSITIONS:
+            raise LedgerError(f"{entry} meets a charge that is {state}, which is not allowed")
+        state = TRANSITIONS[state, entry.kind]
+        draws += entry.kind == "draw"
+        seen[entry.kind] = entry.content
+    sealed = seen.get("seal", {}).get("artifact_hash", "")
+    charge, cost = read_reserve(seen["reserve"])
+    return Reservation(charge=charge, state=state, draws=draws, artifact_hash=sealed, cost=cost)
+
+
+def read_reserve(content: dict[str, Any]) -> tuple[Charge, Tally]:
+    """Take a reserve entry apart: the charge, and what it cost; ledgers older than tallies wrote the charge only."""
+    own = {key: value for key, value in content.items() if key not in ("cost", "tally", "approval", "nonce")}
+    charge = Charge.model_validate(own)
+    cost = Tally.model_validate(content["cost"]) if "cost" in content else Tally.of([charge.event])
+    return charge, cost

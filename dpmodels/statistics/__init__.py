@@ -1,0 +1,1 @@
+"""Sums of bounded points whose norm is proved, and what is read off them; no noise."""

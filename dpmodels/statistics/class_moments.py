@@ -1,0 +1,87 @@
+"""One second moment of all records, with the count and the sum of each class: what P3GM's directions are read off.
+
+    s = [ a e_y ; b x (x) e_y ; x x' ]  summed over records, x a vector of whole numbers with ||x|| <= R = 2**Z_BITS
+
+Privacy: unit one record, add or remove. It enters one count, one sum and one matrix, so it moves s by at most
+sqrt(a^2 + (b R)^2 + (D R^2)^2) in L2 norm, however many classes there are (``symmetric`` has D and the symmetric part):
+the class means come at the price of one mean.
+"""
+
+import numpy as np
+
+from dpmodels.errors import InvalidArgument
+from dpmodels.mechanisms.lattice import integer_radius
+from dpmodels.privacy import Sensitive
+from dpmodels.statistics.component_moments import BLOCK_ROWS, Z_BITS, Floats, Points, Whole
+from dpmodels.statistics.symmetric import DIAGONAL, pack, principal_directions, symmetric_dim, unpack
+
+
+class ClassMoments:
+    """The statistic: its size, sensitivity, sum and meaning. Shapes: [classes, 1 + d] flattened, then d (d + 1) / 2."""
+
+    def __init__(self, classes: int, size: int, count_weight: float, mean_weight: float) -> None:
+        self.classes, self.size = classes, size
+        one = DIAGONAL << (2 * Z_BITS)
+        self.count_step = max(1, round(count_weight * one))
+        self.mean_step = max(1, round(mean_weight * (DIAGONAL << Z_BITS)))
+        self.dim = classes * (1 + size) + symmetric_dim(size)
+        self.l2_sensitivity = integer_radius(self.count_step**2 + (self.mean_step << Z_BITS) ** 2 + one**2)
+
+    def total(self, z: Whole, label: Whole) -> Whole:
+        """Sum over all records, exactly.
+
+        Shapes: z [n, d], label [n] -> [dim].
+
+        Raises:
+            InvalidArgument: a vector exceeds the norm that the sensitivity is proved for.
+        """
+        means = np.zeros((self.classes, 1 + self.size), dtype=np.int64)
+        second = np.zeros(symmetric_dim(self.size), dtype=np.int64)
+        for start in range(0, len(z), BLOCK_ROWS):
+            block, classes = z[start : start + BLOCK_ROWS].astype(np.float64), label[start : start + BLOCK_ROWS]
+            if (block * block).sum(axis=1).max(initial=0) > 4.0**Z_BITS:
+                raise InvalidArgument("z", "<redacted>", "stay within the norm that the sensitivity is proved for")
+            for c in np.unique(classes):
+                members = block[classes == c]
+                means[c, 0] += len(members) * self.count_step
+                means[c, 1:] += members.sum(axis=0).astype(np.int64) * self.mean_step
+            second += pack((block.T @ block).astype(np.int64))
+        return np.concatenate([means.ravel(), second])
+
+    def unpack(self, released: Whole) -> tuple[Floats, Floats, Floats]:
+        """Split a released vector into N, S and Q, in records of clip norm 1 (post-processing).
+
+        Shapes: [classes], [classes, d], [d, d].
+        """
+        width = self.classes * (1 + self.size)
+        means = released[:width].astype(np.float64).reshape(self.classes, 1 + self.size)
+        moment = unpack(released[width:], self.size) / 4.0**Z_BITS
+        return means[:, 0] / self.count_step, means[:, 1:] / (self.mean_step * 2.0**Z_BITS), moment
+
+
+def transform_class_moments(moments: ClassMoments, points: Sensitive[Points]) -> Sensitive[Whole]:
+    """Sum the statistic over all records.
+
+    Privacy: Sensitive -> Sensitive; one record moves the result by at most ``moments.l2_sensitivity`` in L2 norm.
+    """
+    rows = points.reveal()
+    label = rows.label if moments.classes > 1 else np.zeros_like(rows.label)
+    return Sensitive(moments.total(rows.z, label))
+
+
+def leading_directions(covariance: Floats, offsets: Floats, size: int, least: float) -> Floats:
+    """Return orthonormal directions: those that part the classes, then the principal ones of what these leave.
+
+    Principal ones stop where the eigenvalue is below ``least``, such as the edge of the noise (post-processing).
+
+    Shapes: covariance [d, d]; offsets [classes, d], each class's sum about the common mean -> [d, at most size].
+    """
+    parting = min(len(offsets) - 1, size // 2)
+    first = np.linalg.svd(offsets, full_matrices=False)[2][:parting].T
+    left = np.eye(len(covariance)) - first @ first.T
+    rest = left @ covariance @ left
+    others = principal_directions(rest, size - parting)
+    kept = np.einsum("ij,ik,kj->j", others, rest, others) > least
+    kept[: max(0, 1 - parting)] = True
+    directions: Floats = np.concatenate([first, others[:, kept]], axis=1)
+    return directions

@@ -1,0 +1,60 @@
+"""One open account and one charge, small enough to read in every test of the ledger, on both databases."""
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from benchmarks import postgres
+from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.accounting.events import GaussianEvent
+from dpmodels.ledger.ledger import Charge, Ledger
+from dpmodels.privacy import PrivacyBudget
+
+settings.register_profile("shared-cores", deadline=None)
+settings.load_profile("shared-cores")
+
+MakeCharge = Callable[..., Charge]
+CAP = PrivacyBudget(epsilon=1.0, delta=1e-5)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "ledger.db"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Ledger:
+    ledger = Ledger(path)
+    ledger.open_account("clinic", dataset="visits", budget_cap=CAP)
+    return ledger
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return where a new ledger goes: a file, or an empty database of a PostgreSQL server."""
+    if request.param == "sqlite":
+        return str(tmp_path / "home" / "ledger.db")
+    return postgres.new_database(request.getfixturevalue("postgres_server"), f"l{uuid.uuid4().hex}")
+
+
+def make_charge(run: str = "run-1", epsilon: float = 0.5, **other: object) -> Charge:
+    budget = PrivacyBudget(epsilon=epsilon, delta=1e-5)
+    fields = {
+        "account": "clinic",
+        "dataset": "visits",
+        "mechanism": "embedding",
+        "event": GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget)),
+        "budget": budget,
+        "plan_hash": "plan",
+        "schema_hash": "schema",
+        "run": run,
+    }
+    return Charge(**{**fields, **other})
+
+
+@pytest.fixture
+def charge() -> MakeCharge:
+    return make_charge
