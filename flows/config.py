@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpmodels.errors import InvalidArgument
 
+HOME = Path(".nacre")
+
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -49,7 +51,7 @@ class RuntimeConfig(_Model):
         approval_hours: how long a flow run waits for the approval of its account's officer.
     """
 
-    home: Path = Path(".nacre")
+    home: Path = HOME
     device: str = "auto"
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     batch_rows: Annotated[int, Field(ge=1)] = 65_536

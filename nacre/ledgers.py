@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
-from flows.ledger import HOME
+from flows.config import HOME
 
 __all__ = ["Ledger", "PrivacyBudget", "PrivacyUnit", "home_of", "ledger", "url_of"]
 

@@ -5,9 +5,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from flows.command_line.show import plan_facts
 from flows.config import SynthesizeConfig
-from flows.show import plan_facts
-from flows.synthesize import make_plans, make_quote
+from flows.planning import make_plans, make_quote
 from nacre.given import SchemaLike, schema_file
 from nacre.ledgers import Place, home_of, url_of
 

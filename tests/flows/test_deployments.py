@@ -23,9 +23,9 @@ from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
-from flows.deploy import SHIPPED
-from flows.production import name_of
-from flows.server import prefect_server
+from flows.with_prefect.deploy import SHIPPED
+from flows.with_prefect.server import prefect_server
+from flows.with_prefect.worker import name_of
 from tasks.accounts import sign_run
 from tasks.store import Run
 from tests.flows.api import Api, prefect_api_server, wait_until
@@ -79,7 +79,7 @@ class Site:
                 one["parameters"]["config"] = self.config("night-{night}")
         file = self.folder / "prefect.yaml"
         file.write_text(yaml.safe_dump(content))
-        words = [sys.executable, "-m", "flows.cli", "deploy", "--file", str(file)]
+        words = [sys.executable, "-m", "nacre", "deploy", "--file", str(file)]
         done = subprocess.run(words, env=self.environment(self.home), cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -237,7 +237,9 @@ def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, mo
     monkeypatch.setenv("NACRE_HOME", str(site.home))
     if site.ledger_url:
         monkeypatch.setenv("NACRE_LEDGER", site.ledger_url)
-    from flows.production import generate, resample, validate_run
+    from flows.generate import generate
+    from flows.resample import resample
+    from flows.validate import validate_run
 
     with pytest.raises(
         NacreError, match=r"can read .*sensitive.*clinic\.parquet; the pool nacre-gpu must not mount it"

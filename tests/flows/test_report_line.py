@@ -14,10 +14,10 @@ from dpmodels.ledger.approval import Asked, Officer
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Charge
 from dpmodels.privacy import PrivacyBudget
-from flows.artifacts import nights_that_fit
-from flows.budget import plan_text
 from flows.config import SynthesizeConfig
+from flows.partitions import nights_that_fit
 from flows.synthesize import carry_out, start
+from flows.with_prefect.approval import plan_text
 from tasks.accounts import account_to_open, charge_of, charges_of
 from tasks.ingest import ingest
 from tasks.receive import sample_again

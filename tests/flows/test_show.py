@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.show import print_warnings
+from flows.command_line.show import print_warnings
 
 
 def test_what_the_report_warns_of_is_said_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

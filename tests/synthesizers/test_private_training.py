@@ -168,7 +168,7 @@ def clinic(folder: Path, steps: int) -> None:
 def test_a_killed_training_resumes_under_the_same_charge_with_every_step_once(tmp_path, monkeypatch):
     steps = 600
     clinic(tmp_path, steps)
-    command = [sys.executable, "-m", "flows.cli", *map(str, synthesize_words(tmp_path))]
+    command = [sys.executable, "-m", "nacre", *map(str, synthesize_words(tmp_path))]
     child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         end = time.monotonic() + 300

@@ -13,7 +13,7 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.evaluation.internal.compare import show
 from dpmodels.evaluation.internal.report import Options
 from dpmodels.schema.lint import load_schema
-from flows.show import console
+from flows.command_line.show import console
 from tasks.engine import cores
 from tasks.evaluate import Place, compare, evaluate_again
 from tasks.store import Run

@@ -10,7 +10,7 @@ import yaml
 
 from dpmodels.errors import InvalidArgument, NacreError
 
-SHIPPED = Path(__file__).parents[1] / "deployments" / "prefect.yaml"
+SHIPPED = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 POOLS = {
     "nacre-cpu": "may mount the sensitive zone",
     "nacre-gpu": "trains and samples from sealed releases; mounts the released zone only",
@@ -45,7 +45,7 @@ def deploy(file: Path) -> None:
 
 def serve_here(file: Path, home: Path, port: int) -> None:
     """Run a server with its UI and everything of a file in this one process and its children, until it is stopped."""
-    from flows.server import PrefectServer
+    from flows.with_prefect.server import PrefectServer
 
     os.environ["NACRE_HOME"] = str(home.absolute())
     specs = read_deployments(file)

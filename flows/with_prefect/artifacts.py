@@ -5,15 +5,13 @@ import json
 import os
 from datetime import date
 
-from dpmodels.ledger.ledger import Ledger
 from dpmodels.synthesizers.registry import create
-from flows.budget import key_of, named_accounts
-from flows.ledger_show import draw_burn_down
-from tasks.accounts import account_to_open, charges_of, quote
+from flows.burn_down import draw_burn_down
+from flows.partitions import explain
+from flows.with_prefect.budget import key_of, named_accounts
+from tasks.accounts import quote
 from tasks.home import ledger_of
 from tasks.store import Run
-
-MAX_NIGHTS = 1000
 
 
 def publish_plan(run: Run, partition: str) -> None:
@@ -40,44 +38,6 @@ def publish_plan(run: Run, partition: str) -> None:
     table = [{"what": what, "value": value} for what, value in facts.items()]
     key = f"plan-{key_of(named_accounts(run)[0])}"
     create_table_artifact(key=key, table=table, description=f"plan of run {run.name}")
-
-
-def explain(ledger: Ledger, run: Run, partition: str) -> str:
-    """Say how this run and others like it add up."""
-    name, opens = run.settings.account, run.settings.opens
-    if partition and opens:
-        return (
-            f"disjoint: {name} pays for this partition alone; under {opens.parent} partitions cost the "
-            "largest of them, so any number of them fits"
-        )
-    more = nights_that_fit(ledger, run)
-    return f"sequential: runs on {name} add up; after this one {more}{'+' * (more == MAX_NIGHTS)} like it fit"
-
-
-def nights_that_fit(ledger: Ledger, run: Run) -> int:
-    """Count how many more releases like this run's would fit after it, up to a thousand; nothing is written."""
-    from dpmodels.accounting.events import ComposedEvent
-
-    planned, *others = charges_of(run)
-    events, asked = [planned.event], planned.budget.epsilon
-    for other in others:
-        events, asked = [*events, other.event], asked + other.budget.epsilon
-    first_opens = account_to_open(run.settings, run.plan.table.name)
-    counted = ledger.find(planned.key) is not None  # then the balance holds this run already
-
-    def fit(more: int) -> bool:
-        releases = more + (not counted)
-        delta = min(0.5, planned.budget.delta * len(events) * releases)
-        whole = planned.budget.model_copy(update={"epsilon": min(1000.0, asked * releases), "delta": delta})
-        event = ComposedEvent(events=tuple(events) * releases)
-        forecast = planned.model_copy(update={"event": event, "budget": whole, "run": "forecast"})
-        return ledger.quote(forecast, first_opens=first_opens).accepted
-
-    low, high = 0, MAX_NIGHTS
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fit(middle) else (low, middle - 1)
-    return low
 
 
 def publish_results(run: Run) -> None:

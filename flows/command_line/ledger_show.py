@@ -16,9 +16,9 @@ from dpmodels.errors import ArtifactError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, follow, lives
 from dpmodels.ledger.store import Entry
+from flows.burn_down import short_amount
 
 console = Console()
-POINTS = 300  # of a burn-down
 
 
 def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = False) -> None:
@@ -29,7 +29,7 @@ def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = F
     table = _table("account", "cap", "spent", "remaining", "used", "charges")
     for row in rows:
         below = f" (of {row['parent']})" if row["parent"] else ""
-        about = f"{row['dataset']}, by {row['unit']}, delta={_short(row['delta'])}"
+        about = f"{row['dataset']}, by {row['unit']}, delta={short_amount(row['delta'])}"
         table.add_row(f"{row['name']}{below}\n[dim]{escape(about)}[/dim]", *_amounts(row), str(row["charges"]))
     console.print(table)
 
@@ -55,7 +55,7 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
         "account": account.name, "above it": account.parent, "data set": account.dataset, "unit": row["unit"],
         "officer": account.officer and f"{account.officer.name}, key {account.officer.public_key}",
         "owner": account.owner, "note": account.note, "composition": account.composition,
-        "cap": f"epsilon={cap} at delta={_short(row['delta'])}",
+        "cap": f"epsilon={cap} at delta={short_amount(row['delta'])}",
         "spent": f"{spent}, {used} of the cap (by RDP {_rounded(row['renyi_epsilon'], ROUND_CEILING)})",
         "remaining": remaining, "maximum of one run": account.run_cap, "last day": account.expires,
     }  # fmt: skip
@@ -87,7 +87,7 @@ def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times
     from dpmodels.accounting.calibration import gaussian_noise_multiplier
     from dpmodels.accounting.events import ComposedEvent, GaussianEvent
     from dpmodels.ledger.ledger import Charge
-    from flows.synthesize import make_budget
+    from flows.planning import make_budget
 
     account, before = ledger.account(name), ledger.balance(name)
     single = make_budget(epsilon, delta, account.cap.unit)
@@ -155,33 +155,6 @@ def export_ledger(ledger: Ledger, target: Path) -> None:
         raise ArtifactError(f"{target} must end in .parquet or .json")
 
 
-def draw_burn_down(ledger: Ledger, account: Account) -> str:
-    """Draw what remained of a cap after each entry that changed it, as an SVG."""
-    steps = ledger.history(account.name, POINTS)
-    top = max([cap for _, _, cap in steps] + [account.epsilon_cap])
-    width, height, left = 640, 280, 56
-
-    def place(index: int, value: Decimal) -> str:
-        x = left + (width - left - 16) * index / max(1, len(steps) - 1)
-        return f"{x:.1f},{24 + (height - 64) * float(1 - max(value, Decimal(0)) / top):.1f}"
-
-    spent = " ".join(place(index, cap - used) for index, (_, used, cap) in enumerate(steps))
-    caps = " ".join(place(index, cap) for index, (_, _, cap) in enumerate(steps))
-    first, last = steps[0][0][:10], steps[-1][0][:10]
-    label = f"{account.name}: epsilon not yet spent, at delta={account.delta_cap}"
-    escaped = label.replace("&", "&amp;").replace("<", "&lt;")
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-        f'font-size="12"><text x="{left}" y="14">{escaped}</text>'
-        f'<path d="M{left} 24V{height - 40}H{width - 16}" fill="none" stroke="#888"/>'
-        f'<polyline points="{caps}" fill="none" stroke="#b00" stroke-dasharray="4 3"/>'
-        f'<polyline points="{spent}" fill="none" stroke="#06c" stroke-width="2"/>'
-        f'<text x="4" y="30">{_short(top)}</text><text x="4" y="{height - 40}">0</text>'
-        f'<text x="{left}" y="{height - 22}">{first}</text>'
-        f'<text x="{width - 16}" y="{height - 22}" text-anchor="end">{last}</text></svg>\n'
-    )
-
-
 def _account(ledger: Ledger, account: Account) -> dict[str, Any]:
     """Return an account and its balance, ready for JSON; amounts are decimals written out."""
     balance = ledger.balance(account.name)
@@ -198,7 +171,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 def _amounts(row: dict[str, Any]) -> list[str]:
     """Show cap, spent, remaining and the share used; what is spent is rounded up, what remains down."""
     spent, remaining = _rounded(row["spent_epsilon"], ROUND_CEILING), _rounded(row["remaining_epsilon"], ROUND_FLOOR)
-    return [_short(row["cap"]), spent, remaining, f"{row['used']:.0%}"]
+    return [short_amount(row["cap"]), spent, remaining, f"{row['used']:.0%}"]
 
 
 def _rounded(amount: object, rounding: str) -> str:
@@ -211,11 +184,6 @@ def _table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
-
-
-def _short(amount: object) -> str:
-    value = Decimal(str(amount))
-    return f"{value.normalize():f}" if value > 1 else str(value)
 
 
 def _echo(value: object) -> None:
