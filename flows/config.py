@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
 
 HOME = Path(".nacre")
 
@@ -89,7 +89,9 @@ class SynthesizeConfig(_Model):
             faults = error.errors(include_url=False)
             missing = [fault["loc"] for fault in faults if fault["type"] == "missing"]
             if len(missing) == len(faults):
-                raise InvalidArgument(", ".join(map(_dotted, missing)), "nothing", "be given") from None
+                raise Unsuitable(
+                    f"nothing was given for {', '.join(map(_dotted, missing))}; there is no default"
+                ) from None
             first = next(fault for fault in faults if fault["type"] != "missing")
             raise InvalidArgument(_dotted(first["loc"]), first["input"], _rule(cls, first)) from None
 
@@ -101,11 +103,11 @@ def _dotted(place: tuple[int | str, ...]) -> str:
 def _rule(model: type[BaseModel], fault: Any) -> str:
     """Say what is wrong with a setting; of one that there is not, say which there are in its place."""
     if fault["type"] != "extra_forbidden":
-        return f"satisfy: {fault['msg']}"
+        return rule_of(fault)
     for name in fault["loc"][:-1]:
         model = cast(type[BaseModel], model.model_fields[str(name)].annotation)
     known = [field.alias or name for name, field in model.model_fields.items()]
-    return f"be left out: there is no such setting here; there are {', '.join(known)}"
+    return f"{rule_of(fault)} here; there are {', '.join(known)}"
 
 
 def _read(file: Path) -> dict[str, Any]:

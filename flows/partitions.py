@@ -1,6 +1,6 @@
 """Partitions of a data set: their accounts under the one that is named, and what a flow of nights must be given."""
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.schema import Schema
@@ -33,13 +33,13 @@ def check_nights(config: SynthesizeConfig, schema: Schema, disjoint: bool) -> No
         InvalidArgument: a path lacks ``{night}``, or nothing tells disjoint nights apart.
     """
     if not config.privacy.account:
-        raise InvalidArgument("privacy.account", "nothing", "name the account that pays for the nights")
+        raise Unsuitable("nothing was given for privacy.account; name the account that pays for the nights")
     if NIGHT not in str(config.out):
         raise InvalidArgument("out", config.out, f"hold {NIGHT}, since every night is handed off by itself")
     if not disjoint and NIGHT not in str(config.data):
         raise InvalidArgument("data", config.data, f"hold {NIGHT}, or every sequential night would read the same rows")
     if disjoint and schema.unit.user is not None:
-        raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users: one may come back")
+        raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users, who may come back")
     if disjoint and schema.partition is None:
         rule = "be sequential, unless the schema says which column tells nights apart (`partition: COLUMN`)"
         raise InvalidArgument("partitions", "disjoint", rule)

@@ -79,7 +79,7 @@ def check_delta(delta: float, allow_large: bool) -> None:
     """
     if LARGE_DELTA < delta < 1 and not allow_large:
         rule = f"be at most {LARGE_DELTA}, since that share of the records may be released whole"
-        raise InvalidArgument("delta", delta, f"{rule}; --allow-large-delta (privacy.allow_large_delta) takes more")
+        raise InvalidArgument("delta", delta, f"{rule}; for more, give --allow-large-delta (privacy.allow_large_delta)")
 
 
 def whole_budget(plans: Sequence[Plan]) -> PrivacyBudget:

@@ -25,7 +25,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.artifact import sync
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.files import list_plain, read_plain, sha256_plain
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Plan
@@ -133,9 +133,7 @@ class Run(BaseModel):
         """
         if self.ledger_url != self.settings.ledger:
             started = self.settings.ledger or "the ledger in its home"
-            raise InvalidArgument(
-                "ledger", self.ledger_url or "the home's own", f"be what run {self.name} was started with: {started}"
-            )
+            raise Unsuitable(f"run {self.name} was started with another ledger; name that one: {started}")
         return self.ledger_url or self.home / "ledger.sqlite"
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.errors import DataError, Unsuitable
 from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.evaluation.pages.report import render
 from dpmodels.evaluation.published.bins import CellTally
@@ -166,7 +166,7 @@ def check_hand_off(folder: Path, schema_file: Path | None) -> Gate:
     """
     if not (folder / "manifest.json").is_file():
         if schema_file is None:
-            raise InvalidArgument("schema", "nothing", f"be named: {folder} is no hand-off, which has its own")
+            raise Unsuitable(f"{folder} is no hand-off with a schema of its own; name a schema with --schema")
         return _checked(folder, load_schema(schema_file), None)
     schema = load_schema(schema_file or folder / "schema.yaml")
     try:

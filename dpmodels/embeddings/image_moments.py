@@ -19,7 +19,7 @@ from torch import Tensor
 
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.pose import REFERENCE, Frame, to_spreads
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
@@ -50,7 +50,7 @@ class ImageCode:
 
     def __init__(self, schema: Schema, coefficients: int, smoothness: float, pose_weight: float) -> None:
         if schema.image is None:
-            raise InvalidArgument("schema", schema.name, "have a column of type image")
+            raise Unsuitable(f"schema {schema.name} has no column of type image; use a table's method, such as nacre")
         column = schema.image[1]
         self.frame = Frame(column.height, column.width)
         self.basis = smooth_basis(self.frame, min(coefficients, column.pixels), smoothness)
@@ -117,7 +117,7 @@ class ImageMoments(Embedding):
         for start in range(0, len(records), BLOCK_ROWS):
             block = records.take(slice(start, start + BLOCK_ROWS))
             if block.pixels is None:
-                raise InvalidArgument("records", "without images", "hold one image each")
+                raise Unsuitable("the records hold no images; encode them with a schema that has an image")
             label = self.code.labels(block)
             z = self.bounded(self.code.encode(block.pixels), label).astype(np.float64)
             for each in np.unique(label):

@@ -34,7 +34,7 @@ class ConditionalEmbedding(Embedding):
     def __init__(self, features: CharacteristicFunction, layout: Layout, count_weight: float, max_rows: int) -> None:
         weight = round(count_weight * 2**GRAIN_BITS)
         if weight < 1:
-            raise InvalidArgument("count_weight", count_weight, "be positive")
+            raise InvalidArgument("count_weight", count_weight, f"be at least 2**-{GRAIN_BITS}")
         self.parts, self.layout, self.count_step = features, layout, weight
         self.width = features.features + 1
         self.dim = layout.classes * self.width

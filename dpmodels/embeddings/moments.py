@@ -22,7 +22,7 @@ from torch import Tensor
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.kernels import COMPILED_ROWS, CellFinder, compiled, count_moments
 from dpmodels.embeddings.partition import Partition
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.schema.encode import Records
 
@@ -59,7 +59,7 @@ class Moments(Embedding):
         self, partition: Partition, one_way: int, two_way: int, max_rows: int, reach: int | None = None
     ) -> None:
         if one_way < 1 or two_way < 0:
-            raise InvalidArgument("one_way, two_way", (one_way, two_way), "be at least 1 and at least 0 steps")
+            raise Unsuitable(f"counts weigh {one_way} and {two_way} steps one way and two way; give at least 1 and 0")
         self.partition, self.one_way, self.two_way, self.max_rows = partition, one_way, two_way, max_rows
         columns = len(partition.sizes)
         self.reach = 0 if not two_way else columns - 1 if reach is None else min(reach, columns - 1)

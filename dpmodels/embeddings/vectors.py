@@ -24,7 +24,7 @@ from dpmodels.embeddings.base import VALUE_BITS, Layout
 from dpmodels.embeddings.image_moments import BASIS_BITS, smooth_basis
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.pose import Frame
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Records
@@ -82,7 +82,7 @@ class Vectors:
         blocks = Layout.of(schema).blocks
         parts = sum((block.one_hot > 0) + block.continuous for block in blocks)
         if not parts:
-            raise InvalidArgument("schema", schema.name, "have at least one column besides the target")
+            raise Unsuitable(f"schema {schema.name} has no column besides the target; add one, or name no target")
         mostly_numbers = sum(block.continuous for block in blocks) > len(blocks) / 2
         self.kind = "values" if numbers == "values" or (numbers == "auto" and mostly_numbers) else "cells"
         self.dim = self.size = Layout.of(schema).dim
@@ -116,7 +116,7 @@ class Vectors:
         """Return the design vectors of records. Shapes: [B, dim]."""
         if self.layout is None:
             if records.pixels is None:
-                raise InvalidArgument("records", "without images", "hold one image each")
+                raise Unsuitable("the records hold no images; encode them with a schema that has an image")
             return records.pixels / 255.0
         whole: Floats = self.layout.design(records).numpy()
         return np.ldexp(whole, -VALUE_BITS)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy import Connection, insert, or_, select, tuple_
 
-from dpmodels.errors import InvalidArgument, LedgerError
+from dpmodels.errors import InvalidArgument, LedgerError, Unsuitable, rule_of
 from dpmodels.ledger import books, store
 from dpmodels.ledger.records import Account
 from dpmodels.privacy import PrivacyBudget
@@ -97,7 +97,7 @@ def with_changes(account: Account, changes: Mapping[str, Any]) -> Account:
         InvalidArgument: a term is unknown or impossible.
     """
     if unknown := set(changes) - {"epsilon", "delta", "run_cap", "expires", "officer"}:
-        raise InvalidArgument(unknown.pop(), "given", "be epsilon, delta, run_cap, expires or officer")
+        raise Unsuitable(f"an account has no {unknown.pop()}; change epsilon, delta, run_cap, expires or officer")
     cap = account.cap.model_dump() | {key: changes[key] for key in ("epsilon", "delta") if key in changes}
     rest = {key: changes[key] for key in ("run_cap", "expires", "officer") if key in changes}
     return _valid({**account.model_dump(), "cap": cap, **rest})
@@ -108,7 +108,7 @@ def _valid(terms: Mapping[str, Any]) -> Account:
         account = Account.model_validate(dict(terms))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise InvalidArgument(".".join(map(str, first["loc"])), first["input"], f"satisfy: {first['msg']}") from None
+        raise InvalidArgument(".".join(map(str, first["loc"])), first["input"], rule_of(first)) from None
     if account.run_cap is not None and Decimal(repr(account.run_cap)) > account.epsilon_cap:
         raise InvalidArgument("run_cap", account.run_cap, "not be above the cap")
     return account

@@ -34,7 +34,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Released, Sensitive
 
 IntegerVector = NDArray[np.int64]
@@ -87,7 +87,7 @@ def select_exponential(scores: Sensitive[IntegerVector], *, sensitivity: int, no
     scale = exponential_scale(sensitivity, noise_multiplier)
     values = scores.reveal()
     if not values.size:
-        raise InvalidArgument("scores", "empty", "hold at least one candidate")
+        raise Unsuitable("there is nothing to choose from; give the score of at least one candidate")
     if max(abs(int(values.max())), abs(int(values.min()))) >= _LIMIT:
-        raise InvalidArgument("scores", "<redacted>", "stay below 2**62 in magnitude; use fewer rows a run")
+        raise Unsuitable("the scores reach 2**62 in magnitude, where they could overflow; use fewer rows a run")
     return Released(_selector(values, scale))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.accounting.events import GaussianEvent, Leaf, SampledGaussianEvent, leaves
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms.exponential import select_exponential
 from dpmodels.mechanisms.gaussian import measure_gaussian
@@ -101,7 +101,7 @@ class Paid:
         event = self._next()
         paid = isinstance(event, SampledGaussianEvent) and (event.sampling_probability, event.steps)
         if not isinstance(event, SampledGaussianEvent) or paid != (sampling_probability, steps):
-            raise InvalidArgument("steps", steps, f"be what is charged: {event!r}")
+            raise Unsuitable(f"training would take other steps than are charged, {event!r}; start a new run")
         return event.noise_multiplier
 
     def begin(self) -> None:
@@ -119,11 +119,11 @@ class Paid:
     def _next(self) -> Leaf:
         event = next(self._events, None)
         if event is None:
-            raise InvalidArgument("plan", "exhausted", "be charged for every step that is drawn")
+            raise Unsuitable("the method takes more steps than its plan charges for; start a new run")
         return event
 
 
 def _check(event: Leaf, noise_multiplier: float) -> None:
     if not isinstance(event, GaussianEvent) or not noise_multiplier >= event.noise_multiplier * (1 - ROUNDING):
         # the ratio may tell of a noisy look, so it is not said
-        raise InvalidArgument("noise_multiplier", "<redacted>", f"be what the step is charged for: {event!r}")
+        raise Unsuitable(f"the step has less noise than it is charged for, {event!r}; start a new run")

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from dpmodels.accounting.events import Event
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.schema import Schema
 
@@ -46,4 +46,4 @@ class Plan(BaseModel):
 def check_unit(schema: Schema, budget: PrivacyBudget) -> None:
     """Refuse a budget for another unit of privacy than the schema's."""
     if budget.unit != schema.unit:
-        raise InvalidArgument("unit", budget.unit, f"be the schema's unit, {schema.unit}")
+        raise Unsuitable(f"the budget's unit is {budget.unit} and the schema's {schema.unit}; make them one")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Column, Image, Modelled
@@ -91,9 +91,11 @@ class Schema(BaseModel):
                 user, who may be in several.
         """
         if self.unit.user is not None:
-            raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users: one may come back")
+            raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users, who may come back")
         if self.partition is None or self.partition.value is not None:
-            raise InvalidArgument("partition", value, "be of a schema that says `partition: COLUMN`, without a value")
+            raise Unsuitable(
+                f"schema {self.name} is not divided into partitions; write `partition: COLUMN`, without a value"
+            )
         part = self.partition.model_copy(update={"value": value})
         faults = partition_faults(part, self.columns, self.target, self.unit.user)
         if faults or not PARTITION_NAME.fullmatch(value):

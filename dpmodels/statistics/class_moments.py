@@ -9,7 +9,7 @@ the class means come at the price of one mean.
 
 import numpy as np
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
 from dpmodels.statistics.component_moments import BLOCK_ROWS, Z_BITS, Floats, Points, Whole
@@ -40,7 +40,7 @@ class ClassMoments:
         for start in range(0, len(z), BLOCK_ROWS):
             block, classes = z[start : start + BLOCK_ROWS].astype(np.float64), label[start : start + BLOCK_ROWS]
             if (block * block).sum(axis=1).max(initial=0) > 4.0**Z_BITS:
-                raise InvalidArgument("z", "<redacted>", "stay within the norm that the sensitivity is proved for")
+                raise Unsuitable("a vector passes the norm that the sensitivity is proved for; bound it before summing")
             for c in np.unique(classes):
                 members = block[classes == c]
                 means[c, 0] += len(members) * self.count_step

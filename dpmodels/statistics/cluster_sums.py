@@ -9,7 +9,7 @@ Source: Su, Cao, Li, Bertino, Jin, "Differentially private k-means clustering" (
 
 import numpy as np
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
 from dpmodels.statistics.component_moments import Z_BITS, Floats, Points, Whole
@@ -32,7 +32,7 @@ class ClusterSums:
             InvalidArgument: a vector exceeds the norm that the sensitivity is proved for.
         """
         if ((z.astype(np.float64) ** 2).sum(axis=1) > 4.0**Z_BITS).any():
-            raise InvalidArgument("z", "<redacted>", "stay within the norm that the sensitivity is proved for")
+            raise Unsuitable("a vector passes the norm that the sensitivity is proved for; bound it before summing")
         total = np.zeros((self.clusters, 1 + self.size), dtype=np.int64)
         for k in range(self.clusters):
             members = z[cluster == k]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
 from dpmodels.statistics.symmetric import DIAGONAL, pack, shrink, symmetric_dim, unpack
@@ -82,9 +82,7 @@ class ComponentMoments:
             block, weights, classes = z[start:stop].astype(np.float64), rho[start:stop], label[start:stop]
             bounded = (block * block).sum(axis=1).max(initial=0) <= 4.0**Z_BITS and weights.min(initial=0) >= 0
             if not (bounded and weights.sum(axis=1).max(initial=0) <= 1 << RHO_BITS):
-                raise InvalidArgument(
-                    "z, rho", "<redacted>", "stay within the norms that the sensitivity is proved for"
-                )
+                raise Unsuitable("a vector passes the norm that the sensitivity is proved for; bound it before summing")
             for c in np.unique(classes):
                 members, own = block[classes == c], weights[classes == c]
                 for k in range(self.components):

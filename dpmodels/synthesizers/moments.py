@@ -21,7 +21,7 @@ from dpmodels.accounting.events import GaussianEvent
 from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.generators.loop import Progress
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
@@ -56,7 +56,7 @@ def embedding_of(spec: MomentsMeasurement, schema: Schema) -> Moments:
     """Make the embedding of a schema: public cells, and conditional on the target where it has classes."""
     partition = Partition.fine(schema, spec.cells)
     if not partition.sizes:
-        raise InvalidArgument("schema", schema.name, "have at least one column besides the target")
+        raise Unsuitable(f"schema {schema.name} has no column besides the target; add one, or name no target")
     if sum(partition.sizes) ** 2 * partition.classes > PAIR_LIMIT:
         raise InvalidArgument("cells", spec.cells, "be fewer: the second moments of this schema are too many")
     two_way = 1 << VALUE_BITS

@@ -21,7 +21,7 @@ from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
 from dpmodels.embeddings.fourier import FourierFeatures, FourierSpec
 from dpmodels.embeddings.joint import ConditionalEmbedding
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.generators.loop import Progress
 from dpmodels.generators.reconstruction import Reconstruction, Target, TrainingSpec
 from dpmodels.generators.tabular import TabularModel
@@ -134,7 +134,7 @@ def reconstruction_target(embedding: ConditionalEmbedding, release: Release) -> 
 def _embedding(measurement: PearlMeasurement, schema: Schema) -> ConditionalEmbedding:
     layout = Layout.of(schema)
     if not layout.blocks:
-        raise InvalidArgument("schema", schema.name, "have at least one column besides the target")
+        raise Unsuitable(f"schema {schema.name} has no column besides the target; add one, or name no target")
     spec = measurement.frequencies
     features = FourierFeatures(spec, layout) if isinstance(spec, FourierSpec) else CharacteristicFunction(spec, layout)
     return ConditionalEmbedding(features, layout, measurement.count_weight, schema.unit.max_rows)

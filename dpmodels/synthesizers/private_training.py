@@ -29,7 +29,7 @@ from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent, SampledGaussianEvent
 from dpmodels.accounting.remainder import sampled_noise_multiplier
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.vae import Objective, VaeSpec
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
@@ -154,7 +154,7 @@ class PrivateTraining(Synthesizer):
         """
         check_unit(schema, budget)
         if schema.unit.max_rows != 1:
-            raise InvalidArgument("unit", schema.unit, f"be one record for {self.method}: its batches are of records")
+            raise Unsuitable(f"{self.method} hides one record, not {schema.unit}; use another method, such as nacre")
         system = self.system(self.measurement, schema)
         whole, sgd = gaussian_noise_multiplier(budget), system.sgd
         looks = [

@@ -260,4 +260,4 @@ def _day(text: str | None) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError:
-        raise InvalidArgument("expires", text, "be a day as YYYY-MM-DD") from None
+        raise InvalidArgument("expires", text, "be a day, written YYYY-MM-DD") from None

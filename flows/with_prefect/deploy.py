@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from dpmodels.errors import InvalidArgument, NacreError
+from dpmodels.errors import InvalidArgument, NacreError, Unsuitable
 
 SHIPPED = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 POOLS = {
@@ -77,7 +77,7 @@ def read_deployments(file: Path) -> list[dict[str, Any]]:
         try:
             load_flow_from_entrypoint(spec["entrypoint"]).validate_parameters(parameters)
         except (ParameterTypeError, ValueError, TypeError) as error:
-            raise InvalidArgument(f"parameters of {spec['name']}", "given", f"fit their flow: {error}") from None
+            raise Unsuitable(f"{file}: the parameters of {spec['name']} do not fit their flow: {error}") from None
     return specs
 
 

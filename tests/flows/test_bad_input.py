@@ -162,7 +162,7 @@ def refused_schema(folder: Path) -> str:
         ({"delta": 0}, "delta=0.0 must lie between 0 and 1"),
         ({"delta": 1}, "delta=1.0 must"),
         ({"delta": 1.5}, "delta=1.5 must"),
-        ({"target_epsilon": None}, "privacy.target_epsilon=nothing"),
+        ({"target_epsilon": None}, "nothing was given for privacy.target_epsilon"),
         ({"rows": 0}, "rows=0 must"),
         ({"seed": -1}, "runtime.seed=-1 must"),
         ({"method": "perl"}, "method=perl must be one of nacre"),

@@ -75,7 +75,7 @@ def test_nor_when_the_plan_is_believed(tmp_path, method, untouched, monkeypatch)
     plan = system.plan(schema, BUDGET)
     for factor in (1e-6, 2 / 3, 0.999):
         folder = tmp_path / f"{factor:.3f}"
-        with pytest.raises(InvalidArgument, match="be what the step is charged for"):
+        with pytest.raises(InvalidArgument, match="less noise than it is charged for"):
             less = plan.model_copy(update={"noise_multiplier": plan.noise_multiplier * factor})
             support.measured(system, folder, less, records)
         assert charges(folder) == ["reserve"]  # which can be given back: no draw began
@@ -135,7 +135,7 @@ def test_the_ledger_is_the_one_that_the_process_was_given(tmp_path):
     run = start(config(tmp_path))
     settings = run.settings.model_copy(update={"ledger": f"sqlite:///{tmp_path / 'planted.sqlite'}"})
     (run.control / "settings.json").write_text(settings.model_dump_json())
-    with pytest.raises(InvalidArgument, match=r"be what run .* was started with"):
+    with pytest.raises(InvalidArgument, match=r"run .* was started with another ledger"):
         finish(run)
     assert not (tmp_path / "planted.sqlite").exists()
 

@@ -46,7 +46,7 @@ def test_adding_one_worst_record_moves_the_look_by_the_sensitivity_and_no_more(c
 
 
 def test_a_vector_beyond_the_bound_is_refused_without_naming_it():
-    with pytest.raises(InvalidArgument, match="redacted"):
+    with pytest.raises(InvalidArgument, match="passes the norm"):
         ClassMoments(1, 2, 1.0, 1.0).total(np.array([[R, 1]]), np.zeros(1, dtype=np.int64))
 
 

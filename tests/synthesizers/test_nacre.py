@@ -85,7 +85,7 @@ def test_a_look_with_less_noise_than_is_charged_for_is_refused_before_it_is_draw
     monkeypatch.setattr(draw, "check_plan", lambda *_: None)  # which would refuse such a plan before
     plan = NACRE.plan(make_schema(), BUDGET)
     less = NACRE.plan(make_schema(), BUDGET.model_copy(update={"epsilon": epsilon}))
-    with pytest.raises(InvalidArgument, match="be what the step is charged for"):
+    with pytest.raises(InvalidArgument, match="less noise than it is charged for"):
         measured(tmp_path, plan.model_copy(update={"event": less.event}), make_records(50))
     assert not list(tmp_path.rglob("release.parquet"))
 

@@ -127,7 +127,7 @@ def test_a_plan_is_public_and_refuses_what_its_batches_cannot_promise():
     unit = PrivacyUnit(user="patient", max_rows=3)
     with pytest.raises(InvalidArgument, match="one record"):
         small("p3gm").plan(make_schema(unit=unit.model_dump()), BUDGET.model_copy(update={"unit": unit}))
-    with pytest.raises(InvalidArgument, match="leave it a part"):
+    with pytest.raises(InvalidArgument, match="takes the whole budget"):
         small("p3gm", pca_share=0.6, em_share=0.5).plan(make_schema(), BUDGET)
 
 

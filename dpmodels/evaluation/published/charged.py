@@ -24,7 +24,7 @@ from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent
 from dpmodels.embeddings.cell_counts import STEP, CellCounts
 from dpmodels.embeddings.partition import Partition
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable, rule_of
 from dpmodels.evaluation.published.bins import Bins
 from dpmodels.evaluation.published.scorers import Scorer, fit_scorer
 from dpmodels.evaluation.sampling import draw
@@ -171,10 +171,12 @@ class Scores(System):
         """Make the embedding of trained classifiers; without them only its sizes are of use."""
         tables = tables_of(self.measurement, schema)
         if not tables:
-            raise InvalidArgument("report", self.measurement, "name at least one score that the schema has")
+            raise Unsuitable("the schema has none of the report's scores; name at least one score that it has")
         sizes = [table.classes * table.cells for table in tables]
         if sum(sizes) > MOST_CELLS:
-            raise InvalidArgument("report.cells", self.measurement.cells, f"lead to at most {MOST_CELLS} counts")
+            raise InvalidArgument(
+                "report.cells", self.measurement.cells, f"be lower: the report would take more than {MOST_CELLS} counts"
+            )
         codec = Partition.fine(schema, FINE_CELLS, conditional=False).codec
         most, columns = self.measurement.cells, [table.name for table in tables if table.kind == "column"]
         places = {name: Bins.of(codec.columns[name], most).place for name in columns}
@@ -192,7 +194,7 @@ def read_measurement(settings: dict[str, object]) -> ScoreMeasurement:
     except ValidationError as fault:
         first = fault.errors(include_url=False)[0]
         name = ".".join(("report", *map(str, first["loc"])))
-        raise InvalidArgument(name, first["input"], f"satisfy: {first['msg']}") from None
+        raise InvalidArgument(name, first["input"], rule_of(first)) from None
 
 
 def _cells(
