@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.accounting.events import GaussianEvent, Leaf, SampledGaussianEvent, leaves
+from dpmodels.accounting.events import GaussianEvent, Leaf, ParallelEvent, SampledGaussianEvent, leaves
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms.exponential import select_exponential
@@ -116,14 +116,14 @@ class Paid:
             raise ArtifactError(f"the measurement ended before it had taken all it is charged for: {left!r} is left")
         self.begin()
 
-    def _next(self) -> Leaf:
+    def _next(self) -> Leaf | ParallelEvent:
         event = next(self._events, None)
         if event is None:
             raise Unsuitable("the method takes more steps than its plan charges for; start a new run")
         return event
 
 
-def _check(event: Leaf, noise_multiplier: float) -> None:
+def _check(event: Leaf | ParallelEvent, noise_multiplier: float) -> None:
     if not isinstance(event, GaussianEvent) or not noise_multiplier >= event.noise_multiplier * (1 - ROUNDING):
         # the ratio may tell of a noisy look, so it is not said
         raise Unsuitable(f"the step has less noise than it is charged for, {event!r}; start a new run")

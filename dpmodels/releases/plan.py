@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from dpmodels.accounting.events import Event
-from dpmodels.errors import Unsuitable
-from dpmodels.privacy import PrivacyBudget
+from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.schema.schema import Schema
 
 
@@ -44,6 +44,8 @@ class Plan(BaseModel):
 
 
 def check_unit(schema: Schema, budget: PrivacyBudget) -> None:
-    """Refuse a budget for another unit of privacy than the schema's."""
+    """Refuse a budget for another unit of privacy than the schema's, or under replace-one, which no method proves."""
+    if budget.adjacency != Adjacency.ADD_OR_REMOVE_ONE:
+        raise InvalidArgument("adjacency", budget.adjacency, "be add_or_remove_one: no method plans for another yet")
     if budget.unit != schema.unit:
         raise Unsuitable(f"the budget's unit is {budget.unit} and the schema's {schema.unit}; make them one")
