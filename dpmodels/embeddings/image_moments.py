@@ -36,7 +36,6 @@ BLOCK_ROWS = 4096
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
-Labels = NDArray[np.int32]
 
 
 class ImageCode:
@@ -55,16 +54,12 @@ class ImageCode:
         self.frame = Frame(column.height, column.width)
         self.basis = smooth_basis(self.frame, min(coefficients, column.pixels), smoothness)
         self.pose_steps = pose_weight * UNIT * (column.pixels / 784) ** 0.5
-        self.classes, self.class_column = schema.classes, schema.target_index or 0
+        self.classes, self.class_column = schema.classes, schema.class_index
 
     @property
     def dim(self) -> int:
         """Count the coordinates of a code."""
         return int(self.basis.shape[1]) + len(REFERENCE)
-
-    def labels(self, records: Records) -> Labels:
-        """Return the class of each record, 0 where the schema has none to tell apart. Shapes: [B]."""
-        return records.states[:, self.class_column] if self.classes > 1 else np.zeros(len(records), dtype=np.int32)
 
     def encode(self, pixels: NDArray[np.uint8]) -> Whole:
         """Return the codes of images. Shapes: [B, H * W] -> [B, dim]."""
@@ -118,7 +113,7 @@ class ImageMoments(Embedding):
             block = records.take(slice(start, start + BLOCK_ROWS))
             if block.pixels is None:
                 raise InvalidArgument("records", "without images", "hold one image each")
-            label = self.code.labels(block)
+            label = block.labels(self.code.class_column)
             z = self.bounded(self.code.encode(block.pixels), label).astype(np.float64)
             for each in np.unique(label):
                 members = z[label == each]
@@ -128,7 +123,7 @@ class ImageMoments(Embedding):
                 seconds[0 if self.pooled else each] += pack(gram)
         return torch.from_numpy(np.concatenate([firsts.ravel(), seconds.ravel()]))
 
-    def bounded(self, codes: Whole, labels: Labels) -> Whole:
+    def bounded(self, codes: Whole, labels: Whole) -> Whole:
         """Take off the centre of its class, turn and clip each code.
 
         Privacy: the norm of every result is at most ``2**CODE_BITS``: the squared norm of ``turned`` is a sum of whole
