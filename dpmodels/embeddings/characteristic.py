@@ -121,7 +121,7 @@ class CharacteristicFunction:
         table = np.stack([self._cos.numpy(), self._sin.numpy()], axis=1)
         half, shift = np.uint32(1 << (VALUE_BITS - 1)), np.uint32(VALUE_BITS)
         out = np.zeros((layout.classes, self.spec.count, 2), dtype=np.int64)
-        label = layout.class_of(records).numpy()
+        label = records.labels(layout.class_column)
         compiled(add_turns)(ones, values, steps, label, turns, half, shift, table, out)
         return np.concatenate([out[:, :, 0], out[:, :, 1]], axis=1)
 

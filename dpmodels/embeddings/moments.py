@@ -83,7 +83,7 @@ class Moments(Embedding):
         if torch.device(device).type == "cpu" and len(records) >= COMPILED_ROWS:
             return torch.from_numpy(self._counted(records))
         place = torch.from_numpy(self.partition.cells(records) + self.partition.offsets[:-1]).to(device)
-        label = torch.from_numpy(self.partition.class_of(records)).to(device)
+        label = torch.from_numpy(records.labels(self.partition.class_column)).to(device)
         classes = [self._class_sum(place[label == c]) for c in range(self.partition.classes)]
         return torch.cat(classes).cpu()
 
@@ -91,7 +91,7 @@ class Moments(Embedding):
         cells = np.empty((len(self._finders), len(records)), dtype=np.uint32)
         for finder, codes, out in zip(self._finders, self.partition.codes(records), cells, strict=True):
             finder.find(codes, out)
-        label, offsets = self.partition.class_of(records), self.partition.offsets
+        label, offsets = records.labels(self.partition.class_column), self.partition.offsets
         begun = np.bincount(self.first, minlength=self.cells)  # pairs that begin with each cell
         before, width = np.cumsum(begun) - begun, self.dim // self.partition.classes
         vector = np.zeros(self.dim, dtype=np.int64)

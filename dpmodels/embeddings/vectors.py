@@ -157,13 +157,6 @@ class Vectors:
         result: Floats = np.sqrt(projection.residual) * self.radius * projection.scales
         return result
 
-    def labels(self, records: Records) -> Whole:
-        """Return the class of each record. Shapes: [B]."""
-        column = self.schema.target_index
-        if self.classes == 1 or column is None:
-            return np.zeros(len(records), np.int64)
-        return records.states[:, column].astype(np.int64)
-
     def rows(self, batches: Iterable[Records]) -> VectorRows:
         """Gather all records."""
         width = len(self.partition.sizes) if self.kind == "cells" and self.partition else self.dim
@@ -173,7 +166,7 @@ class Vectors:
         held = tuple(batches)
         for records in held:
             designs.append(self.design(records).astype(np.float32))
-            labels.append(self.labels(records))
+            labels.append(records.labels(self.schema.class_index))
             targets.append(self._target(records, designs[-1]))
         return VectorRows(np.concatenate(designs), np.concatenate(labels), torch.cat(targets), held)
 

@@ -116,7 +116,7 @@ class Spares:
 
     def __init__(self, model: Sampler, rules: Rules, seed: int, batch: int, device: str) -> None:
         self.model, self.rules, self.seed, self.batch, self.device = model, rules, seed, batch, device
-        self.target = model.schema.target_index if model.schema.classes > 1 else None
+        self.target = model.schema.class_index
         self.pools = 0
 
     def replace(self, records: Records, unfit: Mask, admissible: Check) -> Records:

@@ -63,7 +63,7 @@ def match(
     for step in range(spec.rounds):
         centres, means, covariances = now
         for label, (mean, covariance) in enumerate(zip(*targets, strict=True)):
-            labels = np.full(len(draws), label, dtype=np.int32)
+            labels = np.full(len(draws), label)
             z = means[label] + draws @ _factor(covariances[label]).T
             codes = second.code.encode(replace(painter, centres=centres).paint(z, labels))
             drawn = np.ldexp(second.bounded(codes, labels).astype(np.float64), -CODE_BITS)

@@ -47,11 +47,6 @@ class Categorical(Modelled):
         return names.get(frozenset(kinds), "mixed")
 
     @property
-    def cells(self) -> int:
-        """Count the cells of the listed values and of null."""
-        return self.states
-
-    @property
     def states(self) -> int:
         """Count the listed values, and null if allowed."""
         return len(self.values) + self.nullable
@@ -110,11 +105,6 @@ class Boolean(Modelled):
     type: Literal["boolean"]
     outside: Literal["refuse", "reject-row"] = "refuse"
     dtype: Literal["bool"] | None = None
-
-    @property
-    def cells(self) -> int:
-        """Count the cells of false, true and null."""
-        return self.states
 
     @property
     def states(self) -> int:

@@ -124,11 +124,6 @@ class Gate:
         """List the rules that the table breaks; ask once every batch was checked."""
         return tuple(outcome.rule for outcome in self.outcomes if not outcome.passed)
 
-    @property
-    def failures(self) -> tuple[tuple[str, str], ...]:
-        """Return what the table breaks as (column, rule of the schema)."""
-        return tuple((rule.column, rule.text) for rule in self.broken)
-
     def results(self) -> list[dict[str, Any]]:
         """List every expectation with its column, its rule and its success; no values, no counts."""
         return [

@@ -119,6 +119,11 @@ class Schema(BaseModel):
         """Return the target's place among the modelled columns."""
         return list(self.modelled).index(self.target) if self.target else None
 
+    @property
+    def class_index(self) -> int | None:
+        """Return the target's place among the modelled columns, if it has classes to tell apart."""
+        return self.target_index if self.classes > 1 else None
+
     @cached_property
     def hash(self) -> str:
         """Return the sha256 of the schema's canonical JSON; column order counts."""

@@ -202,8 +202,7 @@ def _cells(
 ) -> Counts:
     """Number the cell of each record in each table; ``places`` joins a column's cells. Shapes: [B, T]."""
     fine, names, result = codec.to_cells(records), list(codec.columns), []
-    target = codec.schema.target_index
-    label = records.states[:, target].astype(np.int64) if target is not None and tables[0].classes > 1 else 0
+    label = records.labels(codec.schema.class_index)
     for index, table in enumerate(tables):
         if table.kind == "column":
             inner = places[table.name][fine[:, names.index(table.name)]]

@@ -59,7 +59,7 @@ def fit_scorer(kind: str, records: Records, schema: Schema, bins: int) -> Scorer
 
     Privacy: post-processing; the synthetic rows are all it reads.
     """
-    label = records.states[:, schema.target_index or 0].astype(np.int64)
+    label = records.labels(schema.class_index)
     known, two = np.unique(label), schema.classes == 2
     if len(known) == 1:
         side = float(2 * known[0] - 1) if two else 0.0
