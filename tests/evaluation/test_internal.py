@@ -120,7 +120,7 @@ def test_one_failing_metric_is_shown_and_costs_no_other(tables, monkeypatch):
     def broken(case):
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(internal, "evaluate_correlation", broken)
+    monkeypatch.setattr(internal, "correlation_facts", broken)
     report = judge(made, real, held, only=CHEAP)
     assert report["metrics"]["correlations"]["status"] == "failed"
     assert {report["metrics"][name]["status"] for name in CHEAP if name != "correlations"} == {"done"}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpmodels.evaluation.internal.classifiers import evaluate_classifiers
+from dpmodels.evaluation.internal.classifiers import classifier_facts
 from dpmodels.evaluation.internal.frame import ParquetBatches, Rows
 from dpmodels.evaluation.internal.report import BANNER, Options, evaluate_table, load_real
 from dpmodels.evaluation.pages.page import render_page
@@ -76,7 +76,7 @@ def compare_tables(
     train = Sensitive(Rows(schema, ParquetBatches(real, schema), run))
     held = None if test is None else Sensitive(Rows(schema, ParquetBatches(test, schema)))
     side = load_real(train, held, schema, options)
-    more = {"four classifiers": evaluate_classifiers}
+    more = {"four classifiers": classifier_facts}
     reports = {
         name: evaluate_table(side, Rows(schema, ParquetBatches(path, schema), run), options, more).reveal()
         for name, path in tables.items()
