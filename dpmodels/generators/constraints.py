@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dpmodels.errors import DataError
 from dpmodels.generators.sampling import Sampler, batch_sizes, batch_stream
 from dpmodels.schema.columns import Continuous
-from dpmodels.schema.constraints import Constraint, encode_numbers, numbers
+from dpmodels.schema.constraints import Constraint
+from dpmodels.schema.convert import decode_numbers, encode_numbers
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 
@@ -102,7 +103,7 @@ class Rules:
 
     def _numbers(self, records: Records, name: str) -> NDArray[np.float64]:
         index = self.place[name]
-        return numbers(self._column(name), records.states[:, index], records.values[:, index])
+        return decode_numbers(self._column(name), records.states[:, index], records.values[:, index])
 
     def _column(self, name: str) -> Continuous:
         column = self.columns[name]

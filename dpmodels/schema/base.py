@@ -64,6 +64,11 @@ class Modelled(BaseModel):
         return self.states
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a type is text, in any of the ways in which Arrow lays text out."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
 def described(found: pa.DataType) -> str:
     """Name a type that a data file has, without any name or text that the file gives to parts of it."""
     if pa.types.is_dictionary(found):
