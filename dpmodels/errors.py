@@ -35,7 +35,16 @@ def rule_of(fault: "ErrorDetails") -> str:
     if fault["type"] == "extra_forbidden":
         return "be left out: there is no such setting"
     rule, found = re.subn(r"^(Value error, must|\w+( \w+)? should) ", "", fault["msg"])
-    return rule if found else f"satisfy: {fault['msg']}"
+    return (rule if found else f"satisfy: {fault['msg']}") + taken_for_text(fault["input"])
+
+
+def taken_for_text(value: object) -> str:
+    """Say how a number must be written that YAML 1.1 takes for text, or nothing of any other value."""
+    match = re.fullmatch(r"([-+]?\d+)(\.\d*)?e([-+]?)(\d+)", value, re.IGNORECASE) if isinstance(value, str) else None
+    if match is None:
+        return ""
+    whole, part, sign, power = match.groups()
+    return f"; YAML takes {value} for text: write {whole}{part if part and part != '.' else '.0'}e{sign or '+'}{power}"
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,7 @@ class BudgetExhausted(NacreError):
         another = f" (the request is for delta={asked_delta}; an account adds up at its own delta)" if other else ""
         super().__init__(
             f"account {account} refuses the charge: requested epsilon={requested}, remaining epsilon={remaining} "
-            f"of cap={cap} at delta={delta}{another}; nothing was drawn"
+            f"of cap={cap} at delta={delta}{another}; nothing was drawn (`nacre ledger cap` changes a cap, openly)"
         )
         self.account, self.requested, self.remaining = account, requested, remaining
         self.cap, self.delta = cap, delta

@@ -11,7 +11,7 @@ import pyarrow as pa
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.given import transform_write
-from flows.config import SynthesizeConfig
+from flows.config import SynthesizeConfig, values_of
 from flows.planning import account_for, ledger_place, make_plans
 from flows.with_prefect.approval import ask_approver
 from flows.with_prefect.budget import balances, publish_budget
@@ -129,18 +129,7 @@ def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
 
 
 def _settings(config: SynthesizeConfig, account: str, opens: Opening | None) -> Settings:
-    return Settings(
-        data=config.data.absolute(),
-        out=config.out.absolute(),
-        account=account,
-        opens=opens,
-        rows=config.rows,
-        seed=config.runtime.seed,
-        device=config.runtime.device,
-        batch_rows=config.runtime.batch_rows,
-        threads=config.runtime.threads,
-        training=config.model.training,
-        ledger=config.runtime.ledger or "",
-        signing_key=config.runtime.signing_key and config.runtime.signing_key.absolute(),
-        approval_hours=config.runtime.approval_hours,
-    )
+    """Bind what the stages need of the configuration, in paths that hold wherever the run goes on."""
+    kept = {name: value for name, value in values_of(config).items() if name in Settings.model_fields}
+    bound = {name: value.absolute() for name, value in kept.items() if isinstance(value, Path)}
+    return Settings(**kept | bound | {"account": account, "opens": opens, "ledger": config.runtime.ledger or ""})

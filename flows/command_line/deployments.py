@@ -1,13 +1,17 @@
 """The commands that hand the flows to Prefect."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.command_line.options import DeploymentsFile, Home
+from flows.command_line.options import Home
 from flows.config import HOME
 
 app = typer.Typer()
+DeploymentsFile = Annotated[
+    Path | None, typer.Option("--file", help="Deployments (YAML). (default: the ones nacre ships)")
+]
 
 
 @app.command()

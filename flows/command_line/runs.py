@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from flows.command_line.options import Dask, Home, OfficerKey, OtherDevice, OtherOut, Prefect, Url, takes_options
-from flows.config import HOME, SynthesizeConfig
+from flows.command_line.options import Dask, Home, OtherDevice, OtherOut, Prefect, Url, takes_settings
+from flows.config import HOME, RuntimeConfig, SynthesizeConfig
 
 app = typer.Typer()
 
 
 @app.command()
-@takes_options
+@takes_settings
 def synthesize(config: SynthesizeConfig) -> None:
     """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off."""
     from flows.command_line.show import show_hand_off
@@ -24,7 +24,7 @@ def synthesize(config: SynthesizeConfig) -> None:
 
 
 @app.command()
-@takes_options
+@takes_settings
 def plan(config: SynthesizeConfig) -> None:
     """Show what the same `synthesize` would charge and how much noise it would add; opens no data file."""
     from flows.command_line.show import show_plan
@@ -51,12 +51,19 @@ def resume(
     from flows.command_line.show import show_hand_off
     from flows.synthesize import carry_out, find
 
-    found = find(home or HOME, run, ledger, None if dask == "none" else dask, device=device, out=out)
-    show_hand_off(carry_out(found, prefect is not False))
+    given = {"dask": dask, "prefect": prefect}
+    here = RuntimeConfig.model_validate({name: value for name, value in given.items() if value is not None})
+    found = find(home or HOME, run, ledger, here.dask, device=device, out=out)
+    show_hand_off(carry_out(found, here.prefect))
 
 
 @app.command()
-def approve(run: str, key: OfficerKey, home: Home = None, ledger: Url = None) -> None:
+def approve(
+    run: str,
+    key: Annotated[Path, typer.Option(help="The officer's ed25519 private key (PEM).")],
+    home: Home = None,
+    ledger: Url = None,
+) -> None:
     """Sign for what a run will be charged, as the officer of its account; shows the plan and what was signed."""
     from flows.command_line.show import show_approved
     from tasks.accounts import sign_run

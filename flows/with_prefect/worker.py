@@ -5,7 +5,6 @@ its environment.
 """
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -16,7 +15,7 @@ from prefect import flow, runtime
 from pydantic import Field
 
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
-from flows.config import HOME, SynthesizeConfig
+from flows.config import HOME, SynthesizeConfig, from_environment, setting
 from flows.with_prefect.budget import key_of
 from tasks.store import Handle, Run
 
@@ -51,12 +50,12 @@ def scheduled() -> datetime:
 
 def home_here() -> Path:
     """Return where this worker keeps its state."""
-    return Path(os.environ.get("NACRE_HOME", HOME)).absolute()
+    return Path(from_environment("home") or HOME).absolute()
 
 
 def run_here(name: str) -> Run:
     """Return a run, to work on with the ledger and the cluster of this worker's environment."""
-    return Run.find(home_here(), name, os.environ.get("NACRE_LEDGER"), os.environ.get("NACRE_DASK"))
+    return Run.find(home_here(), name, from_environment("ledger"), from_environment("dask"))
 
 
 def find_here(name: str) -> Run | None:
@@ -73,8 +72,8 @@ def placed_here(config: SynthesizeConfig) -> SynthesizeConfig:
     """
     for name in ("ledger", "dask"):
         if (given := getattr(config.runtime, name)) is not None:
-            raise InvalidArgument(f"runtime.{name}", given, f"be left out: set NACRE_{name.upper()} for the worker")
-    places = {"home": home_here(), "ledger": os.environ.get("NACRE_LEDGER"), "dask": os.environ.get("NACRE_DASK")}
+            raise InvalidArgument(f"runtime.{name}", given, f"be left out: set {setting(name).variable} for the worker")
+    places = {"home": home_here(), "ledger": from_environment("ledger"), "dask": from_environment("dask")}
     return config.model_copy(update={"runtime": config.runtime.model_copy(update=places)})
 
 
