@@ -50,7 +50,7 @@ class Layout:
 
     @classmethod
     def of(cls, schema: Schema) -> "Layout":
-        """Lay out the modelled columns in schema order."""
+        """Lay out the modeled columns in schema order."""
         class_column = schema.class_index
         blocks: list[Block] = []
         start = 0

@@ -32,7 +32,7 @@ class FrequencySpec(BaseModel):
         count: number of frequencies k.
         seed: public seed of the draw.
         scale_low, scale_high: each frequency's scale is drawn log-uniformly between them (the multi-bandwidth mix).
-        value_scale: how much finer a continuous value is looked at than a category.
+        value_scale: factor by which the frequencies of continuous values exceed those of categories.
         columns_per_frequency: a frequency looks at 1 to this many columns, 0 for all of them.
     """
 

@@ -1,6 +1,6 @@
 """The moments of images by class, in a code of a hundred smooth coordinates and the pose.
 
-    code(x) = [ coefficients of the pose-normalised image in a public basis ; pose ]
+    code(x) = [ coefficients of the pose-normalized image in a public basis ; pose ]
     z       = clip_R( (code - centre_class) V )
     s       = sum_x [ (a ; b z) (x) e_class ; z z' (x) e_class, or z z' over all classes ]        all whole numbers
 
@@ -40,7 +40,7 @@ Whole = NDArray[np.int64]
 class ImageCode:
     """The public code of an image: coefficients of smooth functions, then the pose.
 
-    The functions are the leading eigenvectors of a Gaussian prior over images: neighbouring pixels alike, the ink near
+    The functions are the leading eigenvectors of a Gaussian prior over images: neighboring pixels alike, the ink near
     the middle. They are rounded to ``2**-BASIS_BITS``, so that the code of whole pixels is whole.
 
     Shapes: ``basis`` [H * W, coefficients] int64.
@@ -108,7 +108,7 @@ class ImageMoments(ClassMoments, Embedding):
         return torch.from_numpy(total)
 
     def bounded(self, codes: Whole, labels: Whole) -> Whole:
-        """Take off the centre of its class, turn and clip each code.
+        """Take off the center of its class, turn and clip each code.
 
         Privacy: the norm of every result is at most ``2**CODE_BITS``: the squared norm of ``turned`` is a sum of whole
             numbers below 2**53, so exact; scaling loses a relative 2**-40, more than its roundings can add; truncating

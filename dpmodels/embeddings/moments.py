@@ -2,7 +2,7 @@
 
     phi(x) = [ a * onehot(x)_i ]_i  +  [ b * onehot(x)_i onehot(x)_j ]_{i<j, of different columns}     (x)  e_class(x)
 
-A wide table has more pairs of columns than its rows can be told apart by: there a column is paired with the next few
+A wide table has too many pairs of columns for its number of rows. There a column is paired with the next few columns
 only, in the schema's order, which is public.
 
 Privacy: a record has one cell in each of its F columns, and one in the table of each of P pairs of columns: exactly F

@@ -36,13 +36,13 @@ class Runs:
 
 @dataclass(frozen=True)
 class Partition:
-    """The cells of every modelled column but the conditioning one.
+    """The cells of every modeled column but the conditioning one.
 
     Attributes:
         codec: encoder of the schema whose interval columns have the fine cells.
         merge: one array a column, from fine cell to cell.
         classes: states of the conditioning column, 1 without one.
-        class_column: its place among the modelled columns.
+        class_column: its place among the modeled columns.
     """
 
     codec: Codec

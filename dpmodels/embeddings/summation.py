@@ -1,6 +1,6 @@
 """The exact sum of an embedding over a stream of records: whole numbers, so any split and order gives the same bits.
 
-A table that comes in parts is summed part by part, wherever somebody has the time: by threads or on other machines.
+A table that comes in parts is summed part by part, by threads or on other machines.
 """
 
 from collections.abc import Callable, Iterable, Iterator

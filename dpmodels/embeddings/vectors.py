@@ -34,11 +34,11 @@ from dpmodels.statistics.component_moments import Z_BITS, Floats, Points, Whole
 
 DIRECTION_BITS = 14
 COEFFICIENTS, SMOOTHNESS = 100, 1.5
-"""Smooth functions that images are turned to before anything is measured, and how far pixels are alike, in pixels."""
+"""The number of smooth functions that images are written in before anything is measured, and their width in pixels."""
 SCALE_BINS = 16
 """Bins of a column's distance from the middle: the first ends at 1/2, each next a factor sqrt 2 below."""
 SCALE_QUANTILE, SCALED_RADIUS = 0.7, 1.5
-"""The share of a column that its scale covers, and the norm that scaled records are clipped to, over sqrt(parts)."""
+"""The share of a column that its scale covers, and the clip norm of scaled records divided by sqrt(parts)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Vectors:
 
     Attributes:
         kind: what a decoder predicts; dim: of the design; radius: R; size: of x.
-        basis: smooth functions that images are turned to first, [dim, size]; None for tables.
+        basis: smooth functions that images are written in first, [dim, size]; None for tables.
         middle: what is taken off the design; values: which coordinates are values.
         layout, partition: of a table's design and cells; None for images.
     """
@@ -135,7 +135,7 @@ class Vectors:
         return np.concatenate([clip(self._turned(block, scales), self.radius) for block in blocks])
 
     def _turned(self, design: NDArray[np.float32], scales: Floats) -> Floats:
-        """Scale a table's vectors, or turn images to the basis.
+        """Scale a table's vectors, or write images in the basis.
 
         Ink is whole and the basis dyadic, so every product and sum is exact: no vector depends on those beside it.
         """
@@ -151,7 +151,7 @@ class Vectors:
         return design
 
     def stddev(self, projection: "Projection") -> Floats:
-        """Return how far values lie about what a projection gives back; pixels are drawn without. Shapes: [dim]."""
+        """Return the deviation of values from what a projection gives back; 0 for pixels. Shapes: [dim]."""
         if self.basis is not None:
             return np.zeros(self.dim)
         result: Floats = np.sqrt(projection.residual) * self.radius * projection.scales
@@ -260,7 +260,7 @@ def transform_points(points: Sensitive[Points], projection: Projection) -> Sensi
 
 
 def training_tensors(rows: VectorRows, z: Whole, spread: Floats) -> tuple[Tensor, ...]:
-    """Return points over a released spread, labels and targets. Shapes: [n, d] float32, [n], [n, ...]."""
+    """Return points divided by a released spread, labels and targets. Shapes: [n, d] float32, [n], [n, ...]."""
     inputs = (np.ldexp(z.astype(np.float64), -Z_BITS) / spread).astype(np.float32)
     return torch.from_numpy(inputs), torch.from_numpy(rows.label), rows.target
 

@@ -1,4 +1,4 @@
-"""Networks and optimiser state in one safetensors file, written atomically; nothing is ever unpickled."""
+"""Networks and optimizer state in one safetensors file, written atomically; nothing is ever unpickled."""
 
 from collections.abc import Mapping
 from pathlib import Path

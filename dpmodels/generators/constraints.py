@@ -1,8 +1,8 @@
 """Synthetic rows that keep the schema's constraints and null limits: post-processing of what a generator draws.
 
-A generator draws each value within a cell without looking at the other columns. So of the rows that break ``lower <=
-upper``, those whose two cells overlap are put in order, which is how two values drawn within them fall; the others are
-artefacts of noise, and are drawn anew, class by class, so that the classes keep their shares.
+A generator draws each value within a cell without looking at the other columns, so some rows break ``lower <= upper``.
+Where the two cells overlap, the values could have fallen in either order, and are exchanged. The other rows come from
+noise, and are drawn anew, class by class, so that the classes keep their shares.
 """
 
 from collections.abc import Callable, Iterator

@@ -78,7 +78,7 @@ class Strip:
 
 
 class MomentMatching(TrainingLoop):
-    """The mixture and its optimiser."""
+    """The mixture and its optimizer."""
 
     def __init__(self, target: MomentTarget, spec: MixtureSpec, *, seed: int, device: str) -> None:
         super().__init__(spec)
@@ -100,7 +100,7 @@ class MomentMatching(TrainingLoop):
         return probabilities.cpu()
 
     def loss(self) -> Tensor:
-        """Return the squared distance between released and modelled moments."""
+        """Return the squared distance between released and modeled moments."""
         loss = torch.zeros((), device=self.share.device)
         for w, m, second, p in zip(self.share, self.one_way, self.two_way, self.mixture(), strict=True):
             loss = loss + (w * p.mean(dim=0) - m).square().sum()
@@ -120,5 +120,5 @@ class MomentMatching(TrainingLoop):
         return loss.detach()
 
     def parts(self) -> Mapping[str, Part]:
-        """Name the mixture and its optimiser."""
+        """Name the mixture and its optimizer."""
         return {"mixture": self.mixture, "optimizer": self.optimizer}

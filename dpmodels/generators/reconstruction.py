@@ -58,7 +58,7 @@ class Target:
 
 
 class Reconstruction(TrainingLoop):
-    """Generator, critic, their optimisers and the averaged generator that is kept."""
+    """Generator, critic, their optimizers and the averaged generator that is kept."""
 
     def __init__(
         self, features: CharacteristicFunction, target: Target, spec: TrainingSpec, *, seed: int, device: str
@@ -135,7 +135,7 @@ class Reconstruction(TrainingLoop):
                 value.lerp_(current[name], 1 - decay)
 
     def parts(self) -> Mapping[str, Part]:
-        """Name both players, the average, and the optimisers."""
+        """Name both players, the average, and the optimizers."""
         return {
             "generator": self.generator,
             "average": self.average,

@@ -18,7 +18,7 @@ class ColumnFaults(ValueError):
 
 
 class Modelled(BaseModel):
-    """What every modelled column has: discrete states, the last of which is null when the column is nullable."""
+    """What every modeled column has: discrete states, the last of which is null when the column is nullable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     continuous: ClassVar[bool] = False

@@ -13,11 +13,11 @@ from dpmodels.schema.interval import Continuous, Datetime, Integer, IntegerType,
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 FloatType = Literal["float32", "float64"]
 TextType = Literal["string", "large_string"]
-EXACT = 2**53 - 1  # the largest integer a float64 tells from its neighbours
+EXACT = 2**53 - 1  # the largest integer a float64 tells from its neighbors
 
 
 class Identifier(BaseModel):
-    """A column that names a record and is never modelled: dropped, or regenerated as fresh sequential numbers."""
+    """A column that names a record and is never modeled: dropped, or regenerated as fresh sequential numbers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     type: Literal["identifier"]

@@ -121,7 +121,7 @@ def encode_discrete(name: str, column: Any, array: pa.Array) -> tuple[Codes, Mas
 
 
 def _find(column: Any, array: pa.Array) -> tuple[NDArray[np.int32], Mask]:
-    """Return the place of each value among the column's (-1: none), and which are null; by the dictionary's entries."""
+    """Return each value's place among the column's (-1: none), and which are null; by a dictionary's entries."""
     if pa.types.is_dictionary(array.type):
         state, null = _find(column, array.dictionary)
         place = array.indices.fill_null(len(state)).to_numpy(zero_copy_only=False)

@@ -56,7 +56,7 @@ class Codec:
     def check_names(self, names: Sequence[str]) -> None:
         """Refuse a table whose columns are not the schema's by name.
 
-        Privacy: a name that the schema lacks may be a value, of a file without a header, and is never said.
+        Privacy: a name that the schema lacks may be a value, of a file without a header, and is never shown.
 
         Raises:
             DataError: a column is missing, unknown, or there twice.
@@ -86,7 +86,7 @@ class Codec:
             check_image_type(name, arrow_schema.field(name).type)
 
     def encode(self, table: Table) -> Records:
-        """Encode the modelled columns of a table, after the schema's policy for values outside it.
+        """Encode the modeled columns of a table, after the schema's policy for values outside it.
 
         Privacy: reads raw rows; the result is as sensitive as they are. Each row is encoded, or dropped
             (``reject-row``), by itself, so any chunking gives the same rows.

@@ -94,7 +94,7 @@ def read(path: str | Path) -> tuple[Schema | None, list[SchemaFault]]:
 
 
 def _run_faults(schema: Schema, path: Path) -> list[SchemaFault]:
-    """List what a new run refuses of a schema that can be read."""
+    """List what a new run refuses in a schema that can be read."""
     user = schema.unit.user
     column = schema.columns[user] if user else None
     if not isinstance(column, Identifier) or column.keep == "drop":

@@ -34,7 +34,7 @@ def load_parts(path: Path, schema: Schema, batch_rows: int) -> list[Sensitive[Ba
     Memory: a part holds one batch and a megabyte of each column's file at a time, whatever the size of a row group.
 
     Privacy: Sensitive. With a user as the unit, rows beyond ``max_rows`` of a user, in reading order, are left out;
-        which of a user's rows stay depends on that user's rows alone, so a neighbour changes at most ``max_rows`` rows.
+        which of a user's rows stay depends on that user's rows alone, so a neighbor changes at most ``max_rows`` rows.
         With a schema of one partition, the rows of others are left out, by a rule that looks at each row alone.
 
     Raises:

@@ -55,7 +55,7 @@ class Schema(BaseModel):
 
     @cached_property
     def modelled(self) -> dict[str, Modelled]:
-        """Return the modelled columns in the order of the file; identifiers and the image are left out."""
+        """Return the modeled columns in the order of the file; identifiers and the image are left out."""
         return {name: column for name, column in self.columns.items() if isinstance(column, Modelled)}
 
     @cached_property
@@ -116,12 +116,12 @@ class Schema(BaseModel):
 
     @property
     def target_index(self) -> int | None:
-        """Return the target's place among the modelled columns."""
+        """Return the target's place among the modeled columns."""
         return list(self.modelled).index(self.target) if self.target else None
 
     @property
     def class_index(self) -> int | None:
-        """Return the target's place among the modelled columns, if it has classes to tell apart."""
+        """Return the target's place among the modeled columns, if it has classes to tell apart."""
         return self.target_index if self.classes > 1 else None
 
     @cached_property
@@ -178,7 +178,7 @@ def name_faults(kinds: Mapping[str, str], target: str | None, user: str | None) 
 
 
 def _image_faults(kinds: Mapping[str, str], target: str | None) -> list[tuple[str, str]]:
-    """Hold a schema with images to what can be synthesised: one image column and its label."""
+    """Hold a schema with images to what can be synthesized: one image column and its label."""
     modelled = [name for name, kind in kinds.items() if kind not in ("identifier", "image")]
     images = [name for name, kind in kinds.items() if kind == "image"]
     if len(images) > 1:

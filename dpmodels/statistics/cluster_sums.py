@@ -91,6 +91,6 @@ def nearest(z: Whole, centroids: Floats) -> Whole:
 
 
 def start_centroids(normal: Floats, radius: float) -> Floats:
-    """Return public draws brought to a sphere; reads no data. Shapes: [K, d] -> [K, d], where the clip norm is 1."""
+    """Return public draws scaled onto a sphere; reads no data. Shapes: [K, d] -> [K, d], where the clip norm is 1."""
     result: Floats = radius * normal / np.linalg.norm(normal, axis=1, keepdims=True)
     return result

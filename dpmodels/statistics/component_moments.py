@@ -140,7 +140,7 @@ def transform_component_moments(
 
 
 def responsibilities(z: Whole, label: Whole, mixture: Mixture) -> Whole:
-    """Return how far each component of its class answers for each record (E step), rounded down to 2**-RHO_BITS.
+    """Return each component's responsibility for each record of its class (E step), rounded down to 2**-RHO_BITS.
 
     Privacy: a function of the record and of the released mixture alone; each row sums to at most 2**RHO_BITS.
 
@@ -161,7 +161,7 @@ def responsibilities(z: Whole, label: Whole, mixture: Mixture) -> Whole:
 def start_mixture(variances: Floats, normal: Floats) -> Mixture:
     """Return where the first iteration starts: means at public draws scaled by released variances; reads no data.
 
-    Components start narrow, so that they part soon: iterations are dear. Shapes: [d], [classes, K, d].
+    Components start narrow, so that they separate in few iterations: each costs budget. Shapes: [d], [classes, K, d].
     """
     components = normal.shape[1]
     wide = np.diag(variances / components**2 + LEAST_VARIANCE)

@@ -1,4 +1,4 @@
-"""Who pays for the synthetic data: the target's model and the target's distribution within every group of rows."""
+"""Who loses by the synthetic data: the errors of the target's model, and its distribution, in every group of rows."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """One- and two-way marginals over every row: counts that add up batch by batch, and their total variation distances.
 
-Numbers are cut into 20 quantile cells of the real rows, categories are their own cells, null is one more: the cells of
-the public judges, so that the figures are the same wherever no number is null.
+Numbers are cut into 20 quantile cells of the real rows, categories are their own cells, null is one more. The judge of
+the benchmarks uses the same cells, so it gives the same figures wherever no number is null.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""Nearest neighbours: do synthetic rows sit on the rows they were made from, and do they reach all the real ones?
+"""Nearest neighbors: do synthetic rows sit on the rows they were made from, and do they reach all the real ones?
 
-The distance of a synthetic row to its closest real row proves nothing by itself: dense regions have close neighbours
+The distance of a synthetic row to its closest real row proves nothing by itself: dense regions have close neighbors
 whoever made the table. What can be compared is the distance to rows it was made from with the distance to as many rows
 of the same population that it was not made from.
 """
@@ -68,7 +68,7 @@ def copy_facts(case: Case) -> dict[str, Any]:
 
 
 def coverage_facts(case: Case) -> dict[str, Any]:
-    """Return the share of real rows with a synthetic row among their nearest neighbours (Naeem et al. 2020).
+    """Return the share of real rows with a synthetic row among their nearest neighbors (Naeem et al. 2020).
 
     Beside it the same of fresh real rows, and how many rows merely repeat another row of their own table.
     """
@@ -78,7 +78,7 @@ def coverage_facts(case: Case) -> dict[str, Any]:
     fresh = case.real.train.take(second) if held is None else held
     rows = min(COVERED_ROWS, len(first), len(fresh), len(case.made))
     real = space.points(case.real.train.take(first[:rows]))
-    radius = nearest(real, real, NEIGHBOURS + 1)[:, -1]  # a row is its own first neighbour
+    radius = nearest(real, real, NEIGHBOURS + 1)[:, -1]  # a row is its own first neighbor
 
     def covered(frame: Frame) -> float:
         return float((nearest(space.points(case.draw(frame, rows, 7)), real)[:, 0] <= radius).mean())

@@ -1,6 +1,6 @@
 """The internal comparison with the real table: exact, therefore sensitive, therefore kept where the data is.
 
-Marginals are counted over all rows; what trains models or searches neighbours sees samples, whose sizes are stated.
+Marginals are counted over all rows; what trains models or searches neighbors sees samples, whose sizes are stated.
 Metrics run side by side on a bounded number of threads; one that fails is shown as failed and costs no other.
 """
 

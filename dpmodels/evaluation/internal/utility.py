@@ -44,7 +44,7 @@ def target_facts(case: Case) -> dict[str, Any]:
 
 
 def column_facts(case: Case, name: str) -> dict[str, Any]:
-    """Score randomised trees that predict one column from the others, trained on synthetic and on real rows."""
+    """Score randomized trees that predict one column from the others, trained on synthetic and on real rows."""
     return _scores(_predict(case, name, COLUMN_ROWS, boosted=False), case.real.seed)
 
 

@@ -1,7 +1,7 @@
 """Named checks of a comparison: what was found, what it was held against, and whether it holds.
 
 A limit is a rule of thumb for what a person should look at, no guarantee: that every check holds proves nothing about
-privacy, and a table under a small budget may fail one honestly.
+privacy, and a table under a small budget may rightly fail one.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
 """Small vector plots for the reports, as inline SVG: title and description inside, their numbers beneath as a table.
 
-Colours come from the page's style sheet, so that a plot follows light, dark and print. A drawing is as wide as a card
+Colors come from the page's style sheet, so that a plot follows light, dark and print. A drawing is as wide as a card
 (320 units), so that its text stays readable on a phone.
 """
 
@@ -82,7 +82,7 @@ def bars(title: str, note: str, labels: Sequence[str], shares: Shares, marks: Sh
 
 
 def meter(value: float, top: float) -> Markup:
-    """Draw one bar for a table's cell; the number stands in the cell beside it, so readers aloud are told nothing."""
+    """Draw one bar for a table's cell; the number stands in the cell beside it, so screen readers skip the bar."""
     width = 100 * min(max(value / top, 0), 1) if top > 0 else 0
     return Markup(
         '<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'

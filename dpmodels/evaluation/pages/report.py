@@ -111,7 +111,7 @@ def _errors(columns: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _largest(cell: Mapping[str, Any] | None) -> str:
-    """Name the largest cell and its share; reports of before there was one have none."""
+    """Name the largest cell and its share; older reports do not have it."""
     return "" if cell is None else f"{cell['label']}: {percent(cell['share'])}"
 
 

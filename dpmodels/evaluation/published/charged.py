@@ -1,4 +1,4 @@
-"""The charged scores: how models and margins of the synthetic table do on the real rows, released once, with noise.
+"""The charged scores: how the synthetic table's models and marginals fit the real rows, released once, with noise.
 
     models   <- trained on synthetic rows                                        public: functions of one record
     s = sum over real x of [ onehot(label, score bin) a model ; onehot(label, cell) a column ]  + noise     one vector
@@ -7,7 +7,7 @@ Everything said of it (AUROC, accuracy, total variation, intervals) is post-proc
 
 Privacy: given the synthetic rows, which are made of an earlier release, this is one Gaussian release about the same
 records, so it composes with that release (adaptively) as a charge of its own. Sensitivity: embeddings/cell_counts.py.
-The rows are those that were sanitised, the only ones there are: no score here is one on held-out rows.
+The rows are those that were sanitized, the only ones there are: no score here is one on held-out rows.
 """
 
 import hashlib
@@ -149,8 +149,8 @@ class Scores(System):
     def _trained(self, plan: Plan) -> tuple[CellCounts, Counts]:
         """Train on synthetic rows; return the embedding, and what the same tables hold for synthetic rows.
 
-        Kept: rows trained on, rows tested on, then for every coordinate the synthetic rows in its cell: of classifiers
-        those tested on, of columns all.
+        What is kept: the number of rows trained on, the number tested on, then for every coordinate the number of
+        synthetic rows in its cell, of classifiers among those tested on, of columns among all.
         """
         schema, spec = plan.table, self.measurement
         size = spec.training_rows * TEST_SHARE // (TEST_SHARE - 1)

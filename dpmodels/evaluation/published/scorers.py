@@ -77,7 +77,7 @@ def _linear(records: Records, label: Counts, schema: Schema) -> Margins:
     layout = Layout.of(schema)
     x = _inputs(layout, records)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # near enough: its score is shown for what it is
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a rough fit will do: the score that is shown is its own
         model = LogisticRegression(max_iter=100).fit(np.ldexp(x, -VALUE_BITS), label)
     most = 2**52 // ((x.shape[1] + 1) << VALUE_BITS)
 
