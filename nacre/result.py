@@ -102,7 +102,7 @@ class Result:
         rows, columns = self.report.facts["synthetic_rows"], len(self.report.facts["columns"])
         return (
             f"<nacre hand-off of {said['data_set']}\n"
-            f"  made    {rows} synthetic rows, {columns} modelled columns, by {said['method']}; run {self.run}\n"
+            f"  made    {rows} synthetic rows, {columns} modeled columns, by {said['method']}; run {self.run}\n"
             f"  spent   epsilon={spent.epsilon}, delta={spent.delta}, from account {said['ledger']['account']}\n"
             f"  hides   one {said['unit']}, {said['adjacency']}\n"
             f"  folder  {self.folder}>"

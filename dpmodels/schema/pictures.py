@@ -100,5 +100,5 @@ def _read_png(file: Path, name: str, column: Image) -> NDArray[np.uint8]:
     except (OSError, UnidentifiedImageError, SyntaxError, ValueError):
         pass
     if pixels is None:
-        raise DataError(name, f"must be grey 8-bit PNG files of {column.width} x {column.height} pixels")
+        raise DataError(name, f"must be gray 8-bit PNG files of {column.width} x {column.height} pixels")
     return pixels.ravel()

@@ -139,8 +139,8 @@ def test_arrays_that_are_not_the_schema_are_refused(tmp_path, arrays, message):
 def test_a_folder_that_is_not_the_schema_is_refused(tmp_path):
     grey, colour = Picture.new("L", (10, 12)), Picture.new("RGB", (10, 12))
     for kind, picture, message in [
-        ("bar", colour, "grey 8-bit PNG files of 10 x 12"),
-        ("bar", grey.resize((12, 10)), "grey 8-bit PNG files of 10 x 12"),
+        ("bar", colour, "gray 8-bit PNG files of 10 x 12"),
+        ("bar", grey.resize((12, 10)), "gray 8-bit PNG files of 10 x 12"),
         ("ball", grey, "named as the values"),
     ]:
         folder = tmp_path / f"{kind}-{picture.mode}-{picture.width}"
@@ -150,7 +150,7 @@ def test_a_folder_that_is_not_the_schema_is_refused(tmp_path):
             read(folder)
     (tmp_path / "broken" / "bar").mkdir(parents=True)
     (tmp_path / "broken" / "bar" / "0.png").write_bytes(b"no picture")
-    with pytest.raises(DataError, match="grey 8-bit PNG"):
+    with pytest.raises(DataError, match="gray 8-bit PNG"):
         read(tmp_path / "broken")
 
 

@@ -71,7 +71,7 @@ def _heat(facts: Facts | None) -> Figure | None:
     rows = tuple(
         (name, *(f"{r:.2f} | {m:.2f}" for r, m in zip(real[i], made[i], strict=True))) for i, name in enumerate(names)
     )
-    note = "columns in the order of the schema; full colour is 0.4 apart or more"
+    note = "columns in the order of the schema; full color is 0.4 apart or more"
     return Figure("Differences of associations", note, svg, ("real | synthetic", *names), rows)
 
 
