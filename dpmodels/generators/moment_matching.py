@@ -111,12 +111,8 @@ class MomentMatching(TrainingLoop):
 
     def descend(self) -> Tensor:
         """Take one step of Adam on the closed-form loss."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.spec.learning_rate * self.decay
-        self.optimizer.zero_grad(set_to_none=True)
         loss = self.loss()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
+        self.improve(self.optimizer, self.spec.learning_rate, loss)
         return loss.detach()
 
     def parts(self) -> Mapping[str, Part]:

@@ -5,8 +5,6 @@ at 3e-4, batches of 128. The features: the 84 of a LeNet-5 whose weights are giv
 hidden units of the CNN trained on the real images; figures of two feature spaces must never be compared.
 """
 
-import base64
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from torch.nn import functional
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.frame import Frame
 from dpmodels.evaluation.internal.neighbours import neighbours
+from dpmodels.evaluation.pages.plots import sheet
 from dpmodels.schema.image import Image
 
 Floats = NDArray[np.float64]
@@ -27,7 +26,7 @@ Pixels = NDArray[np.uint8]
 ROWS, STEPS = 10_000, 400
 BATCH, LOOK = 128, 1000
 SUBSETS, SUBSET_ROWS = 10, 1000
-SHOWN, GAP = 12, 2
+SHOWN = 12
 LENET_SIDE = 28
 
 
@@ -71,7 +70,7 @@ def nearest_facts(case: Case) -> dict[str, Any]:
     closest = np.argsort(distances)[:SHOWN]
     column = _image(case)
     return {
-        "sheet": sheet([made[closest], real[place[closest, 0]]], column.height, column.width),
+        "sheet": sheet([made[closest], real[place[closest, 0]]], len(closest), column.height, column.width),
         "root_mean_square_distances": [float(distance) for distance in distances[closest]],
         "median_distance": float(np.median(distances)),
     }
@@ -189,17 +188,3 @@ def _pixels(frame: Frame) -> Pixels:
 def _labels(frame: Frame, target: int) -> NDArray[np.int64]:
     labels = frame.values[:, target]
     return np.where(np.isnan(labels), np.nanmax(labels, initial=0) + 1, labels).astype(np.int64)
-
-
-def sheet(lines: list[Pixels], height: int, width: int) -> str:
-    """Lay lines of images out as a PNG in a data URI."""
-    from PIL import Image as Picture
-
-    canvas = np.full((len(lines) * (height + GAP), len(lines[0]) * (width + GAP)), 255, dtype=np.uint8)
-    for row, line in enumerate(lines):
-        for column, pixels in enumerate(line):
-            top, left = row * (height + GAP), column * (width + GAP)
-            canvas[top : top + height, left : left + width] = pixels.reshape(height, width)
-    file = io.BytesIO()
-    Picture.fromarray(canvas).save(file, format="PNG")
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
