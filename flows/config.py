@@ -105,7 +105,7 @@ class SynthesizeConfig(_Model):
             missing = [fault["loc"] for fault in faults if fault["type"] == "missing"]
             if len(missing) == len(faults):
                 raise Unsuitable(
-                    f"nothing was given for {', '.join(map(_dotted, missing))}; there is no default"
+                    f"nothing was given for {', '.join(map(_dotted, missing))}; give a value, since there is no default"
                 ) from None
             first = next(fault for fault in faults if fault["type"] != "missing")
             raise InvalidArgument(_dotted(first["loc"]), first["input"], _rule(cls, first)) from None
