@@ -27,12 +27,11 @@ def synthesize(config: SynthesizeConfig) -> None:
 @takes_settings
 def plan(config: SynthesizeConfig) -> None:
     """Show what the same `synthesize` would charge and how much noise it would add; opens no data file."""
-    from flows.command_line.show import show_plan
-    from flows.planning import make_plans, make_quote
+    from flows.command_line.console import print_facts
+    from flows.description import describe_config
 
-    lines = make_plans(config)
-    quote = make_quote(config, lines)
-    show_plan(lines, quote)
+    facts, quote = describe_config(config)
+    print_facts("plan", facts)
     if quote is not None and not quote.accepted:
         raise typer.Exit(1)
 
@@ -96,7 +95,7 @@ def adopt(
 def demo(folder: Annotated[Path, typer.Option(help="Where the demo works.")] = Path("demo")) -> None:
     """Run the whole pipeline on a real public table, the RAND Health Insurance Experiment."""
     from flows.command_line.ledger_show import show_accounts
-    from flows.command_line.show import console, show_hand_off
+    from flows.command_line.show import show_hand_off
     from flows.demo import describe_utility, run_demo
     from tasks.home import ledger_of
 
@@ -104,4 +103,4 @@ def demo(folder: Annotated[Path, typer.Option(help="Where the demo works.")] = P
     show_hand_off(run)
     ledger = ledger_of(run)
     show_accounts(ledger, [ledger.account(run.settings.account)])
-    console.print(describe_utility(run))
+    typer.echo(describe_utility(run))
