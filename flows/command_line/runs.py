@@ -92,6 +92,26 @@ def adopt(
 
 
 @app.command()
+def remove(
+    run: str,
+    home: Home = None,
+    ledger: Url = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
+) -> None:
+    """Delete the files of a run that nobody is working on; what it was charged stays charged."""
+    from flows.command_line.show import show_removal
+    from tasks.remove import remove as take_away
+    from tasks.store import Run
+
+    found = Run.find(home or HOME, run, ledger)
+    show_removal(found)
+    if not yes:
+        typer.confirm("Delete these folders?", abort=True, err=True)
+    take_away(found)
+    typer.echo(f"run {run} is gone; its charges stay in the ledger")
+
+
+@app.command()
 def demo(folder: Annotated[Path, typer.Option(help="Where the demo works.")] = Path("demo")) -> None:
     """Run the whole pipeline on a real public table, the RAND Health Insurance Experiment."""
     from flows.command_line.ledger_show import show_accounts

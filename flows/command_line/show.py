@@ -13,6 +13,7 @@ from dpmodels.schema.expectations import Gate
 from flows.command_line.console import print_facts, print_table
 from flows.description import describe, describe_run
 from tasks.adopt import Found
+from tasks.remove import charged_for
 from tasks.store import Run
 
 
@@ -43,6 +44,18 @@ def show_found(found: Found) -> None:
     """Print what a run that is to be taken over is going to do."""
     print_facts("plan", describe([found.plan, *([found.report] if found.report else [])], None))
     print_facts("settings, as they were found", {name: str(value) for name, value in found.settings})
+
+
+def show_removal(run: Run) -> None:
+    """Print what of a run would be deleted, and what stays: its charges, and what it handed over."""
+    facts = {f"{zone.parent.name} folder": str(zone) for zone in (run.sensitive, run.control, run.released)}
+    for held in charged_for(run):
+        budget, kept = held.charge.budget, "was given back" if held.state == "voided" else "stays charged"
+        amount = f"epsilon={budget.epsilon}, delta={budget.delta} on account {held.charge.account}"
+        facts[f"charge {held.key[:12]}"] = f"{amount}, {held.state}: {kept}"
+    if payer := run.settings.paid_by:
+        facts["paid by"] = f"run {payer}, whose release it sampled again"
+    print_facts("to be deleted", facts | {"stays": f"{run.settings.out}, what was handed over"})
 
 
 def show_report(run: Run, out: Path | None) -> None:
