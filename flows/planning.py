@@ -41,12 +41,25 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Plan]:
 
 def make_quote(config: SynthesizeConfig, plans: Sequence[Plan]) -> Quote | None:
     """Ask the ledger what it would say to the lines of a plan, without writing; None without an open account."""
+    ledger, name = _open_account(config, plans[0])
+    return ledger.quote(*(charge_of("quote", plan, name) for plan in plans)) if ledger else None
+
+
+def officer_for(config: SynthesizeConfig, plans: Sequence[Plan]) -> str:
+    """Name the officer who must sign for a plan; empty where nobody must."""
+    ledger, name = _open_account(config, plans[0])
+    found = ledger.officer(name) if ledger else None
+    return found[0].name if found else ""
+
+
+def _open_account(config: SynthesizeConfig, plan: Plan) -> tuple[Ledger | None, str]:
+    """Return the ledger and the account that a plan would be charged to, or no ledger where none is open for it."""
     place = ledger_place(config)
     if isinstance(place, Path) and not place.exists():
-        return None
+        return None, ""
     ledger = Ledger(place)
-    name = config.privacy.account or _scope_account(ledger, plans[0])
-    return ledger.quote(*(charge_of("quote", plan, name) for plan in plans)) if name else None
+    name = config.privacy.account or _scope_account(ledger, plan)
+    return (ledger, name) if name else (None, "")
 
 
 def ledger_place(config: SynthesizeConfig) -> str | Path:

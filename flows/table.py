@@ -33,15 +33,16 @@ def synthesize_table(config: SynthesizeConfig, train_on: TrainOn = "here") -> st
 def take_to_hand_off(name: str, config: SynthesizeConfig, train_on: str, partition: str = "") -> str:
     """Start the run of this name, or go on with it, alone on its account."""
     run = find_here(name) or start(placed_here(config), name, partition)
+    run.settle(run.settings.model_copy(update={"train_on": train_on}))
     with alone_on(run.settings.account):
         publish_plan(run, partition)
-        record(run, True, lambda stage, *handles: _placed(train_on, run, stage, *handles))
+        record(run, True, lambda stage, *handles: _placed(run, stage, *handles))
         publish_results(run)
     return run.name
 
 
-def _placed(train_on: str, run: Run, stage: Callable[..., Handle], *handles: Any) -> Handle:
+def _placed(run: Run, stage: Callable[..., Handle], *handles: Any) -> Handle:
     """Run a stage here, or have the pool without data access run it."""
-    if train_on == "here" or stage not in (train, sample):
+    if run.settings.train_on == "here" or stage not in (train, sample):
         return run_stage(stage, *handles)
     return have_generated(run, stage.policy.name)  # type: ignore[attr-defined]

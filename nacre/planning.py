@@ -5,9 +5,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from flows.command_line.show import plan_facts
 from flows.config import SynthesizeConfig, placed
-from flows.planning import make_plans, make_quote
+from flows.description import as_lines, describe_config
 from nacre.given import SchemaLike, schema_file
 from nacre.ledgers import Place, home_of, url_of
 
@@ -26,9 +25,7 @@ class Planned:
         self.facts, self.accepted = dict(facts), accepted
 
     def __repr__(self) -> str:
-        width = max(map(len, self.facts))
-        indent = "\n" + " " * (width + 2)
-        return "\n".join(f"{name:<{width}}  {text.replace(chr(10), indent)}" for name, text in self.facts.items())
+        return "\n".join(as_lines(self.facts))
 
     def _repr_html_(self) -> str:
         rows = (
@@ -65,7 +62,5 @@ def plan(
     asked |= dict(account=account, allow_large_delta=allow_large_delta, method=method)
     asked |= dict(measurement=dict(measurement or {}), home=home_of(home), ledger=url_of(ledger))
     with schema_file(schema) as file:
-        config = SynthesizeConfig.build(placed({**asked, "schema": file}))
-        lines = make_plans(config)
-    quote = make_quote(config, lines)
-    return Planned(plan_facts(lines, quote), None if quote is None else quote.accepted)
+        facts, quote = describe_config(SynthesizeConfig.build(placed({**asked, "schema": file})))
+    return Planned(facts, None if quote is None else quote.accepted)

@@ -67,6 +67,7 @@ class Settings(BaseModel):
         ledger: the URL of the ledger that the run was started with, empty for the home's own. It is compared with the
             one that a process is given, and never opened.
         opens: the account's terms, where the run is to open it.
+        train_on: ``here``, or the pool that trains and samples in its stead; those who approve the run are told.
         paid_by: the run whose release this one samples again; empty for a run that pays for its own.
     """
 
@@ -78,6 +79,7 @@ class Settings(BaseModel):
     rows: int | None
     seed: int
     device: str
+    train_on: str = "here"
     batch_rows: int
     threads: int = 0
     training: dict[str, Any]

@@ -8,7 +8,6 @@ from typing import Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -17,8 +16,8 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, follow, lives
 from dpmodels.ledger.store import Entry
 from flows.burn_down import short_amount
-
-console = Console()
+from flows.command_line.console import print_facts, print_table
+from flows.description import charge_in_words, one_of
 
 
 def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = False) -> None:
@@ -31,7 +30,7 @@ def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = F
         below = f" (of {row['parent']})" if row["parent"] else ""
         about = f"{row['dataset']}, by {row['unit']}, delta={short_amount(row['delta'])}"
         table.add_row(f"{row['name']}{below}\n[dim]{escape(about)}[/dim]", *_amounts(row), str(row["charges"]))
-    console.print(table)
+    print_table(table)
 
 
 def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
@@ -44,6 +43,7 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
             "state": held.state,
             "epsilon": repr(held.charge.budget.epsilon),
             "mechanism": held.charge.mechanism,
+            "charged": charge_in_words(held.charge.event, one_of(held.charge.budget)),
         }
         for held in charges
     ]
@@ -59,15 +59,12 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
         "spent": f"{spent}, {used} of the cap (by RDP {_rounded(row['renyi_epsilon'], ROUND_CEILING)})",
         "remaining": remaining, "maximum of one run": account.run_cap, "last day": account.expires,
     }  # fmt: skip
-    table = Table(show_header=False)
-    for term, value in terms.items():
-        if value:
-            table.add_row(term, escape(str(value)))
-    console.print(table)
+    print_facts("account", {term: str(value) for term, value in terms.items() if value})
     table = _table("charge", "run", "state", "epsilon", "mechanism")
     for row in rows:
         table.add_row(row["charge"][:12], *(row[key] for key in ("run", "state", "epsilon", "mechanism")))
-    console.print(table)
+    print_table(table)
+    print_facts("charged", {row["charge"][:12]: row["charged"] for row in rows})
 
 
 def show_entries(entries: list[Entry], as_json: bool) -> None:
@@ -79,7 +76,7 @@ def show_entries(entries: list[Entry], as_json: bool) -> None:
         charge = "" if entry.kind in ("open", "cap") else entry.charge[:12]
         time = entry.time[:16].replace("T", " ")
         table.add_row(str(entry.seq), time, entry.account, entry.kind, charge, entry.run, entry.hash[:8])
-    console.print(table)
+    print_table(table)
 
 
 def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times: int, as_json: bool) -> bool:
@@ -112,10 +109,7 @@ def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times
     if as_json:
         _echo(facts)
     else:
-        table = Table(title="plan", show_header=False, title_justify="left")
-        for key, value in facts.items():
-            table.add_row(key, str(value))
-        console.print(table)
+        print_facts("plan", {key: str(value) for key, value in facts.items()})
     return quote.accepted
 
 
@@ -129,7 +123,7 @@ def show_recovered(found: list[dict[str, str]], as_json: bool) -> None:
     table = _table("charge", "run", "was", "is", "next")
     for row in found:
         table.add_row(row["charge"][:12], row["run"], row["was"], row["is"], row["next"])
-    console.print(table)
+    print_table(table)
 
 
 def export_ledger(ledger: Ledger, target: Path) -> None:

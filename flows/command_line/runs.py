@@ -27,12 +27,11 @@ def synthesize(config: SynthesizeConfig) -> None:
 @takes_settings
 def plan(config: SynthesizeConfig) -> None:
     """Show what the same `synthesize` would charge and how much noise it would add; opens no data file."""
-    from flows.command_line.show import show_plan
-    from flows.planning import make_plans, make_quote
+    from flows.command_line.console import print_facts
+    from flows.description import describe_config
 
-    lines = make_plans(config)
-    quote = make_quote(config, lines)
-    show_plan(lines, quote)
+    facts, quote = describe_config(config)
+    print_facts("plan", facts)
     if quote is not None and not quote.accepted:
         raise typer.Exit(1)
 
@@ -93,10 +92,30 @@ def adopt(
 
 
 @app.command()
+def remove(
+    run: str,
+    home: Home = None,
+    ledger: Url = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
+) -> None:
+    """Delete the files of a run that nobody is working on; what it was charged stays charged."""
+    from flows.command_line.show import show_removal
+    from tasks.remove import remove as take_away
+    from tasks.store import Run
+
+    found = Run.find(home or HOME, run, ledger)
+    show_removal(found)
+    if not yes:
+        typer.confirm("Delete these folders?", abort=True, err=True)
+    take_away(found)
+    typer.echo(f"run {run} is gone; its charges stay in the ledger")
+
+
+@app.command()
 def demo(folder: Annotated[Path, typer.Option(help="Where the demo works.")] = Path("demo")) -> None:
     """Run the whole pipeline on a real public table, the RAND Health Insurance Experiment."""
     from flows.command_line.ledger_show import show_accounts
-    from flows.command_line.show import console, show_hand_off
+    from flows.command_line.show import show_hand_off
     from flows.demo import describe_utility, run_demo
     from tasks.home import ledger_of
 
@@ -104,4 +123,4 @@ def demo(folder: Annotated[Path, typer.Option(help="Where the demo works.")] = P
     show_hand_off(run)
     ledger = ledger_of(run)
     show_accounts(ledger, [ledger.account(run.settings.account)])
-    console.print(describe_utility(run))
+    typer.echo(describe_utility(run))

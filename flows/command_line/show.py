@@ -1,84 +1,20 @@
 """What the command line prints: tables for people, all of it public."""
 
 import json
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import Event, Leaf, ParallelEvent, PureEvent, SampledGaussianEvent, leaves
 from dpmodels.errors import ArtifactError
-from dpmodels.evaluation.published.charged import Scores
 from dpmodels.ledger.approval import Approval, Asked
-from dpmodels.ledger.records import Quote
-from dpmodels.releases.plan import Plan
 from dpmodels.schema.expectations import Gate
-from dpmodels.synthesizers.registry import create
-from tasks.accounts import quote
+from flows.command_line.console import print_facts, print_table
+from flows.description import describe, describe_run
 from tasks.adopt import Found
+from tasks.remove import charged_for
 from tasks.store import Run
-
-console = Console()
-
-
-def show_plan(lines: Sequence[Plan], quote: Quote | None) -> None:
-    """Print what the lines of a plan charge, their noise, and what the account says to all of it."""
-    _print_facts("plan", plan_facts(lines, quote))
-
-
-def plan_facts(lines: Sequence[Plan], quote: Quote | None) -> dict[str, str]:
-    """Say in words what the lines of a plan charge, their noise, and what the account says to all of it."""
-    plan, *report = lines
-    facts = {
-        "data set": plan.table.name,
-        "method": plan.method,
-        "unit, adjacency": f"{plan.budget.unit}, {plan.budget.adjacency}",
-        "target": f"epsilon={plan.budget.epsilon}, delta={plan.budget.delta}",
-        "charge": charge_in_words(plan.event),
-    }
-    noise = create(plan.method, plan.measurement, {}).noise(plan)
-    facts |= {f"noise_stddev of the {name}": f"{value:.4g}" for name, value in noise.items()}
-    for line in report:
-        facts["report: target"] = f"epsilon={line.budget.epsilon}, delta={line.budget.delta}"
-        facts["report: charge"] = charge_in_words(line.event)
-        noise = Scores.of(line).noise(line)
-        facts |= {f"report: noise_stddev of the {name}": f"{value:.4g}" for name, value in noise.items()}
-        both = spent_epsilon([plan.event, line.event], plan.budget.delta_exact)
-        facts["release and report"] = f"epsilon={both} together, delta={plan.budget.delta}"
-    if quote is None:
-        facts["account"] = "not open: the first run opens it, with this budget as the cap"
-    else:
-        facts["account"] = f"{quote.account}, cap epsilon={quote.cap} at delta={quote.delta}"
-        facts["spent"] = f"epsilon={quote.spent_before} before, {quote.spent_after} after"
-        facts["answer"] = "would be accepted" if quote.accepted else "would be REFUSED"
-    return facts
-
-
-def charge_in_words(event: Event) -> str:
-    """Say what is charged, one line a kind of release."""
-    times = Counter(_unnamed(part) for part in leaves([event]))
-    return "\n".join(_words(part) + (f", {count} times" if count > 1 else "") for part, count in times.items())
-
-
-def _unnamed(part: Leaf | ParallelEvent) -> Leaf | ParallelEvent:
-    return part if isinstance(part, ParallelEvent) else part.model_copy(update={"mechanism": ""})
-
-
-def _words(part: Leaf | ParallelEvent) -> str:
-    match part:
-        case ParallelEvent():
-            return f"each {part.by} of its own, in parallel: " + "; or ".join(map(charge_in_words, part.events))
-        case SampledGaussianEvent():
-            each = f"each record with probability {part.sampling_probability:g}"
-            return f"{part.steps} steps of DP-SGD, noise_multiplier={part.noise_multiplier:.6f}, {each}"
-        case PureEvent():
-            return f"pure, epsilon={part.epsilon:.6f}"
-    return f"{part.kind.capitalize()}, noise_multiplier={part.noise_multiplier:.6f}"
 
 
 def show_hand_off(run: Run) -> None:
@@ -93,21 +29,33 @@ def show_hand_off(run: Run) -> None:
     internal = run.sensitive / "internal-report.json"
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"
-    _print_facts("hand-off", facts)
+    print_facts("hand-off", facts)
     print_warnings(run.place("validate") / "report.json")
 
 
 def show_approved(run: Run, approval: Approval, asked: Asked) -> None:
     """Print the plan that an officer signed for."""
-    show_plan([run.plan, *([run.report_plan] if run.report_plan else [])], quote(run))
+    print_facts("plan", describe_run(run))
     typer.echo(f"signed by {approval.officer}:\n{asked.text}signature {approval.signature}")
     typer.echo(f"next: nacre resume {run.name}")
 
 
 def show_found(found: Found) -> None:
     """Print what a run that is to be taken over is going to do."""
-    show_plan([found.plan, *([found.report] if found.report else [])], None)
-    _print_facts("settings, as they were found", {name: str(value) for name, value in found.settings})
+    print_facts("plan", describe([found.plan, *([found.report] if found.report else [])], None))
+    print_facts("settings, as they were found", {name: str(value) for name, value in found.settings})
+
+
+def show_removal(run: Run) -> None:
+    """Print what of a run would be deleted, and what stays: its charges, and what it handed over."""
+    facts = {f"{zone.parent.name} folder": str(zone) for zone in (run.sensitive, run.control, run.released)}
+    for held in charged_for(run):
+        budget, kept = held.charge.budget, "was given back" if held.state == "voided" else "stays charged"
+        amount = f"epsilon={budget.epsilon}, delta={budget.delta} on account {held.charge.account}"
+        facts[f"charge {held.key[:12]}"] = f"{amount}, {held.state}: {kept}"
+    if payer := run.settings.paid_by:
+        facts["paid by"] = f"run {payer}, whose release it sampled again"
+    print_facts("to be deleted", facts | {"stays": f"{run.settings.out}, what was handed over"})
 
 
 def show_report(run: Run, out: Path | None) -> None:
@@ -124,7 +72,7 @@ def show_report(run: Run, out: Path | None) -> None:
     if out is not None:
         out.write_text(render_again(report), encoding="utf-8")
     page = out or report.path / "report.html"
-    _print_facts("report", {"page": str(page), "figures": str(report.path / "report.json")})
+    print_facts("report", {"page": str(page), "figures": str(report.path / "report.json")})
     print_warnings(report.path / "report.json")
 
 
@@ -141,7 +89,7 @@ def show_verified(folder: Path, public_key: Path | None) -> None:
         typer.echo(fault, err=True)
     if found.faults:
         raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s)")
-    _print_facts("hand-off", {"files": f"{found.files} as the manifest has them", "signature": found.signature})
+    print_facts("hand-off", {"files": f"{found.files} as the manifest has them", "signature": found.signature})
 
 
 def show_gate(gate: Gate) -> None:
@@ -159,7 +107,7 @@ def show_gate(gate: Gate) -> None:
             failed,
             "holds" if outcome.passed else f"[red]broken[/red] {rule.expectation}",
         )
-    console.print(table)
+    print_table(table)
 
 
 def print_warnings(report: Path) -> None:
@@ -167,10 +115,3 @@ def print_warnings(report: Path) -> None:
     for column in json.loads(report.read_text(encoding="utf-8"))["columns"]:
         if "warning" in column:
             typer.echo(f"warning: column {column['name']}: {column['warning']}", err=True)
-
-
-def _print_facts(title: str, facts: dict[str, str]) -> None:
-    table = Table(title=title, show_header=False, title_justify="left")
-    for name, value in facts.items():
-        table.add_row(escape(name), escape(value))
-    console.print(table)

@@ -4,7 +4,8 @@ from typing import Any
 
 from dpmodels.errors import NacreError
 from dpmodels.ledger.approval import Approval, Asked, Officer
-from tasks.accounts import keep_approval, officer_of, quote, read_approval
+from flows.description import as_markdown, describe_run
+from tasks.accounts import keep_approval, officer_of, read_approval
 from tasks.progress import is_deployed
 from tasks.store import Run
 
@@ -59,16 +60,12 @@ def _ask_in_prefect(run: Run, officer: Officer, asked: Asked) -> str:
 
 def plan_text(run: Run, officer: Officer, asked: Asked) -> str:
     """Write the plan for the officer, and what is to be signed."""
-    plan, report, said = run.plan, run.report_plan, quote(run)
-    lines = [
-        f"Run {run.name} asks to release data set {plan.table.name} by {plan.method}.",
-        f"Budget: epsilon={plan.budget.epsilon}, delta={plan.budget.delta}, unit {plan.budget.unit}.",
-        *([f"Scores on the real rows, for the report: epsilon={report.budget.epsilon} more."] if report else []),
-        f"Account {said.account}: spent epsilon={said.spent_before} before, {said.spent_after} after, "
-        f"of cap={said.cap} at delta={said.delta}.",
+    parts = [
+        f"Run {run.name} asks to release what this plan says.",
+        as_markdown(describe_run(run)),
         f"To approve, {officer.name} runs `nacre approve {run.name} --key KEY.pem` where the run's home can be read, "
         "and resumes this flow run. Elsewhere, sign exactly this line, its end included, with the key, and resume with "
         "the signature in base64:",
         f"```\n{asked.text}```",
     ]
-    return "\n\n".join(lines)
+    return "\n\n".join(parts)

@@ -5,11 +5,10 @@ import json
 import os
 from datetime import date
 
-from dpmodels.synthesizers.registry import create
 from flows.burn_down import draw_burn_down
+from flows.description import describe_run
 from flows.partitions import explain
 from flows.with_prefect.budget import key_of, named_accounts
-from tasks.accounts import quote
 from tasks.home import ledger_of
 from tasks.store import Run
 
@@ -18,23 +17,7 @@ def publish_plan(run: Run, partition: str) -> None:
     """Leave what the run will charge, what its account says to it, and how many more like it would fit."""
     from prefect.artifacts import create_table_artifact
 
-    plan, settings, ledger = run.plan, run.settings, ledger_of(run)
-    said, report = quote(run), run.report_plan
-    facts = {
-        "run": run.name,
-        "data set": plan.table.name,
-        "method": plan.method,
-        "unit, adjacency": f"{plan.budget.unit}, {plan.budget.adjacency}",
-        "target": f"epsilon={plan.budget.epsilon}, delta={plan.budget.delta}",
-        **({"target of the report": f"epsilon={report.budget.epsilon}"} if report else {}),
-        "noise_multiplier": f"{plan.noise_multiplier:.6f}",
-        "account": f"{settings.account}, cap epsilon={said.cap} at delta={said.delta}",
-        "spent": f"epsilon={said.spent_before} before, {said.spent_after} after",
-        "answer": "accepted" if said.accepted else "REFUSED",
-        "partitions": explain(ledger, run, partition),
-    }
-    noise = create(plan.method, plan.measurement, settings.training).noise(plan)
-    facts |= {f"noise_stddev of the {name}": f"{value:.4g}" for name, value in noise.items()}
+    facts = {"run": run.name, **describe_run(run), "partitions": explain(ledger_of(run), run, partition)}
     table = [{"what": what, "value": value} for what, value in facts.items()]
     key = f"plan-{key_of(named_accounts(run)[0])}"
     create_table_artifact(key=key, table=table, description=f"plan of run {run.name}")
