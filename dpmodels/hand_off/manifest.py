@@ -32,7 +32,8 @@ LEFT_OUT = (
     "run that paid, and the entries of the charge are not known here; whoever keeps the ledger can look the charge up."
 )
 
-Text = Annotated[str, Field(min_length=1, max_length=1000)]
+OneLine = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Text = Annotated[OneLine, Field(max_length=1000)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Delta = Annotated[float, Field(gt=0, lt=1)]
 
@@ -119,7 +120,7 @@ class _Head(_Model):
     data_set: Text
     method: Text
     adjacency: Adjacency
-    unit: str
+    unit: OneLine
     schema_sha256: Sha256
     release_sha256: Sha256
 
