@@ -1,4 +1,4 @@
-"""What was paid for lasts: any release is fitted again for nothing, without the data, and the hand-off says who paid."""
+"""Any release is fitted again for nothing, by its file or its run, and the hand-off says who paid."""
 
 import json
 import re
