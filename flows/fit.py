@@ -6,15 +6,16 @@ from dpmodels.errors import ArtifactError
 from flows.config import FitConfig
 from flows.synthesize import bind, carry_out
 from tasks.refit import Changes, Outcome, forget_fit, start_fit
-from tasks.store import Run, make_private, new_name
+from tasks.store import Run, new_name
 
 
 def fit(config: FitConfig, name: str = "") -> tuple[Run, Changes]:
     """Fit a release again as a run of its own, and hand over what it samples; says what the fit changed."""
-    home, release = config.runtime.home.absolute(), config.release.absolute()
-    make_private(home)
-    run, before = start_fit(home, name or new_name(), release, bind(config, data=release, account=""))
-    return run, _changes(carry_out(run, config.runtime.prefect), before)
+    runtime, release = config.runtime, config.release.absolute()
+    home = runtime.home.absolute()
+    run = Run(home=home, name=name or new_name(), ledger_url=runtime.ledger or "", dask=runtime.dask)
+    before = start_fit(run, release, bind(config, data=release, account=""))
+    return run, _changes(carry_out(run, runtime.prefect), before)
 
 
 def refit(run: Run, out: Path | None, prefect: bool) -> tuple[Run, Changes]:

@@ -67,15 +67,15 @@ class Changes:
         return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)  # noqa: B905
 
 
-def start_fit(home: Path, name: str, release: Path, wished: Settings) -> tuple[Run, Outcome | None]:
-    """Make a run that fits a release again, and find what its payer's own fit came to, where that lies in this home.
+def start_fit(run: Run, release: Path, wished: Settings) -> Outcome | None:
+    """Have a new run fit a release again, and return what its payer's own fit came to, where that lies in this home.
 
     Raises:
         NacreError: the release cannot be fitted by this version, is not the one that the ledger at hand sealed for its
             charge, or a place or a device is not as it must be.
     """
     check_ready(wished.device, wished.out, wished.signing_key)
-    check_writable(home)
+    check_writable(run.home)
     try:
         content = read_plain(release.parent, release)
         read = read_release(content).value
@@ -83,13 +83,13 @@ def start_fit(home: Path, name: str, release: Path, wished: Settings) -> tuple[R
         raise ArtifactError(f"{release} cannot be fitted: {fault}") from None
     check_fits(read, wished.training)
     sha256 = hashlib.sha256(content).hexdigest()
-    payer = _payer(home, wished.ledger, read, sha256)
+    payer = _payer(run, read, sha256)
     account, paid_by = (payer.account, payer.run) if payer else ("", "")
     settings = wished.model_copy(update={"account": account, "paid_by": paid_by, "fits": read.entry})
-    run = Run(home=home, name=name, ledger_url=wished.ledger).create(settings, read.plan)
+    run.create(settings, read.plan)
     write_whole(run.place("sanitize"), lambda part: part.write_bytes(content))
     run.finish("sanitize", sha256)
-    return run, _first(home, paid_by)
+    return _first(run.home, paid_by)
 
 
 def forget_fit(run: Run, out: Path) -> Run:
@@ -154,14 +154,14 @@ def _first(home: Path, paid_by: str) -> Outcome | None:
         return None
 
 
-def _payer(home: Path, ledger_url: str, release: Release, sha256: str) -> Charge | None:
+def _payer(run: Run, release: Release, sha256: str) -> Charge | None:
     """Return the charge of a release, if the ledger at hand has it.
 
     Raises:
         ArtifactError: the ledger has it, and sealed another file.
     """
-    place = home / "ledger.sqlite"
-    held = open_ledger(home, ledger_url or place).find(release.entry) if ledger_url or place.exists() else None
+    place = run.ledger_url or run.home / "ledger.sqlite"
+    held = open_ledger(run.home, place).find(release.entry) if run.ledger_url or Path(place).exists() else None
     if held is None:
         return None
     if (held.state, held.artifact_hash, held.charge.plan_hash) != ("committed", sha256, release.plan.hash):

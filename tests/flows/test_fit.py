@@ -46,7 +46,7 @@ def run(done: Run, tmp_path: Path) -> Run:
 
 def fit(folder: Path, release: Path, home: str = "home", *words: object) -> tuple[int, str, str]:
     place = ("--out", folder / "fitted", "--home", folder / home)
-    return run_cli("fit", release, *place, "--config", fitter(folder), *words)
+    return run_cli("fit", release, *place, "--config", fitter(folder), "--no-prefect", *words)
 
 
 def entries(run: Run) -> int:
@@ -100,7 +100,7 @@ def test_a_release_of_the_first_format_is_fitted_from_its_file_alone(tmp_path: P
     """No run, no ledger and no data: what is not known is left out, and said to be."""
     release = GOLDEN / "FORMAT-1" / f"{method}.parquet"
     (tmp_path / "fitter.yaml").write_text(json.dumps({"model": {"training": QUICK[method].training}}))
-    words = ("--out", tmp_path / "out", "--home", tmp_path / "home", "--rows", 40)
+    words = ("--out", tmp_path / "out", "--home", tmp_path / "home", "--rows", 40, "--no-prefect")
     code, out, err = run_cli("fit", release, *words, "--config", tmp_path / "fitter.yaml")
     assert code == 0, err
     read, manifest = read_release(release).value, read_manifest(tmp_path / "out")
@@ -211,7 +211,7 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence(tmp_path: Path) -> Non
     assert "device" in refused(run_cli(*words, "--device", "abacus"))
     (tmp_path / "own.yaml").write_text("model: {method: pearl}")
     assert "there are training" in refused(run_cli(*words, "--config", tmp_path / "own.yaml"))
-    assert "out=nothing" in refused(run_cli("fit", golden))
+    assert "nothing was given for out" in refused(run_cli("fit", golden))
     assert not (tmp_path / "fitted").exists() and not list((tmp_path / "home").glob("*/*"))
 
 

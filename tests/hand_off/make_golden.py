@@ -92,7 +92,7 @@ def fitted_elsewhere(folder: Path) -> Path:
 def fitted(folder: Path, run: Run, home: str) -> Path:
     """Fit the release of a run again from the command line."""
     words = ("fit", run.released / "release.parquet", "--out", folder / "more", "--home", folder / home)
-    code, out, err = run_cli(*words, "--rows", ROWS, "--seed", 7, "--config", fitter(folder))
+    code, out, err = run_cli(*words, "--rows", ROWS, "--seed", 7, "--no-prefect", "--config", fitter(folder))
     assert code == 0, out + err
     return folder / "more"
 
