@@ -76,18 +76,13 @@ class RuntimeConfig(_Model):
     approval_hours: float = Field(default=24, gt=0, description="How long a flow run waits for its account's officer.")
 
 
-class SynthesizeConfig(_Model):
-    """Everything that a synthesis needs."""
+class HandOverConfig(_Model):
+    """What is asked of everything that ends in a hand-off."""
 
-    data: Path = Field(description="CSV or Parquet: one file or a folder.")
-    table_schema: Path = Field(alias="schema", description="Schema of the table (YAML).")
     out: Path = Field(description="Hand-off folder; must be new or empty.")
     rows: int | None = Field(
         default=None, ge=1, description="Synthetic rows. (default: the released, noisy number of records)"
     )
-    privacy: PrivacyConfig
-    model: ModelConfig = ModelConfig()
-    report: dict[str, Any] = Field(default={}, description="Which scores a charged section of the report has.")
     runtime: RuntimeConfig = RuntimeConfig()
 
     @classmethod
@@ -109,6 +104,29 @@ class SynthesizeConfig(_Model):
                 ) from None
             first = next(fault for fault in faults if fault["type"] != "missing")
             raise InvalidArgument(_dotted(first["loc"]), first["input"], _rule(cls, first)) from None
+
+
+class SynthesizeConfig(HandOverConfig):
+    """Everything that a synthesis needs."""
+
+    data: Path = Field(description="CSV or Parquet: one file or a folder.")
+    table_schema: Path = Field(alias="schema", description="Schema of the table (YAML).")
+    privacy: PrivacyConfig
+    model: ModelConfig = ModelConfig()
+    report: dict[str, Any] = Field(default={}, description="Which scores a charged section of the report has.")
+
+
+class FitterConfig(_Model):
+    """The settings of a release's fitter; its method, and what that measured, are in the release."""
+
+    training: dict[str, Any] = Field(default={}, description="Settings of the generator, which cost nothing.")
+
+
+class FitConfig(HandOverConfig):
+    """Everything that may be chosen once a release is paid for."""
+
+    release: Path = Field(description="A release: a run's release.parquet, from this home or from elsewhere.")
+    model: FitterConfig = FitterConfig()
 
 
 class Setting(NamedTuple):
@@ -147,9 +165,9 @@ def placed(values: Mapping[str, Any], model: type[BaseModel] = SynthesizeConfig)
     return content
 
 
-def values_of(config: SynthesizeConfig) -> dict[str, Any]:
+def values_of(config: HandOverConfig) -> dict[str, Any]:
     """Return the settings of a configuration by their bare names; the inverse of ``placed``."""
-    parts = (config, config.privacy, config.model, config.runtime)
+    parts = (config, *(part for _, part in config if isinstance(part, BaseModel)))
     return {name: value for part in parts for name, value in part if not isinstance(value, BaseModel)}
 
 

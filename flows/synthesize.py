@@ -5,13 +5,14 @@ One pipeline, written once; it runs as plain Python, or with every stage as a ta
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.given import transform_write
-from flows.config import SynthesizeConfig, values_of
+from flows.config import HandOverConfig, SynthesizeConfig, values_of
 from flows.planning import account_for, ledger_place, make_plans
 from flows.with_prefect.approval import ask_approver
 from flows.with_prefect.budget import balances, publish_budget
@@ -24,7 +25,7 @@ from tasks.ready import check_ready, check_writable, pick_device
 from tasks.sample import sample
 from tasks.sanitize import sanitize
 from tasks.score import score
-from tasks.store import Handle, Opening, Run, Settings, make_private, new_name
+from tasks.store import Handle, Run, Settings, make_private, new_name
 from tasks.train import train
 from tasks.validate import validate
 
@@ -75,7 +76,8 @@ def start(
     make_private(home)
     ledger = open_ledger(home, ledger_place(config))
     check_home(home, runtime.ledger or "", ledger)
-    settings = _settings(config, *account_for(ledger, config.privacy, plans, partition))
+    account, opens = account_for(ledger, config.privacy, plans, partition)
+    settings = bind(config, account=account, opens=opens)
     charges = [charge_of("quote", plan, settings.account) for plan in plans]
     ledger.check(*charges, first_opens=account_to_open(settings, plans[0].table.name))
     run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
@@ -128,8 +130,8 @@ def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
         publish_budget(run, before)
 
 
-def _settings(config: SynthesizeConfig, account: str, opens: Opening | None) -> Settings:
+def bind(config: HandOverConfig, **own: Any) -> Settings:
     """Bind what the stages need of the configuration, in paths that hold wherever the run goes on."""
     kept = {name: value for name, value in values_of(config).items() if name in Settings.model_fields}
     bound = {name: value.absolute() for name, value in kept.items() if isinstance(value, Path)}
-    return Settings(**kept | bound | {"account": account, "opens": opens, "ledger": config.runtime.ledger or ""})
+    return Settings(**kept | bound | own | {"ledger": config.runtime.ledger or ""})

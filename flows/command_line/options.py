@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel
 
-from flows.config import Setting, SynthesizeConfig, placed, setting, settings_of
+from flows.config import HandOverConfig, Setting, SynthesizeConfig, placed, setting, settings_of
 
 
 def option(name: str, words: str = "") -> Any:
@@ -47,7 +47,7 @@ Jobs = Annotated[int | None, typer.Option(min=1, help="Threads. (default: one a 
 
 
 def takes_settings(
-    command: Callable[[SynthesizeConfig], None], model: type[SynthesizeConfig] = SynthesizeConfig
+    command: Callable[[Any], None], model: type[HandOverConfig] = SynthesizeConfig
 ) -> Callable[..., None]:
     """Give a command that wants a configuration one option for each of its settings that fits on a line."""
 
@@ -62,11 +62,12 @@ def takes_settings(
 
 
 def _parameters(model: type[BaseModel]) -> Iterator[inspect.Parameter]:
-    """Yield the parameters that typer reads: the data by its place, the rest by name, and the file they may be in."""
+    """Yield the parameters that typer reads: what is read by its place, the rest by name, and the file for both."""
     kind = inspect.Parameter.KEYWORD_ONLY
     for one in settings_of(model):
-        if one.name == "data":
-            yield inspect.Parameter(one.name, kind, annotation=Data)
+        if one.name in ("data", "release"):
+            read = typer.Argument(help=one.field.description)
+            yield inspect.Parameter(one.name, kind, annotation=Annotated[Path, read])
         elif one.field.annotation != dict[str, Any]:
             kept: Any = one.field.annotation
             yield inspect.Parameter(one.name, kind, default=None, annotation=Annotated[kept | None, _option(one)])

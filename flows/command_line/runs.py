@@ -1,12 +1,13 @@
 """The commands that start a run, say what it would charge, approve it, and go on with it."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from flows.command_line.options import Dask, Home, OtherDevice, OtherOut, Prefect, Url, takes_settings
-from flows.config import HOME, RuntimeConfig, SynthesizeConfig
+from flows.config import HOME, FitConfig, RuntimeConfig, SynthesizeConfig
 
 app = typer.Typer()
 
@@ -45,15 +46,31 @@ def resume(
     home: Home = None,
     ledger: Url = None,
     prefect: Prefect = None,
+    refit: Annotated[bool, typer.Option("--refit", help="Fit its release again with this version, for free.")] = False,
 ) -> None:
     """Go on with an interrupted run, from whatever stage it reached; never charges a second time."""
-    from flows.command_line.show import show_hand_off
+    from flows.command_line.show import show_fitted, show_hand_off
     from flows.synthesize import carry_out, find
 
     given = {"dask": dask, "prefect": prefect}
     here = RuntimeConfig.model_validate({name: value for name, value in given.items() if value is not None})
-    found = find(home or HOME, run, ledger, here.dask, device=device, out=out)
-    show_hand_off(carry_out(found, here.prefect))
+    found = find(home or HOME, run, ledger, here.dask, device=device, out=None if refit else out)
+    if not refit:
+        show_hand_off(carry_out(found, here.prefect))
+        return
+    from flows.fit import refit as fit_again
+
+    show_fitted(*fit_again(found, out, here.prefect))
+
+
+@app.command()
+@partial(takes_settings, model=FitConfig)
+def fit(config: FitConfig) -> None:
+    """Fit a release that is paid for again, with this version's fitter, and hand it over as a run of its own; free."""
+    from flows.command_line.show import show_fitted
+    from flows.fit import fit as fit_again
+
+    show_fitted(*fit_again(config))
 
 
 @app.command()

@@ -13,6 +13,7 @@ from dpmodels.schema.expectations import Gate
 from flows.command_line.console import print_facts, print_table
 from flows.description import describe, describe_run
 from tasks.adopt import Found
+from tasks.refit import Changes
 from tasks.remove import charged_for
 from tasks.store import Run
 
@@ -24,13 +25,21 @@ def show_hand_off(run: Run) -> None:
         "synthetic table": str(run.settings.out / "synthetic"),
         "report": str(run.settings.out / "report.html"),
         "manifest": str(run.settings.out / "manifest.json"),
-        "ledger": f"{run.ledger} (account {run.settings.account})",
+        "ledger": "paid elsewhere"
+        if run.settings.is_paid_elsewhere
+        else f"{run.ledger} (account {run.settings.account})",
     }
     internal = run.sensitive / "internal-report.json"
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"
     print_facts("hand-off", facts)
     print_warnings(run.place("validate") / "report.json")
+
+
+def show_fitted(run: Run, changes: Changes) -> None:
+    """Print what another fit of a release changed, who paid for it, and where everything is."""
+    typer.echo(changes)
+    show_hand_off(run)
 
 
 def show_approved(run: Run, approval: Approval, asked: Asked) -> None:
@@ -89,7 +98,8 @@ def show_verified(folder: Path, public_key: Path | None) -> None:
         typer.echo(fault, err=True)
     if found.faults:
         raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s)")
-    print_facts("hand-off", {"files": f"{found.files} as the manifest has them", "signature": found.signature})
+    facts = {"files": f"{found.files} as the manifest has them", "charge": found.charge, "signature": found.signature}
+    print_facts("hand-off", facts)
 
 
 def show_gate(gate: Gate) -> None:

@@ -19,8 +19,7 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
     Raises:
         NacreError: nobody could be asked, nobody answered in time, or the answer is no signature of the officer.
     """
-    found = officer_of(run)
-    if found is None or run.finished("sanitize"):
+    if run.finished("sanitize") or (found := officer_of(run)) is None:
         return
     officer, asked = found
     approval = read_approval(run)

@@ -19,8 +19,12 @@ def publish_plan(run: Run, partition: str) -> None:
 
     facts = {"run": run.name, **describe_run(run), "partitions": explain(ledger_of(run), run, partition)}
     table = [{"what": what, "value": value} for what, value in facts.items()]
-    key = f"plan-{key_of(named_accounts(run)[0])}"
-    create_table_artifact(key=key, table=table, description=f"plan of run {run.name}")
+    create_table_artifact(key=f"plan-{_key(run)}", table=table, description=f"plan of run {run.name}")
+
+
+def _key(run: Run) -> str:
+    """Return the key of a run's artifacts: its account's, or its data set's where another ledger has paid."""
+    return key_of((named_accounts(run) or [run.plan.table.name])[0])
 
 
 def publish_results(run: Run) -> None:
@@ -36,7 +40,7 @@ def publish_results(run: Run) -> None:
             description=f"what remained of account {settings.account}, {date.today()}",
         )
     create_link_artifact(
-        key=f"report-{key_of(named_accounts(run)[0])}",
+        key=f"report-{_key(run)}",
         link=(settings.out / "report.html").as_uri(),
         link_text=f"report of run {run.name}",
         description=f"hand-off: {settings.out}",
@@ -44,7 +48,7 @@ def publish_results(run: Run) -> None:
     report = json.loads((settings.out / "report.json").read_text(encoding="utf-8"))
     if report.get("sample_sheet"):
         create_image_artifact(
-            key=f"samples-{key_of(named_accounts(run)[0])}",
+            key=f"samples-{_key(run)}",
             image_url=report["sample_sheet"],
             description=f"synthetic samples of run {run.name}",
         )
@@ -56,7 +60,7 @@ def publish_checks(run: Run, faults: list[str], signature: str) -> None:
 
     table = [{"fault": fault} for fault in faults] or [{"fault": "none"}]
     description = f"hand-off and ledger of run {run.name}; signature: {signature}"
-    create_table_artifact(key=f"checks-{key_of(named_accounts(run)[0])}", table=table, description=description)
+    create_table_artifact(key=f"checks-{_key(run)}", table=table, description=description)
 
 
 def publish_blindness(run: Run, reachable: dict[str, bool]) -> None:

@@ -46,6 +46,8 @@ def named_accounts(run: Run) -> list[str]:
 
 def balances(run: Run) -> dict[str, Balance]:
     """Return the balances of the named accounts that a run counts against, of those that are open."""
+    if run.settings.is_paid_elsewhere:
+        return {}
     ledger = ledger_of(run)
     opened = {account.name for account in ledger.accounts()}
     return {name: ledger.balance(name) for name in named_accounts(run) if name in opened}
