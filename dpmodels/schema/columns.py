@@ -1,7 +1,7 @@
 """The kinds of column a schema may declare: categorical, boolean, identifier, image, and those on an interval."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
@@ -102,6 +102,9 @@ def _misfit(kind: str, dtype: str, values: Sequence[Any]) -> str:
 class Boolean(Modelled):
     """A column of false (state 0) and true (state 1)."""
 
+    kind: ClassVar[str] = "boolean"
+    values: ClassVar[tuple[bool, ...]] = (False, True)
+    keys: ClassVar[list[Any]] = [False, True]
     type: Literal["boolean"]
     outside: Literal["refuse", "reject-row"] = "refuse"
     dtype: Literal["bool"] | None = None
@@ -122,6 +125,15 @@ class Boolean(Modelled):
         return "must be true or false"
 
 
+Discrete = Categorical | Boolean
+
+
+def names_of(column: Modelled) -> list[str]:
+    """Write the values that a column lists, false and true as in YAML; none of a column on an interval."""
+    values = column.values if isinstance(column, Discrete) else ()
+    return [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
+
+
 Column = Annotated[
     Categorical | Boolean | Integer | Number | Datetime | Identifier | Image,
     Field(discriminator="type"),
@@ -132,6 +144,7 @@ __all__ = [
     "Column",
     "Continuous",
     "Datetime",
+    "Discrete",
     "Identifier",
     "Image",
     "Integer",

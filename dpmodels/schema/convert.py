@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled, described, is_text
 from dpmodels.schema.codes import Codes, code_type, number_codes
-from dpmodels.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Integer
+from dpmodels.schema.columns import Categorical, Column, Continuous, Datetime, Discrete, Integer
 
 Mask = NDArray[np.bool_]
 
@@ -30,9 +30,7 @@ def csv_type(column: Column) -> pa.DataType:
     """Return the type to read a column of a CSV file as."""
     if isinstance(column, Datetime):
         return pa.timestamp("us")
-    if isinstance(column, Boolean):
-        return pa.bool_()
-    if isinstance(column, Categorical):
+    if isinstance(column, Discrete):
         return {"text": pa.string(), "boolean": pa.bool_()}.get(column.kind, pa.float64())
     return pa.float64() if isinstance(column, Continuous) else pa.string()  # text is no image, and is refused as one
 
@@ -45,9 +43,9 @@ def check_type(name: str, column: Modelled, found: pa.DataType) -> None:
     wanted, fits = "numbers", number
     if isinstance(column, Datetime):
         wanted, fits = "dates, or times without a zone", moment
-    elif isinstance(column, Boolean) or (isinstance(column, Categorical) and column.kind == "boolean"):
+    elif isinstance(column, Discrete) and column.kind == "boolean":
         wanted, fits = "booleans", pa.types.is_boolean(inner)
-    elif isinstance(column, Categorical) and column.kind == "text":
+    elif isinstance(column, Discrete) and column.kind == "text":
         wanted, fits = "text", is_text(inner)
     if not (fits or pa.types.is_null(inner)):
         declared = type(column).__name__.lower()
@@ -90,7 +88,7 @@ def as_numbers(column: Continuous, array: pa.Array | pa.ChunkedArray) -> NDArray
     return to_ticks(array, column.tick) if isinstance(column, Datetime) else to_floats(array)
 
 
-def to_keys(column: Categorical, array: pa.Array) -> NDArray[np.float64]:
+def to_keys(column: Modelled, array: pa.Array) -> NDArray[np.float64]:
     """Return numeric categories as they are compared: in the precision of the output type, null as NaN."""
     width = np.float32 if column.resolved_dtype == "float32" else np.float64
     return to_floats(array).astype(width).astype(np.float64) + 0.0  # + 0.0 turns -0.0 into 0.0
@@ -126,7 +124,7 @@ def _find(column: Any, array: pa.Array) -> tuple[NDArray[np.int32], Mask]:
         state, null = _find(column, array.dictionary)
         place = array.indices.fill_null(len(state)).to_numpy(zero_copy_only=False)
         return np.append(state, np.int32(-1))[place], np.append(null, True)[place]
-    keys = column.keys if isinstance(column, Categorical) else [False, True]
+    keys = column.keys
     if pa.types.is_null(array.type):
         array = array.cast(pa.array(keys).type)
     if isinstance(keys[0], float):
@@ -189,16 +187,15 @@ def encode_numbers(column: Continuous, x: NDArray[np.float64]) -> tuple[NDArray[
     return states, np.where(states == 0, column.to_unit(x), 0.0)
 
 
-def decode_column(column: Modelled, states: NDArray[np.int32], values: NDArray[np.float64]) -> pa.Array:
+def decode_column(column: Any, states: NDArray[np.int32], values: NDArray[np.float64]) -> pa.Array:
     """Turn one column's states and values back into its output type."""
     null = states == column.null_state if column.null_state is not None else np.zeros(len(states), dtype=np.bool_)
     target = arrow_type(column)
-    if not isinstance(column, Continuous):
-        keys = list(column.values) if isinstance(column, Categorical) else [False, True]
+    if isinstance(column, Discrete):
         index = pa.array(states, type=pa.int32(), mask=null)
         if pa.types.is_dictionary(target):
-            return pa.DictionaryArray.from_arrays(index, pa.array(keys, type=target.value_type))
-        return pa.array(keys, type=target).take(index)
+            return pa.DictionaryArray.from_arrays(index, pa.array(column.values, type=target.value_type))
+        return pa.array(column.values, type=target).take(index)
     x = np.where(null, column.low, decode_numbers(column, states, values))
     if isinstance(column, Datetime):
         unit = "D" if target == pa.date32() else target.unit

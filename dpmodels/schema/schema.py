@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serial
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
-from dpmodels.schema.columns import Boolean, Categorical, Column, Image, Modelled
+from dpmodels.schema.columns import Column, Discrete, Image, Modelled
 from dpmodels.schema.constraints import Constraint, constraint_faults
 from dpmodels.schema.partition import Partition, narrowed, partition_faults
 
@@ -112,7 +112,7 @@ class Schema(BaseModel):
     def classes(self) -> int:
         """Count the states of a categorical or boolean target; 1 without one."""
         column = self.modelled[self.target] if self.target else None
-        return column.states if isinstance(column, Categorical | Boolean) else 1
+        return column.states if isinstance(column, Discrete) else 1
 
     @property
     def target_index(self) -> int | None:

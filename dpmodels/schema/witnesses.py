@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpmodels.schema.columns import Boolean, Categorical, Continuous, Modelled
+from dpmodels.schema.columns import Continuous, Discrete, Modelled
 from dpmodels.schema.constraints import Constraint
 from dpmodels.schema.convert import as_numbers
 from dpmodels.schema.interval import Floats
@@ -45,7 +45,7 @@ class Witnesses:
     def _new(self, name: str, column: Modelled, array: pa.Array) -> set[int]:
         if isinstance(column, Continuous):
             return self._extremes(name, as_numbers(column, array))
-        if not isinstance(column, Boolean | Categorical):
+        if not isinstance(column, Discrete):
             return set()
         if pa.types.is_dictionary(array.type):
             texts, places = array.dictionary, array.indices

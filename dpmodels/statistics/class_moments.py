@@ -78,8 +78,7 @@ def transform_class_moments(moments: ClassMoments, points: Sensitive[Points]) ->
     Privacy: Sensitive -> Sensitive; one record moves the result by at most ``moments.l2_sensitivity`` in L2 norm.
     """
     rows = points.reveal()
-    label = rows.label if moments.classes > 1 else np.zeros_like(rows.label)
-    return Sensitive(moments.total(rows.z, label))
+    return Sensitive(moments.total(rows.z, rows.label))
 
 
 def leading_directions(covariance: Floats, offsets: Floats, size: int, least: float) -> Floats:

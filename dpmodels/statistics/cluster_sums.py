@@ -70,10 +70,10 @@ def transform_class_counts(
     Privacy: Sensitive -> Sensitive; one record moves one count by 1.
     """
     rows = points.reveal()
-    label = rows.label if classes > 1 else np.zeros_like(rows.label)
-    if centroids is not None:
-        label = label + classes * nearest(rows.z, centroids)
-    return Sensitive(np.bincount(label, minlength=classes * (1 if centroids is None else len(centroids))))
+    if centroids is None:
+        return Sensitive(np.bincount(rows.label, minlength=classes))
+    place = rows.label + classes * nearest(rows.z, centroids)
+    return Sensitive(np.bincount(place, minlength=classes * len(centroids)))
 
 
 def nearest(z: Whole, centroids: Floats) -> Whole:

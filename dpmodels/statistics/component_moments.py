@@ -131,12 +131,11 @@ def transform_component_moments(
     Privacy: Sensitive -> Sensitive; one record moves the result by at most ``moments.l2_sensitivity`` in L2 norm.
     """
     rows = points.reveal()
-    label = rows.label if moments.classes > 1 else np.zeros_like(rows.label)
     if mixture is None:
-        rho = np.full((len(label), 1), 1 << RHO_BITS, dtype=np.int64)
+        rho = np.full((len(rows.z), 1), 1 << RHO_BITS, dtype=np.int64)
     else:
-        rho = responsibilities(rows.z, label, mixture)
-    return Sensitive(moments.total(rows.z, rho, label))
+        rho = responsibilities(rows.z, rows.label, mixture)
+    return Sensitive(moments.total(rows.z, rho, rows.label))
 
 
 def responsibilities(z: Whole, label: Whole, mixture: Mixture) -> Whole:

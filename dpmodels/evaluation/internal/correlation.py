@@ -76,9 +76,7 @@ def _ranks(column: Floats) -> Floats:
     """Return ranks between 0 and 1, ties in the middle, null as NaN."""
     from scipy.stats import rankdata
 
-    known = ~np.isnan(column)
-    ranks = np.full(len(column), np.nan)
-    ranks[known] = rankdata(column[known]) / max(known.sum(), 1)
+    ranks: Floats = rankdata(column, nan_policy="omit") / max((~np.isnan(column)).sum(), 1)
     return ranks
 
 

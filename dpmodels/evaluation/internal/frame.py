@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpmodels.errors import DataError
 from dpmodels.evaluation.sampling import draw
 from dpmodels.schema.base import Modelled, described
-from dpmodels.schema.columns import Categorical, Continuous
+from dpmodels.schema.columns import Continuous, names_of
 from dpmodels.schema.convert import as_numbers, decode_numbers, plain, to_keys
 from dpmodels.schema.encode import Records
 from dpmodels.schema.image import encode_image
@@ -124,8 +124,7 @@ def category_count(column: Modelled) -> int:
 
 def category_names(column: Modelled) -> list[str]:
     """Name the cells of a column that is not continuous: its values, then what a table may hold besides."""
-    values = list(column.values) if isinstance(column, Categorical) else ["false", "true"]
-    return [*map(str, values), "not in the schema", "null"]
+    return [*names_of(column), "not in the schema", "null"]
 
 
 def _decode(column: Modelled, states: NDArray[np.int32], values: Floats) -> Floats:
@@ -153,10 +152,10 @@ def _convert(name: str, column: Modelled, array: pa.Array) -> Floats:
     raise DataError(name, f"cannot be read as {type(column).__name__.lower()}; it holds {described(array.type)}")
 
 
-def _places(column: Modelled, array: pa.Array) -> Floats:
-    keys = column.keys if isinstance(column, Categorical) else [False, True]
+def _places(column: Any, array: pa.Array) -> Floats:
+    keys = column.keys
     if isinstance(keys[0], float):
-        array = pa.array(to_keys(column, array), from_pandas=True)  # type: ignore[arg-type]
+        array = pa.array(to_keys(column, array), from_pandas=True)
     else:
         array = array.cast(pa.array(keys).type)
     null = array.is_null().to_numpy(zero_copy_only=False)

@@ -55,11 +55,8 @@ class Grid:
         cells = np.empty(frame.values.T.shape, dtype=np.int32)
         for j, (edges, size) in enumerate(zip(self.edges, self.sizes, strict=True)):
             column = frame.values[:, j]
-            null = np.isnan(column)
-            if edges is None:
-                cells[j] = np.where(null, size - 1, column)
-            else:
-                cells[j] = np.where(null, size - 1, np.searchsorted(edges, column, side="right"))
+            place = column if edges is None else np.searchsorted(edges, column, side="right")
+            cells[j] = np.where(np.isnan(column), size - 1, place)
         return cells
 
 
