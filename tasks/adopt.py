@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dpmodels.errors import ArtifactError
 from dpmodels.files import read_plain, sha256_plain
-from dpmodels.ledger.ledger import Ledger, Reservation
+from dpmodels.ledger.ledger import Ledger, Quote, Reservation
 from dpmodels.releases.plan import Plan
 from tasks.accounts import charge_of
 from tasks.store import REPORT_PLAN, Run, Settings
@@ -34,6 +34,13 @@ class Found:
         for stage, sha256 in self.sealed.items():
             self.run.finish(stage, sha256)
         return self.run
+
+
+def quote_old(found: Found) -> Quote:
+    """Ask the ledger where the charges of a run that was found stand."""
+    name, lines = found.settings.paid_by or found.run.name, [found.plan, *([found.report] if found.report else [])]
+    ledger = Ledger(found.run.ledger_url or found.run.home / "ledger.sqlite")
+    return ledger.quote(*(charge_of(name, line, found.settings.account) for line in lines))
 
 
 def find_old(home: Path, name: str, ledger_url: str = "") -> Found:
