@@ -13,6 +13,7 @@ class Adjacency(StrEnum):
     """How two neighbouring data sets differ."""
 
     ADD_OR_REMOVE_ONE = "add_or_remove_one"
+    REPLACE_ONE = "replace_one"
 
 
 class PrivacyUnit(BaseModel):

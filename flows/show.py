@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import Event, Leaf, PureEvent, SampledGaussianEvent, leaves
+from dpmodels.accounting.events import Event, Leaf, ParallelEvent, PureEvent, SampledGaussianEvent, leaves
 from dpmodels.errors import ArtifactError
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.ledger.approval import Approval, Asked
@@ -61,12 +61,18 @@ def plan_facts(lines: Sequence[Plan], quote: Quote | None) -> dict[str, str]:
 
 def charge_in_words(event: Event) -> str:
     """Say what is charged, one line a kind of release."""
-    times = Counter(part.model_copy(update={"mechanism": ""}) for part in leaves([event]))
+    times = Counter(_unnamed(part) for part in leaves([event]))
     return "\n".join(_words(part) + (f", {count} times" if count > 1 else "") for part, count in times.items())
 
 
-def _words(part: Leaf) -> str:
+def _unnamed(part: Leaf | ParallelEvent) -> Leaf | ParallelEvent:
+    return part if isinstance(part, ParallelEvent) else part.model_copy(update={"mechanism": ""})
+
+
+def _words(part: Leaf | ParallelEvent) -> str:
     match part:
+        case ParallelEvent():
+            return f"each {part.by} of its own, in parallel: " + "; or ".join(map(charge_in_words, part.events))
         case SampledGaussianEvent():
             each = f"each record with probability {part.sampling_probability:g}"
             return f"{part.steps} steps of DP-SGD, noise_multiplier={part.noise_multiplier:.6f}, {each}"

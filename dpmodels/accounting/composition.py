@@ -8,14 +8,12 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-from pydantic import TypeAdapter
+from typing import TYPE_CHECKING, Any
 
 from dpmodels.accounting.calibration import gaussian_epsilon, gaussian_noise_multiplier
 from dpmodels.accounting.events import Event, GaussianEvent, LaplaceEvent, Leaf, SampledGaussianEvent
-from dpmodels.accounting.renyi import ORDERS, divergence, filter_cost, filter_epsilon
-from dpmodels.accounting.tally import SCALE, Tally
+from dpmodels.accounting.renyi import ORDERS, filter_cost, filter_epsilon, tally_divergence
+from dpmodels.accounting.tally import SCALE, Parallel, Tally, parse_kind
 from dpmodels.privacy import PrivacyBudget
 
 if TYPE_CHECKING:
@@ -27,7 +25,6 @@ REMAINING_GRID = Decimal("1e-9")
 FINE_UP_TO = 30.0
 # Distributions that were grouped in other ways differ by less than this; added, so that ours is never the lower one.
 _PLD_MARGIN = 2e-7
-_LEAF: TypeAdapter[Leaf] = TypeAdapter(Leaf)
 
 Spending = Tally | Sequence[Event]
 
@@ -121,13 +118,7 @@ def _spent(key: tuple, delta: float) -> Decimal:  # type: ignore[type-arg]
 @lru_cache(maxsize=4096)
 def _renyi(key: tuple, delta: float) -> float:  # type: ignore[type-arg]
     tally = _of_key(key)
-    kinds = [(_LEAF.validate_json(kind), times) for kind, times in tally.others.items()]
-
-    def at(order: int) -> float:
-        others = math.fsum(times * divergence(part, order) for part, times in kinds)
-        return filter_epsilon(order / 2 * tally.mu_squared + others, order, delta)
-
-    return min(map(at, ORDERS))
+    return min(filter_epsilon(tally_divergence(tally, order), order, delta) for order in ORDERS)
 
 
 def _by_pld(tally: Tally, delta: float, coarser: int = 1) -> Decimal:
@@ -138,11 +129,16 @@ def _by_pld(tally: Tally, delta: float, coarser: int = 1) -> Decimal:
     """
     rough = _renyi(tally.key, delta)
     grid = coarser * 1e-4 * 2 ** max(0, math.ceil(math.log2(max(rough, 1e-9) / FINE_UP_TO)))
+    whole = _composed(tally, grid)
+    return _ceiling(min(float(whole.get_epsilon_for_delta(delta)) * (1 + _PLD_MARGIN) + _PLD_MARGIN, rough))
+
+
+def _composed(tally: Tally, grid: float) -> "PrivacyLossDistribution":
+    """Compose everything in a tally that is not empty."""
     parts = [_all_others(tally.key[1], grid)] if tally.others else []
     if tally.gaussian:
         parts.append(_distribution(GaussianEvent(noise_multiplier=tally.mu_squared**-0.5), grid))
-    whole = parts[0] if len(parts) == 1 else parts[0].compose(parts[1])
-    return _ceiling(min(float(whole.get_epsilon_for_delta(delta)) * (1 + _PLD_MARGIN) + _PLD_MARGIN, rough))
+    return parts[0] if len(parts) == 1 else parts[0].compose(parts[1])
 
 
 @lru_cache(maxsize=8)
@@ -158,15 +154,22 @@ def _all_others(others: tuple[tuple[str, int], ...], grid: float) -> "PrivacyLos
 @lru_cache(maxsize=2 * 64)
 def _repeated(kind: str, times: int, grid: float) -> "PrivacyLossDistribution":
     """Compose one kind of release with itself."""
-    return _distribution(_LEAF.validate_json(kind), grid).self_compose(times)
+    return _distribution(parse_kind(kind), grid).self_compose(times)
 
 
-def _distribution(part: Leaf, grid: float) -> "PrivacyLossDistribution":
-    """Return the pessimistic privacy loss distribution of one release, under add-or-remove-one."""
+def _distribution(part: Leaf | Parallel, grid: float) -> "PrivacyLossDistribution":
+    """Return the pessimistic privacy loss distribution of one release."""
     from dp_accounting.pld import common
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     match part:
+        case Parallel():
+            parts = [_composed(tally, grid) for tally in part.parts]
+            sides = [
+                _largest([each._pmf_remove for each in parts], grid),
+                _largest([each._pmf_add for each in parts], grid),
+            ]
+            return pld.PrivacyLossDistribution(*sides)
         case GaussianEvent():
             return pld.from_gaussian_mechanism(part.noise_multiplier, value_discretization_interval=grid)
         case SampledGaussianEvent():
@@ -179,6 +182,23 @@ def _distribution(part: Leaf, grid: float) -> "PrivacyLossDistribution":
             return pld.from_laplace_mechanism(part.noise_multiplier, value_discretization_interval=grid)
     parameters = common.DifferentialPrivacyParameters(part.epsilon, 0.0)
     return pld.from_privacy_parameters(parameters, value_discretization_interval=grid)
+
+
+def _largest(parts: list[Any], grid: float) -> Any:
+    """Return the privacy losses of the pair whose divergence is at every epsilon the largest of some pairs'.
+
+    Every curve of divergences is linear in e^epsilon between the points of the grid, so the largest, being convex, lies
+    under the chords that connect its values on the grid.
+    """
+    import numpy as np
+    from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots_fixed_gap
+
+    dense = [part.to_dense_pmf() for part in parts]
+    low = min(part._lower_loss for part in dense)
+    high = max(part._lower_loss + part.size - 1 for part in dense)
+    points = np.arange(low, high + 1) * grid
+    deltas = np.max([part.get_delta_for_epsilon(points) for part in dense], axis=0)
+    return create_pmf_pessimistic_connect_dots_fixed_gap(grid, low, high, np.clip(deltas, 0.0, 1.0))
 
 
 def _width(distribution: "PrivacyLossDistribution") -> int:

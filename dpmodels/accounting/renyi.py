@@ -21,22 +21,25 @@ from dpmodels.accounting.events import (
     GaussianEvent,
     LaplaceEvent,
     Leaf,
+    ParallelEvent,
     PureEvent,
     SampledGaussianEvent,
     leaves,
 )
-from dpmodels.accounting.tally import Tally, exact
+from dpmodels.accounting.tally import Parallel, Tally, exact
 
 ORDERS = tuple([*range(2, 65), *range(72, 257, 8), 320, 384, 448, 512, 768, 1024])
 _MARGIN = 1e-12  # relative; rounding errors of the formulas below stay under it
 
 
-def divergence(part: Leaf, order: int) -> float:
-    """Return the Renyi divergence of one release at an integer order, under add-or-remove-one; steps are not counted.
+def divergence(part: Leaf | Parallel, order: int) -> float:
+    """Return the Renyi divergence of one release at an integer order; steps are not counted.
 
     For sampled Gaussians the direction computed (sample against base) is the larger one: Mironov et al., theorem 5.
     """
     match part:
+        case Parallel():
+            return max(tally_divergence(tally, order) for tally in part.parts)
         case GaussianEvent():
             return order / 2 * part.noise_multiplier**-2
         case SampledGaussianEvent():
@@ -51,10 +54,19 @@ def divergence(part: Leaf, order: int) -> float:
             return _conjugate([a * log_p + (1 - a) * log_q, a * log_q + (1 - a) * log_p], a, 1e-15)
 
 
+def tally_divergence(tally: Tally, order: int) -> float:
+    """Return the Renyi divergence of everything in a tally at an integer order."""
+    others = math.fsum(times * divergence(part, order) for part, times in tally.kinds)
+    return order / 2 * tally.mu_squared + others
+
+
 def filter_cost(events: Iterable[Event], order: int) -> Tally:
     """Add up the divergences of events, rounded up; what a charge adds to the tally of a Renyi filter."""
     total = 0
     for part in leaves(events):
+        if isinstance(part, ParallelEvent):
+            total += max(filter_cost([each], order).renyi for each in part.events)
+            continue
         times = part.steps if isinstance(part, SampledGaussianEvent) else 1
         total += times * exact(max(divergence(part, order), 1e-30) * (1 + _MARGIN))
     return Tally(renyi=total)

@@ -5,12 +5,24 @@ into the ledger's entries, where the hash chain protects it.
 """
 
 import json
-from collections.abc import Iterable
-from typing import Annotated
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from dpmodels.accounting.events import Event, GaussianEvent, Leaf, SampledGaussianEvent, leaves
+from dpmodels.accounting.events import (
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    Leaf,
+    ParallelEvent,
+    PureEvent,
+    SampledGaussianEvent,
+    leaves,
+)
+from dpmodels.errors import InvalidArgument
 
 # Sums are whole multiples of 2^-160: finer than the last bit of 1/z^2 for every z an event may have.
 SCALE = 2**160
@@ -23,7 +35,8 @@ class Tally(BaseModel):
 
     Attributes:
         gaussian: the sum of 1 / noise_multiplier^2 over all Gaussian releases, in units of 2^-160.
-        others: every other release, as canonical JSON, with the number of times it was made.
+        others: every other release, as canonical JSON, with the number of times it was made; also parts in parallel
+            of which none is surely the heaviest.
         renyi: in an account that is a Renyi filter, the Renyi divergences at its order, in units of 2^-160; the other
             two are then not kept.
     """
@@ -35,15 +48,17 @@ class Tally(BaseModel):
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> "Tally":
-        """Add events up."""
-        gaussian, others = 0, dict[str, int]()
+        """Add events up; parts in parallel count as their heaviest."""
+        gaussian, others = 0, Counter[str]()
         for part in leaves(events):
             if isinstance(part, GaussianEvent):
                 gaussian += exact(part.noise_multiplier**-2)
+            elif isinstance(part, ParallelEvent):
+                cost = _parallel(part)
+                gaussian, others = gaussian + cost.gaussian, others + Counter(cost.others)
             else:
-                times = part.steps if isinstance(part, SampledGaussianEvent) else 1
-                others[_kind(part)] = others.get(_kind(part), 0) + times
-        return cls(gaussian=gaussian, others=others)
+                others[_kind(part)] += part.steps if isinstance(part, SampledGaussianEvent) else 1
+        return cls(gaussian=gaussian, others=dict(others))
 
     @property
     def key(self) -> tuple[int, tuple[tuple[str, int], ...], int]:
@@ -54,6 +69,11 @@ class Tally(BaseModel):
     def brief(self) -> dict[str, object]:
         """The tally as it is written into an entry: without what is empty."""
         return self.model_dump(exclude_defaults=True)
+
+    @property
+    def kinds(self) -> list[tuple["Leaf | Parallel", int]]:
+        """What ``others`` holds, parsed."""
+        return [(parse_kind(kind), times) for kind, times in self.others.items()]
 
     @property
     def mu_squared(self) -> float:
@@ -80,6 +100,23 @@ class Tally(BaseModel):
         )
 
 
+class Parallel(BaseModel):
+    """What parts in parallel cost, of which none is surely the heaviest; each accountant has its largest."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: Literal["parallel"] = "parallel"
+    parts: tuple[Tally, ...]
+
+
+_KIND: TypeAdapter[Leaf | Parallel] = TypeAdapter(Annotated[Leaf | Parallel, Field(discriminator="kind")])
+
+
+@lru_cache(maxsize=1024)
+def parse_kind(kind: str) -> Leaf | Parallel:
+    """Read one kind of release back from a tally."""
+    return _KIND.validate_json(kind)
+
+
 def exact(value: float) -> int:
     """Write a float between 2^-107 and infinity in units of 2^-160, without rounding."""
     numerator, denominator = value.as_integer_ratio()
@@ -87,14 +124,63 @@ def exact(value: float) -> int:
 
 
 def heaviest(tallies: Iterable[Tally]) -> list[Tally]:
-    """Leave out every tally that another one exceeds for certain: the same other releases, and more Gaussian ones."""
+    """Leave out every tally that another one covers, so that it is lighter for certain."""
     best: dict[tuple[tuple[str, int], ...], Tally] = {}
     for tally in tallies:
         _, others, _ = tally.key
         held = best.get(others)
         if held is None or (tally.gaussian, tally.renyi) > (held.gaussian, held.renyi):
             best[others] = tally
-    return list(best.values())
+    left = list(best.values())
+    return [one for one in left if not any(_covers(other, one) for other in left if other is not one)]
+
+
+def heaviest_parts(events: Sequence[Event]) -> list[Event]:
+    """Return, of events in parallel, those that may be the heaviest; of equal ones the first."""
+    parts = [(event, Tally.of([event])) for event in events]
+    return [next(event for event, tally in parts if tally == heavy) for heavy in heaviest(t for _, t in parts)]
+
+
+def _parallel(event: ParallelEvent) -> Tally:
+    """Reduce parts in parallel to their heaviest, or to those that may be."""
+    parts = heaviest(Tally.of([part]) for part in event.events)
+    if len(parts) == 1:
+        return parts[0]
+    if len(parts) > MAX_KINDS:
+        raise InvalidArgument("events", event.by, f"have at most {MAX_KINDS} different prices among its parts")
+    texts = sorted(json.dumps(part.brief, sort_keys=True, separators=(",", ":")) for part in parts)
+    return Tally(others={f'{{"kind":"parallel","parts":[{",".join(texts)}]}}': 1})
+
+
+def _covers(heavy: Tally, light: Tally) -> bool:
+    """Tell whether one tally holds for each release of another one as heavy: the other is its post-processing.
+
+    The Gaussian releases of a tally are one, so they are compared as one. Different tallies never cover each other.
+    """
+    if heavy.gaussian < light.gaussian or heavy.renyi < light.renyi:
+        return False
+    left = {kind: heavy.others.get(kind, 0) - light.others.get(kind, 0) for kind in heavy.others}
+    missing = {kind: times - heavy.others.get(kind, 0) for kind, times in light.others.items()}
+    for kind, times in missing.items():
+        if times > 0:
+            other = next((own for own in left if left[own] >= times and _outweighs(own, kind)), None)
+            if other is None:
+                return False
+            left[other] -= times
+    return True
+
+
+def _outweighs(heavy: str, light: str) -> bool:
+    """Tell whether one release is surely heavier than another of its kind: more noise, or a smaller sample, is less."""
+    match parse_kind(heavy), parse_kind(light):
+        case (PureEvent() as a, PureEvent() as b):
+            return a.epsilon > b.epsilon
+        case (LaplaceEvent() as a, LaplaceEvent() as b):
+            return a.noise_multiplier < b.noise_multiplier
+        case (SampledGaussianEvent() as a, SampledGaussianEvent() as b):
+            noise, sample = b.noise_multiplier - a.noise_multiplier, a.sampling_probability - b.sampling_probability
+            return min(noise, sample) >= 0 and max(noise, sample) > 0
+    return False
 
 
 def _kind(part: Leaf) -> str:

@@ -9,7 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.accounting.calibration import gaussian_epsilon, gaussian_noise_multiplier
 from dpmodels.accounting.composition import pld_epsilon, remaining_epsilon, renyi_epsilon, spent_epsilon
-from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, leaves, to_dp_accounting
+from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, leaves
+from dpmodels.accounting.translation import to_dp_accounting
 from dpmodels.privacy import PrivacyBudget
 
 DELTA = Decimal("1e-5")

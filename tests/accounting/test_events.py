@@ -16,10 +16,10 @@ from dpmodels.accounting.events import (
     LaplaceEvent,
     PureEvent,
     SampledGaussianEvent,
-    to_dp_accounting,
 )
 from dpmodels.accounting.renyi import divergence, filter_cost, filter_epsilon, filter_order
 from dpmodels.accounting.tally import SCALE, Tally
+from dpmodels.accounting.translation import to_dp_accounting
 
 DELTA = Decimal("1e-5")
 gaussians = st.floats(0.5, 50).map(lambda z: GaussianEvent(noise_multiplier=z))
@@ -97,7 +97,7 @@ def test_gaussians_agree_with_the_exact_formula_of_dp_accounting(events: list[Ev
     assert exact * (1 - 1e-9) <= float(spent_epsilon(events, DELTA)) <= exact + 1e-6 * max(1.0, exact)
 
 
-@settings(max_examples=8)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(st.floats(0.01, 3).map(lambda e: PureEvent(epsilon=e)), min_size=1, max_size=3), mixes)
 def test_pure_events_cost_at_most_their_sum(pure: list[Event], others: list[Event]) -> None:
     alone = spent_epsilon(pure, DELTA)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import to_dp_accounting
+from dpmodels.accounting.translation import to_dp_accounting
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.errors import InvalidArgument

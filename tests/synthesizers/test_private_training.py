@@ -16,7 +16,8 @@ import yaml
 from safetensors import safe_open
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import SampledGaussianEvent, leaves, to_dp_accounting
+from dpmodels.accounting.events import SampledGaussianEvent, leaves
+from dpmodels.accounting.translation import to_dp_accounting
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.load import load_generator
 from dpmodels.mechanisms import gaussian

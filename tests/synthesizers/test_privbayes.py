@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import to_dp_accounting
+from dpmodels.accounting.translation import to_dp_accounting
 from dpmodels.embeddings.contingency import SCORE_STEP, SHARE_BITS, ContingencyTables, Family
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.bayes_net import BayesNetModel

@@ -1,0 +1,17 @@
+"""What every plan refuses, whatever method makes it."""
+
+import pytest
+
+from dpmodels.errors import InvalidArgument
+from dpmodels.privacy import Adjacency, PrivacyBudget
+from dpmodels.synthesizers.registry import METHODS
+from tests.every_method import QUICK, quick
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_method_plans_under_replace_one_until_its_sensitivity_is_proved_there(method: str) -> None:
+    schema = QUICK[method].data.make_schema()
+    budget = PrivacyBudget(epsilon=1.0, delta=1e-5, unit=schema.unit)
+    assert quick(method).plan(schema, budget).budget == budget
+    with pytest.raises(InvalidArgument, match="adjacency=replace_one must be add_or_remove_one"):
+        quick(method).plan(schema, budget.model_copy(update={"adjacency": Adjacency.REPLACE_ONE}))
