@@ -9,6 +9,7 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.synthesizers.registry import create
 from flows.budget import key_of, named_accounts
 from flows.ledger_show import draw_burn_down
+from flows.show import charge_in_words
 from tasks.accounts import account_to_open, charges_of, quote
 from tasks.home import ledger_of
 from tasks.store import Run
@@ -20,22 +21,22 @@ def publish_plan(run: Run, partition: str) -> None:
     """Leave what the run will charge, what its account says to it, and how many more like it would fit."""
     from prefect.artifacts import create_table_artifact
 
-    plan, settings, ledger = run.plan, run.settings, ledger_of(run)
-    said, report = quote(run), run.report_plan
+    line, settings, ledger = run.plan.release, run.settings, ledger_of(run)
+    said, report = quote(run), run.plan.report
     facts = {
         "run": run.name,
-        "data set": plan.table.name,
-        "method": plan.method,
-        "unit, adjacency": f"{plan.budget.unit}, {plan.budget.adjacency}",
-        "target": f"epsilon={plan.budget.epsilon}, delta={plan.budget.delta}",
+        "data set": line.contract.name,
+        "method": line.method,
+        "unit, adjacency": f"{line.budget.unit}, {line.budget.adjacency}",
+        "target": f"epsilon={line.budget.epsilon}, delta={line.budget.delta}",
         **({"target of the report": f"epsilon={report.budget.epsilon}"} if report else {}),
-        "noise_multiplier": f"{plan.noise_multiplier:.6f}",
+        "charge": charge_in_words(line.event),
         "account": f"{settings.account}, cap epsilon={said.cap} at delta={said.delta}",
         "spent": f"epsilon={said.spent_before} before, {said.spent_after} after",
         "answer": "accepted" if said.accepted else "REFUSED",
         "partitions": explain(ledger, run, partition),
     }
-    noise = create(plan.method, plan.measurement, settings.training).noise(plan)
+    noise = create(line.method, line.measurement, settings.training).noise(line)
     facts |= {f"noise_stddev of the {name}": f"{value:.4g}" for name, value in noise.items()}
     table = [{"what": what, "value": value} for what, value in facts.items()]
     key = f"plan-{key_of(named_accounts(run)[0])}"
@@ -62,7 +63,7 @@ def nights_that_fit(ledger: Ledger, run: Run) -> int:
     events, asked = [planned.event], planned.budget.epsilon
     for other in others:
         events, asked = [*events, other.event], asked + other.budget.epsilon
-    first_opens = account_to_open(run.settings, run.plan.table.name)
+    first_opens = account_to_open(run.settings, run.plan.release.contract.name)
     counted = ledger.find(planned.key) is not None  # then the balance holds this run already
 
     def fit(more: int) -> bool:
@@ -124,4 +125,4 @@ def publish_blindness(run: Run, reachable: dict[str, bool]) -> None:
     believed = "yes, and written: mount it read-only" if os.access(run.control, os.W_OK) else "yes, read-only"
     table.append({"path": str(run.control), "readable": believed})
     description = f"what the worker that trained run {run.name} can read of the sensitive zone"
-    create_table_artifact(key=f"blind-{key_of(run.plan.table.name)}", table=table, description=description)
+    create_table_artifact(key=f"blind-{key_of(run.plan.release.contract.name)}", table=table, description=description)

@@ -126,9 +126,9 @@ def _ask_in_prefect(run: Run, officer: Officer, asked: Asked) -> str:
 
 def plan_text(run: Run, officer: Officer, asked: Asked) -> str:
     """Write the plan for the officer, and what is to be signed."""
-    plan, report, said = run.plan, run.report_plan, quote(run)
+    plan, report, said = run.plan.release, run.plan.report, quote(run)
     lines = [
-        f"Run {run.name} asks to release data set {plan.table.name} by {plan.method}.",
+        f"Run {run.name} asks to release data set {plan.contract.name} by {plan.method}.",
         f"Budget: epsilon={plan.budget.epsilon}, delta={plan.budget.delta}, unit {plan.budget.unit}.",
         *([f"Scores on the real rows, for the report: epsilon={report.budget.epsilon} more."] if report else []),
         f"Account {said.account}: spent epsilon={said.spent_before} before, {said.spent_after} after, "

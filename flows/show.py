@@ -16,7 +16,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.ledger.approval import Approval, Asked
 from dpmodels.ledger.records import Quote
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.plan import Line
 from dpmodels.schema.expectations import Gate
 from dpmodels.synthesizers.registry import create
 from tasks.accounts import quote
@@ -26,16 +26,16 @@ from tasks.store import Run
 console = Console()
 
 
-def show_plan(lines: Sequence[Plan], quote: Quote | None) -> None:
+def show_plan(lines: Sequence[Line], quote: Quote | None) -> None:
     """Print what the lines of a plan charge, their noise, and what the account says to all of it."""
     _print_facts("plan", plan_facts(lines, quote))
 
 
-def plan_facts(lines: Sequence[Plan], quote: Quote | None) -> dict[str, str]:
+def plan_facts(lines: Sequence[Line], quote: Quote | None) -> dict[str, str]:
     """Say in words what the lines of a plan charge, their noise, and what the account says to all of it."""
     plan, *report = lines
     facts = {
-        "data set": plan.table.name,
+        "data set": plan.contract.name,
         "method": plan.method,
         "unit, adjacency": f"{plan.budget.unit}, {plan.budget.adjacency}",
         "target": f"epsilon={plan.budget.epsilon}, delta={plan.budget.delta}",
@@ -46,7 +46,7 @@ def plan_facts(lines: Sequence[Plan], quote: Quote | None) -> dict[str, str]:
     for line in report:
         facts["report: target"] = f"epsilon={line.budget.epsilon}, delta={line.budget.delta}"
         facts["report: charge"] = charge_in_words(line.event)
-        noise = Scores.of(line).noise(line)
+        noise = Scores.reading(line).noise(line)
         facts |= {f"report: noise_stddev of the {name}": f"{value:.4g}" for name, value in noise.items()}
         both = spent_epsilon([plan.event, line.event], plan.budget.delta_exact)
         facts["release and report"] = f"epsilon={both} together, delta={plan.budget.delta}"
@@ -99,14 +99,14 @@ def show_hand_off(run: Run) -> None:
 
 def show_approved(run: Run, approval: Approval, asked: Asked) -> None:
     """Print the plan that an officer signed for."""
-    show_plan([run.plan, *([run.report_plan] if run.report_plan else [])], quote(run))
+    show_plan(run.plan.lines, quote(run))
     typer.echo(f"signed by {approval.officer}:\n{asked.text}signature {approval.signature}")
     typer.echo(f"next: nacre resume {run.name}")
 
 
 def show_found(found: Found) -> None:
     """Print what a run that is to be taken over is going to do."""
-    show_plan([found.plan, *([found.report] if found.report else [])], None)
+    show_plan(found.plan.lines, None)
     _print_facts("settings, as they were found", {name: str(value) for name, value in found.settings})
 
 

@@ -17,7 +17,7 @@ from dpmodels.evaluation.published.charged import Scores, read_measurement
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.plan import Line, Plan
 from dpmodels.schema.given import transform_write
 from dpmodels.schema.lint import load_for_run
 from dpmodels.synthesizers.registry import create, default_method
@@ -48,7 +48,7 @@ def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     release = run.finished("sanitize") or call(sanitize, run, call(ingest, run))
     generator = call(train, run, release)
     synthetic = call(sample, run, generator)
-    if run.report_plan is not None:
+    if run.plan.report is not None:
         call(score, run, synthetic)
     report = call(validate, run, release, synthetic)
     if (run.sensitive / "encoded").exists():  # the sensitive zone may be gone, and nothing else needs it
@@ -88,9 +88,9 @@ def start(
     check_home(home, runtime.ledger or "", ledger)
     settings = _settings(config, *_account(ledger, config.privacy, plans, partition))
     charges = [charge_of("quote", plan, settings.account) for plan in plans]
-    ledger.check(*charges, first_opens=account_to_open(settings, plans[0].table.name))
+    ledger.check(*charges, first_opens=account_to_open(settings, plans[0].contract.name))
     run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
-    run.create(settings, plans[0], plans[1] if plans[1:] else None)
+    run.create(settings, Plan(lines=tuple(plans)))
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)
     return run
@@ -147,7 +147,7 @@ def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
         publish_budget(run, before)
 
 
-def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Plan]:
+def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
     """Plan a run from public inputs alone: the release, and if it was asked for the report's charged scores."""
     schema = load_for_run(config.table_schema)
     if partition:
@@ -162,7 +162,7 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Plan]:
     return plans
 
 
-def make_quote(config: SynthesizeConfig, plans: Sequence[Plan]) -> Quote | None:
+def make_quote(config: SynthesizeConfig, plans: Sequence[Line]) -> Quote | None:
     """Ask the ledger what it would say to the lines of a plan, without writing; None without an open account."""
     place = _ledger_place(config)
     if isinstance(place, Path) and not place.exists():
@@ -223,7 +223,7 @@ def check_delta(delta: float, allow_large: bool) -> None:
         raise InvalidArgument("delta", delta, f"{rule}; --allow-large-delta (privacy.allow_large_delta) takes more")
 
 
-def whole_budget(plans: Sequence[Plan]) -> PrivacyBudget:
+def whole_budget(plans: Sequence[Line]) -> PrivacyBudget:
     """Return the least budget that holds all lines of a plan: what they cost together, or the target of one alone."""
     budget = plans[0].budget
     if len(plans) == 1:
@@ -233,14 +233,14 @@ def whole_budget(plans: Sequence[Plan]) -> PrivacyBudget:
 
 
 def _account(
-    ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Plan], partition: str
+    ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Line], partition: str
 ) -> tuple[str, Opening | None]:
     """Name the account that pays, and its terms where the run is to open it, with its own budget as the cap."""
     if partition:
         return partition_account(ledger, privacy.account or "", plans[0].table, whole_budget(plans))
     if name := privacy.account or _scope_account(ledger, plans[0]):
         return ledger.account(name).name, None
-    note, name = "opened by its first run, with that run's budget as the cap", plans[0].table.name
+    note, name = "opened by its first run, with that run's budget as the cap", plans[0].contract.name
     if name in {account.name for account in ledger.accounts()}:
         raise LedgerError(
             f"account {name} is for other data, or for another unit, than the data set of this name; open one for it: "
@@ -249,6 +249,6 @@ def _account(
     return name, Opening(cap=whole_budget(plans), note=note)
 
 
-def _scope_account(ledger: Ledger, plan: Plan) -> str | None:
-    scope = (plan.table.name, str(plan.budget.unit), str(plan.budget.adjacency))
+def _scope_account(ledger: Ledger, plan: Line) -> str | None:
+    scope = (plan.contract.name, str(plan.budget.unit), str(plan.budget.adjacency))
     return next((account.name for account in ledger.accounts() if account.scope == scope), None)

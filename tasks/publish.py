@@ -14,9 +14,8 @@ from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
 from dpmodels.hand_off.verify import sign_manifest
 from dpmodels.ledger.ledger import Charge
-from dpmodels.releases.plan import Plan
-from tasks.accounts import charge_of, charges_of
-from tasks.home import ledger_of
+from dpmodels.releases.plan import REPORT, Line
+from tasks.accounts import charges_of, desk_of
 from tasks.ready import check_free
 from tasks.receive import forget, receive
 from tasks.stage import stage
@@ -28,7 +27,7 @@ DAY = 86_400
 @stage("publish", sensitive=False)
 def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Handle:
     """Copy the synthetic table that was checked, and the report, and write the manifest that accounts for them."""
-    out, plan = run.settings.out, run.plan
+    out, plan = run.settings.out, run.plan.release
     if holds_run(out, run.name):
         return Handle(path=out)
     check_free(out)
@@ -57,9 +56,9 @@ def blur_times(folder: Path) -> None:
         os.utime(path, (day, day))
 
 
-def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> dict[str, Any]:
+def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> dict[str, Any]:
     """Say what was asked, what was spent, what came of it, and which ledger entries paid."""
-    charge = charge_of(run.settings.paid_by or run.name, plan, run.settings.account)
+    charge = charges_of(run)[0]
     budget = plan.budget
     return {
         "format": 1,
@@ -81,9 +80,9 @@ def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> dict[str, A
     }
 
 
-def line(run: Run, plan: Plan, charge: Charge) -> dict[str, Any]:
+def line(run: Run, plan: Line, charge: Charge) -> dict[str, Any]:
     """Say what one line of the plan asked for, what it cost, and which ledger entries paid."""
-    budget, entries = plan.budget, ledger_of(run).entries(key=charge.key)
+    budget, entries = plan.budget, desk_of(run).ledger.entries(key=charge.key)
     return {
         "asked": {"epsilon": budget.epsilon, "delta": budget.delta},
         "spent": {"epsilon": str(spent_epsilon([plan.event], budget.delta_exact)), "delta": budget.delta},
@@ -104,7 +103,7 @@ def sealed_digest(run: Run, charge: Charge, release: Handle) -> str:
     Raises:
         ArtifactError: the run goes by another release than the sealed one.
     """
-    held = ledger_of(run).find(charge.key)
+    held = desk_of(run).held()
     if held is None or held.artifact_hash != release.sha256:
         raise ArtifactError(
             f"the release of run {run.name} is not the one that the ledger sealed; nothing was handed over"
@@ -114,14 +113,14 @@ def sealed_digest(run: Run, charge: Charge, release: Handle) -> str:
 
 def charged_line(run: Run) -> dict[str, Any]:
     """Account for the charged section of the report, if the run was asked for one and it was not given up."""
-    plan, done = run.report_plan, run.finished("score")
+    plan, done = run.plan.report, run.finished("score")
     if plan is None:
         return {}
     charge = charges_of(run)[1]
-    held = ledger_of(run).find(charge.key)
+    held = desk_of(run, REPORT).held()
     if held is None or held.state == "voided":
         return {}
-    budget, events = plan.budget, [run.plan.event, plan.event]
+    budget, events = plan.budget, run.plan.events
     total = {"epsilon": str(spent_epsilon(events, budget.delta_exact)), "delta": budget.delta}
     scores = {"scores_sha256": done.sha256} if done else {}
     return {"report": {**line(run, plan, charge), **scores}, "total_spent": total}
@@ -129,8 +128,8 @@ def charged_line(run: Run) -> dict[str, Any]:
 
 def approval(run: Run) -> dict[str, Any]:
     """Say who signed for the run's charges, as the ledger has it, if somebody had to."""
-    charge = charge_of(run.settings.paid_by or run.name, run.plan, run.settings.account)
-    entries = ledger_of(run).entries(key=charge.key)
+    charge = charges_of(run)[0]
+    entries = desk_of(run).ledger.entries(key=charge.key)
     reserved = next((entry.content for entry in entries if entry.kind == "reserve"), {})
     return {"approved": reserved["approval"]} if "approval" in reserved else {}
 

@@ -23,16 +23,20 @@ class Contract(Protocol):
         hash: SHA-256 of all of it.
     """
 
+    name: str
+    unit: PrivacyUnit
+
     @property
-    def name(self) -> str: ...
+    def adjacency(self) -> Adjacency:
+        """See above."""
+
     @property
-    def unit(self) -> PrivacyUnit: ...
+    def part(self) -> str:
+        """See above."""
+
     @property
-    def adjacency(self) -> Adjacency: ...
-    @property
-    def part(self) -> str: ...
-    @property
-    def hash(self) -> str: ...
+    def hash(self) -> str:
+        """See above."""
 
 
 KINDS: dict[str, type[BaseModel]] = {"table": Schema}
@@ -69,7 +73,8 @@ def check_contract(contract: Contract, budget: PrivacyBudget) -> None:
     Raises:
         InvalidArgument: either differs.
     """
+    if budget.adjacency != contract.adjacency:
+        rule = f"be {contract.adjacency}, which is what the sensitivities are proved for"
+        raise InvalidArgument("adjacency", budget.adjacency, rule)
     if budget.unit != contract.unit:
         raise InvalidArgument("unit", budget.unit, f"be the schema's unit, {contract.unit}")
-    if budget.adjacency != contract.adjacency:
-        raise InvalidArgument("adjacency", budget.adjacency, f"be that of the data, {contract.adjacency}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmodels.embeddings.summation import check_repeatable
 from dpmodels.errors import ArtifactError
-from dpmodels.ledger.ledger import Charge, Ledger
+from dpmodels.ledger.ledger import Charge, Ledger, Reservation
 from dpmodels.mechanisms.dp_sgd import DpSgd, Noise, new_key
 from dpmodels.mechanisms.exponential import select_exponential
 from dpmodels.mechanisms.gaussian import measure_gaussian
@@ -49,6 +49,10 @@ class Desk:
     released: Path
     device: str = "cpu"
     progress: Ticks | None = None
+
+    def held(self) -> Reservation | None:
+        """Return how far the charge has come, or None before it was reserved."""
+        return self.ledger.find(self.charge.key)
 
 
 def check_line(system: Measurable, line: Line) -> None:

@@ -59,7 +59,7 @@ class Line(BaseModel):
     event: Event
     measurement: dict[str, Any]
     fingerprint: str
-    former: Former | None = Field(None, exclude_if=lambda given: given is None)
+    former: Former | None = Field(default=None, exclude_if=lambda given: given is None)
 
     @property
     def table(self) -> Schema:

@@ -30,7 +30,7 @@ FORMAT_KEY = b"nacre.format"
 
 
 class Release(BaseModel):
-    """A measured line: the noisy values, the ledger entry that paid for them, and what was chosen or kept on the way."""
+    """A measured line: the noisy values, the ledger entry that paid, and what was chosen or kept on the way."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
     line: Line

@@ -73,8 +73,8 @@ class DrawState:
             raise ArtifactError(f"the state {self.path.name} of an unfinished draw is damaged") from fault
         if owner is not None and owner.get("format") != STATE_FORMAT:
             raise ArtifactError(
-                f"the unfinished draw in {self.path.name} was begun by another version, which keeps its steps in another "
-                "way; resume the run with that version, nothing of it is lost"
+                f"the unfinished draw in {self.path.name} was begun by another version, which keeps its steps "
+                "otherwise; resume the run with that version, nothing of it is lost"
             )
         if owner != self.owner:
             raise ArtifactError(f"the state {self.path.name} belongs to another charge or plan")

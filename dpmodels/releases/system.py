@@ -100,8 +100,8 @@ class System(ABC, Generic[Design]):
 
     def settled(self, contract: Any) -> BaseModel:
         """Return the parameters with nothing left to defaults; those that depend on the contract are set here."""
-        spec: BaseModel = self.measurement
-        return spec
+        settled: BaseModel = self.measurement
+        return settled
 
     def plan(self, contract: Contract, budget: PrivacyBudget) -> Line:
         """Decide what to charge and to measure from public inputs; touches no data.

@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
 
 from dpmodels.errors import InvalidArgument
-from dpmodels.privacy import PrivacyUnit
+from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Column, Image, Modelled
 from dpmodels.schema.constraints import Constraint, constraint_faults
@@ -105,6 +105,16 @@ class Schema(BaseModel):
             return Schema.model_validate({**{name: getattr(self, name) for name in Schema.model_fields}, **changes})
         except ValidationError as error:
             raise InvalidArgument("partition", value, f"keep the constraints: {error.errors()[0]['msg']}") from None
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """How two neighbouring tables differ."""
+        return Adjacency.ADD_OR_REMOVE_ONE
+
+    @property
+    def part(self) -> str:
+        """The kind of part that the table is of a larger one: its partition column; empty for a whole table."""
+        return self.partition.column if self.partition and self.partition.value is not None else ""
 
     @property
     def classes(self) -> int:

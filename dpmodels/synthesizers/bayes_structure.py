@@ -33,8 +33,8 @@ class PrivBayesMeasurement(BaseModel):
         groups: coarse cells of a column as a parent, beside its merged cells.
         price: weight of the error that a table's noise is expected to cause, against what the table says.
         fine_limit: fine cells of all columns together; table_limit: cells of one family's table.
-        family_limit: families scored in all; it bounds time. The degree is lowered until they fit, at last to 1 with
-            the first column as the only parent: of so many the selection would tell little, and the first is the target.
+        family_limit: families scored in all, which bounds time. The degree is lowered until they fit, at last to 1
+            with the first column, the target, as the only parent: of more the selection would tell little.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -43,7 +43,7 @@ class PearlMeasurement(BaseModel):
 
 @dataclass(frozen=True)
 class Pearl(Synthesizer[ConditionalEmbedding]):
-    """PEARL; under another name, whatever its settings make of it (DP-MERF has no critic). Its design is the embedding."""
+    """PEARL, or what its settings make of it (DP-MERF has no critic); its design is the embedding."""
 
     measurement: PearlMeasurement = field(default_factory=PearlMeasurement)
     training: TrainingSpec = field(default_factory=TrainingSpec)

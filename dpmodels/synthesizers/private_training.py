@@ -211,8 +211,8 @@ class PrivateTraining(Synthesizer[Phases]):
         """Name what a release holds and the standard deviation of its noise, as a share of what a record can add."""
         named, steps = dict[str, float](), "gradient of a step, where one record adds at most 1"
         for event in _plain(line.event):
-            about = steps if isinstance(event, SampledGaussianEvent) else f"{event.mechanism}, where one record adds at most 1"
-            named[about] = event.noise_multiplier
+            look = f"{event.mechanism}, where one record adds at most 1"
+            named[steps if isinstance(event, SampledGaussianEvent) else look] = event.noise_multiplier
         return named
 
     def fingerprint(self, design: Phases) -> str:

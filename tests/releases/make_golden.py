@@ -54,7 +54,7 @@ def rows_of(method: str) -> tuple[Schema, Records]:
 def facts_of(release: Release) -> dict[str, Any]:
     """Return what must be read of a release for ever."""
     return {
-        "plan_sha256": release.plan.hash,
+        "plan_sha256": release.line.hash,
         "ledger_entry": release.entry,
         "values_sha256": sha256(release.vector.astype("<i8").tobytes()),
         "values": len(release.vector),
