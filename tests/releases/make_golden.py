@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import torch
 import yaml
@@ -19,10 +20,13 @@ import yaml
 from dpmodels.evaluation.published.charged import ScoreMeasurement, Scores
 from dpmodels.evaluation.published.charged_facts import charged_facts
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.releases.release import FORMAT, Release
+from dpmodels.releases.draw import read
+from dpmodels.releases.plan import REPORT
+from dpmodels.releases.release import FORMAT, Release, read_release
+from dpmodels.releases.walk import values_of
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.registry import METHODS
+from dpmodels.synthesizers.registry import METHODS, create
 from tests import pictures
 from tests.every_method import QUICK, fit, quick
 from tests.support import make_table, measured, run_cli, synthesize_words, write_key
@@ -51,16 +55,27 @@ def rows_of(method: str) -> tuple[Schema, Records]:
     return CLINIC, Codec(CLINIC).encode(make_table(ROWS).select(list(CLINIC.columns)))
 
 
-def facts_of(release: Release) -> dict[str, Any]:
+def facts_of(path: Path) -> dict[str, Any]:
     """Return what must be read of a release for ever."""
+    table, release = pq.read_table(path), read_release(path).value
+    chosen = np.array(json.loads(table.schema.metadata[b"nacre.chosen"]), dtype="<i8")
     return {
         "plan_sha256": release.line.hash,
         "ledger_entry": release.entry,
-        "values_sha256": sha256(release.vector.astype("<i8").tobytes()),
-        "values": len(release.vector),
-        "chosen_sha256": sha256(release.chosen.astype("<i8").tobytes()),
-        "chosen": len(release.chosen),
+        "values_sha256": sha256(table["value"].to_numpy().astype("<i8").tobytes()),
+        "values": len(table),
+        "chosen_sha256": sha256(chosen.tobytes()),
+        "chosen": len(chosen),
+        "answers_sha256": sha256(answers_of(release)),
     }
+
+
+def answers_of(release: Release) -> bytes:
+    """Return what every step of the programme released, as it is read."""
+    line = release.line
+    system = Scores.reading(line, [rows_of("nacre")[1].take(slice(0, 100))]) if line.name == REPORT else None
+    taken = read(system or create(line.method, line.measurement, {}), release)
+    return b"".join(values.astype("<i8").tobytes() for _, values in values_of(taken))
 
 
 def marginals_of(method: str, release: Release) -> dict[str, Any] | None:
@@ -92,7 +107,7 @@ def make_release(method: str, target: Path) -> dict[str, Any]:
         fit(method, release, folder).save(folder / "model")
         generator = sha256((folder / "model").read_bytes())
     return {
-        **facts_of(release.value),
+        **facts_of(target),
         "marginals": marginals_of(method, release.value),
         "generator_sha256": generator,
         "nacre": version("nacre"),
@@ -107,7 +122,7 @@ def make_scores(target: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         release, _ = measured(scores, Path(name) / "run", scores.plan(schema, BUDGET), records)
         target.write_bytes((Path(name) / "run" / "public" / "r.parquet").read_bytes())
-    return {**facts_of(release.value), "report": charged_facts(release.value), "nacre": version("nacre")}
+    return {**facts_of(target), "report": charged_facts(release.value), "nacre": version("nacre")}
 
 
 def make_hand_off(target: Path) -> None:
