@@ -209,7 +209,9 @@ def make_budget(epsilon: float, delta: float, unit: PrivacyUnit, name: str = "ta
     except ValidationError as error:
         if any(fault["loc"] == ("epsilon",) for fault in error.errors()):
             raise InvalidArgument(name, epsilon, "lie between 0.001 and 1000") from None
-        raise InvalidArgument("delta", delta, "lie between 0 and 1, both excluded") from None
+        raise InvalidArgument(
+            "delta", delta, "lie between 0 and 1, where 0 is for pure releases and 1 is excluded"
+        ) from None
 
 
 def check_delta(delta: float, allow_large: bool) -> None:
@@ -250,5 +252,5 @@ def _account(
 
 
 def _scope_account(ledger: Ledger, plan: Line) -> str | None:
-    scope = (plan.contract.name, str(plan.budget.unit), str(plan.budget.adjacency))
+    scope = (plan.contract.name, plan.budget.unit.code, str(plan.budget.adjacency))
     return next((account.name for account in ledger.accounts() if account.scope == scope), None)

@@ -124,11 +124,11 @@ class _Drawing(Walk):
 
         return self._once(step.total, noisy, data)
 
-    def choose(self, step: Choose, noise_multiplier: float, data: Data | None) -> Vector:
+    def choose(self, step: Choose, scale: float, data: Data | None) -> Vector:
         """Choose, unless it was chosen before."""
 
         def chosen(scores: Sensitive[Vector]) -> Vector:
-            index = select_exponential(scores, sensitivity=step.sensitivity, noise_multiplier=noise_multiplier).value
+            index = select_exponential(scores, scale=scale).value
             return step.option(index)
 
         return self._once(step.scores, chosen, data)
@@ -193,7 +193,7 @@ class _Reading(Walk):
         """Return the next values."""
         return self._next(step.dim)
 
-    def choose(self, step: Choose, noise_multiplier: float, data: Data | None) -> Vector:
+    def choose(self, step: Choose, scale: float, data: Data | None) -> Vector:
         """Return the next integers."""
         return self._next_kept(step.width)
 

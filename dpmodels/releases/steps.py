@@ -79,12 +79,14 @@ class Choose:
     Attributes:
         scores: measures them, one an option; one unit moves each by at most ``sensitivity``.
         option: writes the option of an index as whole numbers, which are what is released. Shapes: [width].
+        monotonic: whether a unit that is added lowers no score; only where neighbours add or remove one.
     """
 
     scores: Callable[[Data], Sensitive[Vector]]
     option: Callable[[int], Vector]
     width: int
     sensitivity: int
+    monotonic: bool = False
 
 
 @dataclass(frozen=True)

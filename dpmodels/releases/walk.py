@@ -8,9 +8,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dpmodels.accounting.events import Event, GaussianEvent, Leaf, ParallelEvent, SampledGaussianEvent, leaves
+from dpmodels.accounting.events import (
+    Event,
+    GaussianEvent,
+    Leaf,
+    ParallelEvent,
+    PureEvent,
+    SampledGaussianEvent,
+    leaves,
+)
 from dpmodels.errors import ArtifactError
+from dpmodels.mechanisms.exponential import exponential_scale, pure_scale
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
+from dpmodels.privacy import Adjacency
 from dpmodels.releases.plan import Line
 from dpmodels.releases.steps import Choose, Data, Keep, NoisySum, Parallel, Programme, Step, Sum, Train, Vector
 
@@ -56,13 +66,22 @@ class Walk(ABC):
                 if not scale[0] * scale[1] / step.l2_sensitivity >= event.noise_multiplier * (1 - ROUNDING):
                     raise ArtifactError("the noise that a former plan names is less than a step is charged for")
                 return NoisySum(self.sum(step, scale, data), lattice_noise_stddev(*scale), step.embedding)
-            case Choose(), GaussianEvent():
-                return self.choose(step, event.noise_multiplier, data)
+            case Choose(), GaussianEvent() | PureEvent():
+                return self.choose(step, self._scale(step, event), data)
             case Train(), SampledGaussianEvent() if _asked(step) == (event.sampling_probability, event.steps):
                 return self.train(step, event.noise_multiplier, data)
             case Parallel(), _ if event is not None:
                 return self._parallel(step, event, data)
         raise ArtifactError(f"a step of the measurement is a {type(step).__name__}, which is charged as {event!r}")
+
+    def _scale(self, step: Choose, event: GaussianEvent | PureEvent) -> float:
+        """Return the scale of the scores at which a choice costs what it is charged as."""
+        adjacency = self.line.budget.adjacency
+        if step.monotonic and adjacency != Adjacency.ADD_OR_REMOVE_ONE:
+            raise ArtifactError(f"scores are not monotonic under {adjacency}, where one may rise and another fall")
+        if isinstance(event, PureEvent):
+            return pure_scale(step.sensitivity, event.epsilon, monotonic=step.monotonic, adjacency=adjacency)
+        return exponential_scale(step.sensitivity, event.noise_multiplier, monotonic=step.monotonic)
 
     def _parallel(self, step: Parallel, event: Leaf | ParallelEvent, data: Data | None) -> list[Taken]:
         """Take the programmes of all parts, each with its own event, or all with one; of older lines with a plain one.
@@ -88,8 +107,8 @@ class Walk(ABC):
         """Return the noisy sum; the noise is that of the sensitivity and the noise multiplier in ``scale``."""
 
     @abstractmethod
-    def choose(self, step: Choose, noise_multiplier: float, data: Data | None) -> Vector:
-        """Return the chosen option."""
+    def choose(self, step: Choose, scale: float, data: Data | None) -> Vector:
+        """Return the chosen option; scores get noise of this scale."""
 
     @abstractmethod
     def keep(self, step: Keep) -> Vector:
