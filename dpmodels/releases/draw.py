@@ -95,7 +95,11 @@ def draw(system: Measurable, records: Sensitive[Any], line: Line, desk: Desk) ->
 
 def read(system: Measurable, release: Release) -> Taken:
     """Run a line's programme without data: each step is answered with what it released (post-processing)."""
-    return _Reading(release).take(system.steps(release.line), release.line.event, None)
+    reading = _Reading(release)
+    taken = reading.take(system.steps(release.line), release.line.event, None)
+    if len(reading.values) or len(reading.integers):
+        raise ArtifactError("the release holds more values than this version reads from it")
+    return taken
 
 
 class _Drawing(Walk):

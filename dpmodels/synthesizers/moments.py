@@ -88,7 +88,7 @@ class MomentsSystem(Synthesizer[Moments]):
         matching = MomentMatching(target, self.training, seed=craft.seed, device=craft.device)
         probabilities = matching.run(craft.checkpoint, craft.progress)
         even = [np.ones((moments.partition.classes, size)) for size in moments.partition.sizes]
-        cells, totals = self.measurement.cells, torch.from_numpy(counts)
+        cells, totals = line.measurement["cells"], torch.from_numpy(counts)
         return MixtureModel(line.table, cells, moments.partition, probabilities, even, totals, release.value.entry)
 
     def marginals(self, release: Release) -> Marginals:

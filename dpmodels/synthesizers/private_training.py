@@ -41,6 +41,9 @@ from dpmodels.synthesizers.marginals import Marginals, of_classes
 WEIGHT_BITS = 24
 """A weight is released as a whole number of 2**-24."""
 
+STEPS = ("sampling_probability", "steps", "clip_norm", "learning_rate", "average", "micro_batch")
+"""What a fingerprint holds of DP-SGD; later parameters are in the plan alone."""
+
 Whole = NDArray[np.int64]
 Looks = list[NoisySum]
 """What was released so far."""
@@ -131,7 +134,9 @@ class Phases(ABC):
     def fingerprint(self) -> str:
         """Return the SHA-256 of the sizes and sensitivities that schema and parameters lead to."""
         looks = [(look.name, look.dim, look.l2_sensitivity, look.share) for look in self.looks]
-        return fingerprint_of(self.vectors.dim, self.vectors.kind, looks, self.sgd.model_dump())
+        return fingerprint_of(
+            self.vectors.dim, self.vectors.kind, looks, {key: getattr(self.sgd, key) for key in STEPS}
+        )
 
 
 Reader = Callable[[Data], Sensitive[VectorRows]]
