@@ -80,16 +80,16 @@ def draw(system: Measurable, records: Sensitive[Any], line: Line, desk: Desk) ->
     """
     check_line(system, line)
     check_repeatable(records)
-    state = DrawState(desk.staged.parent, desk.charge.key, line.hash)
+    owner = desk.staged.parent, desk.charge.key, line.hash
 
     def write(path: Path, entry: str) -> None:
-        drawing = _Drawing(line, desk, state.opened())
+        drawing = _Drawing(line, desk, DrawState(*owner))
         taken = drawing.take(system.steps(line), line.event, Data(records, desk.device))
         drawing.begin()
         write_release(path, line, entry, _columns(taken), *_laid_out(taken))
 
     place = desk.ledger.release(desk.charge, staged=desk.staged, released=desk.released, draw=write, announced=True)
-    state.end()
+    DrawState(*owner).end()
     return Released(place)
 
 

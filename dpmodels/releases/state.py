@@ -28,16 +28,7 @@ class DrawState:
     def __init__(self, folder: Path, charge: str, plan: str) -> None:
         self.path = folder / f"draw-{charge}.safetensors"
         self.owner = {"charge": charge, "plan": plan, "format": STATE_FORMAT}
-        self.tensors: dict[str, Tensor] = {}
-
-    def opened(self) -> "DrawState":
-        """Read what an earlier try left.
-
-        Raises:
-            ArtifactError: it is damaged, or not of this draw.
-        """
-        self.tensors = self._read() if self.path.exists() else {}
-        return self
+        self.tensors: dict[str, Tensor] = self._read() if self.path.exists() else {}
 
     def vectors(self) -> list[NDArray[np.int64]]:
         """Return the vectors released so far, in order."""
