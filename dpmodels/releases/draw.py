@@ -144,7 +144,7 @@ class _Drawing(Walk):
             return self.kept.pop(0)
         exact = measure(data)
         self.begin()
-        released = release(exact)
+        released = release(exact).copy()  # an option may be part of a larger array
         self.state.keep_vector(released)
         return released
 

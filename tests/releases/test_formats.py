@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
@@ -16,12 +17,14 @@ from dpmodels.releases.formats import RULES_OF_1, read_plan
 from dpmodels.releases.plan import Line, Plan, canonical_hash
 from dpmodels.releases.state import DrawState
 from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.nacre import Nacre
 from flows.config import SynthesizeConfig
 from flows.synthesize import start
 from tasks.accounts import desk_of, reserve
 from tasks.ingest import ingest
 from tasks.sanitize import sanitize
 from tasks.store import Run
+from tests.every_method import QUICK
 from tests.releases.make_golden import GOLDEN
 from tests.support import charges, make_schema, run_cli, write_clinic
 
@@ -29,29 +32,32 @@ FOLDER = GOLDEN / "FORMAT-1"
 
 
 def of_format_1(line: Line) -> dict[str, Any]:
-    """Write a line of nacre or of a report as the version before wrote a plan; its own noise is not looked at."""
+    """Write a line of nacre or of a report as the version before wrote a plan."""
     kept = {key: value for key, value in line.model_dump(mode="json").items() if key in ("method", "budget", "event")}
     rules = {*RULES_OF_1.get(line.method, {}), "fine_cells" if line.method == "report" else ""}
     measurement = {key: value for key, value in line.measurement.items() if key not in rules}
-    noise = {"noise_multiplier": 1e9, "l2_sensitivity": 10**6} if line.method == "nacre" else {}
+    l2_sensitivity = Nacre().of(line).l2_sensitivity if line.method == "nacre" else 1
     return {
         **kept,
         "table": line.table.model_dump(mode="json"),
         "measurement": measurement,
         "fingerprint": line.fingerprint,
-        **({"noise_multiplier": 1.0, "l2_sensitivity": 1} | noise),
+        "noise_multiplier": gaussian_noise_multiplier(line.budget),
+        "l2_sensitivity": l2_sensitivity,
     }
 
 
 def begun(folder: Path) -> tuple[Run, list[dict[str, Any]]]:
     """Start a run, and leave its plan as the version before did."""
     write_clinic(folder)
+    (folder / "config.yaml").write_text("{}")
     settings = {
         "data": folder / "clinic.parquet",
         "schema": folder / "clinic.yaml",
         "out": folder / "out",
         "privacy": {"target_epsilon": 1.0, "delta": 1e-5, "report_epsilon": 0.5},
         "runtime": {"home": folder / "home", "prefect": False},
+        "model": {"method": "nacre", "measurement": QUICK["nacre"].measurement, "training": QUICK["nacre"].training},
     }
     run = start(SynthesizeConfig.build(settings, folder / "config.yaml"))
     old = [of_format_1(line) for line in run.plan.lines]
@@ -63,7 +69,7 @@ def begun(folder: Path) -> tuple[Run, list[dict[str, Any]]]:
 def test_a_run_of_the_version_before_goes_on_and_its_lines_keep_their_hashes(tmp_path):
     run, old = begun(tmp_path)
     assert [line.name for line in run.plan.lines] == ["release", "report"]
-    assert run.plan.release.former.scale == (10**6, 1e9)
+    assert run.plan.release.former.scale == (old[0]["l2_sensitivity"], old[0]["noise_multiplier"])
     code, out, err = run_cli("resume", run.name, "--home", run.home, "--no-prefect")
     assert code == 0, out + err
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())

@@ -20,7 +20,7 @@ from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec
-from dpmodels.synthesizers.moments import MomentsSystem, embedding_of
+from dpmodels.synthesizers.moments import MomentsSystem
 from tasks import cluster
 from tasks.cluster import open_cluster
 from tasks.encoded import EncodedTable
@@ -141,7 +141,7 @@ def kinds(ledger: Ledger) -> list[str]:
 
 def test_a_worker_killed_in_the_middle_changes_no_bit_and_charges_nothing_more(processes, tmp_path, monkeypatch):
     table = write_table(tmp_path / "table")
-    embedding = embedding_of(SYSTEM.measurement, make_schema())
+    embedding = SYSTEM.design(SYSTEM.measurement, make_schema())
     truth = transform_sum(embedding, Sensitive(table)).reveal()
     noise = np.arange(len(truth))
     monkeypatch.setattr(gaussian, "_sampler", lambda values, scale: values + noise)  # replayed
