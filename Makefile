@@ -6,32 +6,35 @@ INSTALLED := $(VENV)/.installed
 BENCHMARKS = $(filter-out __init__ common judge judge_images postgres unseen,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-fast check bench
+.PHONY: help install constraints demo test test-fast test-light mutants check bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 install: $(INSTALLED) ## make .venv and install nacre with its development tools
 
-$(INSTALLED): pyproject.toml
+$(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nacre needs Python 3.11 or later: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
+
+constraints: ## write down the versions that a fresh install takes today
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) -m venv "$$folder" && \
+	"$$folder/bin/python" -m pip install --quiet --editable '.[dev]' && \
+	"$$folder/bin/python" -m pip freeze --all --exclude-editable --exclude pip | sed 's/+cpu$$//' >"$$folder/pins" && \
+	if grep -E '^(nvidia|cuda|triton)' "$$folder/pins"; then echo "these are for CUDA: have pip find the CPU build of torch"; exit 1; fi && \
+	{ head -1 constraints.txt; cat "$$folder/pins"; } >"$$folder/new" && mv "$$folder/new" constraints.txt
 
 demo: $(INSTALLED) ## run the whole pipeline on a public health-insurance study (about 3 minutes)
 	$(BIN)/nacre demo
 
-# Two streams of tests, side by side on two cores. Tests of the deployments mostly wait, for a schedule's minute and a dead
-# worker's slot, so they come first in theirs; so do those of the server and of a paused flow. Each has a process of its own.
-BESIDE := $(patsubst %,tests/flows/test_%.py,ledger_commands server deployments) tests/nacre tests/synthesizers tests/privacy
+# What runs on one worker, and what comes first, is written in tests/conftest.py. Some tests wait for servers and schedules
+# rather than compute, so there is one worker more than there are cores.
+WORKERS ?= $(shell expr $$(nproc) + 1)
 
 test: $(INSTALLED) ## run the tests
-	@log=$$(mktemp); \
-	(set -e; for each in $(BESIDE); do $(BIN)/python -m pytest -m 'not gpu' $$each; done) >$$log 2>&1 & waiting=$$!; \
-	$(BIN)/python -m pytest -m 'not gpu' $(patsubst %,--ignore=%,$(BESIDE)); tests=$$?; \
-	wait $$waiting; beside=$$?; cat $$log; rm $$log; \
-	test $$tests = 0 && test $$beside = 0
+	$(BIN)/python -m pytest -m 'not gpu' --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 test-fast: $(INSTALLED) ## run the tests that take seconds and start no process
 	$(BIN)/python -m pytest -m 'not gpu and not slow and not processes' --numprocesses 2 --dist worksteal

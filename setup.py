@@ -51,7 +51,7 @@ def renamed(source: str) -> str:
     """Return a module's text with every import of ours by its new name; nothing else is touched.
 
     Raises:
-        ValueError: ``import flows.server``, which binds the old name; write ``from flows import server``.
+        ValueError: ``import flows.config``, which binds the old name; write ``from flows import config``.
     """
     lines = source.splitlines(keepends=True)
     for node in ast.walk(ast.parse(source)):

@@ -50,7 +50,7 @@ def synthesize(data: str | Path, schema: str, method: str, epsilon: float, seed:
         "--out": folder / "out",
         "--home": folder / "home",
     }
-    command = [sys.executable, "-m", "flows.cli", "synthesize", data_dir() / data, "--no-prefect"]
+    command = [sys.executable, "-m", "nacre", "synthesize", data_dir() / data, "--no-prefect"]
     ran = measure([str(word) for word in [*command, *(w for pair in words.items() for w in pair)]], cwd=ROOT)
     if ran.code:
         raise SystemExit(f"nacre synthesize failed:\n{ran.output}")

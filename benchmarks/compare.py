@@ -79,7 +79,7 @@ def compare(homes: list[Path], args: Namespace) -> None:
     real, test = (data_dir() / f"adult_{part}.parquet" for part in ("train", "test"))
     words = [*(home / "synthetic.parquet" for home in homes), "--real", real, "--test", test]
     words += ["--schema", SCHEMAS / "adult.yaml", "--out", KEPT / "page"]
-    subprocess.run([sys.executable, "-m", "flows.cli", "compare", *map(str, words)], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-m", "nacre", "compare", *map(str, words)], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def large(rows: int, seed: int) -> Path:
 def add(table: Table, name: str, words: Sequence[object]) -> None:
     """Measure one command in a process of its own."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ran = measure([sys.executable, "-m", "flows.cli", *map(str, words)], cwd=ROOT)
+    ran = measure([sys.executable, "-m", "nacre", *map(str, words)], cwd=ROOT)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if ran.code:
         raise SystemExit(f"{name} failed:\n{ran.output}")

@@ -63,7 +63,7 @@ def synthesize(
         "--home": folder / "home",
     }
     data = data_dir() / f"{name}_train.parquet"
-    command = [sys.executable, "-m", "flows.cli", "synthesize", data, "--no-prefect"]
+    command = [sys.executable, "-m", "nacre", "synthesize", data, "--no-prefect"]
     ran = measure([str(word) for word in [*command, *(w for pair in words.items() for w in pair)]], cwd=ROOT)
     if ran.code:
         raise SystemExit(f"nacre synthesize failed:\n{ran.output}")

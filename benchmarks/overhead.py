@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.common import ROOT, Table, measure, parse, report
-from flows.server import PrefectServer
+from flows.with_prefect.server import PrefectServer
 
 SCHEMA = """
 name: overhead
@@ -27,7 +27,7 @@ REPEATS, QUICK_REPEATS = range(3), range(1)
 
 def nacre(*words: object, **environment: str) -> float:
     """Run the command line in a process of its own and return its seconds."""
-    ran = measure([sys.executable, "-m", "flows.cli", *map(str, words)], cwd=ROOT, env={**os.environ, **environment})
+    ran = measure([sys.executable, "-m", "nacre", *map(str, words)], cwd=ROOT, env={**os.environ, **environment})
     if ran.code:
         raise SystemExit(f"nacre failed:\n{ran.output}")
     return ran.seconds

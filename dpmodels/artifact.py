@@ -31,7 +31,7 @@ def checked(path: Path, digest: str) -> Path:
     return path
 
 
-def write_whole(target: Path, write: Callable[[Path], None]) -> None:
+def write_whole(target: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a file beside the target, then make it the target in one durable step.
 
     Raises:

@@ -1,8 +1,13 @@
 """Errors a person can act on. A message names the rule that was broken and never a private value."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 
 class NacreError(Exception):
@@ -10,11 +15,36 @@ class NacreError(Exception):
 
 
 class InvalidArgument(NacreError):
-    """A public argument breaks its rule; the message reads ``name=value must rule``."""
+    """The value of one argument breaks its rule; the message reads ``name=value must rule``."""
 
     def __init__(self, name: str, value: object, rule: str) -> None:
         super().__init__(f"{name}={value} must {rule}")
         self.name, self.value, self.rule = name, value, rule
+
+
+class Unsuitable(InvalidArgument):
+    """What was given cannot be used as it is; ``fact`` is a plain sentence that says why and what to do."""
+
+    def __init__(self, fact: str) -> None:
+        NacreError.__init__(self, fact)
+        self.fact = fact
+
+
+def rule_of(fault: "ErrorDetails") -> str:
+    """Return the rule that a setting breaks, in words that follow "must", from what pydantic found."""
+    if fault["type"] == "extra_forbidden":
+        return "be left out: there is no such setting"
+    rule, found = re.subn(r"^(Value error, must|\w+( \w+)? should) ", "", fault["msg"])
+    return (rule if found else f"satisfy: {fault['msg']}") + taken_for_text(fault["input"])
+
+
+def taken_for_text(value: object) -> str:
+    """Say how a number must be written that YAML 1.1 takes for text, or nothing of any other value."""
+    match = re.fullmatch(r"([-+]?\d+)(\.\d*)?e([-+]?)(\d+)", value, re.IGNORECASE) if isinstance(value, str) else None
+    if match is None:
+        return ""
+    whole, part, sign, power = match.groups()
+    return f"; YAML takes {value} for text: write {whole}{part if part and part != '.' else '.0'}e{sign or '+'}{power}"
 
 
 @dataclass(frozen=True)
@@ -62,7 +92,7 @@ class BudgetExhausted(NacreError):
         another = f" (the request is for delta={asked_delta}; an account adds up at its own delta)" if other else ""
         super().__init__(
             f"account {account} refuses the charge: requested epsilon={requested}, remaining epsilon={remaining} "
-            f"of cap={cap} at delta={delta}{another}; nothing was drawn"
+            f"of cap={cap} at delta={delta}{another}; nothing was drawn (`nacre ledger cap` changes a cap, openly)"
         )
         self.account, self.requested, self.remaining = account, requested, remaining
         self.cap, self.delta = cap, delta

@@ -103,7 +103,7 @@ def exact_decimal(value: float) -> Decimal:
 class Sensitive(Generic[T]):
     """A value that exists only inside the sensitive zone: no repr, no pickling, no equality on content.
 
-    ``reveal`` is called only in ``schema``, ``mechanisms``, ``embeddings`` and ``evaluation``; a test on the syntax
+    ``reveal`` is called in schema, embeddings, statistics, mechanisms and evaluation only; a test on the syntax
     tree holds that line.
     """
 

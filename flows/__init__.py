@@ -1,3 +1,3 @@
-"""The flows: one pipeline a file, the command line, and the Prefect server a run brings along."""
+"""The flows, one a file; the command line and what they tell Prefect have rooms of their own."""
 
 import tasks  # noqa: F401  it limits the thread pools of libraries that are imported later, so it comes first

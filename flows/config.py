@@ -1,12 +1,29 @@
-"""The configuration of a run: what to protect, how to model it, and where to compute. Runtime never changes privacy."""
+"""The configuration of a run, written once: what to protect, how to model it, and where to compute.
 
+The command line's options, the keys of ``--config``, the form of a Prefect deployment and the defaults of Python's
+``nacre.synthesize`` are all made from these models, so a field here is everywhere. Runtime never changes privacy.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, Self, cast
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
+
+HOME = Path(".nacre")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """The environment variable that says a setting where nothing else does."""
+
+    name: str
 
 
 class _Model(BaseModel):
@@ -14,67 +31,62 @@ class _Model(BaseModel):
 
 
 class PrivacyConfig(_Model):
-    """The budget asked for and the account that pays.
+    """The budget asked for and the account that pays."""
 
-    Attributes:
-        target_epsilon: of the release; ``report_epsilon`` is the report's own, for scores on the real rows, at the same
-            delta. Without it the report has none and costs nothing.
-        allow_large_delta: take a delta above 0.001.
-    """
-
-    target_epsilon: float
-    report_epsilon: float | None = None
-    delta: float
-    allow_large_delta: bool = False
-    account: str | None = None
+    target_epsilon: float = Field(description="Epsilon to spend, 0.001 to 1000.")
+    delta: float = Field(description="Delta, above 0 and below 1; never from the row count.")
+    report_epsilon: float | None = Field(
+        default=None,
+        description="Spend this on scores on the real rows, for the report, at the same delta. (default: none)",
+    )
+    allow_large_delta: bool = Field(
+        default=False, description="Take a delta above 0.001, the share that may leak whole."
+    )
+    account: str | None = Field(default=None, description="Account that pays. (default: the data set's)")
 
 
 class ModelConfig(_Model):
-    """The method (by default the one that suits the schema) and its settings; only ``measurement`` is in the plan."""
+    """The method and its settings; only ``measurement`` is in the plan, and ``training`` is free."""
 
-    method: str | None = None
-    measurement: dict[str, Any] = {}
-    training: dict[str, Any] = {}
+    method: str | None = Field(default=None, description="Synthesis method. (default: nacre, or nacre-images)")
+    measurement: dict[str, Any] = Field(default={}, description="Settings of the method that are part of the plan.")
+    training: dict[str, Any] = Field(default={}, description="Settings of the generator, which cost nothing.")
 
 
 class RuntimeConfig(_Model):
-    """Where and how to compute, and who vouches for it.
+    """Where and how to compute, and who vouches for it."""
 
-    Attributes:
-        batch_rows: rows of the raw table that a thread holds at a time; with ``threads``, the bound on memory.
-        threads: how many read, encode and sum; 0 for as many as there are cores.
-        dask: address of a Dask scheduler in the sensitive zone, tcp://… or tls://…, whose workers take the sums.
-        ledger: PostgreSQL URL of a shared ledger, without a password (use ~/.pgpass); the home's own if not given.
-        signing_key: ed25519 private key (PEM) that signs the hand-off's manifest.
-        approval_hours: how long a flow run waits for the approval of its account's officer.
-    """
+    home: Annotated[Path, Variable("NACRE_HOME")] = Field(default=HOME, description="State: ledger, zones, runs.")
+    ledger: Annotated[str | None, Variable("NACRE_LEDGER")] = Field(
+        default=None, description="PostgreSQL URL without a password (use ~/.pgpass). (default: in the home)"
+    )
+    dask: Annotated[str | None, Variable("NACRE_DASK"), BeforeValidator(lambda url: None if url == "none" else url)] = (
+        Field(
+            default=None, description="Scheduler (tcp://…, tls://…) in the sensitive zone, whose workers sum, or none."
+        )
+    )
+    device: str = Field(default="auto", description="auto, cpu or cuda.")
+    seed: int = Field(default=0, ge=0, lt=2**31, description="Seeds training and sampling only, never the noise.")
+    batch_rows: int = Field(
+        default=65_536, ge=1, description="Raw rows a thread holds at a time; with threads, the memory."
+    )
+    threads: int = Field(default=0, ge=0, le=1024, description="Threads that read, encode and sum; 0 for one a core.")
+    prefect: bool = Field(default=True, description="Run as a Prefect flow.")
+    signing_key: Path | None = Field(default=None, description="ed25519 private key (PEM) that signs the manifest.")
+    approval_hours: float = Field(default=24, gt=0, description="How long a flow run waits for its account's officer.")
 
-    home: Path = Path(".nacre")
-    device: str = "auto"
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    batch_rows: Annotated[int, Field(ge=1)] = 65_536
-    threads: Annotated[int, Field(ge=0, le=1024)] = 0
-    dask: str | None = None
-    prefect: bool = True
-    ledger: str | None = None
-    signing_key: Path | None = None
-    approval_hours: Annotated[float, Field(gt=0)] = 24
 
+class HandOverConfig(_Model):
+    """What is asked of everything that ends in a hand-off."""
 
-class SynthesizeConfig(_Model):
-    """Everything ``nacre synthesize`` needs; ``report`` says which scores a charged section has."""
-
-    data: Path
-    table_schema: Annotated[Path, Field(alias="schema")]
-    out: Path
-    rows: Annotated[int, Field(ge=1)] | None = None
-    privacy: PrivacyConfig
-    model: ModelConfig = ModelConfig()
-    report: dict[str, Any] = {}
+    out: Path = Field(description="Hand-off folder; must be new or empty.")
+    rows: int | None = Field(
+        default=None, ge=1, description="Synthetic rows. (default: the released, noisy number of records)"
+    )
     runtime: RuntimeConfig = RuntimeConfig()
 
     @classmethod
-    def build(cls, options: dict[str, Any], file: Path | None = None) -> "SynthesizeConfig":
+    def build(cls, options: Mapping[str, Any], file: Path | None = None) -> Self:
         """Merge a configuration file with options; an option that was given wins.
 
         Raises:
@@ -87,9 +99,81 @@ class SynthesizeConfig(_Model):
             faults = error.errors(include_url=False)
             missing = [fault["loc"] for fault in faults if fault["type"] == "missing"]
             if len(missing) == len(faults):
-                raise InvalidArgument(", ".join(map(_dotted, missing)), "nothing", "be given") from None
+                raise Unsuitable(
+                    f"nothing was given for {', '.join(map(_dotted, missing))}; give a value, since there is no default"
+                ) from None
             first = next(fault for fault in faults if fault["type"] != "missing")
             raise InvalidArgument(_dotted(first["loc"]), first["input"], _rule(cls, first)) from None
+
+
+class SynthesizeConfig(HandOverConfig):
+    """Everything that a synthesis needs."""
+
+    data: Path = Field(description="CSV or Parquet: one file or a folder.")
+    table_schema: Path = Field(alias="schema", description="Schema of the table (YAML).")
+    privacy: PrivacyConfig
+    model: ModelConfig = ModelConfig()
+    report: dict[str, Any] = Field(default={}, description="Which scores a charged section of the report has.")
+
+
+class FitterConfig(_Model):
+    """The settings of a release's fitter; its method, and what that measured, are in the release."""
+
+    training: dict[str, Any] = Field(default={}, description="Settings of the generator, which cost nothing.")
+
+
+class FitConfig(HandOverConfig):
+    """Everything that may be chosen once a release is paid for."""
+
+    release: Path = Field(description="A release: a run's release.parquet, from this home or from elsewhere.")
+    model: FitterConfig = FitterConfig()
+
+
+class Setting(NamedTuple):
+    """One field of the configuration: its name, the section that it is in, and what pydantic knows of it."""
+
+    name: str
+    within: str
+    field: FieldInfo
+
+    @property
+    def variable(self) -> str | None:
+        """The environment variable that says it, if there is one."""
+        return next((one.name for one in self.field.metadata if isinstance(one, Variable)), None)
+
+
+def settings_of(model: type[BaseModel] = SynthesizeConfig, within: str = "") -> Iterator[Setting]:
+    """Yield every setting of a configuration, those of its sections included."""
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from settings_of(field.annotation, name)
+        else:
+            yield Setting(field.alias or name, within, field)
+
+
+def setting(name: str) -> Setting:
+    """Return the setting of this name."""
+    return next(one for one in settings_of() if one.name == name)
+
+
+def placed(values: Mapping[str, Any], model: type[BaseModel] = SynthesizeConfig) -> dict[str, Any]:
+    """Put settings that are given by their bare names into the sections that they are in."""
+    content: dict[str, Any] = {}
+    for one in settings_of(model):
+        if one.name in values:
+            (content.setdefault(one.within, {}) if one.within else content)[one.name] = values[one.name]
+    return content
+
+
+def values_of(config: HandOverConfig) -> dict[str, Any]:
+    """Return the settings of a configuration by their bare names; the inverse of ``placed``."""
+    parts = (config, *(part for _, part in config if isinstance(part, BaseModel)))
+    return {name: value for part in parts for name, value in part if not isinstance(value, BaseModel)}
+
+
+def from_environment(name: str) -> str | None:
+    """Return what the environment says of a setting, or None where it says nothing."""
+    return os.environ.get(setting(name).variable or "") or None
 
 
 def _dotted(place: tuple[int | str, ...]) -> str:
@@ -99,11 +183,11 @@ def _dotted(place: tuple[int | str, ...]) -> str:
 def _rule(model: type[BaseModel], fault: Any) -> str:
     """Say what is wrong with a setting; of one that there is not, say which there are in its place."""
     if fault["type"] != "extra_forbidden":
-        return f"satisfy: {fault['msg']}"
+        return rule_of(fault)
     for name in fault["loc"][:-1]:
         model = cast(type[BaseModel], model.model_fields[str(name)].annotation)
     known = [field.alias or name for name, field in model.model_fields.items()]
-    return f"be left out: there is no such setting here; there are {', '.join(known)}"
+    return f"{rule_of(fault)} here; there are {', '.join(known)}"
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -119,7 +203,7 @@ def _read(file: Path) -> dict[str, Any]:
     return content
 
 
-def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Lay ``over`` on ``base``, mapping by mapping; an option that is None was not given."""
     merged = dict(base)
     for key, value in over.items():

@@ -1,14 +1,16 @@
 """Partitions of a data set: their accounts under the one that is named, and what a flow of nights must be given."""
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.schema import Schema
 from flows.config import SynthesizeConfig
+from tasks.accounts import account_to_open, charges_of
 from tasks.partitions import partition_account as name_of
-from tasks.store import Opening
+from tasks.store import Opening, Run
 
 NIGHT = "{night}"
+MAX_NIGHTS = 1000
 
 
 def partition_account(ledger: Ledger, parent: str, schema: Schema, cap: PrivacyBudget) -> tuple[str, Opening]:
@@ -31,13 +33,51 @@ def check_nights(config: SynthesizeConfig, schema: Schema, disjoint: bool) -> No
         InvalidArgument: a path lacks ``{night}``, or nothing tells disjoint nights apart.
     """
     if not config.privacy.account:
-        raise InvalidArgument("privacy.account", "nothing", "name the account that pays for the nights")
+        raise Unsuitable("nothing was given for privacy.account; name the account that pays for the nights")
     if NIGHT not in str(config.out):
         raise InvalidArgument("out", config.out, f"hold {NIGHT}, since every night is handed off by itself")
     if not disjoint and NIGHT not in str(config.data):
         raise InvalidArgument("data", config.data, f"hold {NIGHT}, or every sequential night would read the same rows")
     if disjoint and schema.unit.user is not None:
-        raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users: one may come back")
+        raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users, who may come back")
     if disjoint and schema.partition is None:
         rule = "be sequential, unless the schema says which column tells nights apart (`partition: COLUMN`)"
         raise InvalidArgument("partitions", "disjoint", rule)
+
+
+def explain(ledger: Ledger, run: Run, partition: str) -> str:
+    """Say how this run and others like it add up."""
+    name, opens = run.settings.account, run.settings.opens
+    if partition and opens:
+        return (
+            f"disjoint: {name} pays for this partition alone; under {opens.parent} partitions cost the "
+            "largest of them, so any number of them fits"
+        )
+    more = nights_that_fit(ledger, run)
+    return f"sequential: runs on {name} add up; after this one {more}{'+' * (more == MAX_NIGHTS)} like it fit"
+
+
+def nights_that_fit(ledger: Ledger, run: Run) -> int:
+    """Count how many more releases like this run's would fit after it, up to a thousand; nothing is written."""
+    from dpmodels.accounting.events import ComposedEvent
+
+    planned, *others = charges_of(run)
+    events, asked = [planned.event], planned.budget.epsilon
+    for other in others:
+        events, asked = [*events, other.event], asked + other.budget.epsilon
+    first_opens = account_to_open(run.settings, run.plan.release.contract.name)
+    counted = ledger.find(planned.key) is not None  # then the balance holds this run already
+
+    def fit(more: int) -> bool:
+        releases = more + (not counted)
+        delta = min(0.5, planned.budget.delta * len(events) * releases)
+        whole = planned.budget.model_copy(update={"epsilon": min(1000.0, asked * releases), "delta": delta})
+        event = ComposedEvent(events=tuple(events) * releases)
+        forecast = planned.model_copy(update={"event": event, "budget": whole, "run": "forecast"})
+        return ledger.quote(forecast, first_opens=first_opens).accepted
+
+    low, high = 0, MAX_NIGHTS
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fit(middle) else (low, middle - 1)
+    return low

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nacre.ledgers import Ledger, PrivacyBudget, PrivacyUnit, ledger
     from nacre.planning import Planned, plan
     from nacre.result import Report, Result, Spent, verify
-    from nacre.running import resume, synthesize
+    from nacre.running import fit, resume, synthesize
 
 __all__ = [
     "Ledger",
@@ -36,6 +36,7 @@ __all__ = [
     "Schema",
     "Spent",
     "draft_schema",
+    "fit",
     "ledger",
     "load_schema",
     "plan",
@@ -49,7 +50,7 @@ _MODULES = {
     "ledgers": ("Ledger", "PrivacyBudget", "PrivacyUnit", "ledger"),
     "planning": ("Planned", "plan"),
     "result": ("Report", "Result", "Spent", "verify"),
-    "running": ("resume", "synthesize"),
+    "running": ("fit", "resume", "synthesize"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -1,6 +1,6 @@
 """The command line, as ``nacre`` or ``python -m nacre``."""
 
-from flows.cli import main
+from flows.command_line.app import main
 
 if __name__ == "__main__":
     main()

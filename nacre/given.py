@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from dpmodels.errors import InvalidArgument, NacreError, SchemaError
+from dpmodels.errors import NacreError, SchemaError, Unsuitable
 from dpmodels.privacy import Sensitive
 from dpmodels.schema import draft, lint
 from dpmodels.schema.given import load_given, write_names
@@ -94,8 +94,8 @@ def _yaml(schema: SchemaLike) -> str:
     if isinstance(schema, Schema):
         return schema.to_yaml()
     if not isinstance(schema, Mapping):
-        raise InvalidArgument("schema", type(schema).__name__, "be a path, YAML text, a dictionary or a Schema")
+        raise Unsuitable(f"a schema is a path, YAML text, a dictionary or a Schema, not {type(schema).__name__}")
     try:
         return yaml.safe_dump(dict(schema), sort_keys=False, allow_unicode=True)
     except yaml.YAMLError:
-        raise InvalidArgument("schema", "a dictionary", "hold plain Python values, as YAML has them") from None
+        raise Unsuitable("YAML cannot write a value of the schema; use text, numbers, lists and dictionaries") from None

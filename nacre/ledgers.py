@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
-from flows.ledger import HOME
+from flows.config import HOME, from_environment
 
 __all__ = ["Ledger", "PrivacyBudget", "PrivacyUnit", "home_of", "ledger", "url_of"]
 
@@ -23,9 +23,9 @@ def ledger(home: Place | None = None, url: str | None = None) -> Ledger:
 
 def home_of(home: Place | None) -> Path:
     """Return where state lies: what was given, else ``NACRE_HOME``, else ``.nacre`` in the working folder."""
-    return Path(home or os.environ.get("NACRE_HOME") or HOME).absolute()
+    return Path(home or from_environment("home") or HOME).absolute()
 
 
 def url_of(url: str | None) -> str | None:
     """Return the URL of a shared ledger: what was given, else ``NACRE_LEDGER``, else None for the home's own."""
-    return url or os.environ.get("NACRE_LEDGER") or None
+    return url or from_environment("ledger")

@@ -5,9 +5,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from flows.config import SynthesizeConfig
-from flows.show import plan_facts
-from flows.synthesize import make_plans, make_quote
+from flows.config import SynthesizeConfig, placed
+from flows.description import as_lines, describe_config
 from nacre.given import SchemaLike, schema_file
 from nacre.ledgers import Place, home_of, url_of
 
@@ -26,9 +25,7 @@ class Planned:
         self.facts, self.accepted = dict(facts), accepted
 
     def __repr__(self) -> str:
-        width = max(map(len, self.facts))
-        indent = "\n" + " " * (width + 2)
-        return "\n".join(f"{name:<{width}}  {text.replace(chr(10), indent)}" for name, text in self.facts.items())
+        return "\n".join(as_lines(self.facts))
 
     def _repr_html_(self) -> str:
         rows = (
@@ -59,23 +56,11 @@ def plan(
     Raises:
         NacreError: the schema has faults, or an argument is impossible.
     """
-    options: dict[str, Any] = {
-        "data": NOWHERE,
-        "out": NOWHERE,
-        "privacy": budget_options(epsilon, delta, report_epsilon, account, allow_large_delta),
-        "model": {"method": method, "measurement": dict(measurement or {})},
-        "runtime": {"home": home_of(home), "ledger": url_of(ledger)},
-    }
+    asked: dict[str, Any] = dict(
+        data=NOWHERE, out=NOWHERE, target_epsilon=epsilon, delta=delta, report_epsilon=report_epsilon
+    )
+    asked |= dict(account=account, allow_large_delta=allow_large_delta, method=method)
+    asked |= dict(measurement=dict(measurement or {}), home=home_of(home), ledger=url_of(ledger))
     with schema_file(schema) as file:
-        config = SynthesizeConfig.build({**options, "schema": file})
-        lines = make_plans(config)
-    quote = make_quote(config, lines)
-    return Planned(plan_facts(lines, quote), None if quote is None else quote.accepted)
-
-
-def budget_options(
-    epsilon: float, delta: float, report_epsilon: float | None, account: str | None, allow_large_delta: bool
-) -> dict[str, Any]:
-    """Write a budget in the words of a run's configuration."""
-    asked = {"target_epsilon": epsilon, "delta": delta, "report_epsilon": report_epsilon}
-    return {**asked, "account": account, "allow_large_delta": allow_large_delta}
+        facts, quote = describe_config(SynthesizeConfig.build(placed({**asked, "schema": file})))
+    return Planned(facts, None if quote is None else quote.accepted)

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmodels.errors import ArtifactError
-from dpmodels.hand_off.verify import MANIFEST, Verified, verify_hand_off
+from dpmodels.hand_off.manifest import read_manifest
+from dpmodels.hand_off.verify import Verified, verify_hand_off
 from nacre.ledgers import Place
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from tasks.refit import Changes
 
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
 
@@ -56,25 +59,23 @@ class Result:
     Attributes:
         folder: where it lies.
         manifest: what ``manifest.json`` says of it.
+        changes: what another fit of an old release changed; None unless ``nacre.fit`` or a refit made this.
     """
 
-    def __init__(self, folder: Place) -> None:
-        self.folder = Path(folder)
-        try:
-            self.manifest: dict[str, Any] = json.loads(_read(self.folder / MANIFEST))
-        except ValueError:
-            raise ArtifactError(f"{self.folder} has no manifest that can be read") from None
+    def __init__(self, folder: Place, changes: "Changes | None" = None) -> None:
+        self.folder, self.changes = Path(folder), changes
+        self.manifest = read_manifest(self.folder)
 
     @property
     def run(self) -> str:
         """The name of the run that made it."""
-        return str(self.manifest.get("sampled_again_as", self.manifest["run"]))
+        return self.manifest.made_by
 
     @property
     def spent(self) -> Spent:
         """What was charged for it: epsilon, rounded up, and delta."""
-        spent = self.manifest.get("total_spent", self.manifest["spent"])
-        return Spent(Decimal(spent["epsilon"]), Decimal(repr(spent["delta"])))
+        spent = self.manifest.whole_cost
+        return Spent(spent.epsilon, Decimal(repr(spent.delta)))
 
     @cached_property
     def table(self) -> "pd.DataFrame":
@@ -101,10 +102,10 @@ class Result:
         said, spent = self.manifest, self.spent
         rows, columns = self.report.facts["synthetic_rows"], len(self.report.facts["columns"])
         return (
-            f"<nacre hand-off of {said['data_set']}\n"
-            f"  made    {rows} synthetic rows, {columns} modelled columns, by {said['method']}; run {self.run}\n"
-            f"  spent   epsilon={spent.epsilon}, delta={spent.delta}, from account {said['ledger']['account']}\n"
-            f"  hides   one {said['unit']}, {said['adjacency']}\n"
+            f"<nacre hand-off of {said.data_set}\n"
+            f"  made    {rows} synthetic rows, {columns} modeled columns, by {said.method}; run {self.run}\n"
+            f"  spent   epsilon={spent.epsilon}, delta={spent.delta}, account {said.ledger.account or '(left out)'}\n"
+            f"  hides   one {said.unit}, {said.adjacency}\n"
             f"  folder  {self.folder}>"
         )
 

@@ -1,6 +1,5 @@
 """Make synthetic data: the pipeline that the command line runs, called from Python."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.given import load_given
-from flows.config import SynthesizeConfig
+from flows import fit as fit_again
+from flows.config import FitConfig, RuntimeConfig, SynthesizeConfig, from_environment, placed
 from flows.synthesize import GIVEN, carry_out, find, forget_given, start
 from nacre.given import SchemaLike, path_of, schema_file
 from nacre.ledgers import Place, home_of, url_of
-from nacre.planning import budget_options
 from nacre.result import Result
 from tasks.store import Run, new_name
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+DEFAULT = RuntimeConfig()
 
 
 def synthesize(
@@ -29,13 +30,13 @@ def synthesize(
     delta: float,
     method: str | None = None,
     rows: int | None = None,
-    seed: int = 0,
+    seed: int = DEFAULT.seed,
     report_epsilon: float | None = None,
     account: str | None = None,
     allow_large_delta: bool = False,
     measurement: Mapping[str, Any] | None = None,
     training: Mapping[str, Any] | None = None,
-    device: str = "auto",
+    device: str = DEFAULT.device,
     home: Place | None = None,
     ledger: str | None = None,
     out: Place | None = None,
@@ -80,17 +81,13 @@ def synthesize(
     del data  # what fails from here on shows no rows, whatever is shown of its variables
     given = load_given(private) if path is None else None
     name, place = new_name(), home_of(home)
-    options: dict[str, Any] = {
-        "data": path or place / "sensitive" / name / GIVEN,
-        "out": Path(out) if out else place / "hand-offs" / name,
-        "rows": rows,
-        "privacy": budget_options(epsilon, delta, report_epsilon, account, allow_large_delta),
-        "model": {"method": method, "measurement": dict(measurement or {}), "training": dict(training or {})},
-        "runtime": {"home": place, "device": device, "seed": seed, "prefect": False}
-        | {"ledger": url_of(ledger), "dask": os.environ.get("NACRE_DASK"), "signing_key": signing_key},
-    }
+    asked: dict[str, Any] = dict(data=path or place / "sensitive" / name / GIVEN, out=out or place / "hand-offs" / name)
+    asked |= dict(target_epsilon=epsilon, delta=delta, report_epsilon=report_epsilon, account=account)
+    asked |= dict(allow_large_delta=allow_large_delta, method=method, measurement=dict(measurement or {}))
+    asked |= dict(training=dict(training or {}), rows=rows, seed=seed, device=device, prefect=False, home=place)
+    asked |= dict(ledger=url_of(ledger), dask=from_environment("dask"), signing_key=signing_key)
     with schema_file(schema) as file:
-        run = start(SynthesizeConfig.build({**options, "schema": file}), name, given=given)
+        run = start(SynthesizeConfig.build(placed({**asked, "schema": file})), name, given=given)
     return _carry_out(run)
 
 
@@ -101,16 +98,53 @@ def resume(
     ledger: str | None = None,
     device: str | None = None,
     out: Place | None = None,
+    refit: bool = False,
 ) -> Result:
     """Go on with a run that was cut off, from whatever stage it reached; never charges a second time.
 
-    A run that was finished is left as it is, so this also returns the result of an earlier run.
+    A run that was finished is left as it is, so this also returns the result of an earlier run. With ``refit`` its
+    release is fitted again by this version, for free, and handed over to ``out``, a new folder; ``changes`` of what is
+    returned says what that changed.
 
     Raises:
         NacreError: there is no such run, or what is wrong with it.
     """
-    place, dask = Path(out) if out else None, os.environ.get("NACRE_DASK")
-    return _carry_out(find(home_of(home), run, url_of(ledger), dask, device=device, out=place))
+    place, dask = Path(out) if out else None, from_environment("dask")
+    found = find(home_of(home), run, url_of(ledger), dask, device=device, out=None if refit else place)
+    if refit:
+        again, changes = fit_again.refit(found, place, prefect=False)
+        return Result(again.settings.out, changes)
+    return _carry_out(found)
+
+
+def fit(
+    release: Place,
+    *,
+    rows: int | None = None,
+    seed: int = DEFAULT.seed,
+    training: Mapping[str, Any] | None = None,
+    device: str = DEFAULT.device,
+    home: Place | None = None,
+    ledger: str | None = None,
+    out: Place | None = None,
+    signing_key: Place | None = None,
+) -> Result:
+    """Fit a release that is paid for again, with this version's fitter, as a run of its own; it costs nothing.
+
+    The release is any ``release.parquet`` that a run of any version left. Where the ledger at hand paid for it, the
+    hand-off says who did; elsewhere it names the charge as the release does and leaves the rest out openly. ``changes``
+    of what is returned compares this fit with the payer's own, if that is in the home. Arguments are as for
+    ``synthesize``.
+
+    Raises:
+        NacreError: the release is damaged, or this version cannot fit it.
+    """
+    name, place = new_name(), home_of(home)
+    asked: dict[str, Any] = dict(release=release, out=out or place / "hand-offs" / name, rows=rows, home=place)
+    asked |= dict(training=dict(training or {}), seed=seed, device=device, prefect=False, ledger=url_of(ledger))
+    config = FitConfig.build(placed({**asked, "signing_key": signing_key}, FitConfig))
+    run, changes = fit_again.fit(config, name)
+    return Result(run.settings.out, changes)
 
 
 def _carry_out(run: Run) -> Result:

@@ -19,7 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from secrets import token_hex
 from typing import Any, TypeVar
 
-from dpmodels.errors import InvalidArgument, NacreError
+from dpmodels.errors import InvalidArgument, NacreError, Unsuitable
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -145,7 +145,7 @@ def open_cluster(address: str) -> Iterator[Cluster]:
     try:
         from distributed import Client, TimeoutError
     except ModuleNotFoundError:
-        raise InvalidArgument("dask", address, "find Dask installed: pip install 'nacre[dask]'") from None
+        raise Unsuitable("Dask is not installed here: pip install 'nacre[dask]'") from None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of versions that differ: we look ourselves
         try:

@@ -20,7 +20,7 @@ from dpmodels.files import open_plain
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.release import ENTRY_KEY
 from tasks.budget import ARTIFACTS
-from tasks.store import MADE, Run, write_text
+from tasks.store import MADE, Run, Settings, write_text
 
 RESTORE = "Put the newest copy back; what it lacks was spent all the same"
 
@@ -85,7 +85,7 @@ def home_faults(home: Path, url: str, ledger: Ledger) -> Iterator[HomeFault]:
             movable=True,
         )
     for path in sorted(home.glob("released/*/*.parquet")):
-        if path.name in (MADE["sanitize"], *ARTIFACTS.values()):
+        if path.name in (MADE["sanitize"], *ARTIFACTS.values()) and not _is_paid_elsewhere(home, path.parent.name):
             yield from _release_faults(home, path, ledger)
 
 
@@ -123,6 +123,12 @@ def _number(home: Path) -> int:
     """Return the number of the home's ledger file on its disk; 0 where the ledger is a server's."""
     file = home / "ledger.sqlite"
     return file.stat().st_ino if file.exists() else 0
+
+
+def _is_paid_elsewhere(home: Path, run: str) -> bool:
+    """Tell whether a run fits again a release that came as a file, as its settings say, which only we can write."""
+    place = home / "control" / run / "settings.json"
+    return place.is_file() and Settings.model_validate_json(place.read_text(encoding="utf-8")).is_paid_elsewhere
 
 
 def _release_faults(home: Path, path: Path, ledger: Ledger) -> Iterator[HomeFault]:

@@ -1,6 +1,5 @@
 """Publish: assemble the hand-off, which appears whole or not at all."""
 
-import json
 import os
 import shutil
 import time
@@ -12,7 +11,8 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.artifact import sha256_of
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
-from dpmodels.hand_off.verify import sign_manifest
+from dpmodels.hand_off.manifest import LEFT_OUT, MANIFEST, Manifest, oldest_format, read_manifest
+from dpmodels.hand_off.signature import sign_manifest
 from dpmodels.ledger.ledger import Charge
 from dpmodels.releases.plan import REPORT, Line
 from tasks.accounts import charges_of, desk_of
@@ -40,7 +40,7 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
     for file, folder in files:
         copy_plain(file.parents[1], file, folder / file.name)
     (part / "schema.yaml").write_text(plan.table.to_yaml(), encoding="utf-8")
-    (part / "manifest.json").write_text(json.dumps(manifest(run, plan, release, part), indent=1), encoding="utf-8")
+    (part / MANIFEST).write_text(manifest(run, plan, release, part).to_json(), encoding="utf-8")
     if run.settings.signing_key is not None:
         sign_manifest(part, run.settings.signing_key)
     blur_times(part)
@@ -56,59 +56,76 @@ def blur_times(folder: Path) -> None:
         os.utime(path, (day, day))
 
 
-def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> dict[str, Any]:
+def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> Manifest:
     """Say what was asked, what was spent, what came of it, and which ledger entries paid."""
-    charge = charges_of(run)[0]
+    settings, budget = run.settings, plan.budget
+    again = "fitted_again_as" if settings.fits else "sampled_again_as" if settings.paid_by else ""
+    return Manifest.model_validate(
+        {
+            "format": oldest_format(settings.fits),
+            "nacre_version": version("nacre"),
+            **({again: run.name} if again else {}),
+            "data_set": plan.contract.name,
+            "method": plan.method,
+            "adjacency": budget.adjacency,
+            "unit": str(budget.unit),
+            "schema_sha256": plan.contract.hash,
+            "release_sha256": release.sha256,
+            **line(plan),
+            **(paid_elsewhere(settings.fits) if settings.is_paid_elsewhere else paid_here(run, release)),
+            "artifacts": {
+                str(file.relative_to(folder)): sha256_of(file) for file in sorted(folder.rglob("*")) if file.is_file()
+            },
+        }
+    )
+
+
+def line(plan: Line) -> dict[str, Any]:
+    """Say what one line of the plan asked for and what it cost."""
     budget = plan.budget
     return {
-        "format": 1,
-        "nacre_version": version("nacre"),
-        "run": charge.run,
-        **({"sampled_again_as": run.name} if run.settings.paid_by else {}),
-        "data_set": plan.table.name,
-        "method": plan.method,
-        "adjacency": budget.adjacency.value,
-        "unit": str(budget.unit),
-        "schema_sha256": plan.table.hash,
-        "release_sha256": sealed_digest(run, charge, release),
-        **line(run, plan, charge),
-        **charged_line(run),
-        **approval(run),
-        "artifacts": {
-            str(file.relative_to(folder)): sha256_of(file) for file in sorted(folder.rglob("*")) if file.is_file()
-        },
-    }
-
-
-def line(run: Run, plan: Line, charge: Charge) -> dict[str, Any]:
-    """Say what one line of the plan asked for, what it cost, and which ledger entries paid."""
-    budget, entries = plan.budget, desk_of(run).ledger.entries(key=charge.key)
-    return {
         "asked": {"epsilon": budget.epsilon, "delta": budget.delta},
-        "spent": {"epsilon": str(spent_epsilon([plan.event], budget.delta_exact)), "delta": budget.delta},
-        "events": [plan.event.model_dump(mode="json")],
+        "spent": {"epsilon": spent_epsilon([plan.event], budget.delta_exact), "delta": budget.delta},
+        "events": [plan.event],
         "plan_sha256": plan.hash,
-        "ledger": {
-            "account": charge.account,
-            "charge": charge.key,
-            # the day and no more: a run's time grows with the data
-            "entries": [{"seq": e.seq, "kind": e.kind, "day": e.time[:10], "hash": e.hash} for e in entries],
-        },
     }
 
 
-def sealed_digest(run: Run, charge: Charge, release: Handle) -> str:
-    """Return the release's digest, as the ledger sealed it.
+def paid_elsewhere(charge: str) -> dict[str, Any]:
+    """Name the charge as the release's footer does, and leave out openly what only its ledger knows."""
+    return {"left_out": LEFT_OUT, "ledger": {"charge": charge}}
+
+
+def paid_here(run: Run, release: Handle) -> dict[str, Any]:
+    """Say who paid and who signed for it, and account for the charged section of the report."""
+    charge = charges_of(run)[0]
+    check_sealed(run, charge, release)
+    content = desk_of(run).ledger.entries(key=charge.key)[0].content
+    approved = {"approved": content["approval"]} if "approval" in content else {}
+    return {"run": charge.run, "ledger": payment(run, charge), **charged_line(run), **approved}
+
+
+def payment(run: Run, charge: Charge) -> dict[str, Any]:
+    """Name a charge and the entries of its life, by the day and no more: a run's time grows with the data."""
+    entries = desk_of(run).ledger.entries(key=charge.key)
+    return {
+        "account": charge.account,
+        "charge": charge.key,
+        "entries": [{"seq": e.seq, "kind": e.kind, "day": e.time[:10], "hash": e.hash} for e in entries],
+    }
+
+
+def check_sealed(run: Run, charge: Charge, release: Handle) -> None:
+    """Refuse a release that is not the one which the ledger sealed.
 
     Raises:
-        ArtifactError: the run goes by another release than the sealed one.
+        ArtifactError: the run goes by another one.
     """
     held = desk_of(run).held()
     if held is None or held.artifact_hash != release.sha256:
         raise ArtifactError(
             f"the release of run {run.name} is not the one that the ledger sealed; nothing was handed over"
         )
-    return held.artifact_hash
 
 
 def charged_line(run: Run) -> dict[str, Any]:
@@ -121,23 +138,14 @@ def charged_line(run: Run) -> dict[str, Any]:
     if held is None or held.state == "voided":
         return {}
     budget, events = plan.budget, run.plan.events
-    total = {"epsilon": str(spent_epsilon(events, budget.delta_exact)), "delta": budget.delta}
+    total = {"epsilon": spent_epsilon(events, budget.delta_exact), "delta": budget.delta}
     scores = {"scores_sha256": done.sha256} if done else {}
-    return {"report": {**line(run, plan, charge), **scores}, "total_spent": total}
-
-
-def approval(run: Run) -> dict[str, Any]:
-    """Say who signed for the run's charges, as the ledger has it, if somebody had to."""
-    charge = charges_of(run)[0]
-    entries = desk_of(run).ledger.entries(key=charge.key)
-    reserved = next((entry.content for entry in entries if entry.kind == "reserve"), {})
-    return {"approved": reserved["approval"]} if "approval" in reserved else {}
+    return {"report": {**line(plan), "ledger": payment(run, charge), **scores}, "total_spent": total}
 
 
 def holds_run(out: Path, name: str) -> bool:
     """Tell whether the hand-off of this very run is already in place."""
     try:
-        manifest = json.loads((out / "manifest.json").read_text())
-        return bool(manifest.get("sampled_again_as", manifest["run"]) == name)
-    except (OSError, ValueError, KeyError):
+        return read_manifest(out).made_by == name
+    except ArtifactError:
         return False

@@ -69,7 +69,8 @@ def sample_again(run: Run, name: str, out: Path, rows: int | None, seed: int) ->
         ArtifactError: the first run has not been trained yet.
     """
     made = {stage: run.finished(stage) for stage in ("sanitize", "train")}
-    changes = {"out": out, "rows": rows, "seed": seed, "opens": None, "paid_by": run.settings.paid_by or run.name}
+    payer = run.settings.paid_by or ("" if run.settings.is_paid_elsewhere else run.name)
+    changes = {"out": out, "rows": rows, "seed": seed, "opens": None, "paid_by": payer}
     again = run.model_copy(update={"name": name})
     if not again.exists:
         again.create(run.settings.model_copy(update=changes), Plan(lines=(run.plan.release,)))
@@ -78,7 +79,7 @@ def sample_again(run: Run, name: str, out: Path, rows: int | None, seed: int) ->
             raise ArtifactError(f"run {run.name} has no trained generator yet")
         if again.finished(stage) is None:
             _copy_checked(run, done, again.place(stage))
-            again.finish(stage, done.sha256)
+            again.finish(stage, done.sha256, run.made(stage))
     return again
 
 

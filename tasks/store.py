@@ -7,8 +7,9 @@
     NACRE_HOME/released/RUN/     release, charged scores, generator, synthetic table: written by stages that are not
                                  trusted as well, so nothing in it is believed before it was received
 
-A stage that finished leaves a record of its artifact; a resumed run skips every stage whose record still holds. A
-record is a digest alone: which file a stage makes is written below, and not in a file that somebody could change.
+A stage that finished leaves a record of its artifact; a resumed run skips every stage whose record still holds. Of a
+record only the digest is relied on: which file a stage makes is written below, and not in one that somebody could
+change.
 """
 
 import hashlib
@@ -22,10 +23,10 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpmodels.artifact import sync
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.files import list_plain, read_plain, sha256_plain
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.formats import read_plan
@@ -68,7 +69,10 @@ class Settings(BaseModel):
         ledger: the URL of the ledger that the run was started with, empty for the home's own. It is compared with the
             one that a process is given, and never opened.
         opens: the account's terms, where the run is to open it.
-        paid_by: the run whose release this one samples again; empty for a run that pays for its own.
+        account: who pays; empty where a ledger that is not at hand has paid.
+        train_on: ``here``, or the pool that trains and samples in its stead; those who approve the run are told.
+        paid_by: the run whose release this one samples or fits again; empty for a run that pays for its own.
+        fits: the charge in the footer of the release that this run fits again, or samples again from such a fit.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -79,6 +83,7 @@ class Settings(BaseModel):
     rows: int | None
     seed: int
     device: str
+    train_on: str = "here"
     batch_rows: int
     threads: int = 0
     training: dict[str, Any]
@@ -86,6 +91,24 @@ class Settings(BaseModel):
     signing_key: Path | None = None
     approval_hours: float = 24
     paid_by: str = ""
+    fits: str = ""
+
+    @property
+    def is_paid_elsewhere(self) -> bool:
+        """Tell whether the release came as a file, without the ledger that paid for it."""
+        return bool(self.fits) and not self.account
+
+
+class Made(BaseModel):
+    """What made the artifact of a stage: the version and its settings, as the stage wrote them into its record.
+
+    The record of a free stage lies where anybody may have written it, so this is shown and never relied on.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    nacre_version: str = ""
+    seed: int | None = None
+    settings: dict[str, Any] = {}
 
 
 class Handle(BaseModel):
@@ -134,9 +157,7 @@ class Run(BaseModel):
         """
         if self.ledger_url != self.settings.ledger:
             started = self.settings.ledger or "the ledger in its home"
-            raise InvalidArgument(
-                "ledger", self.ledger_url or "the home's own", f"be what run {self.name} was started with: {started}"
-            )
+            raise Unsuitable(f"run {self.name} was started with another ledger; name that one: {started}")
         return self.ledger_url or self.home / "ledger.sqlite"
 
     @property
@@ -210,10 +231,10 @@ class Run(BaseModel):
         Raises:
             ArtifactError: the artifact was changed, or is or holds what no stage makes.
         """
-        zone, path = self._zone(stage), self.place(stage)
-        if not os.path.lexists(zone / "stages" / f"{stage}.json") or not os.path.lexists(path):
+        record, path = self._record(stage), self.place(stage)
+        if not os.path.lexists(record) or not os.path.lexists(path):
             return None
-        sha256 = json.loads(read_plain(zone.parent, zone / "stages" / f"{stage}.json"))["sha256"]
+        sha256 = json.loads(read_plain(self._zone(stage).parent, record))["sha256"]
         if digest(self._root(stage), path) != sha256:
             raise ArtifactError(f"artifact {path.relative_to(self.home)} was changed after stage {stage} finished")
         return Handle(path=path, sha256=sha256)
@@ -224,21 +245,35 @@ class Run(BaseModel):
         Raises:
             ArtifactError: the stage has not finished, or its file was changed.
         """
-        content = read_plain(self._root(stage), self.place(stage))
-        record = self._zone(stage) / "stages" / f"{stage}.json"
+        content, record = read_plain(self._root(stage), self.place(stage)), self._record(stage)
         if not record.is_file() or hashlib.sha256(content).hexdigest() != json.loads(record.read_text())["sha256"]:
             raise ArtifactError(f"{self.place(stage)} is not what stage {stage} of run {self.name} left")
         return content
 
-    def finish(self, stage: str, sha256: str = "") -> Handle:
+    def finish(self, stage: str, sha256: str = "", made: Made | None = None) -> Handle:
         """Record a finished stage, by the digest its artifact must have: the ledger's, where it was sealed there.
 
         Hashes of sensitive artifacts are never written down.
         """
         path = self.place(stage)
         handle = Handle(path=path, sha256=sha256 or digest(self._root(stage), path))
-        write_text(self._zone(stage) / "stages" / f"{stage}.json", json.dumps({"sha256": handle.sha256}))
+        record = {"sha256": handle.sha256, **(made.model_dump(mode="json") if made else {})}
+        write_text(self._record(stage), json.dumps(record))
         return handle
+
+    def made(self, stage: str) -> Made:
+        """Return what the record of a stage says of its making; nothing, where an earlier version wrote it."""
+        try:
+            return Made.model_validate_json(read_plain(self._zone(stage).parent, self._record(stage)))
+        except (ArtifactError, ValidationError):
+            return Made()
+
+    def forget(self, stage: str) -> None:
+        """Have a stage run once more: what it made stays until it is made anew."""
+        self._record(stage).unlink(missing_ok=True)
+
+    def _record(self, stage: str) -> Path:
+        return self._zone(stage) / "stages" / f"{stage}.json"
 
     def _zone(self, stage: str) -> Path:
         """Return where a stage keeps its record."""

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.errors import DataError, Unsuitable
 from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.evaluation.pages.report import render
 from dpmodels.evaluation.published.bins import CellTally
@@ -18,6 +18,7 @@ from dpmodels.evaluation.published.charged_facts import charged_facts, line_fact
 from dpmodels.evaluation.published.fidelity import FIT_ROWS, Measured
 from dpmodels.evaluation.published.report import summarise
 from dpmodels.generators.load import load_generator
+from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.releases.plan import REPORT
 from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec, Records
@@ -164,9 +165,9 @@ def check_hand_off(folder: Path, schema_file: Path | None) -> Gate:
         InvalidArgument: no hand-off, and no schema.
         DataError: nothing that can be checked.
     """
-    if not (folder / "manifest.json").is_file():
+    if not (folder / MANIFEST).is_file():
         if schema_file is None:
-            raise InvalidArgument("schema", "nothing", f"be named: {folder} is no hand-off, which has its own")
+            raise Unsuitable(f"{folder} is no hand-off with a schema of its own; name a schema with --schema")
         return _checked(folder, load_schema(schema_file), None)
     schema = load_schema(schema_file or folder / "schema.yaml")
     try:

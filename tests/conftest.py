@@ -1,6 +1,10 @@
-"""Set-up for every test: one thread per process, a Prefect that never looks outside, and a place of its own."""
+"""Set-up for every test: one thread per process, a Prefect that never looks outside, and a place of its own.
+
+Which tests share a worker of ``make test``, and which of them begin, is said here and nowhere else.
+"""
 
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -8,14 +12,19 @@ from collections.abc import Iterator
 
 import absl.logging
 import pytest
+from hypothesis import settings
 
 from benchmarks import postgres
 
-# Before torch and OpenBLAS are imported, whatever the shell that starts the tests asks for.
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", DO_NOT_TRACK="1")
+# Before torch and OpenBLAS are imported, whatever the shell that starts the tests asks for; workers of xdist too.
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", DO_NOT_TRACK="1")
 for name in [name for name in os.environ if name.startswith(("PREFECT_", "NACRE_", "PG"))]:
     if name != "NACRE_DATA":
         del os.environ[name]
+# A ledger waits for the disk after each of its steps. Where there is room, the tests' disk is memory.
+MEMORY, ROOM = "/dev/shm", 4 * 2**30
+if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
+    os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
 # Prefect would read the profile of whoever starts the tests, and keep things beside it.
 prefect_home = tempfile.TemporaryDirectory(prefix="nacre-tests-")
 os.environ["PREFECT_HOME"] = prefect_home.name
@@ -23,6 +32,10 @@ os.environ["PREFECT_HOME"] = prefect_home.name
 # dp-accounting brings absl, whose log handler closes the stream it was made with when Prefect sets logging up anew;
 # made during a test, that stream is pytest's own capture. The process's stderr it leaves alone.
 absl.logging.get_absl_handler().python_handler.setStream(sys.__stderr__)
+
+# How long one example takes says nothing on cores that are shared.
+settings.register_profile("shared-cores", deadline=None)
+settings.load_profile("shared-cores")
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and every child they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -33,14 +46,38 @@ SERVERS = {"browser", "pages", "postgres_server", "postgresql", "prefect_api"}
 """The same for a single test: its fixtures, and their parameters."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start processes, which ``make test-fast`` leaves out."""
+LONGEST = (
+    "tests/flows/test_deployments.py",
+    "tests/flows/test_server.py",
+    "tests/synthesizers/test_contract.py",
+    "tests/synthesizers/test_private_training.py",
+)
+"""Files of the most minutes, which begin: what is long and comes last leaves the other workers idle."""
+APART = {
+    "tests/synthesizers/test_contract.py": "method",
+    "tests/flows/test_deployments.py": "site",
+}
+"""Files whose tests need not share a worker, and the parameter by which they are told apart."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that start processes, which ``make test-fast`` leaves out; lay out those of ``make test``.
+
+    A file's tests share a worker, since they share what was slow to make, as do all that talk to one Prefect server.
+    """
     for item in items:
         assert isinstance(item, pytest.Function)
-        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        needs = {*item.fixturenames, *(one for one in parameters if isinstance(one, str))}
+        parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+        needs = {*item.fixturenames, *(one for one in parameters.values() if isinstance(one, str))}
         if PROCESSES & set(vars(item.module)) or SERVERS & needs:
             item.add_marker("processes")
+        file = item.nodeid.split("::")[0]
+        shared = "prefect_api" if "prefect_api" in needs else f"{file} {parameters.get(APART.get(file, ''), '')}"
+        item.add_marker(pytest.mark.xdist_group(shared.strip()))
+    if hasattr(config, "workerinput"):
+        first = {file: place for place, file in enumerate(LONGEST)}
+        items.sort(key=lambda item: first.get(item.nodeid.split("::")[0], len(first)))
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ from dpmodels.releases.release import Release, read_release
 from dpmodels.releases.system import System
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
-from flows import cli
+from flows.command_line import app
 
 SCHEMA_TEXT = """
 name: clinic
@@ -96,7 +96,7 @@ def run_cli(*words: object) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", ["nacre", *map(str, words)]):
         try:
-            cli.main()
+            app.main()
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
     return code, out.getvalue(), err.getvalue()
@@ -171,4 +171,6 @@ def servers_of(home: Path) -> set[int]:
     """Return the embedded Prefect servers of a home, and no other's: each works in the folder it was started with."""
     place = str(home.resolve() / "prefect")
     found = [process.info for process in psutil.process_iter(["pid", "cmdline", "cwd"])]
-    return {one["pid"] for one in found if one["cwd"] == place and "flows.server" in (one["cmdline"] or [])}
+    return {
+        one["pid"] for one in found if one["cwd"] == place and "flows.with_prefect.server" in (one["cmdline"] or [])
+    }

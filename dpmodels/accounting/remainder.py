@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event, SampledGaussianEvent, check_adjacency
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import PrivacyBudget
 
 LEAST, MOST, PRECISION = 0.3, 1e4, 1e-3
@@ -43,7 +43,7 @@ def _search(budget: PrivacyBudget, before: tuple[Event, ...], probability: float
     while not fits(high):
         low, high = high, 2 * high
         if high > MOST:
-            raise InvalidArgument("shares", "of the phases before DP-SGD", "leave it a part of the budget")
+            raise Unsuitable("what is measured before DP-SGD takes the whole budget; lower the shares of those phases")
     while high / low > 1 + PRECISION:
         middle = (low * high) ** 0.5
         low, high = (low, middle) if fits(middle) else (middle, high)

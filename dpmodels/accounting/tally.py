@@ -23,7 +23,7 @@ from dpmodels.accounting.events import (
     SampledGaussianEvent,
     leaves,
 )
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.privacy import exact_decimal
 
 # Sums are whole multiples of 2^-160: finer than the last bit of 1/z^2 for every z an event may have.
@@ -170,7 +170,9 @@ def _parallel(event: ParallelEvent) -> Tally:
     if len(parts) == 1:
         return parts[0]
     if len(parts) > MAX_KINDS:
-        raise InvalidArgument("events", event.by, f"have at most {MAX_KINDS} different prices among its parts")
+        raise Unsuitable(
+            f"the parts by {event.by} have too many prices; let them have at most {MAX_KINDS} different ones"
+        )
     texts = sorted(json.dumps(part.brief, sort_keys=True, separators=(",", ":")) for part in parts)
     return Tally(others={f'{{"kind":"parallel","parts":[{",".join(texts)}]}}': 1})
 

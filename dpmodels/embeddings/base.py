@@ -50,9 +50,8 @@ class Layout:
 
     @classmethod
     def of(cls, schema: Schema) -> "Layout":
-        """Lay out the modelled columns in schema order."""
-        conditional = schema.classes > 1
-        class_column = schema.target_index if conditional else None
+        """Lay out the modeled columns in schema order."""
+        class_column = schema.class_index
         blocks: list[Block] = []
         start = 0
         for index, column in enumerate(schema.modelled.values()):
@@ -60,7 +59,7 @@ class Layout:
                 continue
             blocks.append(Block(index, start, column.states, column.continuous))
             start = blocks[-1].stop
-        return cls(tuple(blocks), schema.classes if conditional else 1, class_column)
+        return cls(tuple(blocks), schema.classes, class_column)
 
     @property
     def dim(self) -> int:
@@ -81,12 +80,6 @@ class Layout:
             if block.continuous:
                 x[:, block.value] = torch.round(values[:, block.column] * 2.0**VALUE_BITS)
         return x
-
-    def class_of(self, records: Records) -> Tensor:
-        """Return the class of each record, all zero when there is no conditioning column. Shapes: [B] int64."""
-        if self.class_column is None:
-            return torch.zeros(len(records), dtype=torch.int64)
-        return torch.from_numpy(records.states[:, self.class_column]).to(torch.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.schema.encode import Records
 
 STEP = 1 << VALUE_BITS
-"""Lattice steps of one record: so many that rounding the sensitivity up, and smoothing the noise, cost nothing."""
+"""Lattice steps of one record: so many that neither rounding the sensitivity up nor discrete noise costs anything."""
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -32,7 +32,7 @@ class FrequencySpec(BaseModel):
         count: number of frequencies k.
         seed: public seed of the draw.
         scale_low, scale_high: each frequency's scale is drawn log-uniformly between them (the multi-bandwidth mix).
-        value_scale: how much finer a continuous value is looked at than a category.
+        value_scale: factor by which the frequencies of continuous values exceed those of categories.
         columns_per_frequency: a frequency looks at 1 to this many columns, 0 for all of them.
     """
 
@@ -61,7 +61,9 @@ class CharacteristicFunction:
         self.phases = np.rint(radians / (2 * math.pi) * TURN).astype(np.int64)
         largest = int(np.abs(self.phases).sum(axis=0).max(initial=0)) << VALUE_BITS
         if largest >= 2**53:
-            raise InvalidArgument("scale_high", spec.scale_high, "keep every phase below 2**53 steps; lower it")
+            raise InvalidArgument(
+                "scale_high", spec.scale_high, "be lower: at this scale a phase could pass 2**53 steps"
+            )
         angles = 2 * math.pi * np.arange(TURN) / TURN
         self._cos = torch.from_numpy(truncate(np.cos(angles) / math.sqrt(spec.count)).astype(np.int32))
         self._sin = torch.from_numpy(truncate(np.sin(angles) / math.sqrt(spec.count)).astype(np.int32))
@@ -69,7 +71,9 @@ class CharacteristicFunction:
         pairs = self._cos.to(torch.int64) ** 2 + self._sin.to(torch.int64) ** 2
         self.squared_norm = int(pairs.max()) * spec.count
         if integer_radius(self.squared_norm) > 2**GRAIN_BITS:
-            raise InvalidArgument("count", spec.count, "give features of norm at most 1")
+            raise InvalidArgument(
+                "count", spec.count, "be another count: rounded features of so many frequencies have a norm above 1"
+            )
 
     @property
     def features(self) -> int:
@@ -117,7 +121,7 @@ class CharacteristicFunction:
         table = np.stack([self._cos.numpy(), self._sin.numpy()], axis=1)
         half, shift = np.uint32(1 << (VALUE_BITS - 1)), np.uint32(VALUE_BITS)
         out = np.zeros((layout.classes, self.spec.count, 2), dtype=np.int64)
-        label = layout.class_of(records).numpy()
+        label = records.labels(layout.class_column)
         compiled(add_turns)(ones, values, steps, label, turns, half, shift, table, out)
         return np.concatenate([out[:, :, 0], out[:, :, 1]], axis=1)
 

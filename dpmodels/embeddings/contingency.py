@@ -75,7 +75,7 @@ class Views:
 
 
 class ContingencyTables:
-    """All tables that a set of records has; private, so they come out as ``Sensitive`` only.
+    """Counts any contingency table of a set of records; what it returns is ``Sensitive``.
 
     Privacy: keeps the cells of every record in memory, F integers of one or two bytes a record.
     """

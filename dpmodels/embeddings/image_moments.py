@@ -1,12 +1,12 @@
 """The moments of images by class, in a code of a hundred smooth coordinates and the pose.
 
-    code(x) = [ coefficients of the pose-normalised image in a public basis ; pose ]
+    code(x) = [ coefficients of the pose-normalized image in a public basis ; pose ]
     z       = clip_R( (code - centre_class) V )
     s       = sum_x [ (a ; b z) (x) e_class ; z z' (x) e_class, or z z' over all classes ]        all whole numbers
 
 Privacy: every z is an integer vector of norm at most 2**CODE_BITS and enters one count, one sum and one matrix, so one
 image moves s by at most sqrt(a^2 + (b 2^CODE_BITS)^2 + (D 2^(2 CODE_BITS))^2) in L2 norm
-(z z': statistics/symmetric.py); m rows a unit, m times that (triangle inequality). The basis is public, V, R and the
+(statistics/class_moments.py); m rows a unit, m times that (triangle inequality). The basis is public, V, R and the
 centres are public or released earlier, and z is a function of the image, of its own class and of these alone.
 """
 
@@ -19,11 +19,10 @@ from torch import Tensor
 
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.pose import REFERENCE, Frame, to_spreads
-from dpmodels.errors import InvalidArgument
-from dpmodels.mechanisms.lattice import integer_radius
+from dpmodels.errors import Unsuitable
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.statistics.symmetric import DIAGONAL, pack, symmetric_dim, unpack
+from dpmodels.statistics.class_moments import ClassMoments
 
 CODE_BITS = 14
 """The clip radius in steps is 2**CODE_BITS: second moments of a block of rows stay below 2**53 and are exact."""
@@ -36,13 +35,12 @@ BLOCK_ROWS = 4096
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
-Labels = NDArray[np.int32]
 
 
 class ImageCode:
     """The public code of an image: coefficients of smooth functions, then the pose.
 
-    The functions are the leading eigenvectors of a Gaussian prior over images: neighbouring pixels alike, the ink near
+    The functions are the leading eigenvectors of a Gaussian prior over images: neighboring pixels alike, the ink near
     the middle. They are rounded to ``2**-BASIS_BITS``, so that the code of whole pixels is whole.
 
     Shapes: ``basis`` [H * W, coefficients] int64.
@@ -50,21 +48,17 @@ class ImageCode:
 
     def __init__(self, schema: Schema, coefficients: int, smoothness: float, pose_weight: float) -> None:
         if schema.image is None:
-            raise InvalidArgument("schema", schema.name, "have a column of type image")
+            raise Unsuitable(f"schema {schema.name} has no column of type image; use a table's method, such as nacre")
         column = schema.image[1]
         self.frame = Frame(column.height, column.width)
         self.basis = smooth_basis(self.frame, min(coefficients, column.pixels), smoothness)
         self.pose_steps = pose_weight * UNIT * (column.pixels / 784) ** 0.5
-        self.classes, self.class_column = schema.classes, schema.target_index or 0
+        self.classes, self.class_column = schema.classes, schema.class_index
 
     @property
     def dim(self) -> int:
         """Count the coordinates of a code."""
         return int(self.basis.shape[1]) + len(REFERENCE)
-
-    def labels(self, records: Records) -> Labels:
-        """Return the class of each record, 0 where the schema has none to tell apart. Shapes: [B]."""
-        return records.states[:, self.class_column] if self.classes > 1 else np.zeros(len(records), dtype=np.int32)
 
     def encode(self, pixels: NDArray[np.uint8]) -> Whole:
         """Return the codes of images. Shapes: [B, H * W] -> [B, dim]."""
@@ -93,43 +87,28 @@ class ClipSpec:
     mean_weight: float
 
 
-class ImageMoments(Embedding):
-    """Count and sum of clipped codes for each class, and their second moment for each class or over all.
-
-    Shapes: the vector is [classes, 1 + d] flattened, then [1 or classes, d (d + 1) / 2] flattened.
-    """
+class ImageMoments(ClassMoments, Embedding):
+    """Count and sum of clipped codes for each class, and their second moment for each class or over all."""
 
     def __init__(self, code: ImageCode, clip: ClipSpec, max_rows: int, *, pooled: bool) -> None:
-        self.code, self.clip, self.pooled = code, clip, pooled
-        self.classes, self.size = len(clip.centres), clip.directions.shape[1]
-        self.matrices = 1 if pooled else self.classes
-        one = DIAGONAL << (2 * CODE_BITS)
-        self.count_step = round(clip.count_weight * one)
-        self.mean_step = round(clip.mean_weight * (DIAGONAL << CODE_BITS))
-        self.dim = self.classes * (1 + self.size) + self.matrices * symmetric_dim(self.size)
-        mean_radius = self.mean_step << CODE_BITS
-        self.l2_sensitivity = max_rows * integer_radius(self.count_step**2 + mean_radius**2 + one**2)
+        classes, size = len(clip.centres), clip.directions.shape[1]
+        super().__init__(classes, size, clip.count_weight, clip.mean_weight, bits=CODE_BITS, pooled=pooled)
+        self.code, self.clip = code, clip
+        self.l2_sensitivity *= max_rows
 
     def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
         """Sum the moments of a batch; exact on the CPU, which is where images are coded."""
-        firsts = np.zeros((self.classes, 1 + self.size), dtype=np.int64)
-        seconds = np.zeros((self.matrices, symmetric_dim(self.size)), dtype=np.int64)
+        total = np.zeros(self.dim, dtype=np.int64)
         for start in range(0, len(records), BLOCK_ROWS):
             block = records.take(slice(start, start + BLOCK_ROWS))
             if block.pixels is None:
-                raise InvalidArgument("records", "without images", "hold one image each")
-            label = self.code.labels(block)
-            z = self.bounded(self.code.encode(block.pixels), label).astype(np.float64)
-            for each in np.unique(label):
-                members = z[label == each]
-                gram = (members.T @ members).astype(np.int64)  # sums of at most 2**40: exact
-                firsts[each, 0] += len(members) * self.count_step
-                firsts[each, 1:] += members.sum(axis=0).astype(np.int64) * self.mean_step
-                seconds[0 if self.pooled else each] += pack(gram)
-        return torch.from_numpy(np.concatenate([firsts.ravel(), seconds.ravel()]))
+                raise Unsuitable("the records hold no images; encode them with a schema that has an image")
+            label = block.labels(self.code.class_column)
+            total += self.total(self.bounded(self.code.encode(block.pixels), label), label)
+        return torch.from_numpy(total)
 
-    def bounded(self, codes: Whole, labels: Labels) -> Whole:
-        """Take off the centre of its class, turn and clip each code.
+    def bounded(self, codes: Whole, labels: Whole) -> Whole:
+        """Take off the center of its class, turn and clip each code.
 
         Privacy: the norm of every result is at most ``2**CODE_BITS``: the squared norm of ``turned`` is a sum of whole
             numbers below 2**53, so exact; scaling loses a relative 2**-40, more than its roundings can add; truncating
@@ -143,17 +122,6 @@ class ImageMoments(Embedding):
         scale = np.ldexp(1 - 2.0**-40, CODE_BITS) / np.maximum(norm, self.clip.radius)
         clipped: Whole = np.trunc(turned * scale[:, None]).astype(np.int64)
         return clipped
-
-    def unpack(self, released: Whole) -> tuple[Floats, Floats, Floats]:
-        """Split a released vector into counts, sums and second moments, in records of clip norm 1 (post-processing).
-
-        Shapes: [classes], [classes, d], [1 or classes, d, d].
-        """
-        firsts, seconds = np.split(released, [self.classes * (1 + self.size)])
-        blocks = firsts.reshape(self.classes, 1 + self.size)
-        sums = blocks[:, 1:] / (self.mean_step * 2.0**CODE_BITS)
-        moments = unpack(seconds.reshape(self.matrices, -1), self.size) / 4.0**CODE_BITS
-        return blocks[:, 0] / self.count_step, sums, moments
 
     def coordinates(self) -> dict[str, NDArray[np.generic]]:
         """Name every coordinate of the vector: its class (-1: all), its part, and its place within the part."""

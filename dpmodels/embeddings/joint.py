@@ -34,7 +34,7 @@ class ConditionalEmbedding(Embedding):
     def __init__(self, features: CharacteristicFunction, layout: Layout, count_weight: float, max_rows: int) -> None:
         weight = round(count_weight * 2**GRAIN_BITS)
         if weight < 1:
-            raise InvalidArgument("count_weight", count_weight, "be positive")
+            raise InvalidArgument("count_weight", count_weight, f"be at least 2**-{GRAIN_BITS}")
         self.parts, self.layout, self.count_step = features, layout, weight
         self.width = features.features + 1
         self.dim = layout.classes * self.width
@@ -43,14 +43,14 @@ class ConditionalEmbedding(Embedding):
     def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
         """Sum the truncated features of a batch; by matrix products where it is small or on a GPU."""
         if torch.device(device).type == "cpu" and len(records) >= COMPILED_ROWS:
-            counts = np.bincount(self.layout.class_of(records).numpy(), minlength=self.layout.classes)
+            counts = np.bincount(records.labels(self.layout.class_column), minlength=self.layout.classes)
             sums = self.parts.lattice_sums(records)
             return torch.from_numpy(np.column_stack([sums, counts * self.count_step]).ravel())
         total = torch.zeros(self.layout.classes, self.width, dtype=torch.int64)
         for start in range(0, len(records), BLOCK_ROWS):
             block = records.take(slice(start, start + BLOCK_ROWS))
             features = self.parts.lattice_features(self.layout.design(block, device))
-            classes = self.layout.class_of(block).to(features.device)
+            classes = torch.from_numpy(block.labels(self.layout.class_column)).to(features.device)
             for label in range(self.layout.classes):
                 members = features[classes == label]
                 total[label, :-1] += members.sum(dim=0, dtype=torch.int64).cpu()

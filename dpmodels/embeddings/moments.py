@@ -2,7 +2,7 @@
 
     phi(x) = [ a * onehot(x)_i ]_i  +  [ b * onehot(x)_i onehot(x)_j ]_{i<j, of different columns}     (x)  e_class(x)
 
-A wide table has more pairs of columns than its rows can be told apart by: there a column is paired with the next few
+A wide table has too many pairs of columns for its number of rows. There a column is paired with the next few columns
 only, in the schema's order, which is public.
 
 Privacy: a record has one cell in each of its F columns, and one in the table of each of P pairs of columns: exactly F
@@ -22,7 +22,7 @@ from torch import Tensor
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.kernels import COMPILED_ROWS, CellFinder, compiled, count_moments
 from dpmodels.embeddings.partition import Partition
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.schema.encode import Records
 
@@ -59,7 +59,7 @@ class Moments(Embedding):
         self, partition: Partition, one_way: int, two_way: int, max_rows: int, reach: int | None = None
     ) -> None:
         if one_way < 1 or two_way < 0:
-            raise InvalidArgument("one_way, two_way", (one_way, two_way), "be at least 1 and at least 0 steps")
+            raise Unsuitable(f"counts weigh {one_way} and {two_way} steps one way and two way; give at least 1 and 0")
         self.partition, self.one_way, self.two_way, self.max_rows = partition, one_way, two_way, max_rows
         columns = len(partition.sizes)
         self.reach = 0 if not two_way else columns - 1 if reach is None else min(reach, columns - 1)
@@ -83,7 +83,7 @@ class Moments(Embedding):
         if torch.device(device).type == "cpu" and len(records) >= COMPILED_ROWS:
             return torch.from_numpy(self._counted(records))
         place = torch.from_numpy(self.partition.cells(records) + self.partition.offsets[:-1]).to(device)
-        label = torch.from_numpy(self.partition.class_of(records)).to(device)
+        label = torch.from_numpy(records.labels(self.partition.class_column)).to(device)
         classes = [self._class_sum(place[label == c]) for c in range(self.partition.classes)]
         return torch.cat(classes).cpu()
 
@@ -91,7 +91,7 @@ class Moments(Embedding):
         cells = np.empty((len(self._finders), len(records)), dtype=np.uint32)
         for finder, codes, out in zip(self._finders, self.partition.codes(records), cells, strict=True):
             finder.find(codes, out)
-        label, offsets = self.partition.class_of(records), self.partition.offsets
+        label, offsets = records.labels(self.partition.class_column), self.partition.offsets
         begun = np.bincount(self.first, minlength=self.cells)  # pairs that begin with each cell
         before, width = np.cumsum(begun) - begun, self.dim // self.partition.classes
         vector = np.zeros(self.dim, dtype=np.int64)

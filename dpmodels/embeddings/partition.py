@@ -36,13 +36,13 @@ class Runs:
 
 @dataclass(frozen=True)
 class Partition:
-    """The cells of every modelled column but the conditioning one.
+    """The cells of every modeled column but the conditioning one.
 
     Attributes:
         codec: encoder of the schema whose interval columns have the fine cells.
         merge: one array a column, from fine cell to cell.
         classes: states of the conditioning column, 1 without one.
-        class_column: its place among the modelled columns.
+        class_column: its place among the modeled columns.
     """
 
     codec: Codec
@@ -54,7 +54,7 @@ class Partition:
     def fine(cls, schema: Schema, most_cells: int, conditional: bool = True) -> "Partition":
         """Cut every interval column into at most ``most_cells`` cells; condition on a categorical target if asked."""
         codec = Codec(_with_cells(schema, most_cells))
-        class_column = schema.target_index if conditional and schema.classes > 1 else None
+        class_column = schema.class_index if conditional else None
         sizes = [size for index, size in enumerate(codec.cell_sizes) if index != class_column]
         classes = 1 if class_column is None else schema.classes
         return cls(codec, tuple(np.arange(size) for size in sizes), classes, class_column)
@@ -91,14 +91,6 @@ class Partition:
         """Number each record's cells. Shapes: [B, F] int64, column f below ``sizes[f]``."""
         pairs = zip(self.runs, self.codes(records), strict=True)
         return np.stack([runs.cells(codes) for runs, codes in pairs], axis=1)
-
-    def class_of(self, records: Records) -> Counts:
-        """Return each record's class, zero without a conditioning column. Shapes: [B] int64."""
-        if self.class_column is None:
-            return np.zeros(len(records), dtype=np.int64)
-        return self.codec.codes_of(records)[self.class_column].astype(
-            np.int64
-        )  # a class is a state, and so is its code
 
     def merged(self, histograms: list[Counts], least: int, runs: int, most_cells: int) -> "Partition":
         """Merge thin cells of a fine partition, by released histograms over all classes.

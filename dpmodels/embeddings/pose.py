@@ -1,8 +1,8 @@
 """Bring every image to one place, size and upright stance, and back: what is left varies far less.
 
-The pose of an image is five whole numbers, read off its own ink: centre (x, y), slant, width and height, the last two
+The pose of an image is five whole numbers, read off its own ink: center (x, y), slant, width and height, the last two
 as standard deviations of the ink. ``normalise`` resamples an image so that its pose is the reference; ``restore`` puts
-a normalised image into a pose. Both look at one image alone.
+a normalized image into a pose. Both look at one image alone.
 
 Exactness: the sums over pixels are of integers and exact; what follows is elementwise and uses + - * / and square
 roots only, which IEEE rounds correctly one by one. So the result is the same bits in any batch.
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 STEPS = 256
 """A pose is stored in whole steps of 1/256 (of a pixel of a 28 x 28 image; of slant, in pixels across a pixel down)."""
 REFERENCE = np.array([0.0, 0.0, 0.0, 4.5, 5.0])
-"""Centre x, centre y, slant, width, height; a public choice, the same for all images."""
+"""Center x, center y, slant, width, height; a public choice, the same for all images."""
 SPREAD = np.array([2.0, 2.0, 0.4, 1.5, 1.5])
-"""By which public scale each part of a pose may vary; what lies beyond ``LIMIT`` of them is clipped."""
+"""The public scale of each part of a pose; what is more than ``LIMIT`` times it from the reference is clipped."""
 LIMIT = 3.0
 LEAST = 0.5
 """Least width and height."""
@@ -30,7 +30,7 @@ Steps = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The pixel grid of one image size, in units in which the image is 28 wide and 28 high and centred at 0."""
+    """The pixel grid of one image size, in units in which the image is 28 wide and 28 high and centered at 0."""
 
     height: int
     width: int
@@ -69,7 +69,7 @@ class Frame:
         return resampled
 
     def restore(self, images: Floats, poses: Steps) -> Floats:
-        """Resample each normalised image to a pose (post-processing). Shapes: as ``normalise``, real values."""
+        """Resample each normalized image to a pose (post-processing). Shapes: as ``normalise``, real values."""
         cx, cy, slant, width, height = (poses / STEPS).T[:, :, None]
         down = self.y - cy
         across = self.x - cx - slant * down

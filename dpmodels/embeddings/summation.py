@@ -1,6 +1,6 @@
 """The exact sum of an embedding over a stream of records: whole numbers, so any split and order gives the same bits.
 
-A table that comes in parts is summed part by part, wherever somebody has the time: by threads or on other machines.
+A table that comes in parts is summed part by part, by threads or on other machines.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from dpmodels.embeddings.base import Embedding
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Records
 
@@ -56,4 +56,4 @@ def check_repeatable(batches: Sensitive[Iterable[Records]]) -> None:
     """Refuse a stream that can be read only once: the second look would see no rows, and no error would say so."""
     stream = batches.reveal()
     if iter(stream) is stream:
-        raise InvalidArgument("sensitive", "<redacted>", "be an iterable that can be read twice, not an iterator")
+        raise Unsuitable("the batches are an iterator, which ends after one pass; give what can be read twice")

@@ -24,7 +24,7 @@ from dpmodels.embeddings.base import VALUE_BITS, Layout
 from dpmodels.embeddings.image_moments import BASIS_BITS, smooth_basis
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.pose import Frame
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Records
@@ -34,11 +34,11 @@ from dpmodels.statistics.component_moments import Z_BITS, Floats, Points, Whole
 
 DIRECTION_BITS = 14
 COEFFICIENTS, SMOOTHNESS = 100, 1.5
-"""Smooth functions that images are turned to before anything is measured, and how far pixels are alike, in pixels."""
+"""The number of smooth functions that images are written in before anything is measured, and their width in pixels."""
 SCALE_BINS = 16
 """Bins of a column's distance from the middle: the first ends at 1/2, each next a factor sqrt 2 below."""
 SCALE_QUANTILE, SCALED_RADIUS = 0.7, 1.5
-"""The share of a column that its scale covers, and the norm that scaled records are clipped to, over sqrt(parts)."""
+"""The share of a column that its scale covers, and the clip norm of scaled records divided by sqrt(parts)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Vectors:
 
     Attributes:
         kind: what a decoder predicts; dim: of the design; radius: R; size: of x.
-        basis: smooth functions that images are turned to first, [dim, size]; None for tables.
+        basis: smooth functions that images are written in first, [dim, size]; None for tables.
         middle: what is taken off the design; values: which coordinates are values.
         layout, partition: of a table's design and cells; None for images.
     """
@@ -82,7 +82,7 @@ class Vectors:
         blocks = Layout.of(schema).blocks
         parts = sum((block.one_hot > 0) + block.continuous for block in blocks)
         if not parts:
-            raise InvalidArgument("schema", schema.name, "have at least one column besides the target")
+            raise Unsuitable(f"schema {schema.name} has no column besides the target; add one, or name no target")
         mostly_numbers = sum(block.continuous for block in blocks) > len(blocks) / 2
         self.kind = "values" if numbers == "values" or (numbers == "auto" and mostly_numbers) else "cells"
         self.dim = self.size = Layout.of(schema).dim
@@ -116,7 +116,7 @@ class Vectors:
         """Return the design vectors of records. Shapes: [B, dim]."""
         if self.layout is None:
             if records.pixels is None:
-                raise InvalidArgument("records", "without images", "hold one image each")
+                raise Unsuitable("the records hold no images; encode them with a schema that has an image")
             return records.pixels / 255.0
         whole: Floats = self.layout.design(records).numpy()
         return np.ldexp(whole, -VALUE_BITS)
@@ -135,7 +135,7 @@ class Vectors:
         return np.concatenate([clip(self._turned(block, scales), self.radius) for block in blocks])
 
     def _turned(self, design: NDArray[np.float32], scales: Floats) -> Floats:
-        """Scale a table's vectors, or turn images to the basis.
+        """Scale a table's vectors, or write images in the basis.
 
         Ink is whole and the basis dyadic, so every product and sum is exact: no vector depends on those beside it.
         """
@@ -151,18 +151,11 @@ class Vectors:
         return design
 
     def stddev(self, projection: "Projection") -> Floats:
-        """Return how far values lie about what a projection gives back; pixels are drawn without. Shapes: [dim]."""
+        """Return the deviation of values from what a projection gives back; 0 for pixels. Shapes: [dim]."""
         if self.basis is not None:
             return np.zeros(self.dim)
         result: Floats = np.sqrt(projection.residual) * self.radius * projection.scales
         return result
-
-    def labels(self, records: Records) -> Whole:
-        """Return the class of each record. Shapes: [B]."""
-        column = self.schema.target_index
-        if self.classes == 1 or column is None:
-            return np.zeros(len(records), np.int64)
-        return records.states[:, column].astype(np.int64)
 
     def rows(self, batches: Iterable[Records]) -> VectorRows:
         """Gather all records."""
@@ -173,7 +166,7 @@ class Vectors:
         held = tuple(batches)
         for records in held:
             designs.append(self.design(records).astype(np.float32))
-            labels.append(self.labels(records))
+            labels.append(records.labels(self.schema.class_index))
             targets.append(self._target(records, designs[-1]))
         return VectorRows(np.concatenate(designs), np.concatenate(labels), torch.cat(targets), held)
 
@@ -267,7 +260,7 @@ def transform_points(points: Sensitive[Points], projection: Projection) -> Sensi
 
 
 def training_tensors(rows: VectorRows, z: Whole, spread: Floats) -> tuple[Tensor, ...]:
-    """Return points over a released spread, labels and targets. Shapes: [n, d] float32, [n], [n, ...]."""
+    """Return points divided by a released spread, labels and targets. Shapes: [n, d] float32, [n], [n, ...]."""
     inputs = (np.ldexp(z.astype(np.float64), -Z_BITS) / spread).astype(np.float32)
     return torch.from_numpy(inputs), torch.from_numpy(rows.label), rows.target
 

@@ -36,9 +36,9 @@ class Estimate:
 def conditional(table: Estimate, one_way: Estimate, parts: Floats) -> Floats:
     """Estimate a column's distribution given its parents from their noisy table (post-processing).
 
-    The column's one-way counts are averaged over the two that were measured. The table is the product of its margins
-    plus a residual whose singular values are shrunk by what the noise adds to them: where the parents say nothing that
-    stands out of the noise, the column is independent of them, and so it is where they hold less than the noise.
+    The column's one-way counts were measured twice, and are averaged. The table is the product of its marginals plus a
+    residual whose singular values are shrunk by what the noise adds to them. So the column is independent of its
+    parents where these tell no more of it than noise would, and where they hold fewer records than the noise.
 
     Shapes: table [m, n]; one_way [n], each of whose counts is a sum over ``parts`` [n] noisy ones. Returns [m, n], of
     which every row is non-negative and sums to 1.

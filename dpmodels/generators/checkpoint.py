@@ -1,4 +1,4 @@
-"""Networks and optimiser state in one safetensors file, written atomically; nothing is ever unpickled."""
+"""Networks and optimizer state in one safetensors file, written atomically; nothing is ever unpickled."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,9 +37,13 @@ def load_state(path: Path, parts: Mapping[str, Part], *, expect: Mapping[str, st
         if metadata.get(key) != value:
             raise ArtifactError(f"checkpoint {path.name} was written with another {key}; delete it to train again")
     for name, part in parts.items():
-        prefix = f"{name}/"
-        _restore(part, {key.removeprefix(prefix): t for key, t in stored.items() if key.startswith(prefix)})
+        _restore(part, under(f"{name}/", stored))
     return metadata
+
+
+def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names begin with a prefix, by the rest of their names."""
+    return {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
 
 
 def _tensors(part: Part) -> dict[str, Tensor]:

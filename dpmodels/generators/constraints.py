@@ -1,8 +1,8 @@
 """Synthetic rows that keep the schema's constraints and null limits: post-processing of what a generator draws.
 
-A generator draws each value within a cell without looking at the other columns. So of the rows that break ``lower <=
-upper``, those whose two cells overlap are put in order, which is how two values drawn within them fall; the others are
-artefacts of noise, and are drawn anew, class by class, so that the classes keep their shares.
+A generator draws each value within a cell without looking at the other columns, so some rows break ``lower <= upper``.
+Where the two cells overlap, the values could have fallen in either order, and are exchanged. The other rows come from
+noise, and are drawn anew, class by class, so that the classes keep their shares.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dpmodels.errors import DataError
 from dpmodels.generators.sampling import Sampler, batch_sizes, batch_stream
 from dpmodels.schema.columns import Continuous
-from dpmodels.schema.constraints import Constraint, encode_numbers, numbers
+from dpmodels.schema.constraints import Constraint
+from dpmodels.schema.convert import decode_numbers, encode_numbers
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 
@@ -102,7 +103,7 @@ class Rules:
 
     def _numbers(self, records: Records, name: str) -> NDArray[np.float64]:
         index = self.place[name]
-        return numbers(self._column(name), records.states[:, index], records.values[:, index])
+        return decode_numbers(self._column(name), records.states[:, index], records.values[:, index])
 
     def _column(self, name: str) -> Continuous:
         column = self.columns[name]
@@ -116,7 +117,7 @@ class Spares:
 
     def __init__(self, model: Sampler, rules: Rules, seed: int, batch: int, device: str) -> None:
         self.model, self.rules, self.seed, self.batch, self.device = model, rules, seed, batch, device
-        self.target = model.schema.target_index if model.schema.classes > 1 else None
+        self.target = model.schema.class_index
         self.pools = 0
 
     def replace(self, records: Records, unfit: Mask, admissible: Check) -> Records:

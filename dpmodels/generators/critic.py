@@ -1,8 +1,8 @@
-"""PEARL's critic: it re-weights the fixed frequencies towards those at which real and synthetic still differ (Eq. 11).
+"""PEARL's critic: it reweights the fixed frequencies towards those at which real and synthetic still differ (Eq. 11).
 
 omega is the normal density of the frequencies with trainable standard deviations sigma, omega_0 the one they were drawn
-from; frequency j weighs omega(t_j) / omega_0(t_j). Two corrections to the paper: the residuals it maximises have the
-known noise variance subtracted, and the spread of the log-weights is capped, so that it cannot chase the noise.
+from; frequency j weighs omega(t_j) / omega_0(t_j). Two corrections to the paper: the residuals it maximizes have the
+known noise variance subtracted, and the spread of the log-weights is capped, so that it does not fit the noise.
 """
 
 import torch

@@ -4,7 +4,7 @@
   and project onto the non-negative counts of the same total.
 - Two-way tables: the product of their one-way counts, plus a residual whose singular values are shrunk by what the
   noise adds to them. Columns that are independent lose all their noise, and two columns rarely share many directions.
-  Of several classes the sum is then given each class's margins, which is what a class with few records starts from.
+  Of several classes the sum is then given each class's marginals: this is where a class with few records starts.
 - Fine cells: a dyadic split departs from the expected one only if it is significant (Haar thresholding).
 
 Source: Gavish and Donoho, "Optimal shrinkage of singular values" (2017), equation 7, for the Frobenius norm.
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 SHRINKAGE = 0.7
 """Part of the known noise that is shrunk away before the fit, which averages out the rest."""
 LEAST_SHARE = 1e-3
-"""Of independence in what the classes share, so that no cell is ruled out for a class by the others."""
+"""Part of independence that is mixed into what the classes share, so that they rule out no cell for another class."""
 SPLIT_SIGNIFICANCE = 2.5
 """Standard deviations beyond which a split of a fine histogram is believed."""
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.vectors import Vectors
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.generators.randomness import categorical
 from dpmodels.schema.encode import Records
 
@@ -19,7 +19,7 @@ class CellHead:
 
     def __init__(self, vectors: Vectors) -> None:
         if vectors.partition is None:
-            raise InvalidArgument("schema", vectors.schema.name, "be a table for a decoder of cells")
+            raise Unsuitable(f"schema {vectors.schema.name} has images; this decoder is for tables")
         self.partition, self.sizes = vectors.partition, vectors.partition.sizes
         self.outputs = sum(self.sizes)
 

@@ -5,7 +5,7 @@ So each round draws images, measures them as the real ones were measured, and mo
 
     mean <- mean + rate (released mean - drawn mean)      covariance <- [covariance + rate (released - drawn)]+
 
-and the centre of a class likewise, in what the directions of the second look leave out, by the means of the first.
+and the center of a class likewise, in what the directions of the second look leave out, by the means of the first.
 
 The round that came closest is kept, class by class.
 """
@@ -56,21 +56,21 @@ def match(
     first, second = looks
     now = painter.centres.copy(), targets[0].copy(), targets[1].copy()
     best, least = tuple(part.copy() for part in now), np.full(len(now[0]), np.inf)
-    # what a centre may move by: the directions themselves are moved by the mean
+    # what a center may move by: the directions themselves are moved by the mean
     turned = np.ldexp(second.clip.directions, -DIRECTION_BITS)
     outside = np.eye(len(turned)) - turned @ np.linalg.pinv(turned)
     draws = _white(np.random.default_rng(seed).standard_normal((max(spec.images, 4 * second.size), second.size)))
     for step in range(spec.rounds):
         centres, means, covariances = now
         for label, (mean, covariance) in enumerate(zip(*targets, strict=True)):
-            labels = np.full(len(draws), label, dtype=np.int32)
+            labels = np.full(len(draws), label)
             z = means[label] + draws @ _factor(covariances[label]).T
             codes = second.code.encode(replace(painter, centres=centres).paint(z, labels))
             drawn = np.ldexp(second.bounded(codes, labels).astype(np.float64), -CODE_BITS)
             centre = np.ldexp(first.bounded(codes, labels).mean(axis=0), -CODE_BITS) * first.clip.radius
             lack_mean, lack = mean - drawn.mean(axis=0), covariance - np.cov(drawn.T, ddof=0)
             missing = float(np.linalg.norm(lack) / np.linalg.norm(covariance) + lack_mean @ lack_mean)
-            if missing < least[label]:  # what ink cannot show is never reached, and chasing it would lose the rest
+            if missing < least[label]:  # what clipped ink cannot show is never reached
                 least[label] = missing
                 for kept, part in zip(best, now, strict=True):
                     kept[label] = part[label]

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dpmodels.embeddings.image_moments import BASIS_BITS, UNIT, ImageCode, Labels
+from dpmodels.embeddings.image_moments import BASIS_BITS, UNIT, ImageCode, Whole
 from dpmodels.embeddings.pose import REFERENCE, from_spreads
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler
@@ -35,7 +35,7 @@ class Painter:
     centres: Floats
     contrast: float
 
-    def paint(self, z: Floats, labels: Labels) -> NDArray[np.uint8]:
+    def paint(self, z: Floats, labels: Whole) -> NDArray[np.uint8]:
         """Draw one image of its class for each latent vector. Shapes: [B, d], [B] -> [B, H * W]."""
         code, poses = (self.centres[labels] + z @ self.decoder) / UNIT, len(REFERENCE)
         smooth = np.ldexp(code[:, :-poses] @ self.code.basis.T, -BASIS_BITS)
@@ -61,10 +61,6 @@ class ImageModel(Sampler):
     class_counts: Floats
     release_entry: str
 
-    def default_rows(self) -> int:
-        """Return the released number of records, at least 1."""
-        return max(1, round(float(self.class_counts.sum())))
-
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
         """Draw one batch; on any device, by the CPU."""
         shares = self.class_counts.clip(min=0)
@@ -77,7 +73,7 @@ class ImageModel(Sampler):
             members = labels == label
             z[members] = self.means[label] + z[members] @ self.factors[label].T
         states = labels.astype(np.int32)[:, None]
-        return Records(states, np.zeros(states.shape), self.painter.paint(z, states[:, 0]))
+        return Records(states, np.zeros(states.shape), self.painter.paint(z, labels))
 
     def save(self, path: Path) -> None:
         """Write the model to one file."""

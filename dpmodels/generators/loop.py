@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
+import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
+from torch.optim import Optimizer
 
 from dpmodels.errors import ArtifactError
 from dpmodels.generators.checkpoint import Part, load_state, save_state
@@ -49,6 +51,14 @@ class TrainingLoop(ABC):
     def decay(self) -> float:
         """Return the part of a learning rate that is left at this step."""
         return 0.5 * (1 + math.cos(math.pi * self.step / self.loop.steps))
+
+    def improve(self, optimizer: Optimizer, learning_rate: float, objective: Tensor) -> None:
+        """Take one step of an optimiser, at a learning rate that decays with the steps."""
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate * self.decay
+        optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(objective)
+        optimizer.step()
 
     def train(self, checkpoint: Path | None, progress: Progress | None = None) -> None:
         """Train to the end, from the checkpoint if there is one.

@@ -72,10 +72,6 @@ class MixtureModel(Sampler):
     class_counts: Tensor
     release_entry: str
 
-    def default_rows(self) -> int:
-        """Return the released number of records, at least 1."""
-        return max(1, round(float(self.class_counts.sum())))
-
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
         """Draw one batch; on any device, by the CPU."""
         shares = self.class_counts.clamp_min(0).numpy()

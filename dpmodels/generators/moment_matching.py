@@ -78,7 +78,7 @@ class Strip:
 
 
 class MomentMatching(TrainingLoop):
-    """The mixture and its optimiser."""
+    """The mixture and its optimizer."""
 
     def __init__(self, target: MomentTarget, spec: MixtureSpec, *, seed: int, device: str) -> None:
         super().__init__(spec)
@@ -100,7 +100,7 @@ class MomentMatching(TrainingLoop):
         return probabilities.cpu()
 
     def loss(self) -> Tensor:
-        """Return the squared distance between released and modelled moments."""
+        """Return the squared distance between released and modeled moments."""
         loss = torch.zeros((), device=self.share.device)
         for w, m, second, p in zip(self.share, self.one_way, self.two_way, self.mixture(), strict=True):
             loss = loss + (w * p.mean(dim=0) - m).square().sum()
@@ -111,14 +111,10 @@ class MomentMatching(TrainingLoop):
 
     def descend(self) -> Tensor:
         """Take one step of Adam on the closed-form loss."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.spec.learning_rate * self.decay
-        self.optimizer.zero_grad(set_to_none=True)
         loss = self.loss()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
+        self.improve(self.optimizer, self.spec.learning_rate, loss)
         return loss.detach()
 
     def parts(self) -> Mapping[str, Part]:
-        """Name the mixture and its optimiser."""
+        """Name the mixture and its optimizer."""
         return {"mixture": self.mixture, "optimizer": self.optimizer}

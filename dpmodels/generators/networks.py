@@ -54,7 +54,7 @@ class TabularGenerator(nn.Module):
         return torch.cat([z, nn.functional.one_hot(y, self.layout.classes).to(z.dtype)], dim=1)
 
     def folded(self) -> nn.Sequential:
-        """Return the layers for sampling: each normalisation is part of the layer before it."""
+        """Return the layers for sampling: each normalization is part of the layer before it."""
         first, normal_1, _, second, normal_2, _, last = cast(Any, self.net.eval())
         ones = (fuse_linear_bn_eval(first, normal_1), fuse_linear_bn_eval(second, normal_2))
         return nn.Sequential(ones[0], nn.ReLU(inplace=True), ones[1], nn.ReLU(inplace=True), last)

@@ -11,13 +11,13 @@ Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def stream(seed: int, step: int, device: str | torch.device = "cpu") -> torch.Generator:
+def stream(seed: int, step: int) -> torch.Generator:
     """Return the generator of one step of one seed.
 
     The pair is hashed to 32 bits, because torch's CPU generator ignores the upper half of a 64-bit seed.
     """
     state = np.random.SeedSequence([seed, step]).generate_state(1)[0]
-    return torch.Generator(device).manual_seed(int(state))
+    return torch.Generator().manual_seed(int(state))
 
 
 def cumulate(weights: NDArray[np.floating]) -> Floats:

@@ -58,7 +58,7 @@ class Target:
 
 
 class Reconstruction(TrainingLoop):
-    """Generator, critic, their optimisers and the averaged generator that is kept."""
+    """Generator, critic, their optimizers and the averaged generator that is kept."""
 
     def __init__(
         self, features: CharacteristicFunction, target: Target, spec: TrainingSpec, *, seed: int, device: str
@@ -86,16 +86,15 @@ class Reconstruction(TrainingLoop):
     def descend(self) -> Tensor:
         """Let the critic choose, then move the generator; return the weighed residual."""
         randomness = stream(self.seed, self.step + 1)
-        self._set_learning_rates()
         if self.spec.critic and self.step % self.spec.generator_steps == 0:
             index = self._choose_frequencies(randomness)
             with torch.no_grad():
                 residual = self._residuals(index, randomness)
-            self._descend(self.critic_optimizer, self.critic(index) @ residual)
+            self.improve(self.critic_optimizer, self.spec.critic_learning_rate, self.critic(index) @ residual)
         index = self._choose_frequencies(randomness)
         weights = self.critic(index).detach()
         loss = weights @ self._residuals(index, randomness) / len(index)
-        self._descend(self.generator_optimizer, loss)
+        self.improve(self.generator_optimizer, self.spec.generator_learning_rate, loss)
         self._average()
         detached: Tensor = loss.detach()
         return detached
@@ -116,17 +115,6 @@ class Reconstruction(TrainingLoop):
         count = min(self.spec.frequencies_per_step, self.features.spec.count)
         return torch.randperm(self.features.spec.count, generator=randomness)[:count].to(self.device)
 
-    def _descend(self, optimizer: torch.optim.Optimizer, objective: Tensor) -> None:
-        optimizer.zero_grad(set_to_none=True)
-        objective.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-
-    def _set_learning_rates(self) -> None:
-        for group in self.generator_optimizer.param_groups:
-            group["lr"] = self.spec.generator_learning_rate * self.decay
-        for group in self.critic_optimizer.param_groups:
-            group["lr"] = self.spec.critic_learning_rate * self.decay
-
     def _average(self) -> None:
         decay = min(self.spec.ema_decay, (1 + self.step) / (10 + self.step))
         current = self.generator.state_dict()
@@ -135,7 +123,7 @@ class Reconstruction(TrainingLoop):
                 value.lerp_(current[name], 1 - decay)
 
     def parts(self) -> Mapping[str, Part]:
-        """Name both players, the average, and the optimisers."""
+        """Name both players, the average, and the optimizers."""
         return {
             "generator": self.generator,
             "average": self.average,

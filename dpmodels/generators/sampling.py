@@ -6,7 +6,7 @@ the same rows.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,8 +39,13 @@ class Sampler(ABC):
     """A generator that draws its rows batch by batch."""
 
     schema: Schema
+    class_counts: Any  # an array or a tensor, noisy as released
     batch_rows: ClassVar[int] = 65_536
     """Rows sampled at a time: part of what a seed means."""
+
+    def default_rows(self) -> int:
+        """Return the released (noisy) number of records, at least 1."""
+        return max(1, round(float(self.class_counts.sum())))
 
     @abstractmethod
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dpmodels.embeddings.base import Layout
+from dpmodels.generators.checkpoint import under
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.networks import NetworkSpec, TabularGenerator
 from dpmodels.generators.randomness import categorical
@@ -33,10 +34,6 @@ class TabularModel(Sampler):
     network: TabularGenerator
     class_counts: Tensor
     release_entry: str
-
-    def default_rows(self) -> int:
-        """Return the released number of records, at least 1."""
-        return max(1, round(float(self.class_counts.sum())))
 
     def class_probabilities(self) -> Tensor:
         """Return the share of each class; negative noisy counts become 0, all-negative ones uniform."""
@@ -84,6 +81,5 @@ class TabularModel(Sampler):
     def of(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "TabularModel":
         """Rebuild what ``save`` wrote."""
         network = TabularGenerator(NetworkSpec.model_validate(facts["network"]), Layout.of(facts["schema"]))
-        state = {key.removeprefix("network/"): t for key, t in tensors.items() if key.startswith("network/")}
-        network.load_state_dict(state)
+        network.load_state_dict(under("network/", tensors))
         return cls(facts["schema"], network.eval(), tensors["class_counts"], facts["release_entry"])

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dpmodels.embeddings.vectors import Vectors
+from dpmodels.generators.checkpoint import under
 from dpmodels.generators.heads import head_of
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler
@@ -22,36 +23,32 @@ from dpmodels.schema.schema import Schema
 class VaeModel(Sampler):
     """Draws a decoder and a class by their released counts, z from the prior, and a record from the decoder.
 
-    Shapes: ``counts`` [decoders, classes] float64, noisy and possibly negative; ``stddev`` [dim], of values.
+    Shapes: ``class_counts`` [decoders, classes] float64, noisy and possibly negative; ``stddev`` [dim], of values.
     """
 
     batch_rows: ClassVar[int] = 8192
     vectors: Vectors
     decoders: list[Decoder]
     priors: list[Prior]
-    counts: Tensor
+    class_counts: Tensor
     stddev: Tensor
     release_entry: str
 
     def __post_init__(self) -> None:
         self.schema: Schema = self.vectors.schema
 
-    def default_rows(self) -> int:
-        """Return the released number of records, at least 1."""
-        return max(1, round(float(self.counts.sum())))
-
     @torch.no_grad()
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
         """Draw one batch; on any device, by the CPU."""
         head = head_of(self.vectors, self.stddev)
         randomness = torch.Generator().manual_seed(int(rng.integers(2**32)))  # torch takes no more
-        shares = self.counts.flatten().clamp_min(0)
+        shares = self.class_counts.flatten().clamp_min(0)
         shares = shares if shares.sum() > 0 else torch.ones_like(shares)
         # evenly spread uniforms: each decoder and class as often as its share says, up to one row
         uniform = (torch.arange(rows) + torch.rand(1, generator=randomness)) / rows
         drawn = torch.searchsorted((shares / shares.sum()).cumsum(0), uniform.double()).clamp(max=len(shares) - 1)
         drawn = drawn[torch.randperm(rows, generator=randomness)]
-        which, y = drawn // self.counts.shape[1], drawn % self.counts.shape[1]
+        which, y = drawn // self.class_counts.shape[1], drawn % self.class_counts.shape[1]
         out = torch.zeros(rows, head.outputs)
         for index, (decoder, prior) in enumerate(zip(self.decoders, self.priors, strict=True)):
             own = which == index
@@ -60,7 +57,7 @@ class VaeModel(Sampler):
 
     def save(self, path: Path) -> None:
         """Write decoders, priors and counts to one file."""
-        tensors = {"counts": self.counts, "stddev": self.stddev}
+        tensors = {"counts": self.class_counts, "stddev": self.stddev}
         for index, (decoder, prior) in enumerate(zip(self.decoders, self.priors, strict=True)):
             tensors |= {f"{index}/decoder/{key}": value for key, value in decoder.state_dict().items()}
             tensors |= {f"{index}/prior/{key}": value for key, value in prior.state_dict().items()}
@@ -76,9 +73,8 @@ class VaeModel(Sampler):
         """Rebuild what ``save`` wrote."""
         decoders, priors = [], []
         for index in range(len(tensors["counts"])):
-            first, second = f"{index}/decoder/", f"{index}/prior/"
-            decoders.append(_decoder({k.removeprefix(first): t for k, t in tensors.items() if k.startswith(first)}))
-            priors.append(_prior({k.removeprefix(second): t for k, t in tensors.items() if k.startswith(second)}))
+            decoders.append(_decoder(under(f"{index}/decoder/", tensors)))
+            priors.append(_prior(under(f"{index}/prior/", tensors)))
         vectors = Vectors(facts["schema"], facts["most_cells"], 1.0, facts["numbers"])
         return cls(vectors, decoders, priors, tensors["counts"], tensors["stddev"], facts["release_entry"])
 

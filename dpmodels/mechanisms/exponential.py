@@ -43,7 +43,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, Released, Sensitive, exact_decimal
 
 IntegerVector = NDArray[np.int64]
@@ -120,7 +120,7 @@ def select_exponential(scores: Sensitive[IntegerVector], *, scale: float) -> Rel
         raise InvalidArgument("scale", scale, "be positive and finite")
     values = scores.reveal()
     if not values.size:
-        raise InvalidArgument("scores", "empty", "hold at least one candidate")
+        raise Unsuitable("there is nothing to choose from; give the score of at least one candidate")
     if max(abs(int(values.max())), abs(int(values.min()))) >= _LIMIT:
-        raise InvalidArgument("scores", "<redacted>", "stay below 2**62 in magnitude; use fewer rows a run")
+        raise Unsuitable("the scores reach 2**62 in magnitude, where they could overflow; use fewer rows a run")
     return Released(_selector(values, scale))

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Released, Sensitive
 
 IntegerVector = NDArray[np.int64]
@@ -66,5 +66,5 @@ def measure_gaussian(
         raise InvalidArgument("noise_multiplier", noise_multiplier, "be positive and finite, as must the sensitivity")
     values = total.reveal()
     if values.size and max(abs(int(values.max())), abs(int(values.min()))) >= _LIMIT:
-        raise InvalidArgument("total", "<redacted>", "stay below 2**62 in magnitude; use fewer rows a run")
+        raise Unsuitable("the sum reaches 2**62 in magnitude, where it could overflow; use fewer rows a run")
     return Released(_sampler(values, lattice_noise_stddev(l2_sensitivity, noise_multiplier)))

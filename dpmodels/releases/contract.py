@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, PlainSerializer, PlainValidator
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.schema.schema import Schema
 
@@ -77,4 +77,4 @@ def check_contract(contract: Contract, budget: PrivacyBudget) -> None:
         rule = f"be {contract.adjacency}, which is what the sensitivities are proved for"
         raise InvalidArgument("adjacency", budget.adjacency, rule)
     if budget.unit != contract.unit:
-        raise InvalidArgument("unit", budget.unit, f"be the schema's unit, {contract.unit}")
+        raise Unsuitable(f"the budget's unit is {budget.unit} and the schema's {contract.unit}; make them one")

@@ -18,7 +18,7 @@ class ColumnFaults(ValueError):
 
 
 class Modelled(BaseModel):
-    """What every modelled column has: discrete states, the last of which is null when the column is nullable."""
+    """What every modeled column has: discrete states, the last of which is null when the column is nullable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     continuous: ClassVar[bool] = False
@@ -62,6 +62,11 @@ class Modelled(BaseModel):
     def size(self) -> int:
         """Count the cells: the states, with "has a value" split into its value cells."""
         return self.states
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a type is text, in any of the ways in which Arrow lays text out."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def described(found: pa.DataType) -> str:

@@ -1,7 +1,7 @@
 """The kinds of column a schema may declare: categorical, boolean, identifier, image, and those on an interval."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
@@ -13,11 +13,11 @@ from dpmodels.schema.interval import Continuous, Datetime, Integer, IntegerType,
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 FloatType = Literal["float32", "float64"]
 TextType = Literal["string", "large_string"]
-EXACT = 2**53 - 1  # the largest integer a float64 tells from its neighbours
+EXACT = 2**53 - 1  # the largest integer a float64 tells from its neighbors
 
 
 class Identifier(BaseModel):
-    """A column that names a record and is never modelled: dropped, or regenerated as fresh sequential numbers."""
+    """A column that names a record and is never modeled: dropped, or regenerated as fresh sequential numbers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     type: Literal["identifier"]
@@ -45,11 +45,6 @@ class Categorical(Modelled):
             frozenset({int, float}): "number",
         }
         return names.get(frozenset(kinds), "mixed")
-
-    @property
-    def cells(self) -> int:
-        """Count the cells of the listed values and of null."""
-        return self.states
 
     @property
     def states(self) -> int:
@@ -107,14 +102,12 @@ def _misfit(kind: str, dtype: str, values: Sequence[Any]) -> str:
 class Boolean(Modelled):
     """A column of false (state 0) and true (state 1)."""
 
+    kind: ClassVar[str] = "boolean"
+    values: ClassVar[tuple[bool, ...]] = (False, True)
+    keys: ClassVar[list[Any]] = [False, True]
     type: Literal["boolean"]
     outside: Literal["refuse", "reject-row"] = "refuse"
     dtype: Literal["bool"] | None = None
-
-    @property
-    def cells(self) -> int:
-        """Count the cells of false, true and null."""
-        return self.states
 
     @property
     def states(self) -> int:
@@ -132,6 +125,15 @@ class Boolean(Modelled):
         return "must be true or false"
 
 
+Discrete = Categorical | Boolean
+
+
+def names_of(column: Modelled) -> list[str]:
+    """Write the values that a column lists, false and true as in YAML; none of a column on an interval."""
+    values = column.values if isinstance(column, Discrete) else ()
+    return [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
+
+
 Column = Annotated[
     Categorical | Boolean | Integer | Number | Datetime | Identifier | Image,
     Field(discriminator="type"),
@@ -142,6 +144,7 @@ __all__ = [
     "Column",
     "Continuous",
     "Datetime",
+    "Discrete",
     "Identifier",
     "Image",
     "Integer",

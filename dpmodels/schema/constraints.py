@@ -93,24 +93,3 @@ def _contradictions(constraints: list[Constraint], columns: Mapping[str, Any]) -
                 if least[name] > columns[name].high or (each.strict and least[each.lower] >= columns[name].high):
                     return [("constraints", f"`{each}` cannot hold within the bounds of the columns")]
     return []
-
-
-def numbers(column: Continuous, states: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return encoded values as the numbers (or ticks) that are handed over, null as NaN."""
-    x = column.from_unit(values)
-    if column.zero_state is not None:
-        x[states == column.zero_state] = 0.0
-    if column.resolved_dtype == "float32":
-        x = x.astype(np.float32).astype(np.float64)
-    if column.null_state is not None:
-        x[states == column.null_state] = np.nan
-    return x
-
-
-def encode_numbers(column: Continuous, x: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Return numbers as states and values, after moving them to the column's lattice and into its bounds."""
-    x = column.snap(x)
-    states = np.zeros(len(x), dtype=np.int32)
-    if column.zero_state is not None:
-        states[x == 0] = column.zero_state
-    return states, np.where(states == 0, column.to_unit(x), 0.0)

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.errors import DataError
-from dpmodels.schema.base import Modelled, described
+from dpmodels.schema.base import Modelled, described, is_text
 from dpmodels.schema.codes import Codes, code_type, number_codes
-from dpmodels.schema.columns import Boolean, Categorical, Column, Continuous, Datetime, Integer
+from dpmodels.schema.columns import Categorical, Column, Continuous, Datetime, Discrete, Integer
 
 Mask = NDArray[np.bool_]
 
@@ -30,9 +30,7 @@ def csv_type(column: Column) -> pa.DataType:
     """Return the type to read a column of a CSV file as."""
     if isinstance(column, Datetime):
         return pa.timestamp("us")
-    if isinstance(column, Boolean):
-        return pa.bool_()
-    if isinstance(column, Categorical):
+    if isinstance(column, Discrete):
         return {"text": pa.string(), "boolean": pa.bool_()}.get(column.kind, pa.float64())
     return pa.float64() if isinstance(column, Continuous) else pa.string()  # text is no image, and is refused as one
 
@@ -40,16 +38,15 @@ def csv_type(column: Column) -> pa.DataType:
 def check_type(name: str, column: Modelled, found: pa.DataType) -> None:
     """Refuse a type that cannot hold the column's values; a column of nothing but nulls has any type."""
     inner = found.value_type if pa.types.is_dictionary(found) else found
-    text = pa.types.is_string(inner) or pa.types.is_large_string(inner) or pa.types.is_string_view(inner)
     number = pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner)
     moment = pa.types.is_date(inner) or (pa.types.is_timestamp(inner) and inner.tz is None)
     wanted, fits = "numbers", number
     if isinstance(column, Datetime):
         wanted, fits = "dates, or times without a zone", moment
-    elif isinstance(column, Boolean) or (isinstance(column, Categorical) and column.kind == "boolean"):
+    elif isinstance(column, Discrete) and column.kind == "boolean":
         wanted, fits = "booleans", pa.types.is_boolean(inner)
-    elif isinstance(column, Categorical) and column.kind == "text":
-        wanted, fits = "text", text
+    elif isinstance(column, Discrete) and column.kind == "text":
+        wanted, fits = "text", is_text(inner)
     if not (fits or pa.types.is_null(inner)):
         declared = type(column).__name__.lower()
         raise DataError(
@@ -85,7 +82,13 @@ def to_floats(array: pa.Array) -> NDArray[np.float64]:
     return wide
 
 
-def to_keys(column: Categorical, array: pa.Array) -> NDArray[np.float64]:
+def as_numbers(column: Continuous, array: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
+    """Return a raw column as numbers or ticks, null as NaN."""
+    array = plain(array)
+    return to_ticks(array, column.tick) if isinstance(column, Datetime) else to_floats(array)
+
+
+def to_keys(column: Modelled, array: pa.Array) -> NDArray[np.float64]:
     """Return numeric categories as they are compared: in the precision of the output type, null as NaN."""
     width = np.float32 if column.resolved_dtype == "float32" else np.float64
     return to_floats(array).astype(width).astype(np.float64) + 0.0  # + 0.0 turns -0.0 into 0.0
@@ -116,12 +119,12 @@ def encode_discrete(name: str, column: Any, array: pa.Array) -> tuple[Codes, Mas
 
 
 def _find(column: Any, array: pa.Array) -> tuple[NDArray[np.int32], Mask]:
-    """Return the place of each value among the column's (-1: none), and which are null; by the dictionary's entries."""
+    """Return each value's place among the column's (-1: none), and which are null; by a dictionary's entries."""
     if pa.types.is_dictionary(array.type):
         state, null = _find(column, array.dictionary)
         place = array.indices.fill_null(len(state)).to_numpy(zero_copy_only=False)
         return np.append(state, np.int32(-1))[place], np.append(null, True)[place]
-    keys = column.keys if isinstance(column, Categorical) else [False, True]
+    keys = column.keys
     if pa.types.is_null(array.type):
         array = array.cast(pa.array(keys).type)
     if isinstance(keys[0], float):
@@ -140,8 +143,7 @@ def states_of(column: Categorical, array: pa.Array) -> NDArray[np.int32]:
 
 def encode_continuous(name: str, column: Any, array: pa.Array) -> tuple[Codes, Mask]:
     """Return the codes and the rejected rows of a column on an interval."""
-    array = plain(array)
-    x = to_ticks(array, column.tick) if isinstance(column, Datetime) else to_floats(array)
+    x = as_numbers(column, array)
     null = np.isnan(x)
     if isinstance(column, Integer) and (np.isfinite(x) & (x != np.floor(x))).any():
         raise DataError(name, "must hold whole numbers, as its type integer in the schema says")
@@ -164,19 +166,37 @@ def to_ticks(array: pa.Array, tick: str) -> NDArray[np.float64]:
     return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
 
 
-def decode_column(column: Modelled, states: NDArray[np.int32], values: NDArray[np.float64]) -> pa.Array:
-    """Turn one column's states and values back into its output type."""
-    null = states == column.null_state if column.null_state is not None else np.zeros(len(states), dtype=np.bool_)
-    target = arrow_type(column)
-    if not isinstance(column, Continuous):
-        keys = list(column.values) if isinstance(column, Categorical) else [False, True]
-        index = pa.array(states, type=pa.int32(), mask=null)
-        if pa.types.is_dictionary(target):
-            return pa.DictionaryArray.from_arrays(index, pa.array(keys, type=target.value_type))
-        return pa.array(keys, type=target).take(index)
+def decode_numbers(column: Continuous, states: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return encoded values as the numbers or ticks that are handed over, null as NaN."""
     x = column.from_unit(values)
     if column.zero_state is not None:
         x[states == column.zero_state] = 0.0
+    if column.resolved_dtype == "float32":
+        x = x.astype(np.float32).astype(np.float64)
+    if column.null_state is not None:
+        x[states == column.null_state] = np.nan
+    return x
+
+
+def encode_numbers(column: Continuous, x: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Return numbers as states and values, after moving them to the column's lattice and into its bounds."""
+    x = column.snap(x)
+    states = np.zeros(len(x), dtype=np.int32)
+    if column.zero_state is not None:
+        states[x == 0] = column.zero_state
+    return states, np.where(states == 0, column.to_unit(x), 0.0)
+
+
+def decode_column(column: Any, states: NDArray[np.int32], values: NDArray[np.float64]) -> pa.Array:
+    """Turn one column's states and values back into its output type."""
+    null = states == column.null_state if column.null_state is not None else np.zeros(len(states), dtype=np.bool_)
+    target = arrow_type(column)
+    if isinstance(column, Discrete):
+        index = pa.array(states, type=pa.int32(), mask=null)
+        if pa.types.is_dictionary(target):
+            return pa.DictionaryArray.from_arrays(index, pa.array(column.values, type=target.value_type))
+        return pa.array(column.values, type=target).take(index)
+    x = np.where(null, column.low, decode_numbers(column, states, values))
     if isinstance(column, Datetime):
         unit = "D" if target == pa.date32() else target.unit
         moments = np.rint(x).astype(np.int64).astype(f"datetime64[{column.tick}]")

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from dpmodels.errors import DataError
+from dpmodels.schema.base import is_text
 from dpmodels.schema.header import check_names, csv_names
 
 HEADER = """\
@@ -85,7 +86,7 @@ def _keys(kind: pa.DataType) -> str:
         return f"type: number, min: TODO, max: TODO{dtype}"
     if pa.types.is_dictionary(kind):
         return "type: categorical, values: TODO, dtype: dictionary"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if is_text(kind):
         return "type: categorical, values: TODO"
     if pa.types.is_fixed_size_list(kind) and kind.value_type == pa.uint8():
         return "type: image, height: TODO, width: TODO"

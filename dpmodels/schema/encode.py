@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.errors import DataError, Unsuitable
 from dpmodels.schema.codes import Codes, check_codes, code_type, to_codes
 from dpmodels.schema.columns import Column, Continuous, Identifier
 from dpmodels.schema.convert import (
@@ -56,7 +56,7 @@ class Codec:
     def check_names(self, names: Sequence[str]) -> None:
         """Refuse a table whose columns are not the schema's by name.
 
-        Privacy: a name that the schema lacks may be a value, of a file without a header, and is never said.
+        Privacy: a name that the schema lacks may be a value, of a file without a header, and is never shown.
 
         Raises:
             DataError: a column is missing, unknown, or there twice.
@@ -86,7 +86,7 @@ class Codec:
             check_image_type(name, arrow_schema.field(name).type)
 
     def encode(self, table: Table) -> Records:
-        """Encode the modelled columns of a table, after the schema's policy for values outside it.
+        """Encode the modeled columns of a table, after the schema's policy for values outside it.
 
         Privacy: reads raw rows; the result is as sensitive as they are. Each row is encoded, or dropped
             (``reject-row``), by itself, so any chunking gives the same rows.
@@ -189,12 +189,12 @@ class Codec:
         """Lay the images of records out as a column; only for a schema that has one."""
         name, column = self.schema.image or ("", None)
         if column is None or records.pixels is None or records.pixels.shape != (len(records), column.pixels):
-            raise InvalidArgument("records", "without images", f"hold an image for column {name}")
+            raise Unsuitable(f"the records hold no images for column {name}; encode them with this schema")
         return decode_image(column, records.pixels)
 
     def _check_shape(self, array: NDArray[np.int32]) -> None:
         if array.ndim != 2 or array.shape[1] != len(self.columns):
-            raise InvalidArgument("records", array.shape, f"have {len(self.columns)} columns, as the schema has")
+            raise Unsuitable(f"the records have not the {len(self.columns)} columns of the schema; encode them with it")
 
 
 def _output_type(column: Column) -> pa.DataType:

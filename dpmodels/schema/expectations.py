@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled
-from dpmodels.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Image, Integer
+from dpmodels.schema.columns import Continuous, Datetime, Discrete, Identifier, Image, Integer
 from dpmodels.schema.convert import check_type, plain, to_floats, to_keys, to_ticks
 from dpmodels.schema.image import check_image_type, images_fit
 from dpmodels.schema.interval import Floats
@@ -93,7 +93,8 @@ class Gate:
         for outcome in self.outcomes:
             outcome.checked += batch.num_rows
             if outcome.rule.expectation == NOT_NULL:
-                outcome.failed += null_count(batch.column(outcome.rule.column))
+                null = pc.is_null(batch.column(outcome.rule.column), nan_is_null=True)
+                outcome.failed += pc.sum(null).as_py() or 0
         if batch.num_rows:
             waiting = self._waiting.setdefault(str(batch.schema), [])
             waiting.append(self._witnesses.pick(batch, self.schema.rules))
@@ -123,11 +124,6 @@ class Gate:
     def broken(self) -> tuple[Rule, ...]:
         """List the rules that the table breaks; ask once every batch was checked."""
         return tuple(outcome.rule for outcome in self.outcomes if not outcome.passed)
-
-    @property
-    def failures(self) -> tuple[tuple[str, str], ...]:
-        """Return what the table breaks as (column, rule of the schema)."""
-        return tuple((rule.column, rule.text) for rule in self.broken)
 
     def results(self) -> list[dict[str, Any]]:
         """List every expectation with its column, its rule and its success; no values, no counts."""
@@ -191,23 +187,16 @@ class Gate:
 
         def run(frame: Any) -> dict[int, tuple[bool, int]]:
             batch = batches.get_batch(batch_parameters={"dataframe": frame})
-            report = batch.validate(suite, result_format=COUNTS)
+            report: Any = batch.validate(suite, result_format=COUNTS)
             return {
-                _meta(result)["index"]: (bool(result.success), int(result.result.get("unexpected_count") or 0))
+                result.expectation_config.meta["index"]: (
+                    bool(result.success),
+                    int(result.result.get("unexpected_count") or 0),
+                )
                 for result in report.results
             }
 
         return run
-
-
-def null_count(array: pa.Array) -> int:
-    """Count nulls; NaN, which is read as null, is one."""
-    nulls = pc.sum(pc.is_null(array, nan_is_null=True)).as_py()
-    return int(nulls or 0)
-
-
-def _meta(result: Any) -> Any:
-    return result.expectation_config.meta
 
 
 def _to_pandas(column: Modelled, array: pa.Array, rejects: bool) -> Any:
@@ -222,9 +211,9 @@ def _to_pandas(column: Modelled, array: pa.Array, rejects: bool) -> Any:
         ticks = seen(to_ticks(array, column.tick))
         moments = np.where(np.isnan(ticks), 0, ticks).astype(np.int64).astype(f"datetime64[{column.tick}]")
         return np.where(np.isnan(ticks), np.datetime64("NaT"), moments.astype("datetime64[s]"))
-    if isinstance(column, Boolean) or (isinstance(column, Categorical) and column.kind == "boolean"):
+    if isinstance(column, Discrete) and column.kind == "boolean":
         return array.cast(pa.bool_()).to_pandas(types_mapper={pa.bool_(): pd.BooleanDtype()}.get)
-    if isinstance(column, Categorical):
+    if isinstance(column, Discrete):
         return array.cast(pa.large_string()).to_pandas() if column.kind == "text" else to_keys(column, array)
     x = to_floats(array)
     if not isinstance(column, Integer):

@@ -18,7 +18,7 @@ class Fingerprint:
 
     A row's hash is a random linear function of its codes (Carter and Wegman 1979), then mixed, so that sums of rows
     tell tables apart; what is random about it follows from the secret by BLAKE2b. Two different rows have one hash with
-    a probability of at most about 2**-64. That is against accidents: whoever knows the secret can make such rows.
+    a probability of at most about 2**-64. This protects from accidents: whoever knows the secret can make such rows.
 
     Privacy: as sensitive as the rows; it stays in the sensitive zone, as does the secret. Reads nothing but codes, so
         columns that are dropped do not count.

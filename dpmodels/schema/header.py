@@ -19,7 +19,7 @@ class DoubtfulNames(DataError):
 
 
 def check_names(path: Path, names: Sequence[str], least: int = 1) -> None:
-    """Ask back where names may be values: a rule about the names alone, since values must not be looked at.
+    """Stop where names may be values, by a rule about the names alone, since values must not be looked at.
 
     It knows a name by ``RULE``. Words that are values, as in ``north,yes,Anna``, it does not tell from names.
 

@@ -1,4 +1,4 @@
-"""The image column: grey pixels of one fixed size, kept as they are beside the encoded states and values."""
+"""The image column: gray pixels of one fixed size, kept as they are beside the encoded states and values."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -16,7 +16,7 @@ Side = Annotated[int, Field(ge=4, le=128)]
 
 
 class Image(BaseModel):
-    """Grey images, 0 is background and 255 full ink, row by row; never null."""
+    """Gray images, 0 is background and 255 full ink, row by row; never null."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     type: Literal["image"]

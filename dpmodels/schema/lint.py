@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from dpmodels.errors import SchemaError, SchemaFault
+from dpmodels.errors import SchemaError, SchemaFault, taken_for_text
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Datetime, Identifier, Image, Integer, Number
@@ -94,7 +94,7 @@ def read(path: str | Path) -> tuple[Schema | None, list[SchemaFault]]:
 
 
 def _run_faults(schema: Schema, path: Path) -> list[SchemaFault]:
-    """List what a new run refuses of a schema that can be read."""
+    """List what a new run refuses in a schema that can be read."""
     user = schema.unit.user
     column = schema.columns[user] if user else None
     if not isinstance(column, Identifier) or column.keep == "drop":
@@ -252,7 +252,7 @@ def _sentence(error: ErrorDetails, place: Place, data: Mapping[str, Any]) -> str
         return "must be text, a number, or true/false; put it in quotes to mean the text"
     if kind == "value_error":
         return str(context["error"])
-    return PHRASES.get(kind, error["msg"]).format(**context)
+    return PHRASES.get(kind, error["msg"]).format(**context) + taken_for_text(error["input"])
 
 
 def near(word: str, known: Any) -> str:

@@ -25,26 +25,20 @@ BUFFER = 2**20
 MISSING = pa.array(["NA", "N/A", "NaN", "nan", "null", "NULL"])
 
 
-def load_table(path: Path, schema: Schema, batch_rows: int) -> Sensitive[Batches]:
-    """Open a table and check its columns; the rows are read as they are asked for.
+def load_parts(path: Path, schema: Schema, batch_rows: int) -> list[Sensitive[Batches]]:
+    """Open a table and check its columns, as parts that can be read at the same time, in reading order.
+
+    The rows are read as they are asked for. Parquet files are cut between row groups. Whatever must be read from front
+    to back is one part: CSV files, images, and tables of users, whose first rows are the ones that stay.
+
+    Memory: a part holds one batch and a megabyte of each column's file at a time, whatever the size of a row group.
 
     Privacy: Sensitive. With a user as the unit, rows beyond ``max_rows`` of a user, in reading order, are left out;
-        which of a user's rows stay depends on that user's rows alone, so a neighbour changes at most ``max_rows`` rows.
+        which of a user's rows stay depends on that user's rows alone, so a neighbor changes at most ``max_rows`` rows.
         With a schema of one partition, the rows of others are left out, by a rule that looks at each row alone.
 
     Raises:
         DataError: no such file, not a table, damaged, no rows' worth of columns, or columns the schema does not have.
-    """
-    return Sensitive(chain.from_iterable(part.reveal() for part in load_parts(path, schema, batch_rows)))
-
-
-def load_parts(path: Path, schema: Schema, batch_rows: int) -> list[Sensitive[Batches]]:
-    """Open a table as parts that can be read at the same time, in reading order; see ``load_table``.
-
-    Parquet files are cut between row groups. Whatever must be read from front to back is one part: CSV files, images,
-    and tables of users, whose first rows are the ones that stay.
-
-    Memory: a part holds one batch and a megabyte of each column's file at a time, whatever the size of a row group.
     """
     codec = Codec(schema)
     if is_pictures(path):

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict
 
 from dpmodels.errors import DataError
-from dpmodels.schema.base import Modelled
+from dpmodels.schema.base import Modelled, is_text
 from dpmodels.schema.columns import Categorical, Column, Datetime, Identifier
 from dpmodels.schema.convert import Mask, check_type, plain, select, states_of, to_ticks
 
@@ -97,8 +97,7 @@ def _as_text(name: str, array: pa.Array, value: str) -> Mask:
     kind = array.type
     if pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
         return _on_day(array, value) if _is_day(value) else np.zeros(len(array), dtype=np.bool_)
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    if not (text or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+    if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise DataError(name, "must hold dates, times without a zone, text or whole numbers to tell partitions apart")
     same: Mask = pc.equal(array.cast(pa.string()), value).fill_null(False).to_numpy(zero_copy_only=False)
     return same

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmodels.errors import DataError
-from dpmodels.schema.columns import Boolean, Categorical
+from dpmodels.schema.columns import Discrete, names_of
 from dpmodels.schema.image import Image, decode_image
 from dpmodels.schema.schema import Schema
 
@@ -83,9 +83,7 @@ def _read_folder(path: Path, schema: Schema, name: str, column: Image, batch_row
 def _labels(schema: Schema) -> dict[str, Any]:
     """Map a folder's name to the value it stands for."""
     column = schema.modelled[schema.target or ""]
-    if isinstance(column, Boolean) or not isinstance(column, Categorical):
-        return {"false": False, "true": True}
-    return {str(value).lower() if isinstance(value, bool) else str(value): value for value in column.values}
+    return dict(zip(names_of(column), column.values if isinstance(column, Discrete) else (), strict=True))
 
 
 def _read_png(file: Path, name: str, column: Image) -> NDArray[np.uint8]:
@@ -100,5 +98,5 @@ def _read_png(file: Path, name: str, column: Image) -> NDArray[np.uint8]:
     except (OSError, UnidentifiedImageError, SyntaxError, ValueError):
         pass
     if pixels is None:
-        raise DataError(name, f"must be grey 8-bit PNG files of {column.width} x {column.height} pixels")
+        raise DataError(name, f"must be gray 8-bit PNG files of {column.width} x {column.height} pixels")
     return pixels.ravel()

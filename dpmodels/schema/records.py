@@ -10,6 +10,8 @@ from dpmodels.schema.base import Modelled
 from dpmodels.schema.codes import Codes, from_codes
 from dpmodels.schema.image import Pixels
 
+Decoded = tuple[NDArray[np.int32], NDArray[np.float64]]
+
 
 class Records:
     """Encoded rows: each column's state, its unit value where the state is "has a value", and the image, if any.
@@ -22,11 +24,10 @@ class Records:
         codes: F arrays of [B], or None.
     """
 
-    __slots__ = ("_columns", "_states", "_values", "codes", "pixels")
+    __slots__ = ("_columns", "_decoded", "codes", "pixels")
 
     def __init__(self, states: NDArray[np.int32], values: NDArray[np.float64], pixels: Pixels | None = None) -> None:
-        self._states: NDArray[np.int32] | None = states
-        self._values: NDArray[np.float64] | None = values
+        self._decoded: Decoded | None = (states, values)
         self.pixels = pixels
         self.codes: tuple[Codes, ...] | None = None
         self._columns: tuple[Modelled, ...] = ()
@@ -35,25 +36,26 @@ class Records:
     def coded(cls, columns: Sequence[Modelled], codes: Sequence[Codes], pixels: Pixels | None = None) -> Self:
         """Hold rows as the codes of their columns, of which there is at least one."""
         records = cls.__new__(cls)
-        records._states, records._values, records.pixels = None, None, pixels
+        records._decoded, records.pixels = None, pixels
         records.codes, records._columns = tuple(codes), tuple(columns)
         return records
 
     @property
     def states(self) -> NDArray[np.int32]:
         """Return each column's state."""
-        if self._states is None:
-            self._decode()
-        states: NDArray[np.int32] = self._states  # type: ignore[assignment]
-        return states
+        return self._decode()[0]
 
     @property
     def values(self) -> NDArray[np.float64]:
         """Return each column's unit value."""
-        if self._values is None:
-            self._decode()
-        values: NDArray[np.float64] = self._values  # type: ignore[assignment]
-        return values
+        return self._decode()[1]
+
+    def labels(self, column: int | None) -> NDArray[np.int64]:
+        """Return the states of a column of classes, all zero without one. Shapes: [B]."""
+        if column is None:
+            return np.zeros(len(self), dtype=np.int64)
+        # the code of a class is its state, so there is nothing to decode
+        return (self.states[:, column] if self.codes is None else self.codes[column]).astype(np.int64)
 
     def __len__(self) -> int:
         return len(self.codes[0]) if self.codes is not None else len(self.states)
@@ -75,9 +77,11 @@ class Records:
             return cls.coded(parts[0]._columns, [np.concatenate(column) for column in zip(*coded, strict=True)], pixels)
         return Records(np.concatenate([p.states for p in parts]), np.concatenate([p.values for p in parts]), pixels)
 
-    def _decode(self) -> None:
-        states = np.empty((len(self), len(self._columns)), dtype=np.int32)
-        values = np.empty(states.shape)
-        for index, (column, codes) in enumerate(zip(self._columns, self.codes or (), strict=True)):
-            states[:, index], values[:, index] = from_codes(column, codes)
-        self._states, self._values, self.codes = states, values, None
+    def _decode(self) -> Decoded:
+        if self._decoded is None:
+            states = np.empty((len(self), len(self._columns)), dtype=np.int32)
+            values = np.empty(states.shape)
+            for index, (column, codes) in enumerate(zip(self._columns, self.codes or (), strict=True)):
+                states[:, index], values[:, index] = from_codes(column, codes)
+            self._decoded, self.codes = (states, values), None
+        return self._decoded

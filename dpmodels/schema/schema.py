@@ -10,10 +10,10 @@ from typing import Annotated, Any, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
-from dpmodels.schema.columns import Boolean, Categorical, Column, Image, Modelled
+from dpmodels.schema.columns import Column, Discrete, Image, Modelled
 from dpmodels.schema.constraints import Constraint, constraint_faults
 from dpmodels.schema.partition import Partition, narrowed, partition_faults
 
@@ -55,7 +55,7 @@ class Schema(BaseModel):
 
     @cached_property
     def modelled(self) -> dict[str, Modelled]:
-        """Return the modelled columns in the order of the file; identifiers and the image are left out."""
+        """Return the modeled columns in the order of the file; identifiers and the image are left out."""
         return {name: column for name, column in self.columns.items() if isinstance(column, Modelled)}
 
     @cached_property
@@ -91,9 +91,11 @@ class Schema(BaseModel):
                 user, who may be in several.
         """
         if self.unit.user is not None:
-            raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users: one may come back")
+            raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users, who may come back")
         if self.partition is None or self.partition.value is not None:
-            raise InvalidArgument("partition", value, "be of a schema that says `partition: COLUMN`, without a value")
+            raise Unsuitable(
+                f"schema {self.name} is not divided into partitions; write `partition: COLUMN`, without a value"
+            )
         part = self.partition.model_copy(update={"value": value})
         faults = partition_faults(part, self.columns, self.target, self.unit.user)
         if faults or not PARTITION_NAME.fullmatch(value):
@@ -120,12 +122,17 @@ class Schema(BaseModel):
     def classes(self) -> int:
         """Count the states of a categorical or boolean target; 1 without one."""
         column = self.modelled[self.target] if self.target else None
-        return column.states if isinstance(column, Categorical | Boolean) else 1
+        return column.states if isinstance(column, Discrete) else 1
 
     @property
     def target_index(self) -> int | None:
-        """Return the target's place among the modelled columns."""
+        """Return the target's place among the modeled columns."""
         return list(self.modelled).index(self.target) if self.target else None
+
+    @property
+    def class_index(self) -> int | None:
+        """Return the target's place among the modeled columns, if it has classes to tell apart."""
+        return self.target_index if self.classes > 1 else None
 
     @cached_property
     def hash(self) -> str:
@@ -183,7 +190,7 @@ def name_faults(kinds: Mapping[str, str], target: str | None, user: str | None) 
 
 
 def _image_faults(kinds: Mapping[str, str], target: str | None) -> list[tuple[str, str]]:
-    """Hold a schema with images to what can be synthesised: one image column and its label."""
+    """Hold a schema with images to what can be synthesized: one image column and its label."""
     modelled = [name for name, kind in kinds.items() if kind not in ("identifier", "image")]
     images = [name for name, kind in kinds.items() if kind == "image"]
     if len(images) > 1:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpmodels.schema.base import Modelled
-from dpmodels.schema.columns import Categorical, Continuous, Datetime, Identifier, Integer
+from dpmodels.schema.columns import Continuous, Datetime, Discrete, Identifier, Integer
 from dpmodels.schema.schema import Schema
 
 ROW_COUNT = "ExpectTableRowCountToBeBetween"
@@ -99,9 +99,8 @@ def _column_rules(name: str, column: Modelled, outside: str) -> Iterator[Rule]:
         low, high = _moments(column) if isinstance(column, Datetime) else (column.low, column.high)
         bounds = {"column": name, "min_value": low, "max_value": high}
         yield Rule("ExpectColumnValuesToBeBetween", bounds, column.rule)
-    else:
-        keys = column.keys if isinstance(column, Categorical) else [False, True]
-        yield Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": keys}, column.rule)
+    elif isinstance(column, Discrete):
+        yield Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": column.keys}, column.rule)
 
 
 def _moments(column: Datetime) -> Any:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpmodels.errors import DataError
 from dpmodels.privacy import PrivacyUnit
+from dpmodels.schema.base import is_text
 from dpmodels.schema.convert import plain, select
 
 UNSEEN = r"[\p{Cc}\p{Cf}\x{115F}\x{1160}\x{3164}\x{FE00}-\x{FE0F}]"
@@ -53,7 +54,7 @@ def _ids(name: str, column: pa.Array, kinds: set[str]) -> NDArray[Any]:
     if array.null_count:
         raise DataError(name, "must not be null: every row belongs to a user")
     whole = pa.types.is_integer(array.type)
-    text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type)
+    text = is_text(array.type)
     if not (whole or text):
         raise DataError(name, "must hold text or whole numbers, since it names the user a row belongs to")
     kinds.add("whole numbers" if whole else "text")

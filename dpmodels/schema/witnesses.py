@@ -12,20 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpmodels.schema.columns import Boolean, Categorical, Continuous, Datetime, Modelled
+from dpmodels.schema.columns import Continuous, Discrete, Modelled
 from dpmodels.schema.constraints import Constraint
-from dpmodels.schema.convert import plain, to_floats, to_ticks
+from dpmodels.schema.convert import as_numbers
 from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
 
 MOST_CATEGORIES = 2**16
 """Categories of a column that are remembered; those of a longer list are looked at again in every batch."""
-
-
-def as_numbers(column: Continuous, array: pa.Array) -> Floats:
-    """Return a raw column as numbers or ticks, null as NaN."""
-    array = plain(array)
-    return to_ticks(array, column.tick) if isinstance(column, Datetime) else to_floats(array)
 
 
 class Witnesses:
@@ -51,7 +45,7 @@ class Witnesses:
     def _new(self, name: str, column: Modelled, array: pa.Array) -> set[int]:
         if isinstance(column, Continuous):
             return self._extremes(name, as_numbers(column, array))
-        if not isinstance(column, Boolean | Categorical):
+        if not isinstance(column, Discrete):
             return set()
         if pa.types.is_dictionary(array.type):
             texts, places = array.dictionary, array.indices

@@ -1,15 +1,15 @@
-"""One second moment of all records, with the count and the sum of each class: what P3GM's directions are read off.
+"""The count and the sum of each class, with the second moment of all records or of each class.
 
-    s = [ a e_y ; b x (x) e_y ; x x' ]  summed over records, x a vector of whole numbers with ||x|| <= R = 2**Z_BITS
+    s = [ a e_y ; b x (x) e_y ; x x', or x x' (x) e_y ]  summed over records, x whole numbers with ||x|| <= R = 2**bits
 
 Privacy: unit one record, add or remove. It enters one count, one sum and one matrix, so it moves s by at most
 sqrt(a^2 + (b R)^2 + (D R^2)^2) in L2 norm, however many classes there are (``symmetric`` has D and the symmetric part):
-the class means come at the price of one mean.
+the class means come at the price of one mean. P3GM's directions and the Gaussians of images are read off it.
 """
 
 import numpy as np
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
 from dpmodels.statistics.component_moments import BLOCK_ROWS, Z_BITS, Floats, Points, Whole
@@ -17,15 +17,28 @@ from dpmodels.statistics.symmetric import DIAGONAL, pack, principal_directions, 
 
 
 class ClassMoments:
-    """The statistic: its size, sensitivity, sum and meaning. Shapes: [classes, 1 + d] flattened, then d (d + 1) / 2."""
+    """The statistic: its size, sensitivity, sum and meaning; ``pooled`` has one second moment for all classes.
 
-    def __init__(self, classes: int, size: int, count_weight: float, mean_weight: float) -> None:
-        self.classes, self.size = classes, size
-        one = DIAGONAL << (2 * Z_BITS)
+    Shapes: [classes, 1 + d] flattened, then [1 or classes, d (d + 1) / 2] flattened.
+    """
+
+    def __init__(
+        self,
+        classes: int,
+        size: int,
+        count_weight: float,
+        mean_weight: float,
+        *,
+        bits: int = Z_BITS,
+        pooled: bool = True,
+    ) -> None:
+        self.classes, self.size, self.bits, self.pooled = classes, size, bits, pooled
+        self.matrices = 1 if pooled else classes
+        one = DIAGONAL << (2 * bits)
         self.count_step = max(1, round(count_weight * one))
-        self.mean_step = max(1, round(mean_weight * (DIAGONAL << Z_BITS)))
-        self.dim = classes * (1 + size) + symmetric_dim(size)
-        self.l2_sensitivity = integer_radius(self.count_step**2 + (self.mean_step << Z_BITS) ** 2 + one**2)
+        self.mean_step = max(1, round(mean_weight * (DIAGONAL << bits)))
+        self.dim = classes * (1 + size) + self.matrices * symmetric_dim(size)
+        self.l2_sensitivity = integer_radius(self.count_step**2 + (self.mean_step << bits) ** 2 + one**2)
 
     def total(self, z: Whole, label: Whole) -> Whole:
         """Sum over all records, exactly.
@@ -36,27 +49,27 @@ class ClassMoments:
             InvalidArgument: a vector exceeds the norm that the sensitivity is proved for.
         """
         means = np.zeros((self.classes, 1 + self.size), dtype=np.int64)
-        second = np.zeros(symmetric_dim(self.size), dtype=np.int64)
+        seconds = np.zeros((self.matrices, symmetric_dim(self.size)), dtype=np.int64)
         for start in range(0, len(z), BLOCK_ROWS):
             block, classes = z[start : start + BLOCK_ROWS].astype(np.float64), label[start : start + BLOCK_ROWS]
-            if (block * block).sum(axis=1).max(initial=0) > 4.0**Z_BITS:
-                raise InvalidArgument("z", "<redacted>", "stay within the norm that the sensitivity is proved for")
+            if (block * block).sum(axis=1).max(initial=0) > 4.0**self.bits:
+                raise Unsuitable("a vector passes the norm that the sensitivity is proved for; bound it before summing")
             for c in np.unique(classes):
                 members = block[classes == c]
                 means[c, 0] += len(members) * self.count_step
                 means[c, 1:] += members.sum(axis=0).astype(np.int64) * self.mean_step
-            second += pack((block.T @ block).astype(np.int64))
-        return np.concatenate([means.ravel(), second])
+                seconds[0 if self.pooled else c] += pack((members.T @ members).astype(np.int64))
+        return np.concatenate([means.ravel(), seconds.ravel()])
 
     def unpack(self, released: Whole) -> tuple[Floats, Floats, Floats]:
         """Split a released vector into N, S and Q, in records of clip norm 1 (post-processing).
 
-        Shapes: [classes], [classes, d], [d, d].
+        Shapes: [classes], [classes, d], [1 or classes, d, d].
         """
-        width = self.classes * (1 + self.size)
-        means = released[:width].astype(np.float64).reshape(self.classes, 1 + self.size)
-        moment = unpack(released[width:], self.size) / 4.0**Z_BITS
-        return means[:, 0] / self.count_step, means[:, 1:] / (self.mean_step * 2.0**Z_BITS), moment
+        means, seconds = np.split(released, [self.classes * (1 + self.size)])
+        means = means.reshape(self.classes, 1 + self.size)
+        moments = unpack(seconds.reshape(self.matrices, -1), self.size) / 4.0**self.bits
+        return means[:, 0] / self.count_step, means[:, 1:] / (self.mean_step * 2.0**self.bits), moments
 
 
 def transform_class_moments(moments: ClassMoments, points: Sensitive[Points]) -> Sensitive[Whole]:
@@ -65,8 +78,7 @@ def transform_class_moments(moments: ClassMoments, points: Sensitive[Points]) ->
     Privacy: Sensitive -> Sensitive; one record moves the result by at most ``moments.l2_sensitivity`` in L2 norm.
     """
     rows = points.reveal()
-    label = rows.label if moments.classes > 1 else np.zeros_like(rows.label)
-    return Sensitive(moments.total(rows.z, label))
+    return Sensitive(moments.total(rows.z, rows.label))
 
 
 def leading_directions(covariance: Floats, offsets: Floats, size: int, least: float) -> Floats:

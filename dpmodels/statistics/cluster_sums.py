@@ -9,7 +9,7 @@ Source: Su, Cao, Li, Bertino, Jin, "Differentially private k-means clustering" (
 
 import numpy as np
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
 from dpmodels.statistics.component_moments import Z_BITS, Floats, Points, Whole
@@ -32,7 +32,7 @@ class ClusterSums:
             InvalidArgument: a vector exceeds the norm that the sensitivity is proved for.
         """
         if ((z.astype(np.float64) ** 2).sum(axis=1) > 4.0**Z_BITS).any():
-            raise InvalidArgument("z", "<redacted>", "stay within the norm that the sensitivity is proved for")
+            raise Unsuitable("a vector passes the norm that the sensitivity is proved for; bound it before summing")
         total = np.zeros((self.clusters, 1 + self.size), dtype=np.int64)
         for k in range(self.clusters):
             members = z[cluster == k]
@@ -70,10 +70,10 @@ def transform_class_counts(
     Privacy: Sensitive -> Sensitive; one record moves one count by 1.
     """
     rows = points.reveal()
-    label = rows.label if classes > 1 else np.zeros_like(rows.label)
-    if centroids is not None:
-        label = label + classes * nearest(rows.z, centroids)
-    return Sensitive(np.bincount(label, minlength=classes * (1 if centroids is None else len(centroids))))
+    if centroids is None:
+        return Sensitive(np.bincount(rows.label, minlength=classes))
+    place = rows.label + classes * nearest(rows.z, centroids)
+    return Sensitive(np.bincount(place, minlength=classes * len(centroids)))
 
 
 def nearest(z: Whole, centroids: Floats) -> Whole:
@@ -91,6 +91,6 @@ def nearest(z: Whole, centroids: Floats) -> Whole:
 
 
 def start_centroids(normal: Floats, radius: float) -> Floats:
-    """Return public draws brought to a sphere; reads no data. Shapes: [K, d] -> [K, d], where the clip norm is 1."""
+    """Return public draws scaled onto a sphere; reads no data. Shapes: [K, d] -> [K, d], where the clip norm is 1."""
     result: Floats = radius * normal / np.linalg.norm(normal, axis=1, keepdims=True)
     return result

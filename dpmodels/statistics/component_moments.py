@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
 from dpmodels.statistics.symmetric import DIAGONAL, pack, shrink, symmetric_dim, unpack
@@ -82,9 +82,7 @@ class ComponentMoments:
             block, weights, classes = z[start:stop].astype(np.float64), rho[start:stop], label[start:stop]
             bounded = (block * block).sum(axis=1).max(initial=0) <= 4.0**Z_BITS and weights.min(initial=0) >= 0
             if not (bounded and weights.sum(axis=1).max(initial=0) <= 1 << RHO_BITS):
-                raise InvalidArgument(
-                    "z, rho", "<redacted>", "stay within the norms that the sensitivity is proved for"
-                )
+                raise Unsuitable("a vector passes the norm that the sensitivity is proved for; bound it before summing")
             for c in np.unique(classes):
                 members, own = block[classes == c], weights[classes == c]
                 for k in range(self.components):
@@ -133,16 +131,15 @@ def transform_component_moments(
     Privacy: Sensitive -> Sensitive; one record moves the result by at most ``moments.l2_sensitivity`` in L2 norm.
     """
     rows = points.reveal()
-    label = rows.label if moments.classes > 1 else np.zeros_like(rows.label)
     if mixture is None:
-        rho = np.full((len(label), 1), 1 << RHO_BITS, dtype=np.int64)
+        rho = np.full((len(rows.z), 1), 1 << RHO_BITS, dtype=np.int64)
     else:
-        rho = responsibilities(rows.z, label, mixture)
-    return Sensitive(moments.total(rows.z, rho, label))
+        rho = responsibilities(rows.z, rows.label, mixture)
+    return Sensitive(moments.total(rows.z, rho, rows.label))
 
 
 def responsibilities(z: Whole, label: Whole, mixture: Mixture) -> Whole:
-    """Return how far each component of its class answers for each record (E step), rounded down to 2**-RHO_BITS.
+    """Return each component's responsibility for each record of its class (E step), rounded down to 2**-RHO_BITS.
 
     Privacy: a function of the record and of the released mixture alone; each row sums to at most 2**RHO_BITS.
 
@@ -163,7 +160,7 @@ def responsibilities(z: Whole, label: Whole, mixture: Mixture) -> Whole:
 def start_mixture(variances: Floats, normal: Floats) -> Mixture:
     """Return where the first iteration starts: means at public draws scaled by released variances; reads no data.
 
-    Components start narrow, so that they part soon: iterations are dear. Shapes: [d], [classes, K, d].
+    Components start narrow, so that they separate in few iterations: each costs budget. Shapes: [d], [classes, K, d].
     """
     components = normal.shape[1]
     wide = np.diag(variances / components**2 + LEAST_VARIANCE)

@@ -55,9 +55,9 @@ def shrink(
 ) -> NDArray[np.float64]:
     """Remove from a covariance what symmetric noise puts into it, and bring it to what is positive semidefinite.
 
-    Noise of standard deviation s a diagonal entry (off it: s / sqrt 2) has eigenvalues up to e = s sqrt(2 d). Of the
-    difference to ``toward`` an eigenvalue v below e is taken for noise, one above it for a true one blown up:
-    sqrt(v^2 - e^2) is the best guess.
+    Noise of standard deviation s on the diagonal (off it: s / sqrt 2) has eigenvalues up to e = s sqrt(2 d). In the
+    difference from ``toward`` an eigenvalue v below e is taken for noise. One above e is taken for a true eigenvalue
+    that noise has enlarged, and sqrt(v^2 - e^2) is the best estimate of it.
 
     Source: the optimal shrinker of a spiked Wigner matrix under Frobenius loss (Benaych-Georges, Nadakuditi 2011).
     """

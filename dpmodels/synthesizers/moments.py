@@ -18,7 +18,7 @@ from dpmodels.accounting.events import GaussianEvent
 from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
 from dpmodels.generators.targets import moment_target
@@ -63,7 +63,7 @@ class MomentsSystem(Synthesizer[Moments]):
         """
         partition = Partition.fine(without_image(contract, self.method), spec.cells)
         if not partition.sizes:
-            raise InvalidArgument("schema", contract.name, "have at least one column besides the target")
+            raise Unsuitable(f"schema {contract.name} has no column besides the target; add one, or name no target")
         if sum(partition.sizes) ** 2 * partition.classes > PAIR_LIMIT:
             raise InvalidArgument("cells", spec.cells, "be fewer: the second moments of this schema are too many")
         two_way = 1 << VALUE_BITS

@@ -192,7 +192,7 @@ class P3gmSystem(Phases):
         count = max(float(counts.sum()), 1.0)
         mean = sums.sum(axis=0) / count
         mean /= max(1.0, float(np.linalg.norm(mean)))
-        covariance = second / count - np.outer(mean, mean)
+        covariance = second[0] / count - np.outer(mean, mean)
         steps = released[self.before].noise_stddev
         noise = steps / (DIAGONAL * 4.0**Z_BITS * count)  # of one variance; see `shrink` for the edge
         offsets = sums - counts[:, None] * mean

@@ -20,7 +20,7 @@ from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
 from dpmodels.embeddings.fourier import FourierFeatures, FourierSpec
 from dpmodels.embeddings.joint import ConditionalEmbedding
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 from dpmodels.generators.reconstruction import Reconstruction, Target, TrainingSpec
 from dpmodels.generators.tabular import TabularModel
 from dpmodels.mechanisms.lattice import GRAIN_BITS
@@ -57,7 +57,7 @@ class Pearl(Synthesizer[ConditionalEmbedding]):
         """
         layout = Layout.of(without_image(contract, self.method))
         if not layout.blocks:
-            raise InvalidArgument("schema", contract.name, "have at least one column besides the target")
+            raise Unsuitable(f"schema {contract.name} has no column besides the target; add one, or name no target")
         own = spec.frequencies
         features = FourierFeatures(own, layout) if isinstance(own, FourierSpec) else CharacteristicFunction(own, layout)
         return ConditionalEmbedding(features, layout, spec.count_weight, contract.unit.max_rows)

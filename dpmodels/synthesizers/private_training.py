@@ -26,7 +26,7 @@ from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ParallelEvent, SampledGaussianEvent, leaves
 from dpmodels.accounting.remainder import sampled_noise_multiplier
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.vae import Objective, VaeSpec
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
@@ -163,7 +163,7 @@ class PrivateTraining(Synthesizer[Phases]):
             InvalidArgument: the unit is not one record.
         """
         if contract.unit.max_rows != 1:
-            raise InvalidArgument("unit", contract.unit, f"be one record for {self.method}: its batches are of records")
+            raise Unsuitable(f"{self.method} hides one record, not {contract.unit}; use another method, such as nacre")
         return self.phases(spec, contract)
 
     def event(self, design: Phases, budget: PrivacyBudget) -> ComposedEvent:

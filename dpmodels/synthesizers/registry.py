@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, rule_of
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.reconstruction import TrainingSpec
@@ -67,4 +67,4 @@ def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, A
     except ValidationError as fault:
         first = fault.errors(include_url=False)[0]
         name = ".".join(map(str, first["loc"])) or method
-        raise InvalidArgument(name, first["input"], f"satisfy: {first['msg']}") from None
+        raise InvalidArgument(name, first["input"], rule_of(first)) from None

@@ -9,16 +9,15 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.lint import load_schema
 from flows.config import SynthesizeConfig
-from flows.ledger_show import show_accounts
-from flows.show import console, show_hand_off
 from flows.synthesize import synthesize
+from tasks.store import Run
 
 SCHEMA = Path(__file__).with_name("randhie.yaml")
 EPSILON, DELTA, CAP = 1.0, 1e-5, 10.0
 MODEL: dict[str, object] = {}  # the defaults
 
 
-def run_demo(folder: Path) -> None:
+def run_demo(folder: Path) -> Run:
     """Run once more in ``folder``; every run is charged to the same account, until its cap is reached.
 
     Raises:
@@ -31,19 +30,22 @@ def run_demo(folder: Path) -> None:
     shutil.copy(SCHEMA, folder)
     schema = load_schema(SCHEMA)
     cap = PrivacyBudget(epsilon=CAP, delta=DELTA, unit=schema.unit)
-    ledger = Ledger(home / "ledger.sqlite")
-    ledger.open_account("randhie", dataset=schema.name, budget_cap=cap, note="demo")
+    Ledger(home / "ledger.sqlite").open_account("randhie", dataset=schema.name, budget_cap=cap, note="demo")
     out = next(out for n in range(1, 10_000) if not (out := folder / f"hand-off-{n}").exists())
     options = {"data": data, "schema": SCHEMA, "out": out, "model": MODEL, "runtime": {"home": home}}
     config = SynthesizeConfig.build({**options, "privacy": {"target_epsilon": EPSILON, "delta": DELTA}})
-    run = synthesize(config)
-    show_hand_off(run)
-    show_accounts(ledger, [ledger.account("randhie")])
+    return synthesize(config)
+
+
+def describe_utility(run: Run) -> str:
+    """Say how well the target is predicted. The table is public, so these exact scores may be shown.
+
+    On your data they stay in the internal report.
+    """
     internal = json.loads((run.sensitive / "internal-report.json").read_text())
     utility = internal["metrics"]["utility of the target"]["result"]
-    # the table is public, so these exact scores may be shown; on your data they stay in the internal report
-    console.print(
-        f"predicting {schema.target} on held-out real rows, {utility['metric']}: "
+    return (
+        f"predicting {run.plan.release.table.target} on held-out real rows, {utility['metric']}: "
         f"{utility['tstr']:.3f} trained on synthetic, {utility['trtr']:.3f} trained on real rows"
     )
 

@@ -21,7 +21,7 @@ def run(code: str, *arguments: str) -> tuple[float, str]:
 
 
 def test_help_takes_less_than_half_a_second() -> None:
-    runs = [run("from flows.cli import main; main()", "--help") for _ in range(3)]
+    runs = [run("from flows.command_line.app import main; main()", "--help") for _ in range(3)]
     assert "synthesize" in runs[0][1]
     assert min(seconds for seconds, _ in runs) < 0.5
 
@@ -31,7 +31,7 @@ def test_importing_the_package_takes_less_than_half_a_second() -> None:
     assert min(seconds for seconds, _ in runs) < 0.5
 
 
-@pytest.mark.parametrize("module", ["flows.cli", "nacre"])
+@pytest.mark.parametrize("module", ["flows.command_line.app", "nacre"])
 def test_the_way_in_imports_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print(*sorted(set({HEAVY!r}.split()) & set(sys.modules)))"
     assert run(code)[1] == "\n"

@@ -15,7 +15,8 @@ from dpmodels.evaluation.internal import images
 from dpmodels.evaluation.internal.frame import Rows
 from dpmodels.evaluation.internal.images import frechet, kernel_distances, lenet_features
 from dpmodels.evaluation.internal.report import Options, evaluate_table, load_real
-from dpmodels.evaluation.published.sheet import GAP, PER_CLASS, Sheet
+from dpmodels.evaluation.pages.plots import GAP
+from dpmodels.evaluation.published.sheet import PER_CLASS, Sheet
 from dpmodels.privacy import Sensitive
 from tests import pictures
 

@@ -24,6 +24,13 @@ def test_a_sound_schema_passes_lint(tmp_path):
     assert code == 0 and "no faults" in out
 
 
+def test_a_bound_that_yaml_takes_for_text_is_explained(tmp_path):
+    _, schema, _ = write_clinic(tmp_path)
+    schema.write_text(schema.read_text().replace("max: 99", "max: 1e6"))
+    code, _, err = run_cli("schema", "lint", schema)
+    assert code == 1 and "max: must be a whole number; YAML takes 1e6 for text: write 1.0e+6" in err
+
+
 @pytest.mark.parametrize(
     ("epsilon", "delta", "match"), [(0, 1e-5, "target_epsilon"), ("inf", 1e-5, "target_epsilon"), (1, 0, "delta")]
 )

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 KILL_AT = """
 import os, signal, sys
 import {module} as module
-from flows import cli
+from flows.command_line import app
 real = module.{name}
 def deadly(*args, **kwargs):
     if {before}:
@@ -23,7 +23,7 @@ def deadly(*args, **kwargs):
     real(*args, **kwargs)
     os.kill(os.getpid(), signal.SIGKILL)
 module.{name} = deadly
-cli.main()
+app.main()
 """
 # what is being done when the power goes: the module that calls it, and the name it calls
 MOMENTS = {
@@ -79,7 +79,7 @@ def test_an_interrupted_prefect_run_leaves_no_server_and_resumes(tmp_path, how):
     config.write_text(config.read_text().replace("steps: 6", "steps: 1000000"))  # training will not end by itself
     words = [str(word) for word in synthesize_words(tmp_path) if word != "--no-prefect"]
     child = subprocess.Popen(
-        [sys.executable, "-m", "flows.cli", *words],
+        [sys.executable, "-m", "nacre", *words],
         cwd=ROOT,
         stderr=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -103,7 +103,7 @@ def test_an_interrupted_prefect_run_leaves_no_server_and_resumes(tmp_path, how):
 
 DROPPED = """
 import signal, sys, time, weakref
-from flows import cli
+from flows.command_line import app
 class Thing: ...
 def app():
     thing = Thing()
@@ -114,7 +114,7 @@ def app():
     finally:
         print("ended in order")
 cli.app = app
-cli.main()
+app.main()
 """
 
 

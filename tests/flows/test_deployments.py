@@ -23,9 +23,10 @@ from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
-from flows.deploy import SHIPPED
-from flows.production import name_of
-from flows.server import prefect_server
+from flows.description import describe_run
+from flows.with_prefect.deploy import SHIPPED
+from flows.with_prefect.server import prefect_server
+from flows.with_prefect.worker import name_of
 from tasks.accounts import sign_run
 from tasks.store import Run
 from tests.flows.api import Api, prefect_api_server, wait_until
@@ -79,7 +80,7 @@ class Site:
                 one["parameters"]["config"] = self.config("night-{night}")
         file = self.folder / "prefect.yaml"
         file.write_text(yaml.safe_dump(content))
-        words = [sys.executable, "-m", "flows.cli", "deploy", "--file", str(file)]
+        words = [sys.executable, "-m", "nacre", "deploy", "--file", str(file)]
         done = subprocess.run(words, env=self.environment(self.home), cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -206,7 +207,8 @@ def test_a_night_runs_on_schedule_and_another_survives_its_worker(site: Site) ->
     assert site.kinds(f"clinic-{night}") == ["reserve", "draw", "seal", "commit"]
     assert verify_hand_off(site.folder / f"night-{night}").faults == [] and site.ledger.verify() == []
     facts = {row["what"]: row["value"] for row in json.loads(site.api.artifacts("plan-clinic")[-1]["data"])}
-    assert facts["answer"] == "accepted" and facts["partitions"].startswith("sequential: runs on clinic add up")
+    assert facts["answer"] == "would be accepted" and facts["officer"] == "nobody must sign"
+    assert facts["partitions"].startswith("sequential: runs on clinic add up")
     assert json.loads(site.api.artifacts("budget-clinic")[-1]["data"])[0]["charges"] == "2"
     assert site.api.artifacts("burn-down-clinic")[-1]["data"].startswith("data:image/svg+xml;base64,")
     reports = " ".join(one["data"] for one in site.api.artifacts("report-clinic"))
@@ -226,6 +228,10 @@ def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, mo
     flow_run = site.ask_for("synthesize-table/ad-hoc", config=asked, train_on="nacre-gpu")
     run = name_of(flow_run)
     site.wait_for(flow_run, "PAUSED")
+    facts = {row["what"]: row["value"] for row in json.loads(site.api.artifacts("plan-clinic")[-1]["data"])}
+    assert describe_run(Run.find(site.home, run, site.ledger_url)).items() <= facts.items()
+    assert "in the pool nacre-gpu, which never sees the data" in facts["training"]
+    assert facts["officer"] == "Dana must sign before anything is charged"
     sign_run(Run.find(site.home, run, site.ledger_url), key)
     assert site.kinds(run) == []  # suspended before anything is read or charged
     site.api.resume_when_paused(site.api.get(f"flow_runs/{flow_run}")["name"], "")  # empty: what counts is
@@ -237,7 +243,9 @@ def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, mo
     monkeypatch.setenv("NACRE_HOME", str(site.home))
     if site.ledger_url:
         monkeypatch.setenv("NACRE_LEDGER", site.ledger_url)
-    from flows.production import generate, resample, validate_run
+    from flows.generate import generate
+    from flows.resample import resample
+    from flows.validate import validate_run
 
     with pytest.raises(
         NacreError, match=r"can read .*sensitive.*clinic\.parquet; the pool nacre-gpu must not mount it"

@@ -112,7 +112,7 @@ def test_validate_finds_missing_rows_and_damaged_files(hand_off, tmp_path, rows)
 def test_validate_wants_a_schema_for_what_is_no_hand_off(tmp_path):
     pq.write_table(sound(), tmp_path / "other.parquet")
     code, _, err = run_cli("validate", tmp_path / "other.parquet")
-    assert code == 1 and "schema=nothing must be named" in err
+    assert code == 1 and "name a schema with --schema" in err
 
 
 @pytest.mark.parametrize(("column", "value", "says"), DEFECTS)

@@ -20,7 +20,7 @@ from benchmarks.postgres import new_database
 from dpmodels.errors import InvalidArgument
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Balance, Charge, Ledger
-from flows.budget import passed, used
+from flows.with_prefect.budget import passed, used
 from tasks.accounts import officer_of, sign_run
 from tasks.store import Run
 from tests.flows.api import Api, wait_until

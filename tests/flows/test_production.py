@@ -13,11 +13,11 @@ import yaml
 from dpmodels.errors import BudgetExhausted, InvalidArgument
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
-from flows.artifacts import explain, nights_that_fit
-from flows.budget import balances
 from flows.config import SynthesizeConfig
-from flows.deploy import POOLS, SHIPPED, read_deployments
+from flows.partitions import explain, nights_that_fit
 from flows.synthesize import pipeline, start
+from flows.with_prefect.budget import balances
+from flows.with_prefect.deploy import POOLS, SHIPPED, read_deployments
 from tasks.store import Run
 from tests.support import write_clinic
 
@@ -139,12 +139,12 @@ def test_users_are_not_disjoint_over_nights(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_started_again_under_its_name_is_the_same_run(tmp_path: Path, monkeypatch) -> None:
-    from flows import production
+    from flows.with_prefect import worker
 
     ledger = opened(tmp_path, 1.0)
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / "home"))
-    assert production._find("clinic-night") is None
-    run = go(start(production._at_home(config(tmp_path)), "clinic-night"))
-    assert production._find("clinic-night") == run
+    assert worker.find_here("clinic-night") is None
+    run = go(start(worker.placed_here(config(tmp_path)), "clinic-night"))
+    assert worker.find_here("clinic-night") == run
     go(run)
     assert ledger.balance("clinic").charges == 1 and os.environ["NACRE_HOME"] == str(run.home)

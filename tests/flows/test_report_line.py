@@ -14,10 +14,10 @@ from dpmodels.ledger.approval import Asked, Officer
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Charge
 from dpmodels.privacy import PrivacyBudget
-from flows.artifacts import nights_that_fit
-from flows.budget import plan_text
 from flows.config import SynthesizeConfig
+from flows.partitions import nights_that_fit
 from flows.synthesize import carry_out, start
+from flows.with_prefect.approval import plan_text
 from tasks.accounts import account_to_open, charge_of, charges_of
 from tasks.ingest import ingest
 from tasks.receive import sample_again
@@ -193,7 +193,8 @@ def test_the_officer_and_the_forecast_are_told_of_both_lines(tmp_path):
     ledger.open_account("clinic", dataset="clinic", budget_cap=PrivacyBudget(epsilon=3, delta=1e-5))
     run = start(config_of(tmp_path, account="clinic"))
     text = plan_text(run, Officer(name="A. Officer", public_key="A" * 43 + "="), Asked("", "", "", ()))
-    assert "epsilon=1.0" in text and "for the report: epsilon=0.5 more" in text and "after, of cap=3" in text
+    assert "**target**: epsilon=1.0" in text and "**report: target**: epsilon=0.5" in text
+    assert "**account**: clinic, cap epsilon=3.0" in text and "**spent**: epsilon=0 before" in text
     alone = start(config_of(tmp_path / "alone", account="clinic", report_epsilon=None).model_copy(
         update={"runtime": config_of(tmp_path).runtime}
     ))  # fmt: skip

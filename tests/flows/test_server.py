@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-import flows.server
+import flows.with_prefect.server
 from dpmodels.errors import NacreError
-from flows.server import PrefectServer, prefect_server
+from flows.with_prefect.server import PrefectServer, prefect_server
 from tests.support import servers_of
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 HOLD = """
 import sys, time
 from pathlib import Path
-from flows.server import PrefectServer
+from flows.with_prefect.server import PrefectServer
 with PrefectServer(Path(sys.argv[1])) as server:
     if "ready" in sys.argv: server.wait()
     print(server.pid, server.url, flush=True)
@@ -215,7 +215,9 @@ def test_a_fresh_process_reuses_what_prefect_is_configured_for(
 
 
 def test_a_server_that_cannot_start_says_where_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(flows.server._SERVER_SETTINGS, "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE", "-1")
+    monkeypatch.setitem(
+        flows.with_prefect.server._SERVER_SETTINGS, "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE", "-1"
+    )
     with pytest.raises(NacreError, match=r"embedded Prefect server .*server\.log") as caught, prefect_server(tmp_path):
         pass
     assert "ended with code" in str(caught.value)
@@ -240,7 +242,7 @@ def test_a_server_that_is_too_slow_is_ended(home: Path) -> None:
 
 def test_a_test_sees_the_servers_of_its_own_home_only(home: Path, holder: list[subprocess.Popen[str]]) -> None:
     decoy = "import time; print(flush=True); time.sleep(60)"
-    words = [sys.executable, "-c", decoy, "flows.server"]
+    words = [sys.executable, "-c", decoy, "flows.with_prefect.server"]
     holder.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=home))
     assert holder[0].stdout and holder[0].stdout.readline()
     with PrefectServer(home) as server:

@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.table import Table
 
-from flows.show import print_warnings
+from flows.command_line.console import print_facts, print_table
+from flows.command_line.show import print_warnings
 
 
 def test_what_the_report_warns_of_is_said_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -14,3 +16,13 @@ def test_what_the_report_warns_of_is_said_on_standard_error(tmp_path: Path, caps
     print_warnings(tmp_path / "report.json")
     printed = capsys.readouterr()
     assert printed.err == "warning: column amount: 83 % of the records lie in one cell.\n" and not printed.out
+
+
+def test_what_is_piped_is_cut_nowhere(capsys):
+    path = "/data/" + "very-long-folder/" * 40
+    print_facts("facts", {"report": path, "charge": "one\ntwo"})
+    assert capsys.readouterr().out == f"report: {path}\ncharge: one\ncharge: two\n"
+    table = Table("where")
+    table.add_row(path)
+    print_table(table)
+    assert path in capsys.readouterr().out

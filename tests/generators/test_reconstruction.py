@@ -23,7 +23,7 @@ SPEC = TrainingSpec(
 def target(noise: float = 0.0) -> Target:
     records = make_records(400)
     features = FEATURES.lattice_features(LAYOUT.design(records)).double() * 48**0.5 / 2**24
-    classes = LAYOUT.class_of(records)
+    classes = torch.from_numpy(records.labels(LAYOUT.class_column))
     mean = torch.stack([features[classes == label].mean(0) for label in (0, 1)])
     return Target(torch.complex(mean[:, :48], mean[:, 48:]).to(torch.complex64), torch.full((2,), noise))
 

@@ -5,16 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from benchmarks import postgres
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent
 from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.privacy import PrivacyBudget
-
-settings.register_profile("shared-cores", deadline=None)
-settings.load_profile("shared-cores")
 
 MakeCharge = Callable[..., Charge]
 CAP = PrivacyBudget(epsilon=1.0, delta=1e-5)

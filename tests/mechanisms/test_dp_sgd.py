@@ -242,7 +242,7 @@ def test_the_state_of_an_older_version_is_refused_in_one_sentence():
 
 
 def test_batch_normalisation_and_impossible_noise_are_refused():
-    with pytest.raises(InvalidArgument, match="batch normalisation"):
+    with pytest.raises(InvalidArgument, match="batch normalization"):
         DpSgd(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), SgdSpec(), Noise(1.0, 1.0), KEY)
     for noise in (Noise(0.0, 1.0), Noise(1.0, 0.0), Noise(float("nan"), 1.0), Noise(1.0, float("inf"))):
         with pytest.raises(InvalidArgument, match="noise"):

@@ -59,16 +59,18 @@ def test_python_makes_a_table_beside_the_projects_own_packages(installed: Path, 
 def test_the_command_runs_in_the_projects_folder(installed: Path, project: Path) -> None:
     words = ["plan", "absent.parquet", "--schema", write_clinic(project)[1], "--target-epsilon", 1, "--delta", 1e-5]
     assert "noise_multiplier" in run(installed, project, "-m", "nacre", *words, "--out", "out")
-    assert "entrypoint: nacre.flows.production." in run(installed, project, "-m", "nacre", "deploy", "--show")
+    assert "entrypoint: nacre.flows.night." in run(installed, project, "-m", "nacre", "deploy", "--show")
 
 
 def test_a_worker_finds_every_flow_that_is_deployed(installed: Path, project: Path) -> None:
     code = (
-        f"{MINE}\nimport json, yaml\nfrom nacre.flows.deploy import SHIPPED, read_deployments\n"
+        f"{MINE}\nimport json, yaml\nfrom nacre.flows.with_prefect.deploy import SHIPPED, read_deployments\n"
         "from prefect.flows import load_flow_from_entrypoint as load\n"
         "print(json.dumps([load(spec['entrypoint']).fn.__module__ for spec in read_deployments(SHIPPED)]))"
     )
-    assert json.loads(run(installed, project, "-c", code)) == ["nacre.flows.production"] * 5
+    assert json.loads(run(installed, project, "-c", code)) == [
+        f"nacre.flows.{name}" for name in ("night", "resample", "table", "validate", "generate")
+    ]
 
 
 @pytest.mark.parametrize(

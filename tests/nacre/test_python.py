@@ -162,7 +162,7 @@ def shown(error: BaseException) -> str:
             {"schema": {"name": "clinic", "columns": {"age": {"type": "integer", "min": "TODO", "max": 9}}}},
             "schema as given",
         ),
-        ({"schema": 7}, "schema=int must be a path"),
+        ({"schema": 7}, "a schema is a path, .* not int"),
         ({"account": "absent"}, "account absent is not open"),
     ],
 )

@@ -132,13 +132,13 @@ def test_the_ledger_is_the_one_that_the_process_was_given(tmp_path):
     run = start(config(tmp_path))
     settings = run.settings.model_copy(update={"ledger": f"sqlite:///{tmp_path / 'planted.sqlite'}"})
     (run.control / "settings.json").write_text(settings.model_dump_json())
-    with pytest.raises(InvalidArgument, match=r"be what run .* was started with"):
+    with pytest.raises(InvalidArgument, match=r"run .* was started with another ledger"):
         finish(run)
     assert not (tmp_path / "planted.sqlite").exists()
 
 
 def test_a_flow_run_may_not_name_a_ledger_or_a_cluster(tmp_path, monkeypatch):
-    from flows import production
+    from flows.with_prefect import worker
 
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("NACRE_DASK", "tcp://trusted:8786")
@@ -146,8 +146,8 @@ def test_a_flow_run_may_not_name_a_ledger_or_a_cluster(tmp_path, monkeypatch):
     for name, value in (("ledger", "postgresql://elsewhere/ledger"), ("dask", "tcp://127.0.0.1:9")):
         asked = config(tmp_path, runtime={"home": tmp_path / "home", name: value})
         with pytest.raises(InvalidArgument, match=f"set NACRE_{name.upper()} for the worker"):
-            production._at_home(asked)
-    assert production._at_home(config(tmp_path)).runtime.dask == "tcp://trusted:8786"
+            worker.placed_here(asked)
+    assert worker.placed_here(config(tmp_path)).runtime.dask == "tcp://trusted:8786"
 
 
 def test_a_step_that_was_drawn_is_kept_until_the_seal(tmp_path, monkeypatch):

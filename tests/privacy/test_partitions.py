@@ -23,8 +23,8 @@ from dpmodels.schema.lint import parse
 from dpmodels.schema.load import load_parts
 from dpmodels.schema.schema import Schema
 from flows.config import SynthesizeConfig
+from flows.night import synthesize_night
 from flows.partitions import check_nights
-from flows.production import synthesize_night
 from flows.synthesize import carry_out, make_plans, pipeline, start
 from tasks.encoded import EncodedTable
 from tasks.store import Run

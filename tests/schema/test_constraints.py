@@ -8,7 +8,8 @@ import pytest
 
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.constraints import Constraint, encode_numbers, numbers
+from dpmodels.schema.constraints import Constraint
+from dpmodels.schema.convert import decode_numbers, encode_numbers
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.ingest import transform_encode
@@ -141,7 +142,7 @@ def test_encoded_numbers_are_those_that_are_handed_over(schema: Schema, table: p
     decoded = Codec(schema).decode(records)
     for index, (name, column) in enumerate(schema.modelled.items()):
         if column.continuous and column.type != "datetime":
-            x = numbers(column, records.states[:, index], records.values[:, index])
+            x = decode_numbers(column, records.states[:, index], records.values[:, index])
             given = decoded[name].to_numpy(zero_copy_only=False).astype(np.float64)
             assert np.array_equal(x, given, equal_nan=True)
             known = ~np.isnan(x)

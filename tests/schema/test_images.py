@@ -14,7 +14,7 @@ from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.ingest import transform_encode
 from dpmodels.schema.lint import parse
-from dpmodels.schema.load import load_table
+from dpmodels.schema.load import load_parts
 from dpmodels.schema.schema import Schema
 from tests.pictures import SCHEMA_TEXT, make_pictures, make_records, make_schema, make_table
 
@@ -23,7 +23,7 @@ SCHEMA = make_schema()
 
 def read(path: Path, schema: Schema = SCHEMA) -> Records:
     codec = Codec(schema)
-    return Records.concat([codec.encode(batch) for batch in load_table(path, schema, 7).reveal()])
+    return Records.concat([codec.encode(batch) for part in load_parts(path, schema, 7) for batch in part.reveal()])
 
 
 def same(a: Records, b: Records) -> bool:
@@ -104,18 +104,18 @@ def test_the_gate_and_the_encoding_refuse_what_is_no_image(tmp_path, rows, kind)
         Codec(SCHEMA).encode(bad)
     gate = Gate(SCHEMA, raw=True)
     gate.check(bad)
-    assert [column for column, _ in gate.failures] == ["picture"]
+    assert [rule.column for rule in gate.broken] == ["picture"]
     with pytest.raises(DataError, match="picture must hold 120 whole numbers"):
         pq.write_table(bad, tmp_path / "bad.parquet")
-        raw = load_table(tmp_path / "bad.parquet", SCHEMA, 10)
-        transform_encode([raw], Gate(SCHEMA, raw=True), tmp_path)
+        raw = load_parts(tmp_path / "bad.parquet", SCHEMA, 10)
+        transform_encode(raw, Gate(SCHEMA, raw=True), tmp_path)
 
 
 def test_good_images_pass_the_gate(tmp_path):
     pq.write_table(make_table(20), tmp_path / "a.parquet")
     gate = Gate(SCHEMA, raw=True)
-    transform_encode([load_table(tmp_path / "a.parquet", SCHEMA, 7)], gate, tmp_path)
-    assert gate.failures == () and any(result["column"] == "picture" for result in gate.results())
+    transform_encode(load_parts(tmp_path / "a.parquet", SCHEMA, 7), gate, tmp_path)
+    assert gate.broken == () and any(result["column"] == "picture" for result in gate.results())
     assert pa.ipc.open_file(tmp_path / "part-00000.arrow").schema.field("picture").type == pa.list_(pa.uint8(), 120)
 
 
@@ -139,8 +139,8 @@ def test_arrays_that_are_not_the_schema_are_refused(tmp_path, arrays, message):
 def test_a_folder_that_is_not_the_schema_is_refused(tmp_path):
     grey, colour = Picture.new("L", (10, 12)), Picture.new("RGB", (10, 12))
     for kind, picture, message in [
-        ("bar", colour, "grey 8-bit PNG files of 10 x 12"),
-        ("bar", grey.resize((12, 10)), "grey 8-bit PNG files of 10 x 12"),
+        ("bar", colour, "gray 8-bit PNG files of 10 x 12"),
+        ("bar", grey.resize((12, 10)), "gray 8-bit PNG files of 10 x 12"),
         ("ball", grey, "named as the values"),
     ]:
         folder = tmp_path / f"{kind}-{picture.mode}-{picture.width}"
@@ -150,7 +150,7 @@ def test_a_folder_that_is_not_the_schema_is_refused(tmp_path):
             read(folder)
     (tmp_path / "broken" / "bar").mkdir(parents=True)
     (tmp_path / "broken" / "bar" / "0.png").write_bytes(b"no picture")
-    with pytest.raises(DataError, match="grey 8-bit PNG"):
+    with pytest.raises(DataError, match="gray 8-bit PNG"):
         read(tmp_path / "broken")
 
 

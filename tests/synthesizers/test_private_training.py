@@ -130,7 +130,7 @@ def test_a_plan_is_public_and_refuses_what_its_batches_cannot_promise():
     unit = PrivacyUnit(user="patient", max_rows=3)
     with pytest.raises(InvalidArgument, match="one record"):
         small("p3gm").plan(make_schema(unit=unit.model_dump()), BUDGET.model_copy(update={"unit": unit}))
-    with pytest.raises(InvalidArgument, match="leave it a part"):
+    with pytest.raises(InvalidArgument, match="takes the whole budget"):
         small("p3gm", pca_share=0.6, em_share=0.5).plan(make_schema(), BUDGET)
 
 
@@ -171,7 +171,7 @@ def clinic(folder: Path, steps: int) -> None:
 def test_a_killed_training_resumes_under_the_same_charge_with_every_step_once(tmp_path, monkeypatch):
     steps = 600
     clinic(tmp_path, steps)
-    command = [sys.executable, "-m", "flows.cli", *map(str, synthesize_words(tmp_path))]
+    command = [sys.executable, "-m", "nacre", *map(str, synthesize_words(tmp_path))]
     child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         end = time.monotonic() + 300

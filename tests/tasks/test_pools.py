@@ -21,7 +21,7 @@ WATCHED = """
 import importlib, json, sys
 for name in sys.argv[2].split():
     importlib.import_module(name)
-from flows import cli
+from flows.command_line import app
 from dpmodels.evaluation.internal import report as internal
 from tasks import sample, store
 import threadpoolctl, torch
@@ -40,7 +40,7 @@ watch(store.Run, "finish")            # at the end of the stages, where they run
 watch(sample.FileSampler, "_groups")  # on a thread of the engine
 watch(internal, "_attempt")           # on a thread of the evaluation
 told, sys.argv[1:] = sys.argv[1], sys.argv[3:]
-cli.main()
+app.main()
 """
 
 
@@ -79,7 +79,7 @@ def test_who_asks_for_more_threads_has_them(tmp_path: Path) -> None:
     assert most["_groups"]["torch"] == 1  # files are promised to the bit
 
 
-@pytest.mark.parametrize("package", ["tasks", "flows", "flows.cli"])
+@pytest.mark.parametrize("package", ["tasks", "flows", "flows.command_line.app"])
 def test_importing_us_limits_what_is_imported_later(package: str) -> None:
     code = f"import {package}, torch; print(torch.get_num_threads())"
     done = subprocess.run(

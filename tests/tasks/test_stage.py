@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dpmodels.errors import DataError, NacreError
-from flows.server import prefect_server
+from flows.with_prefect.server import prefect_server
 from tasks.stage import as_task, stage
 
 CANARY = "Zebulon-Quillfeather-1874"

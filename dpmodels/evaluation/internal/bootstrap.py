@@ -1,4 +1,4 @@
-"""Intervals: bootstrap over test rows with the model held fixed, vectorised; and how many guesses chance explains."""
+"""Intervals: bootstrap over test rows with the model held fixed, vectorized; and how many guesses chance explains."""
 
 from collections.abc import Callable
 

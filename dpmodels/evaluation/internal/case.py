@@ -71,6 +71,9 @@ class Real:
 class Case:
     """A synthetic table beside the real side.
 
+    Privacy: holds real rows, so every fact that a metric returns is as sensitive as they are; ``evaluate_table`` alone
+        asks metrics, and what it returns is Sensitive.
+
     Attributes:
         made: a sample of the synthetic rows; tally: counts of all of them.
         once: what is computed for this table alone.

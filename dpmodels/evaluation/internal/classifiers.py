@@ -11,37 +11,32 @@ from numpy.typing import NDArray
 
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.frame import Frame, category_names
-from dpmodels.privacy import Sensitive
 
 ROWS = 50_000
 NULL = -1.0
 """What stands for a number that is null."""
 
 
-def evaluate_classifiers(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
-    """Train on synthetic and on real rows, test on held-out real ones; the target's rarest class against the rest.
-
-    Privacy: exact scores on real data, so the result stays Sensitive.
-    """
-    revealed = case.reveal()
-    target, test = revealed.schema.target_index, revealed.real.held
-    if target is None or list(revealed.schema.modelled.values())[target].continuous or revealed.schema.image:
+def classifier_facts(case: Case) -> dict[str, Any]:
+    """Train on synthetic and on real rows, test on held-out real ones; the target's rarest class against the rest."""
+    target, test = case.schema.target_index, case.real.held
+    if target is None or list(case.schema.modelled.values())[target].continuous or case.schema.image:
         raise Skip("the schema names no target with classes beside other columns")
     if test is None:
         raise Skip("it needs real rows that were held out (--test)")
-    train, made = revealed.draw(revealed.real.train, ROWS), revealed.draw(revealed.made, ROWS)
+    train, made = case.draw(case.real.train, ROWS), case.draw(case.made, ROWS)
     labels, counts = np.unique(train.values[:, target], return_counts=True)
     rare = labels[counts.argmin()]
-    places = _places(revealed, train, test)
+    places = _places(case, train, test)
 
     def scores(rows: Frame) -> tuple[float, float]:
-        x, x_test = (_features(revealed, frame, places) for frame in (rows, test))
+        x, x_test = (_features(case, frame, places) for frame in (rows, test))
         return _mean_scores(x, rows.values[:, target] == rare, x_test, test.values[:, target] == rare)
 
-    real = revealed.real.once.get("four classifiers", lambda: scores(train))
+    real = case.real.once.get("four classifiers", lambda: scores(train))
     synthetic = scores(made)
     names = ("tstr_auroc", "tstr_auprc", "trtr_auroc", "trtr_auprc")
-    return Sensitive(dict(zip(names, (*synthetic, *real), strict=True)))
+    return dict(zip(names, (*synthetic, *real), strict=True))
 
 
 def _mean_scores(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpmodels.evaluation.internal.classifiers import evaluate_classifiers
+from dpmodels.evaluation.internal.classifiers import classifier_facts
 from dpmodels.evaluation.internal.frame import ParquetBatches, Rows
 from dpmodels.evaluation.internal.report import BANNER, Options, evaluate_table, load_real
 from dpmodels.evaluation.pages.page import render_page
@@ -16,46 +16,41 @@ from dpmodels.schema.schema import Schema
 
 @dataclass(frozen=True)
 class Score:
-    """One line of the comparison: where its figure is, and what is better."""
+    """One line of the comparison: what is better, where its figure is, and where that of real rows in their place."""
 
     name: str
     better: str
     metric: str
-    path: tuple[str, ...]
+    path: str
+    real: str = ""
 
 
 UP, DOWN, HALF = "higher", "lower", "near 0.5"
 SCORES = (
-    Score("total variation, 1-way", DOWN, "marginals", ("mean_total_variation_1_way",)),
-    Score("total variation, 2-way", DOWN, "marginals", ("mean_total_variation_2_way",)),
-    Score("associations, mean difference", DOWN, "correlations", ("mean_difference",)),
-    Score("classifier two-sample AUROC", HALF, "two-sample test", ("auroc",)),
-    Score("pMSE ratio", "near 1", "pMSE", ("ratio",)),
-    Score("TSTR AUROC, four classifiers", UP, "four classifiers", ("tstr_auroc",)),
-    Score("TSTR AUPRC, four classifiers", UP, "four classifiers", ("tstr_auprc",)),
-    Score("TSTR of the target, boosted trees", UP, "utility of the target", ("tstr",)),
-    Score("rare categories kept", UP, "rare categories", ("coverage",)),
-    Score("real rows reached", UP, "coverage", ("coverage",)),
-    Score("closer to training rows", HALF, "overfitting", ("closer_to_training_rows",)),
-    Score("copied rows", DOWN, "copied rows", ("synthetic_rows_that_equal_a_real_row",)),
-    Score("membership AUROC, distance", HALF, "membership inference", ("distance", "auroc")),
-    Score("membership AUROC, density", HALF, "membership inference", ("relative_density", "auroc")),
-    Score("FID", DOWN, "distance of image features", ("fid",)),
-    Score("KID", DOWN, "distance of image features", ("kid",)),
-    Score("TSTR accuracy of a CNN", UP, "CNN accuracy", ("tstr_accuracy",)),
+    Score("total variation, 1-way", DOWN, "marginals", "mean_total_variation_1_way"),
+    Score("total variation, 2-way", DOWN, "marginals", "mean_total_variation_2_way"),
+    Score("associations, mean difference", DOWN, "correlations", "mean_difference", "mean_difference_of_held_out_rows"),
+    Score("classifier two-sample AUROC", HALF, "two-sample test", "auroc"),
+    Score("pMSE ratio", "near 1", "pMSE", "ratio"),
+    Score("TSTR AUROC, four classifiers", UP, "four classifiers", "tstr_auroc", "trtr_auroc"),
+    Score("TSTR AUPRC, four classifiers", UP, "four classifiers", "tstr_auprc", "trtr_auprc"),
+    Score("TSTR of the target, boosted trees", UP, "utility of the target", "tstr", "trtr"),
+    Score("rare categories kept", UP, "rare categories", "coverage"),
+    Score("real rows reached", UP, "coverage", "coverage", "coverage_by_fresh_real_rows"),
+    Score("closer to training rows", HALF, "overfitting", "closer_to_training_rows"),
+    Score(
+        "copied rows",
+        DOWN,
+        "copied rows",
+        "synthetic_rows_that_equal_a_real_row",
+        "fresh_real_rows_that_equal_a_real_row",
+    ),
+    Score("membership AUROC, distance", HALF, "membership inference", "distance.auroc"),
+    Score("membership AUROC, density", HALF, "membership inference", "relative_density.auroc"),
+    Score("FID", DOWN, "distance of image features", "fid", "fid_of_real_images"),
+    Score("KID", DOWN, "distance of image features", "kid", "kid_of_real_images"),
+    Score("TSTR accuracy of a CNN", UP, "CNN accuracy", "tstr_accuracy", "trtr_accuracy"),
 )
-REAL = {
-    "TSTR AUROC, four classifiers": "trtr_auroc",
-    "TSTR AUPRC, four classifiers": "trtr_auprc",
-    "TSTR of the target, boosted trees": "trtr",
-    "real rows reached": "coverage_by_fresh_real_rows",
-    "copied rows": "fresh_real_rows_that_equal_a_real_row",
-    "associations, mean difference": "mean_difference_of_held_out_rows",
-    "FID": "fid_of_real_images",
-    "KID": "kid_of_real_images",
-    "TSTR accuracy of a CNN": "trtr_accuracy",
-}
-"""What real rows give in the place of synthetic ones, where a metric says so."""
 
 
 def compare_tables(
@@ -76,7 +71,7 @@ def compare_tables(
     train = Sensitive(Rows(schema, ParquetBatches(real, schema), run))
     held = None if test is None else Sensitive(Rows(schema, ParquetBatches(test, schema)))
     side = load_real(train, held, schema, options)
-    more = {"four classifiers": evaluate_classifiers}
+    more = {"four classifiers": classifier_facts}
     reports = {
         name: evaluate_table(side, Rows(schema, ParquetBatches(path, schema), run), options, more).reveal()
         for name, path in tables.items()
@@ -92,7 +87,7 @@ def score_lines(reports: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]
         figures = {name: _figure(report, score) for name, report in reports.items()}
         if any(figure is not None for figure in figures.values()):
             first = next(iter(reports.values()))["metrics"][score.metric]
-            real = first["result"].get(REAL.get(score.name, "")) if first["status"] == "done" else None
+            real = first["result"].get(score.real) if first["status"] == "done" else None
             lines.append({"score": score.name, "better": score.better, "real": real, "tables": figures})
     return lines
 
@@ -102,7 +97,7 @@ def _figure(report: Mapping[str, Any], score: Score) -> float | None:
     if outcome["status"] != "done":
         return None
     value = outcome["result"]
-    for key in score.path:
+    for key in score.path.split("."):
         value = value[key]
     return None if value is None else float(value)
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from dpmodels.evaluation.internal.case import Case
 from dpmodels.evaluation.internal.frame import Frame, category_count
 from dpmodels.evaluation.internal.marginals import MOST_PAIRS
-from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -21,17 +20,13 @@ MOST_COLUMNS = 40
 """Columns of a table whose whole matrix is shown."""
 
 
-def evaluate_correlation(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
-    """Compare the associations of all pairs of columns; beside it, held-out real rows with the real ones.
-
-    Privacy: exact statistics of the real data, so the result stays Sensitive.
-    """
-    revealed = case.reveal()
-    schema, real = revealed.schema, revealed.real
+def correlation_facts(case: Case) -> dict[str, Any]:
+    """Compare the associations of all pairs of columns; beside it, held-out real rows with the real ones."""
+    schema, real = case.schema, case.real
     names = list(schema.modelled)
     pairs = real.grid.pairs
-    truth = real.once.get("association", lambda: association(schema, revealed.draw(real.train, ROWS), pairs))
-    made = association(schema, revealed.draw(revealed.made, ROWS), pairs)
+    truth = real.once.get("association", lambda: association(schema, case.draw(real.train, ROWS), pairs))
+    made = association(schema, case.draw(case.made, ROWS), pairs)
     difference = np.abs(truth - made)
     order = np.argsort(-difference)[:20]
     facts: dict[str, Any] = {
@@ -54,7 +49,7 @@ def evaluate_correlation(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
         facts["largest_difference_of_held_out_rows"] = float(np.abs(truth - fresh).max(initial=0))
     if len(names) <= MOST_COLUMNS and len(pairs) < MOST_PAIRS:
         facts |= {"columns": names, "real": _square(truth, pairs, names), "synthetic": _square(made, pairs, names)}
-    return Sensitive(facts)
+    return facts
 
 
 def association(schema: Schema, frame: Frame, pairs: list[tuple[int, int]]) -> Floats:
@@ -81,9 +76,7 @@ def _ranks(column: Floats) -> Floats:
     """Return ranks between 0 and 1, ties in the middle, null as NaN."""
     from scipy.stats import rankdata
 
-    known = ~np.isnan(column)
-    ranks = np.full(len(column), np.nan)
-    ranks[known] = rankdata(column[known]) / max(known.sum(), 1)
+    ranks: Floats = rankdata(column, nan_policy="omit") / max((~np.isnan(column)).sum(), 1)
     return ranks
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dpmodels.errors import DataError
 from dpmodels.evaluation.sampling import draw
 from dpmodels.schema.base import Modelled, described
-from dpmodels.schema.columns import Categorical, Continuous, Datetime
-from dpmodels.schema.convert import plain, to_floats, to_keys, to_ticks
+from dpmodels.schema.columns import Continuous, names_of
+from dpmodels.schema.convert import as_numbers, decode_numbers, plain, to_keys
 from dpmodels.schema.encode import Records
 from dpmodels.schema.image import encode_image
 from dpmodels.schema.schema import Schema
@@ -124,17 +124,13 @@ def category_count(column: Modelled) -> int:
 
 def category_names(column: Modelled) -> list[str]:
     """Name the cells of a column that is not continuous: its values, then what a table may hold besides."""
-    values = list(column.values) if isinstance(column, Categorical) else ["false", "true"]
-    return [*map(str, values), "not in the schema", "null"]
+    return [*names_of(column), "not in the schema", "null"]
 
 
 def _decode(column: Modelled, states: NDArray[np.int32], values: Floats) -> Floats:
     if isinstance(column, Continuous):
-        read = column.from_unit(values)
-        if column.zero_state is not None:
-            read[states == column.zero_state] = 0.0
-    else:
-        read = states.astype(np.float64)
+        return decode_numbers(column, states, values)
+    read = states.astype(np.float64)
     if column.null_state is not None:
         read[states == column.null_state] = np.nan
     return read
@@ -144,8 +140,7 @@ def _convert(name: str, column: Modelled, array: pa.Array) -> Floats:
     """Read a column of any tool's table; what the schema does not admit stays visible and is no error."""
     try:
         if isinstance(column, Continuous):
-            array = plain(array)
-            return to_ticks(array, column.tick) if isinstance(column, Datetime) else to_floats(array)
+            return as_numbers(column, array)
         if not pa.types.is_dictionary(array.type):
             return _places(column, array)
         places = _places(column, array.dictionary)
@@ -157,10 +152,10 @@ def _convert(name: str, column: Modelled, array: pa.Array) -> Floats:
     raise DataError(name, f"cannot be read as {type(column).__name__.lower()}; it holds {described(array.type)}")
 
 
-def _places(column: Modelled, array: pa.Array) -> Floats:
-    keys = column.keys if isinstance(column, Categorical) else [False, True]
+def _places(column: Any, array: pa.Array) -> Floats:
+    keys = column.keys
     if isinstance(keys[0], float):
-        array = pa.array(to_keys(column, array), from_pandas=True)  # type: ignore[arg-type]
+        array = pa.array(to_keys(column, array), from_pandas=True)
     else:
         array = array.cast(pa.array(keys).type)
     null = array.is_null().to_numpy(zero_copy_only=False)

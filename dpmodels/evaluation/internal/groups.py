@@ -1,4 +1,4 @@
-"""Who pays for the synthetic data: the target's model and the target's distribution within every group of rows."""
+"""Who loses by the synthetic data: the errors of the target's model, and its distribution, in every group of rows."""
 
 from typing import Any
 
@@ -8,46 +8,37 @@ from dpmodels.evaluation.internal.case import Case
 from dpmodels.evaluation.internal.frame import category_names
 from dpmodels.evaluation.internal.marginals import group_distances
 from dpmodels.evaluation.internal.utility import errors, predict_target
-from dpmodels.privacy import Sensitive
 
 LEAST_ROWS = 50
 """Real rows that a group must have; of fewer the error says little."""
 
 
-def evaluate_groups(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
-    """Compare the two models' errors, and the target's distribution, within every category of every column.
-
-    Privacy: exact errors on real data, so the result stays Sensitive.
-    """
-    revealed = case.reveal()
-    predictions = predict_target(revealed)
+def group_facts(case: Case) -> dict[str, Any]:
+    """Compare the two models' errors, and the target's distribution, within every category of every column."""
+    predictions = predict_target(case)
     synthetic, real = errors(predictions)
     found = []
-    for j, (name, column) in enumerate(revealed.schema.modelled.items()):
-        if column.continuous or name == revealed.schema.target:
+    for j, (name, column) in enumerate(case.schema.modelled.items()):
+        if column.continuous or name == case.schema.target:
             continue
         values = predictions.test.values[:, j]
         if len(values) != len(real):  # rows whose number to predict is null are not tested
-            values = values[~np.isnan(predictions.test.values[:, revealed.schema.target_index or 0])]
+            values = values[~np.isnan(predictions.test.values[:, case.schema.target_index or 0])]
         for place, label in enumerate(category_names(column)):
             member = np.isnan(values) if label == "null" else values == place
             if member.sum() >= LEAST_ROWS:
                 found.append({"column": name, "value": label, **_errors(synthetic[member], real[member])})
     distances = [
         group
-        for group in group_distances(
-            revealed.real.grid, revealed.real.tally, revealed.tally, str(revealed.schema.target)
-        )
+        for group in group_distances(case.real.grid, case.real.tally, case.tally, str(case.schema.target))
         if group["real_rows"] >= LEAST_ROWS
     ]
-    return Sensitive(
-        {
-            "error": "mean distance" if predictions.continuous else "share of wrong classes",
-            "overall": _errors(synthetic, real),
-            "groups": sorted(found, key=lambda group: -group["excess"]),
-            "distributions": sorted(distances, key=lambda group: -group["total_variation"]),
-        }
-    )
+    return {
+        "error": "mean distance" if predictions.continuous else "share of wrong classes",
+        "overall": _errors(synthetic, real),
+        "groups": sorted(found, key=lambda group: -group["excess"]),
+        "distributions": sorted(distances, key=lambda group: -group["total_variation"]),
+    }
 
 
 def _errors(synthetic: np.ndarray[Any, np.dtype[np.float64]], real: np.ndarray[Any, Any]) -> dict[str, Any]:

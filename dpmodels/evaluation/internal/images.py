@@ -5,8 +5,6 @@ at 3e-4, batches of 128. The features: the 84 of a LeNet-5 whose weights are giv
 hidden units of the CNN trained on the real images; figures of two feature spaces must never be compared.
 """
 
-import base64
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from torch.nn import functional
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.frame import Frame
 from dpmodels.evaluation.internal.neighbours import neighbours
-from dpmodels.privacy import Sensitive
+from dpmodels.evaluation.pages.plots import sheet
 from dpmodels.schema.image import Image
 
 Floats = NDArray[np.float64]
@@ -28,68 +26,54 @@ Pixels = NDArray[np.uint8]
 ROWS, STEPS = 10_000, 400
 BATCH, LOOK = 128, 1000
 SUBSETS, SUBSET_ROWS = 10, 1000
-SHOWN, GAP = 12, 2
+SHOWN = 12
 LENET_SIDE = 28
 
 
-def evaluate_features(case: Sensitive[Case], lenet: Path | None) -> Sensitive[dict[str, Any]]:
-    """Return Frechet and kernel distance of synthetic to real images, beside those of other real images.
-
-    Privacy: exact statistics of real images, so the result stays Sensitive.
-    """
-    revealed = case.reveal()
-    train, test = revealed.real.split(2 * ROWS)
-    space, name = _space(revealed, lenet)
+def feature_facts(case: Case, lenet: Path | None) -> dict[str, Any]:
+    """Return Frechet and kernel distance of synthetic to real images, beside those of other real images."""
+    train, test = case.real.split(2 * ROWS)
+    space, name = _space(case, lenet)
     real, fresh = (space(_pixels(frame.take(slice(0, ROWS)))) for frame in (test, train))
-    made = space(_pixels(revealed.draw(revealed.made, ROWS)))
+    made = space(_pixels(case.draw(case.made, ROWS)))
     facts: dict[str, Any] = {"features": name, "real_images": len(real), "synthetic_images": len(made)}
     for key, features in (("", made), ("_of_real_images", fresh)):
-        kernel = kernel_distances(real, features, revealed.real.seed)
+        kernel = kernel_distances(real, features, case.real.seed)
         facts |= {f"fid{key}": frechet(real, features), f"kid{key}": float(kernel.mean())}
         facts[f"kid{key}_stddev"] = float(kernel.std())
-    return Sensitive(facts)
+    return facts
 
 
-def evaluate_cnn(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
-    """Return the accuracy on real images of a CNN trained on synthetic ones, and of one trained on real ones.
-
-    Privacy: exact accuracies on real images, so the result stays Sensitive.
-    """
-    revealed = case.reveal()
-    target = revealed.schema.target_index
+def cnn_facts(case: Case) -> dict[str, Any]:
+    """Return the accuracy on real images of a CNN trained on synthetic ones, and of one trained on real ones."""
+    target = case.schema.target_index
     if target is None:
         raise Skip("the schema names no label")
-    train, test = revealed.real.split(ROWS)
+    train, test = case.real.split(ROWS)
     y = _labels(test, target)
-    made = _train(revealed, revealed.draw(revealed.made, len(train)))
-    scores = {"tstr_accuracy": made, "trtr_accuracy": _real_network(revealed)}
-    column = _image(revealed)
+    made = _train(case, case.draw(case.made, len(train)))
+    scores = {"tstr_accuracy": made, "trtr_accuracy": _real_network(case)}
+    column = _image(case)
     accuracies = {
         name: float((_batched(network, _pixels(test), column).argmax(axis=1) == y).mean())
         for name, network in scores.items()
     }
-    return Sensitive({**accuracies, "images_to_train": len(train), "images_to_test": len(test), "steps": STEPS})
+    return {**accuracies, "images_to_train": len(train), "images_to_test": len(test), "steps": STEPS}
 
 
-def evaluate_nearest(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
-    """Show the synthetic images that lie closest to a real one, above that real one.
-
-    Privacy: shows real images, so the result stays Sensitive.
-    """
-    revealed = case.reveal()
-    made, real = (_pixels(revealed.draw(frame, ROWS)) for frame in (revealed.made, revealed.real.train))
+def nearest_facts(case: Case) -> dict[str, Any]:
+    """Show the synthetic images that lie closest to a real one, above that real one."""
+    made, real = (_pixels(case.draw(frame, ROWS)) for frame in (case.made, case.real.train))
     points = [(pixels / (255 * pixels.shape[1] ** 0.5)).astype(np.float32) for pixels in (real, made)]
     found, place = neighbours(*points)
     distances = found[:, 0]
     closest = np.argsort(distances)[:SHOWN]
-    column = _image(revealed)
-    return Sensitive(
-        {
-            "sheet": sheet([made[closest], real[place[closest, 0]]], column.height, column.width),
-            "root_mean_square_distances": [float(distance) for distance in distances[closest]],
-            "median_distance": float(np.median(distances)),
-        }
-    )
+    column = _image(case)
+    return {
+        "sheet": sheet([made[closest], real[place[closest, 0]]], len(closest), column.height, column.width),
+        "root_mean_square_distances": [float(distance) for distance in distances[closest]],
+        "median_distance": float(np.median(distances)),
+    }
 
 
 def frechet(first: Floats, second: Floats) -> float:
@@ -204,17 +188,3 @@ def _pixels(frame: Frame) -> Pixels:
 def _labels(frame: Frame, target: int) -> NDArray[np.int64]:
     labels = frame.values[:, target]
     return np.where(np.isnan(labels), np.nanmax(labels, initial=0) + 1, labels).astype(np.int64)
-
-
-def sheet(lines: list[Pixels], height: int, width: int) -> str:
-    """Lay lines of images out as a PNG in a data URI."""
-    from PIL import Image as Picture
-
-    canvas = np.full((len(lines) * (height + GAP), len(lines[0]) * (width + GAP)), 255, dtype=np.uint8)
-    for row, line in enumerate(lines):
-        for column, pixels in enumerate(line):
-            top, left = row * (height + GAP), column * (width + GAP)
-            canvas[top : top + height, left : left + width] = pixels.reshape(height, width)
-    file = io.BytesIO()
-    Picture.fromarray(canvas).save(file, format="PNG")
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from dpmodels.evaluation.internal.bootstrap import Floats, interval, largest, weighted_auroc, weights
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.neighbours import nearest, real_space
-from dpmodels.privacy import Sensitive
 
 CANDIDATES = 2_000
 SYNTHETIC_ROWS = 50_000
@@ -23,35 +22,30 @@ CONFIDENCE = 0.95
 MOST_EPSILON = 30.0
 
 
-def evaluate_membership(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
+def membership_facts(case: Case) -> dict[str, Any]:
     """Attack by the distance to the nearest synthetic row, and by relative density (van Breugel et al. 2023).
 
     Relative density: a candidate whose surroundings hold more synthetic rows than the population would put there.
-
-    Privacy: exact success against real rows, so the result stays Sensitive.
     """
-    revealed = case.reveal()
-    if revealed.real.held is None:
+    if case.real.held is None:
         raise Skip("it needs real rows that were held out (--test)")
-    space = real_space(revealed)
-    order = np.random.default_rng([revealed.real.seed, 8]).permutation(len(revealed.real.held))
+    space = real_space(case)
+    order = np.random.default_rng([case.real.seed, 8]).permutation(len(case.real.held))
     others, reference = np.array_split(order, 2)
-    each = min(CANDIDATES, len(others), len(revealed.real.train))
+    each = min(CANDIDATES, len(others), len(case.real.train))
     if len(reference) < NEIGHBOURS or each < 10:
         raise Skip("there are too few held-out rows")
-    members = space.points(revealed.draw(revealed.real.train, each, 9))
-    asked = np.concatenate([members, space.points(revealed.real.held.take(others[:each]))])
-    made = nearest(space.points(revealed.draw(revealed.made, SYNTHETIC_ROWS, 10)), asked, NEIGHBOURS)
-    known = nearest(space.points(revealed.real.held.take(reference)), asked, NEIGHBOURS)
+    members = space.points(case.draw(case.real.train, each, 9))
+    asked = np.concatenate([members, space.points(case.real.held.take(others[:each]))])
+    made = nearest(space.points(case.draw(case.made, SYNTHETIC_ROWS, 10)), asked, NEIGHBOURS)
+    known = nearest(space.points(case.real.held.take(reference)), asked, NEIGHBOURS)
     density = np.log(known[:, -1] + 1e-3) - np.log(made[:, -1] + 1e-3)
     member = np.repeat([True, False], each)
-    return Sensitive(
-        {
-            "candidates_of_each": each,
-            "distance": attack_facts(-made[:, 0], member, 0.0, revealed.real.seed),
-            "relative_density": attack_facts(density, member, 0.0, revealed.real.seed),
-        }
-    )
+    return {
+        "candidates_of_each": each,
+        "distance": attack_facts(-made[:, 0], member, 0.0, case.real.seed),
+        "relative_density": attack_facts(density, member, 0.0, case.real.seed),
+    }
 
 
 def attack_facts(score: Floats, member: NDArray[np.bool_], delta: float, seed: int) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Nearest neighbours: do synthetic rows sit on the rows they were made from, and do they reach all the real ones?
+"""Nearest neighbors: do synthetic rows sit on the rows they were made from, and do they reach all the real ones?
 
-The distance of a synthetic row to its closest real row proves nothing by itself: dense regions have close neighbours
+The distance of a synthetic row to its closest real row proves nothing by itself: dense regions have close neighbors
 whoever made the table. What can be compared is the distance to rows it was made from with the distance to as many rows
 of the same population that it was not made from.
 """
@@ -14,7 +14,6 @@ from dpmodels.evaluation.internal.bootstrap import share_interval
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.features import Space
 from dpmodels.evaluation.internal.frame import Frame
-from dpmodels.privacy import Sensitive
 
 Floats = NDArray[np.float64]
 ROWS = 10_000
@@ -22,91 +21,75 @@ COVERED_ROWS = 5_000
 NEIGHBOURS = 5
 
 
-def evaluate_overfitting(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
+def overfitting_facts(case: Case) -> dict[str, Any]:
     """Return the share of synthetic rows that lie closer to training rows than to as many held-out rows.
 
     A half is what a table that copies nothing gives, ties counted half.
-
-    Privacy: exact distances to real rows, so the result stays Sensitive.
     """
-    revealed = case.reveal()
-    if revealed.real.held is None:
+    if case.real.held is None:
         raise Skip("it needs real rows that were held out (--test)")
-    space = real_space(revealed)
-    rows = min(len(revealed.real.train), len(revealed.real.held), ROWS)
-    made = space.points(revealed.draw(revealed.made, ROWS))
+    space = real_space(case)
+    rows = min(len(case.real.train), len(case.real.held), ROWS)
+    made = space.points(case.draw(case.made, ROWS))
     train, held = (
-        nearest(space.points(revealed.draw(frame, rows, 4)), made)[:, 0]
-        for frame in (revealed.real.train, revealed.real.held)
+        nearest(space.points(case.draw(frame, rows, 4)), made)[:, 0] for frame in (case.real.train, case.real.held)
     )
     closer = (train < held) + 0.5 * (train == held)
-    return Sensitive(
-        {
-            "closer_to_training_rows": float(closer.mean()),
-            "interval": share_interval(closer),
-            "median_distance_to_training_rows": float(np.median(train)),
-            "median_distance_to_held_out_rows": float(np.median(held)),
-            "synthetic_rows": len(made),
-            "real_rows_of_each": rows,
-        }
-    )
+    return {
+        "closer_to_training_rows": float(closer.mean()),
+        "interval": share_interval(closer),
+        "median_distance_to_training_rows": float(np.median(train)),
+        "median_distance_to_held_out_rows": float(np.median(held)),
+        "synthetic_rows": len(made),
+        "real_rows_of_each": rows,
+    }
 
 
-def evaluate_copies(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
+def copy_facts(case: Case) -> dict[str, Any]:
     """Return the share of synthetic rows that equal a real row, beside that of real rows that could not be copies.
 
     Those are held-out rows; without any, half of the real rows are held against the other half.
-
-    Privacy: exact matches with real rows, so the result stays Sensitive.
     """
-    revealed = case.reveal()
-    real, held = revealed.real.train, revealed.real.held
+    real, held = case.real.train, case.real.held
     if held is None:
-        order = np.random.default_rng([revealed.real.seed, 5]).permutation(len(real))
+        order = np.random.default_rng([case.real.seed, 5]).permutation(len(real))
         first, second = np.array_split(order, 2)
         real, held = real.take(first), real.take(second)
-    made = row_keys(revealed.made)
+    made = row_keys(case.made)
     known = row_keys(real)
     copies, chance = (np.isin(rows, known).astype(np.float64) for rows in (made, row_keys(held)))
-    return Sensitive(
-        {
-            "synthetic_rows_that_equal_a_real_row": float(copies.mean()),
-            "interval": share_interval(copies),
-            "fresh_real_rows_that_equal_a_real_row": float(chance.mean()),
-            "fresh_interval": share_interval(chance),
-            "real_rows": len(known),
-        }
-    )
+    return {
+        "synthetic_rows_that_equal_a_real_row": float(copies.mean()),
+        "interval": share_interval(copies),
+        "fresh_real_rows_that_equal_a_real_row": float(chance.mean()),
+        "fresh_interval": share_interval(chance),
+        "real_rows": len(known),
+    }
 
 
-def evaluate_coverage(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
-    """Return the share of real rows with a synthetic row among their nearest neighbours (Naeem et al. 2020).
+def coverage_facts(case: Case) -> dict[str, Any]:
+    """Return the share of real rows with a synthetic row among their nearest neighbors (Naeem et al. 2020).
 
     Beside it the same of fresh real rows, and how many rows merely repeat another row of their own table.
-
-    Privacy: exact distances to real rows, so the result stays Sensitive.
     """
-    revealed = case.reveal()
-    space, held = real_space(revealed), revealed.real.held
-    order = np.random.default_rng([revealed.real.seed, 6]).permutation(len(revealed.real.train))
+    space, held = real_space(case), case.real.held
+    order = np.random.default_rng([case.real.seed, 6]).permutation(len(case.real.train))
     first, second = np.array_split(order, 2)
-    fresh = revealed.real.train.take(second) if held is None else held
-    rows = min(COVERED_ROWS, len(first), len(fresh), len(revealed.made))
-    real = space.points(revealed.real.train.take(first[:rows]))
-    radius = nearest(real, real, NEIGHBOURS + 1)[:, -1]  # a row is its own first neighbour
+    fresh = case.real.train.take(second) if held is None else held
+    rows = min(COVERED_ROWS, len(first), len(fresh), len(case.made))
+    real = space.points(case.real.train.take(first[:rows]))
+    radius = nearest(real, real, NEIGHBOURS + 1)[:, -1]  # a row is its own first neighbor
 
     def covered(frame: Frame) -> float:
-        return float((nearest(space.points(revealed.draw(frame, rows, 7)), real)[:, 0] <= radius).mean())
+        return float((nearest(space.points(case.draw(frame, rows, 7)), real)[:, 0] <= radius).mean())
 
-    return Sensitive(
-        {
-            "coverage": covered(revealed.made),
-            "coverage_by_fresh_real_rows": covered(fresh),
-            "rows_of_each": rows,
-            "repeated_rows": _repeated(revealed.draw(revealed.made, len(revealed.real.train))),
-            "repeated_rows_among_the_real": _repeated(revealed.draw(revealed.real.train, len(revealed.made))),
-        }
-    )
+    return {
+        "coverage": covered(case.made),
+        "coverage_by_fresh_real_rows": covered(fresh),
+        "rows_of_each": rows,
+        "repeated_rows": _repeated(case.draw(case.made, len(case.real.train))),
+        "repeated_rows_among_the_real": _repeated(case.draw(case.real.train, len(case.made))),
+    }
 
 
 def real_space(case: Case) -> Space:

@@ -1,6 +1,6 @@
 """The internal comparison with the real table: exact, therefore sensitive, therefore kept where the data is.
 
-Marginals are counted over all rows; what trains models or searches neighbours sees samples, whose sizes are stated.
+Marginals are counted over all rows; what trains models or searches neighbors sees samples, whose sizes are stated.
 Metrics run side by side on a bounded number of threads; one that fails is shown as failed and costs no other.
 """
 
@@ -15,15 +15,15 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from dpmodels.evaluation.internal.case import Case, Real, Skip
-from dpmodels.evaluation.internal.correlation import evaluate_correlation
+from dpmodels.evaluation.internal.correlation import correlation_facts
 from dpmodels.evaluation.internal.frame import ParquetBatches, Rows
-from dpmodels.evaluation.internal.groups import evaluate_groups
+from dpmodels.evaluation.internal.groups import group_facts
 from dpmodels.evaluation.internal.marginals import Grid, GridTally, compare_categories, compare_marginals
-from dpmodels.evaluation.internal.membership import evaluate_membership
-from dpmodels.evaluation.internal.neighbours import evaluate_copies, evaluate_coverage, evaluate_overfitting
+from dpmodels.evaluation.internal.membership import membership_facts
+from dpmodels.evaluation.internal.neighbours import copy_facts, coverage_facts, overfitting_facts
 from dpmodels.evaluation.internal.release_attack import evaluate_release
-from dpmodels.evaluation.internal.two_sample import evaluate_pmse, evaluate_two_sample
-from dpmodels.evaluation.internal.utility import evaluate_column, evaluate_target
+from dpmodels.evaluation.internal.two_sample import pmse_facts, two_sample_facts
+from dpmodels.evaluation.internal.utility import column_facts, target_facts
 from dpmodels.evaluation.internal.verdicts import run_checks
 from dpmodels.evaluation.pages.internal import render_internal
 from dpmodels.privacy import Sensitive
@@ -40,7 +40,7 @@ SAMPLE = 200_000
 MOST_COLUMNS = 100
 """Columns that are predicted from the others one by one; of a wider table the first."""
 
-Metric = Callable[[Sensitive[Case]], Sensitive[dict[str, Any]]]
+Metric = Callable[[Case], dict[str, Any]]
 QUICK = ("marginals", "rare categories", "utility of the target")
 
 
@@ -79,8 +79,8 @@ def evaluate_run(
     kept = None if held is None else Sensitive(Rows(schema, held.reveal()))
     side = load_real(Sensitive(Rows(schema, real.reveal(), run)), kept, schema, options)
 
-    def attack(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
-        return evaluate_release(real, held, release, options.seed)
+    def attack(case: Case) -> dict[str, Any]:
+        return evaluate_release(real, held, release, options.seed).reveal()
 
     return evaluate_table(side, Rows(schema, synthetic, run), options, {"attack on the release": attack})
 
@@ -106,13 +106,13 @@ def evaluate_table(
     """
     side = real.reveal()
     made = synthetic.sample(SAMPLE, options.seed)
-    case = Sensitive(Case(side, made, GridTally.of(side.grid, synthetic)))
+    tally = GridTally.of(side.grid, synthetic)
+    case = Case(side, made, tally)
     wanted = {**(more or {}), **metrics(side.schema, options)}
     jobs = {name: partial(metric, case) for name, metric in wanted.items() if not options.only or name in options.only}
     with ThreadPoolExecutor(options.workers, initializer=options.begin_thread) as pool:
         running = {name: pool.submit(_attempt, job) for name, job in jobs.items()}
         results = {name: future.result() for name, future in running.items()}
-    tally = case.reveal().tally
     return Sensitive(
         {
             "banner": BANNER,
@@ -133,53 +133,35 @@ def evaluate_table(
 def metrics(schema: Schema, options: Options) -> dict[str, Metric]:
     """Name the metrics that a table of this schema has."""
     found: dict[str, Metric] = {
-        "utility of the target": evaluate_target,
-        "two-sample test": evaluate_two_sample,
-        "pMSE": evaluate_pmse,
-        "membership inference": evaluate_membership,
-        "overfitting": evaluate_overfitting,
-        "coverage": evaluate_coverage,
-        "copied rows": evaluate_copies,
-        "correlations": evaluate_correlation,
-        "marginals": evaluate_marginals,
-        "rare categories": evaluate_categories,
+        "utility of the target": target_facts,
+        "two-sample test": two_sample_facts,
+        "pMSE": pmse_facts,
+        "membership inference": membership_facts,
+        "overfitting": overfitting_facts,
+        "coverage": coverage_facts,
+        "copied rows": copy_facts,
+        "correlations": correlation_facts,
+        "marginals": lambda case: compare_marginals(case.real.grid, case.real.tally, case.tally),
+        "rare categories": lambda case: compare_categories(case.real.grid, case.real.tally, case.tally),
     }
     if schema.image:
-        from dpmodels.evaluation.internal.images import evaluate_cnn, evaluate_features, evaluate_nearest
+        from dpmodels.evaluation.internal.images import cnn_facts, feature_facts, nearest_facts
 
-        found |= {"CNN accuracy": evaluate_cnn, "nearest real images": evaluate_nearest}
-        found["distance of image features"] = partial(evaluate_features, lenet=options.lenet)
+        found |= {"CNN accuracy": cnn_facts, "nearest real images": nearest_facts}
+        found["distance of image features"] = partial(feature_facts, lenet=options.lenet)
         del found["two-sample test"], found["pMSE"]
     else:
-        found["utility by group"] = evaluate_groups
+        found["utility by group"] = group_facts
         columns = [name for name in schema.modelled if name != schema.target][:MOST_COLUMNS]
-        found |= {f"utility of column {name}": partial(evaluate_column, name=name) for name in columns}
+        found |= {f"utility of column {name}": partial(column_facts, name=name) for name in columns}
     return found
 
 
-def evaluate_marginals(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
-    """Compare all one- and two-way marginals, counted over all rows.
-
-    Privacy: exact statistics of the real data, so the result stays Sensitive.
-    """
-    revealed = case.reveal()
-    return Sensitive(compare_marginals(revealed.real.grid, revealed.real.tally, revealed.tally))
-
-
-def evaluate_categories(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
-    """Look for the rare categories, counted over all rows.
-
-    Privacy: exact statistics of the real data, so the result stays Sensitive.
-    """
-    revealed = case.reveal()
-    return Sensitive(compare_categories(revealed.real.grid, revealed.real.tally, revealed.tally))
-
-
-def _attempt(job: Callable[[], Sensitive[dict[str, Any]]]) -> dict[str, Any]:
+def _attempt(job: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Run one metric; what goes wrong is its result. The error's text may quote values, as the report itself does."""
     began = time.perf_counter()
     try:
-        outcome: dict[str, Any] = {"status": "done", "result": job().reveal()}
+        outcome: dict[str, Any] = {"status": "done", "result": job()}
     except Skip as reason:
         outcome = {"status": "skipped", "reason": str(reason)}
     except Exception as error:

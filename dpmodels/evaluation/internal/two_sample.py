@@ -8,50 +8,18 @@ from dpmodels.evaluation.internal.bootstrap import LEAST, Floats, interval, weig
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.features import linear_features, tree_features
 from dpmodels.evaluation.internal.frame import Frame
-from dpmodels.privacy import Sensitive
-from dpmodels.schema.schema import Schema
 
 ROWS = 20_000
 """Rows of each kind."""
 
 
-def evaluate_two_sample(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
-    """Train gradient-boosted trees to tell the two tables apart, and test them on rows they have not seen.
-
-    Privacy: exact scores on real data, so the result stays Sensitive.
-    """
-    revealed = case.reveal()
-    frame, y = _mixed(revealed)
-    return Sensitive(_told_apart(revealed, tree_features(frame), y))
-
-
-def evaluate_pmse(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
-    """Return the mean squared distance of a logistic model's propensities from chance (Woo et al. 2009).
-
-    The ratio is to what two independent samples of one population give in expectation: the N fitted propensities then
-    have (k - 1) c (1 - c) in squared deviations, c the share of synthetic rows and k the parameters. So 1 is as good as
-    a fresh sample, in the main effects that the model sees.
-
-    Privacy: exact scores on real data, so the result stays Sensitive.
-    """
-    revealed = case.reveal()
-    frame, y = _mixed(revealed)
-    return Sensitive(_propensity(revealed.schema, frame, y))
-
-
-def _mixed(case: Case) -> tuple[Frame, Floats]:
-    """Return equally many real and synthetic rows, and which is which (1: synthetic)."""
-    rows = min(ROWS, len(case.real.train), len(case.made))
-    if rows < LEAST:
-        raise Skip("there are too few rows")
-    frame = Frame.concat([case.draw(case.real.train, rows, 1), case.draw(case.made, rows, 2)])
-    return frame, np.repeat([0.0, 1.0], rows)
-
-
-def _told_apart(case: Case, x: Floats, y: Floats) -> dict[str, Any]:
+def two_sample_facts(case: Case) -> dict[str, Any]:
+    """Train gradient-boosted trees to tell the two tables apart, and test them on rows they have not seen."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.inspection import permutation_importance
 
+    frame, y = _mixed(case)
+    x = tree_features(frame)
     rng = np.random.default_rng([case.real.seed, 3])
     halves = [np.array_split(rng.permutation(np.flatnonzero(y == kind)), 2) for kind in (0, 1)]
     train, test = (rng.permutation(np.concatenate(half)) for half in zip(*halves, strict=True))
@@ -71,12 +39,19 @@ def _told_apart(case: Case, x: Floats, y: Floats) -> dict[str, Any]:
     }
 
 
-def _propensity(schema: Schema, frame: Frame, y: Floats) -> dict[str, Any]:
+def pmse_facts(case: Case) -> dict[str, Any]:
+    """Return the mean squared distance of a logistic model's propensities from chance (Woo et al. 2009).
+
+    The ratio is to what two independent samples of one population give in expectation: the N fitted propensities then
+    have (k - 1) c (1 - c) in squared deviations, c the share of synthetic rows and k the parameters. So 1 is as good as
+    a fresh sample, in the main effects that the model sees.
+    """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    x = linear_features(schema, frame)
+    frame, y = _mixed(case)
+    x = linear_features(case.schema, frame)
     x = x[:, np.ptp(x, axis=0) > 0]
     model = make_pipeline(StandardScaler(), LogisticRegression(C=1e3, max_iter=300))
     propensity = model.fit(x, y).predict_proba(x)[:, 1]
@@ -85,3 +60,12 @@ def _propensity(schema: Schema, frame: Frame, y: Floats) -> dict[str, Any]:
     parameters = int(np.linalg.matrix_rank(x - x.mean(axis=0))) + 1
     expected = (parameters - 1) * (1 - c) * c / len(y)
     return {"pmse": found, "expected_of_a_fresh_sample": expected, "ratio": found / expected if expected else None}
+
+
+def _mixed(case: Case) -> tuple[Frame, Floats]:
+    """Return equally many real and synthetic rows, and which is which (1: synthetic)."""
+    rows = min(ROWS, len(case.real.train), len(case.made))
+    if rows < LEAST:
+        raise Skip("there are too few rows")
+    frame = Frame.concat([case.draw(case.real.train, rows, 1), case.draw(case.made, rows, 2)])
+    return frame, np.repeat([0.0, 1.0], rows)

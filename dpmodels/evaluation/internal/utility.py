@@ -13,7 +13,6 @@ from dpmodels.evaluation.internal.bootstrap import Floats, interval, macro_auroc
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.features import tree_features
 from dpmodels.evaluation.internal.frame import Frame, category_count
-from dpmodels.privacy import Sensitive
 
 TARGET_ROWS = 50_000
 COLUMN_ROWS = 10_000
@@ -34,27 +33,19 @@ class Predictions:
     real: tuple[Floats, Floats]
 
 
-def evaluate_target(case: Sensitive[Case]) -> Sensitive[dict[str, Any]]:
-    """Score a gradient-boosted model of the target trained on synthetic and on real rows.
-
-    Privacy: exact scores on real data, so the result stays Sensitive.
-    """
-    revealed = case.reveal()
-    predictions = predict_target(revealed)
-    facts = _scores(predictions, revealed.real.seed)
-    facts |= {"rows_to_train": min(TARGET_ROWS, len(revealed.real.train)), "rows_to_test": len(predictions.y)}
+def target_facts(case: Case) -> dict[str, Any]:
+    """Score a gradient-boosted model of the target trained on synthetic and on real rows."""
+    predictions = predict_target(case)
+    facts = _scores(predictions, case.real.seed)
+    facts |= {"rows_to_train": min(TARGET_ROWS, len(case.real.train)), "rows_to_test": len(predictions.y)}
     if not predictions.continuous and len(np.unique(predictions.y)) == 2:
         facts |= _average_precision(predictions)
-    return Sensitive(facts)
+    return facts
 
 
-def evaluate_column(case: Sensitive[Case], name: str) -> Sensitive[dict[str, Any]]:
-    """Score randomised trees that predict one column from the others, trained on synthetic and on real rows.
-
-    Privacy: exact scores on real data, so the result stays Sensitive.
-    """
-    revealed = case.reveal()
-    return Sensitive(_scores(_predict(revealed, name, COLUMN_ROWS, boosted=False), revealed.real.seed))
+def column_facts(case: Case, name: str) -> dict[str, Any]:
+    """Score randomized trees that predict one column from the others, trained on synthetic and on real rows."""
+    return _scores(_predict(case, name, COLUMN_ROWS, boosted=False), case.real.seed)
 
 
 def predict_target(case: Case) -> Predictions:

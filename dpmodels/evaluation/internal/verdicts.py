@@ -1,25 +1,15 @@
 """Named checks of a comparison: what was found, what it was held against, and whether it holds.
 
 A limit is a rule of thumb for what a person should look at, no guarantee: that every check holds proves nothing about
-privacy, and a table under a small budget may fail one honestly.
+privacy, and a table under a small budget may rightly fail one.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 Facts = Mapping[str, Any]
 EXPECTED_ROWS = 30
 """Rows that a rare category must be expected to have before its absence counts."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """One verdict; ``holds`` is None when the metric it reads is not there."""
-
-    name: str
-    holds: bool | None
-    finding: str
 
 
 def _marginals(facts: Facts) -> tuple[bool, str]:
@@ -110,15 +100,13 @@ CHECKS: dict[str, tuple[str, Callable[[Facts], tuple[bool, str]]]] = {
 
 
 def run_checks(metrics: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Hold the results of metrics against their limits."""
+    """Hold the results of metrics against their limits; ``holds`` is None where a metric came to no result."""
     found = []
     for name, (metric, check) in CHECKS.items():
         outcome = metrics.get(metric)
         if outcome is None:
             continue
-        if outcome["status"] == "done":
-            holds, finding = check(outcome["result"])
-            found.append(Check(name, holds, finding))
-        else:
-            found.append(Check(name, None, str(outcome["reason"])))
-    return [asdict(check) for check in found]
+        done = outcome["status"] == "done"
+        holds, finding = check(outcome["result"]) if done else (None, str(outcome["reason"]))
+        found.append({"name": name, "holds": holds, "finding": finding})
+    return found

@@ -1,11 +1,11 @@
 """The internal report as a page: what a person reads first comes first, and what failed says so."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from markupsafe import Markup
 
-from dpmodels.evaluation.pages.page import percent, render_page, short
+from dpmodels.evaluation.pages.page import render_page, short
 from dpmodels.evaluation.pages.plots import Figure, Shares, bars
 
 Facts = Mapping[str, Any]
@@ -23,24 +23,16 @@ def render_internal(facts: Facts) -> str:
         results=results,
         marginals=_marginals(results.get("marginals")),
         heat=_heat(results.get("correlations")),
-        pairs=_pairs(results.get("correlations")),
-        columns=[
-            _utility_line(name.removeprefix("utility of column ").removeprefix("utility of "), result)
+        columns={
+            name.removeprefix("utility of column ").removeprefix("utility of "): result
             for name, result in results.items()
             if name.startswith("utility of ")
-        ],
-        groups=_groups(results.get("utility by group")),
-        distributions=_distributions(results.get("utility by group")),
-        rare=_rare(results.get("rare categories")),
-        attacks=_attacks(results),
+        },
+        attacks={name: facts for name, facts in _attacks(results).items() if facts},
+        most_lines=MOST_LINES,
         unfinished=[(name, one["status"], one["reason"]) for name, one in metrics.items() if one["status"] != "done"],
         seconds=[(name, f"{one['seconds']:.1f}") for name, one in metrics.items()],
     )
-
-
-def span(interval: Sequence[float]) -> str:
-    """Write an interval."""
-    return f"{interval[0]:.3f} to {interval[1]:.3f}"
 
 
 def _marginals(facts: Facts | None) -> Figure | None:
@@ -71,70 +63,14 @@ def _heat(facts: Facts | None) -> Figure | None:
     rows = tuple(
         (name, *(f"{r:.2f} | {m:.2f}" for r, m in zip(real[i], made[i], strict=True))) for i, name in enumerate(names)
     )
-    note = "columns in the order of the schema; full colour is 0.4 apart or more"
+    note = "columns in the order of the schema; full color is 0.4 apart or more"
     return Figure("Differences of associations", note, svg, ("real | synthetic", *names), rows)
 
 
-def _pairs(facts: Facts | None) -> list[tuple[str, ...]]:
-    return [
-        (" and ".join(one["columns"]), one["measure"], f"{one['real']:.3f}", f"{one['synthetic']:.3f}")
-        for one in (facts or {"largest": []})["largest"][:MOST_LINES]
-    ]
-
-
-def _utility_line(name: str, facts: Facts) -> tuple[str, ...]:
-    if facts["tstr"] is None:
-        return name, facts["metric"], "–", "–", "–"
-    return (
-        name,
-        facts["metric"],
-        f"{facts['tstr']:.3f} ({span(facts['tstr_interval'])})",
-        f"{facts['trtr']:.3f} ({span(facts['trtr_interval'])})",
-        f"{facts['difference']:+.3f} ({span(facts['difference_interval'])})",
-    )
-
-
-def _groups(facts: Facts | None) -> list[tuple[str, ...]]:
-    return [
-        (
-            f"{one['column']} {one['value']}",
-            str(one["rows"]),
-            f"{one['tstr_error']:.3f}",
-            f"{one['trtr_error']:.3f}",
-            f"{one['excess']:+.3f} ± {one['standard_error']:.3f}",
-        )
-        for one in (facts or {"groups": []})["groups"][:MOST_LINES]
-    ]
-
-
-def _distributions(facts: Facts | None) -> list[tuple[str, ...]]:
-    return [
-        (f"{one['column']} {one['value']}", str(one["real_rows"]), str(one["rows"]), f"{one['total_variation']:.3f}")
-        for one in (facts or {"distributions": []})["distributions"][:MOST_LINES]
-    ]
-
-
-def _rare(facts: Facts | None) -> list[tuple[str, ...]]:
-    return [
-        (f"{one['column']} {one['value']}", percent(one["real_share"]), f"{one['expected_rows']:.0f}")
-        for one in (facts or {"missing": []})["missing"][:MOST_LINES]
-    ]
-
-
-def _attacks(results: Mapping[str, Facts]) -> list[tuple[str, ...]]:
+def _attacks(results: Mapping[str, Facts]) -> dict[str, Facts | None]:
     seen = results.get("membership inference", {})
-    found = {
+    return {
         "synthetic rows: distance to the nearest": seen.get("distance"),
         "synthetic rows: relative density": seen.get("relative_density"),
         "released vector, all other rows known": results.get("attack on the release"),
     }
-    return [
-        (
-            name,
-            f"{one['auroc']:.3f} ({span(one['auroc_interval'])})",
-            percent(one["true_positives_at_1_percent_false"]),
-            f"{one['epsilon_lower_bound']:.2f}",
-        )
-        for name, one in found.items()
-        if one is not None
-    ]

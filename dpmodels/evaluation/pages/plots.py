@@ -1,13 +1,17 @@
-"""Small vector plots for the reports, as inline SVG: title and description inside, their numbers beneath as a table.
+"""Small plots for the reports, as inline SVG: title and description inside, their numbers beneath as a table.
 
-Colours come from the page's style sheet, so that a plot follows light, dark and print. A drawing is as wide as a card
+Colors come from the page's style sheet, so that a plot follows light, dark and print. A drawing is as wide as a card
 (320 units), so that its text stays readable on a phone.
 """
 
-from collections.abc import Sequence
+import base64
+import io
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from dpmodels.evaluation.pages.page import percent
 
@@ -16,6 +20,8 @@ LEFT, TOP, FLOOR = 46, 10, 130
 LINE = 20
 TEXT = 17
 """Characters of a label that fit beside a bar."""
+GAP = 2
+"""Pixels between the images of a sheet."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +88,26 @@ def bars(title: str, note: str, labels: Sequence[str], shares: Shares, marks: Sh
 
 
 def meter(value: float, top: float) -> Markup:
-    """Draw one bar for a table's cell; the number stands in the cell beside it, so readers aloud are told nothing."""
+    """Draw one bar for a table's cell; the number stands in the cell beside it, so screen readers skip the bar."""
     width = 100 * min(max(value / top, 0), 1) if top > 0 else 0
     return Markup(
         '<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
         '<rect class="track" width="100" height="8"/><rect class="bar" width="{}" height="8"/></svg>'
     ).format(_n(width))
+
+
+def sheet(lines: Sequence[Iterable[NDArray[np.uint8]]], columns: int, height: int, width: int) -> str:
+    """Lay lines of at most ``columns`` grey images out as a PNG in a data URI. Shapes: every image [height * width]."""
+    from PIL import Image
+
+    canvas = np.full((len(lines) * (height + GAP) - GAP, columns * (width + GAP) - GAP), 255, dtype=np.uint8)
+    for row, line in enumerate(lines):
+        for column, pixels in enumerate(line):
+            top, left = row * (height + GAP), column * (width + GAP)
+            canvas[top : top + height, left : left + width] = pixels.reshape(height, width)
+    file = io.BytesIO()
+    Image.fromarray(canvas).save(file, format="PNG")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
 
 
 def _top(first: Shares, second: Shares | None) -> float:

@@ -1,10 +1,10 @@
 """The publishable report as a page: the facts of ``report.json`` in plain words, plots and tables."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from dpmodels.evaluation.pages.page import percent, render_page, short, thousands
+from dpmodels.evaluation.pages.page import percent, render_page, short
 from dpmodels.evaluation.pages.plots import Figure, Shares, bars, histogram, meter
 
 DONE = {
@@ -43,9 +43,10 @@ def render(facts: Mapping[str, Any]) -> str:
         privacy=_privacy_in_words(facts["privacy"]),
         figures=[_figure(column) for column in facts["columns"]],
         errors=_errors(facts["columns"]),
-        fit=_fit(facts["fit"]),
         charged=_charged(facts.get("charged")),
         noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
+        meter=meter,
+        tolerance=TOLERANCE,
     )
 
 
@@ -90,69 +91,21 @@ def _figure(column: Mapping[str, Any]) -> Figure:
     return (histogram if column["ordered"] else bars)(column["name"], note, labels, made, marks)
 
 
-def _errors(columns: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _errors(columns: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """List the columns whose marginal was released: those with a warning, whose errors say least, then the noisiest."""
     known = [column for column in columns if "released" in column]
-    top = max((max(c["expected_distance"], c["distance_to_release"]) for c in known), default=1.0)
-    return [
-        {
-            "name": column["name"],
-            "cells": column["cells"],
-            "largest": _largest(column.get("largest_cell")),
-            "warning": column.get("warning"),
-            "share": percent(column["expected_error_of_a_share"]),
-            "expected": percent(column["expected_distance"]),
-            "expected_meter": meter(column["expected_distance"], top),
-            "made": percent(column["distance_to_release"]),
-            "made_meter": meter(column["distance_to_release"], top),
-        }
-        for column in sorted(known, key=lambda column: ("warning" not in column, -column["expected_distance"]))
-    ]
-
-
-def _largest(cell: Mapping[str, Any] | None) -> str:
-    """Name the largest cell and its share; reports of before there was one have none."""
-    return "" if cell is None else f"{cell['label']}: {percent(cell['share'])}"
+    return sorted(known, key=lambda column: ("warning" not in column, -column["expected_distance"]))
 
 
 def _charged(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Write the scores on the real rows in percent, or AUROC as it is usual; the worst columns first."""
+    """Put the distances of the charged scores into tables, the worst columns first."""
     if facts is None or facts["status"] != "measured":
         return dict(facts) if facts else None
-    scores = [
-        (f"{score['score']}, {one['model']}", *(_score(score, key) for key in ("value", "low", "high")), own)
-        for one in facts["classifiers"]
-        for score in one["scores"]
-        for own in [_score(score, "on_synthetic_rows")]
-    ]
-    tables = {"One column at a time": facts["columns"]}
-    if facts["columns_with_target"]:
-        tables[f"Each column with {facts['target']}"] = facts["columns_with_target"]
-    return {**facts, "scores": scores, "tables": {title: _distances(rows) for title, rows in tables.items()}}
-
-
-def _score(score: Mapping[str, Any], key: str) -> str:
-    return f"{score[key]:.3f}" if score["score"] == "AUROC" else percent(score[key])
-
-
-def _distances(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    top = max((row["high"] for row in rows), default=1.0)
-    return [
-        {"name": row["name"], "cells": row["cells"], "meter": meter(row["measured"], top)}
-        | {key: percent(row[key]) for key in ("measured", "noise_alone", "low", "high")}
-        for row in sorted(rows, key=lambda row: (-row["low"], -row["high"]))
-    ]
-
-
-def _fit(looks: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {
-            "look": look["look"],
-            "coordinates": thousands(look["coordinates"]),
-            "signal": f"{look['signal']:.2f}",
-            "explained": f"{look['explained']:.2f}",
-            "left": f"{look['left']:.2f}",
-            "close": look["left"] <= TOLERANCE * look["explained"],
-        }
-        for look in looks
-    ]
+    tables = {
+        "One column at a time": facts["columns"],
+        f"Each column with {facts['target']}": facts["columns_with_target"],
+    }
+    worst_first = {
+        title: sorted(rows, key=lambda row: (-row["low"], -row["high"])) for title, rows in tables.items() if rows
+    }
+    return {**facts, "tables": worst_first}

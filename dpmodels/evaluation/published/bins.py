@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.schema.columns import Boolean, Categorical, Continuous, Datetime, Modelled
+from dpmodels.schema.columns import Continuous, Datetime, Modelled, names_of
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.interval import Floats
 
@@ -92,11 +92,7 @@ def _specials(column: Continuous) -> list[str]:
 
 
 def _names(column: Modelled) -> tuple[str, ...]:
-    values: list[object] = list(column.values) if isinstance(column, Categorical) else []
-    if isinstance(column, Boolean):
-        values = [False, True]
-    words = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
-    return (*words, *["null"] * column.nullable)
+    return (*names_of(column), *["null"] * column.nullable)
 
 
 def _range(column: Continuous, low: float, high: float) -> str:

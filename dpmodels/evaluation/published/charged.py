@@ -1,4 +1,4 @@
-"""The charged scores: how models and margins of the synthetic table do on the real rows, released once, with noise.
+"""The charged scores: how the synthetic table's models and marginals fit the real rows, released once, with noise.
 
     models   <- trained on synthetic rows                                        public: functions of one record
     s = sum over real x of [ onehot(label, score bin) a model ; onehot(label, cell) a column ]  + noise     one vector
@@ -7,7 +7,7 @@ Everything said of it (AUROC, accuracy, total variation, intervals) is post-proc
 
 Privacy: given the synthetic rows, which are made of an earlier release, this is one Gaussian release about the same
 records, so it composes with that release (adaptively) as a charge of its own. Sensitivity: embeddings/cell_counts.py.
-The rows are those that were sanitised, the only ones there are: no score here is one on held-out rows.
+The rows are those that were sanitized, the only ones there are: no score here is one on held-out rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent
 from dpmodels.embeddings.cell_counts import STEP, CellCounts
 from dpmodels.embeddings.partition import Partition
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
 from dpmodels.evaluation.published.bins import Bins
 from dpmodels.evaluation.published.scorers import Scorer, fit_scorer
 from dpmodels.evaluation.sampling import draw
@@ -107,7 +107,7 @@ class ScoreTables:
         self.spec, self.schema, self.tables = spec, schema, tables_of(spec, schema)
         self.sizes = [table.classes * table.cells for table in self.tables]
         if not self.tables:
-            raise InvalidArgument("report", spec, "name at least one score that the schema has")
+            raise Unsuitable("the schema has none of the report's scores; name at least one score that it has")
         if sum(self.sizes) > MOST_CELLS:
             raise InvalidArgument("report.cells", spec.cells, f"lead to at most {MOST_CELLS} counts")
         self.codec = Partition.fine(schema, spec.fine_cells, conditional=False).codec
@@ -125,8 +125,8 @@ class ScoreTables:
     def trained(self, synthetic: Iterable[Records], seed: int) -> tuple[CellCounts, Counts]:
         """Train on synthetic rows; return the embedding, and what the same tables hold for synthetic rows.
 
-        Kept: rows trained on, rows tested on, then for every coordinate the synthetic rows in its cell: of classifiers
-        those tested on, of columns all.
+        What is kept: the number of rows trained on, the number tested on, then for every coordinate the number of
+        synthetic rows in its cell, of classifiers among those tested on, of columns among all.
         """
         size = self.spec.training_rows * TEST_SHARE // (TEST_SHARE - 1)
         sample = Records.concat(draw(synthetic, size, seed))
@@ -201,7 +201,7 @@ def read_measurement(settings: dict[str, object]) -> ScoreMeasurement:
     except ValidationError as fault:
         first = fault.errors(include_url=False)[0]
         name = ".".join(("report", *map(str, first["loc"])))
-        raise InvalidArgument(name, first["input"], f"satisfy: {first['msg']}") from None
+        raise InvalidArgument(name, first["input"], rule_of(first)) from None
 
 
 def _cells(
@@ -209,8 +209,7 @@ def _cells(
 ) -> Counts:
     """Number the cell of each record in each table; ``places`` joins a column's cells. Shapes: [B, T]."""
     fine, names, result = codec.to_cells(records), list(codec.columns), []
-    target = codec.schema.target_index
-    label = records.states[:, target].astype(np.int64) if target is not None and tables[0].classes > 1 else 0
+    label = records.labels(codec.schema.class_index)
     for index, table in enumerate(tables):
         if table.kind == "column":
             inner = places[table.name][fine[:, names.index(table.name)]]

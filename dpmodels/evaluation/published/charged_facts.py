@@ -1,6 +1,6 @@
 """What the charged scores say, with intervals from their known noise: post-processing of one released vector.
 
-The intervals are about noise alone: they hold, 19 times in 20, the score of exactly the rows that were sanitised.
+The intervals are about noise alone: they hold, 19 times in 20, the score of exactly the rows that were sanitized.
 """
 
 import math
@@ -22,7 +22,7 @@ NAMES = {"logistic": "logistic regression", "trees": "gradient-boosted trees"}
 TWO_SIDED = 1.96
 """Standard deviations either way that hold a normal 19 times in 20."""
 TAIL, RECORDS_TAIL = 0.02, 2.58
-"""Of a distance's 5 %: 2 % for either side of its noise, 1 % (two-sided) for that of the number of records."""
+"""How often an interval of a distance may miss: 2 % by its noise on either side, 1 % by the number of records."""
 GRID = np.linspace(0, 1, 10_001)
 
 

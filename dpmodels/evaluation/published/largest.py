@@ -14,17 +14,17 @@ from dpmodels.schema.columns import Continuous, Modelled
 from dpmodels.schema.interval import Floats, Scaled
 
 MOST_ASSUMED = 0.5
-"""Share of the records of which it may be assumed how they lie within one cell, without a warning."""
+"""Largest share of the records whose places within one cell a report may assume without a warning."""
 SETTINGS = ("fine_cells", "cells")
-"""What a method calls the number of cells that it cuts an interval into."""
+"""Settings of the methods that say into how many cells an interval is cut."""
 MOST_CELLS = 4096
-"""As many as any method takes."""
+"""The largest number of cells that any method takes."""
 
 
 def largest_cell(column: Modelled, counts: Floats, records: float) -> dict[str, Any]:
     """Describe the cell with the largest released count; ``part_of_range`` only of a cell of several values.
 
-    However small that part is, it can hold a distribution: with bounds far too wide, a column of its own.
+    However small that part of the range is, it can hold a whole distribution, where the bounds are far too wide.
     """
     index = int(np.argmax(counts))
     facts = {"label": cell_label(column, index), "share": round(min(1.0, float(counts[index]) / records), 8)}

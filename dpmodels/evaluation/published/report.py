@@ -46,7 +46,7 @@ def summarise(
     Args:
         measured: what was released.
         tally: the synthetic rows, counted on its cells.
-        first: some of them, in batches.
+        first: some of the synthetic rows, in batches.
         gate: the expectations that held.
         release_sha256: of the release's file.
         charged: the scores on real rows that were charged for, if the run was asked for them.

@@ -59,7 +59,7 @@ def fit_scorer(kind: str, records: Records, schema: Schema, bins: int) -> Scorer
 
     Privacy: post-processing; the synthetic rows are all it reads.
     """
-    label = records.states[:, schema.target_index or 0].astype(np.int64)
+    label = records.labels(schema.class_index)
     known, two = np.unique(label), schema.classes == 2
     if len(known) == 1:
         side = float(2 * known[0] - 1) if two else 0.0
@@ -77,7 +77,7 @@ def _linear(records: Records, label: Counts, schema: Schema) -> Margins:
     layout = Layout.of(schema)
     x = _inputs(layout, records)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # near enough: its score is shown for what it is
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a rough fit will do: the score that is shown is its own
         model = LogisticRegression(max_iter=100).fit(np.ldexp(x, -VALUE_BITS), label)
     most = 2**52 // ((x.shape[1] + 1) << VALUE_BITS)
 

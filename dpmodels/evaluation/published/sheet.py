@@ -1,18 +1,15 @@
 """A sheet of synthetic images for the report: the first of each class, one class a line."""
 
-import base64
-import io
-
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.evaluation.pages.plots import sheet
 from dpmodels.evaluation.published.bins import Bins
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
 PER_CLASS = 10
 MAX_CLASSES = 40
-GAP = 2
 
 
 class Sheet:
@@ -42,14 +39,4 @@ class Sheet:
         """Return the sheet as a PNG inside a data URI, or None for a table without images."""
         if self.image is None:
             return None
-        from PIL import Image
-
-        height, width = self.image[1].height, self.image[1].width
-        canvas = np.full((len(self.lines) * (height + GAP) - GAP, PER_CLASS * (width + GAP) - GAP), 255, dtype=np.uint8)
-        for row, line in enumerate(self.lines):
-            for column, pixels in enumerate(line):
-                top, left = row * (height + GAP), column * (width + GAP)
-                canvas[top : top + height, left : left + width] = pixels.reshape(height, width)
-        file = io.BytesIO()
-        Image.fromarray(canvas).save(file, format="PNG")
-        return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+        return sheet(self.lines, PER_CLASS, self.image[1].height, self.image[1].width)

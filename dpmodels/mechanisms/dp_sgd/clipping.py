@@ -22,7 +22,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.mechanisms.dp_sgd.gradients import Term
 
 FACTOR_BITS = 19
@@ -63,7 +63,7 @@ def lattice_sum(factors: Sequence[Term]) -> list[Tensor]:
         InvalidArgument: the block has more records than float64 can add up.
     """
     if len(factors[0][0]) > MOST_ROWS:
-        raise InvalidArgument("block", len(factors[0][0]), f"have at most {MOST_ROWS} records")
+        raise Unsuitable(f"a block has more records than float64 can add up exactly; give it at most {MOST_ROWS}")
     return [(beta.flatten(0, 1).mT @ alpha.flatten(0, 1)).to(torch.int64) for alpha, beta in factors]
 
 

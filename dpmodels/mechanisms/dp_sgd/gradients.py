@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 
 Term = tuple[Tensor, Tensor]
 """One layer: a [B, L, in + 1] with 1 for the bias, and g [B, L, out]; record i's gradient is sum_l g_il a_il'."""
@@ -23,13 +23,13 @@ class RecordGradients:
         from opacus.grad_sample import GradSampleModuleFastGradientClipping
 
         if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in objective.modules()):
-            raise InvalidArgument("objective", "with batch normalisation", "treat every record by itself")
+            raise Unsuitable("the objective has batch normalization, which mixes records; use layers that do not")
         self.parameters = [p for p in objective.parameters() if p.requires_grad]
         self.layers = [m for m in objective.modules() if type(m) is nn.Linear and m.weight.requires_grad]
         own = {id(p) for layer in self.layers for p in layer.parameters() if p.requires_grad}
         pieces = sum(len(list(layer.parameters())) for layer in self.layers)
         if not own or len(own) != pieces or own != {id(p) for p in self.parameters}:
-            raise InvalidArgument("objective", "with other parameters", "train whole linear layers, each by itself")
+            raise Unsuitable("the objective trains more than whole linear layers of their own; freeze the rest")
         self.asked = [layer.weight if layer.bias is None else layer.bias for layer in self.layers]
         self.wrapped = GradSampleModuleFastGradientClipping(objective, loss_reduction="sum")
         self.wrapped.NORM_SAMPLERS = {nn.Linear: self._collect}

@@ -58,7 +58,7 @@ def record_normals(key: bytes, step: int, rows: NDArray[np.int64], count: int) -
 
     blocks = -(-count // 4)
     if blocks > 2**_BLOCK_BITS:
-        raise InvalidArgument("draws", count, f"be at most {4 * 2**_BLOCK_BITS} numbers a record")
+        raise InvalidArgument("draws", count, f"be at most {4 * 2**_BLOCK_BITS} for each record")
     counters = np.empty((len(rows), blocks, 2), dtype=">u8")
     counters[..., 0] = _LATENT + np.uint64(step)
     counters[..., 1] = (rows[:, None] << _BLOCK_BITS) + np.arange(blocks)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS, MOST_ROWS, lattice_factors, lattice_sum
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
@@ -71,7 +71,7 @@ class DpSgd:
 
     def __init__(self, objective: nn.Module, spec: SgdSpec, noise: Noise, key: bytes) -> None:
         if not (0 < noise.multiplier < 2.0**30 and 0 < noise.records < math.inf and len(key) == KEY_BYTES):
-            raise InvalidArgument("noise", noise, "be positive and finite, with a key of 32 bytes")
+            raise Unsuitable(f"DP-SGD cannot use {noise}; give positive, finite noise and a key of 32 bytes")
         self.spec, self.noise, self.key, self.step = spec, noise, key, 0
         self.gradients = RecordGradients(objective)
         self.normals = cast(tuple[int, ...], objective.normals)
@@ -88,7 +88,7 @@ class DpSgd:
         """
         data = rows.reveal()
         if len(data[0]) >= 2 ** (63 - 2 * FACTOR_BITS):
-            raise InvalidArgument("rows", "<redacted>", "be fewer than 2**25, so that their sum fits into 64 bits")
+            raise Unsuitable("the rows are too many for their sum to fit into 64 bits; train on fewer than 2**25")
         while self.step < self.spec.steps:
             stream = KeyStream(self.key, self.step)
             batch = stream.poisson_batch(len(data[0]), self.spec.sampling_probability)
@@ -186,7 +186,7 @@ def _bound(parameters: int) -> float:
     """
     rounding = math.ldexp(math.isqrt(parameters) + 1, -STEP_BITS)
     if rounding > 1 / 8:
-        raise InvalidArgument("objective", f"with {parameters} weights", "have fewer than 2**34 weights")
+        raise Unsuitable(f"the objective has {parameters} weights, too many to be rounded; train fewer than 2**34")
     return 1 - rounding
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from dpmodels.errors import InvalidArgument, NacreError
+from dpmodels.errors import InvalidArgument, NacreError, Unsuitable
 
-SHIPPED = Path(__file__).parents[1] / "deployments" / "prefect.yaml"
+SHIPPED = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 POOLS = {
     "nacre-cpu": "may mount the sensitive zone",
     "nacre-gpu": "trains and samples from sealed releases; mounts the released zone only",
@@ -45,7 +45,7 @@ def deploy(file: Path) -> None:
 
 def serve_here(file: Path, home: Path, port: int) -> None:
     """Run a server with its UI and everything of a file in this one process and its children, until it is stopped."""
-    from flows.server import PrefectServer
+    from flows.with_prefect.server import PrefectServer
 
     os.environ["NACRE_HOME"] = str(home.absolute())
     specs = read_deployments(file)
@@ -77,7 +77,7 @@ def read_deployments(file: Path) -> list[dict[str, Any]]:
         try:
             load_flow_from_entrypoint(spec["entrypoint"]).validate_parameters(parameters)
         except (ParameterTypeError, ValueError, TypeError) as error:
-            raise InvalidArgument(f"parameters of {spec['name']}", "given", f"fit their flow: {error}") from None
+            raise Unsuitable(f"{file}: the parameters of {spec['name']} do not fit their flow: {error}") from None
     return specs
 
 

@@ -13,7 +13,7 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.evaluation.internal.compare import show
 from dpmodels.evaluation.internal.report import Options
 from dpmodels.schema.lint import load_schema
-from flows.show import console
+from flows.command_line.console import console, print_table
 from tasks.engine import cores
 from tasks.evaluate import Place, compare, evaluate_again
 from tasks.store import Run
@@ -60,7 +60,7 @@ def show_comparison(
         table.add_row(
             line["score"], line["better"], show(line["real"]), *(show(line["tables"][name]) for name in names)
         )
-    console.print(table)
+    print_table(table)
     _print_checks({name: facts["tables"][name]["checks"] for name in names}, findings=False)
     for name in names:
         _print_unfinished(facts["tables"][name]["metrics"], name)
@@ -86,7 +86,7 @@ def _print_checks(columns: dict[str, list[dict[str, Any]]], findings: bool) -> N
     for found in zip(*columns.values(), strict=True):
         says = (found[0]["finding"],) if findings else ()
         table.add_row(found[0]["name"], *(words[one["holds"]] for one in found), *says)
-    console.print(table)
+    print_table(table)
 
 
 def _print_unfinished(metrics: dict[str, Any], name: str = "") -> None:

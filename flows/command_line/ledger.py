@@ -8,23 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmodels.errors import InvalidArgument, NacreError
+from flows.command_line.options import AllowLargeDelta, Home, Url
+from flows.config import HOME
 
 if TYPE_CHECKING:
     from dpmodels.ledger.ledger import Ledger
 
-HOME = Path(".nacre")
-Home = Annotated[Path | None, typer.Option(envvar="NACRE_HOME", help="State: ledger, zones, runs. (default: .nacre)")]
-Url = Annotated[
-    str | None,
-    typer.Option("--ledger", envvar="NACRE_LEDGER", help="PostgreSQL URL without a password. (default: in the home)"),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Name = Annotated[str, typer.Argument(help="Account.")]
 Reason = Annotated[str, typer.Option(help="Why; it stays in the ledger for ever.")]
 RunCap = Annotated[float | None, typer.Option(help="Most that one run may spend.")]
-AllowLargeDelta = Annotated[
-    bool | None, typer.Option("--allow-large-delta", help="Take a delta above 0.001, the share that may leak whole.")
-]
 Expires = Annotated[str | None, typer.Option(help="Last day for charges, YYYY-MM-DD; nothing ever refreshes.")]
 
 app = typer.Typer(no_args_is_help=True, help="Open, inspect, export and verify privacy accounts.")
@@ -50,8 +43,8 @@ def open_account(
     """Open an account with a hard cap."""
     from dpmodels.ledger.ledger import Ledger
     from dpmodels.schema.lint import load_schema
-    from flows.ledger_show import show_accounts
-    from flows.synthesize import check_delta, make_budget
+    from flows.command_line.ledger_show import show_accounts
+    from flows.planning import check_delta, make_budget
 
     table = load_schema(schema)
     check_delta(cap_delta, bool(allow_large_delta))
@@ -78,10 +71,10 @@ def cap(
     as_json: Json = False,
 ) -> None:
     """Change a cap, openly: the change and its reason are entries of the chain. What was spent stays spent."""
-    from flows.ledger_show import show_accounts
+    from flows.command_line.ledger_show import show_accounts
 
     if delta is not None:
-        from flows.synthesize import check_delta
+        from flows.planning import check_delta
 
         check_delta(delta, bool(allow_large_delta))
     given = {"epsilon": epsilon, "delta": delta, "run_cap": run_cap, "expires": _day(expires)}
@@ -109,7 +102,7 @@ def officer(
 ) -> None:
     """Name who must sign an account's charges, and those of the accounts below it; an entry of the chain."""
     from dpmodels.ledger.approval import Officer
-    from flows.ledger_show import show_accounts
+    from flows.command_line.ledger_show import show_accounts
 
     if nobody == bool(officer_name and key):
         raise NacreError("name the officer with --name and --key, or nobody with --nobody")
@@ -142,7 +135,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show accounts: cap, spent, remaining, and the charges of one account."""
-    from flows.ledger_show import draw_burn_down, show_account, show_accounts
+    from flows.burn_down import draw_burn_down
+    from flows.command_line.ledger_show import show_account, show_accounts
 
     book = existing_ledger(home, ledger)
     if name is None:
@@ -163,7 +157,7 @@ def entries(
     as_json: Json = False,
 ) -> None:
     """List the entries of the chain, oldest first."""
-    from flows.ledger_show import show_entries
+    from flows.command_line.ledger_show import show_entries
 
     show_entries(existing_ledger(home, ledger).entries(account=name), as_json)
 
@@ -179,7 +173,7 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Say what releases to come would cost and whether they fit; writes nothing."""
-    from flows.ledger_show import show_forecast
+    from flows.command_line.ledger_show import show_forecast
 
     if not show_forecast(existing_ledger(home, ledger), name, epsilon, delta, times, as_json):
         raise typer.Exit(1)
@@ -194,7 +188,7 @@ def void(
     as_json: Json = False,
 ) -> None:
     """Give back a charge whose draw never began; what proves it is written beside the reason."""
-    from flows.ledger_show import show_entries
+    from flows.command_line.ledger_show import show_entries
 
     book = existing_ledger(home, ledger)
     found = {entry.charge for entry in book.entries() if entry.kind == "reserve" and entry.charge.startswith(key)}
@@ -207,7 +201,7 @@ def void(
 @app.command("recover")
 def recover(home: Home = None, ledger: Url = None, as_json: Json = False) -> None:
     """Finish what crashes left: release every complete draw, and say what the other open charges need."""
-    from flows.ledger_show import show_recovered
+    from flows.command_line.ledger_show import show_recovered
     from tasks.budget import recover_all
 
     show_recovered(recover_all(existing_ledger(home, ledger), home or HOME), as_json)
@@ -240,7 +234,7 @@ def export(
     ledger: Url = None,
 ) -> None:
     """Write the whole chain to a file, hashes included."""
-    from flows.ledger_show import export_ledger
+    from flows.command_line.ledger_show import export_ledger
 
     export_ledger(existing_ledger(home, ledger), target)
     typer.echo(target)
@@ -266,4 +260,4 @@ def _day(text: str | None) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError:
-        raise InvalidArgument("expires", text, "be a day as YYYY-MM-DD") from None
+        raise InvalidArgument("expires", text, "be a day, written YYYY-MM-DD") from None

@@ -8,7 +8,6 @@ from typing import Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -16,9 +15,9 @@ from dpmodels.errors import ArtifactError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, follow, lives
 from dpmodels.ledger.store import Entry
-
-console = Console()
-POINTS = 300  # of a burn-down
+from flows.burn_down import short_amount
+from flows.command_line.console import print_facts, print_table
+from flows.description import charge_in_words, one_of
 
 
 def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = False) -> None:
@@ -29,9 +28,9 @@ def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = F
     table = _table("account", "cap", "spent", "remaining", "used", "charges")
     for row in rows:
         below = f" (of {row['parent']})" if row["parent"] else ""
-        about = f"{row['dataset']}, by {row['unit']}, delta={_short(row['delta'])}"
+        about = f"{row['dataset']}, by {row['unit']}, delta={short_amount(row['delta'])}"
         table.add_row(f"{row['name']}{below}\n[dim]{escape(about)}[/dim]", *_amounts(row), str(row["charges"]))
-    console.print(table)
+    print_table(table)
 
 
 def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
@@ -44,6 +43,7 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
             "state": held.state,
             "epsilon": repr(held.charge.budget.epsilon),
             "mechanism": held.charge.mechanism,
+            "charged": charge_in_words(held.charge.event, one_of(held.charge.budget)),
         }
         for held in charges
     ]
@@ -55,19 +55,16 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
         "account": account.name, "above it": account.parent, "data set": account.dataset, "unit": row["unit"],
         "officer": account.officer and f"{account.officer.name}, key {account.officer.public_key}",
         "owner": account.owner, "note": account.note, "composition": account.composition,
-        "cap": f"epsilon={cap} at delta={_short(row['delta'])}",
+        "cap": f"epsilon={cap} at delta={short_amount(row['delta'])}",
         "spent": f"{spent}, {used} of the cap (by RDP {_rounded(row['renyi_epsilon'], ROUND_CEILING)})",
         "remaining": remaining, "maximum of one run": account.run_cap, "last day": account.expires,
     }  # fmt: skip
-    table = Table(show_header=False)
-    for term, value in terms.items():
-        if value:
-            table.add_row(term, escape(str(value)))
-    console.print(table)
+    print_facts("account", {term: str(value) for term, value in terms.items() if value})
     table = _table("charge", "run", "state", "epsilon", "mechanism")
     for row in rows:
         table.add_row(row["charge"][:12], *(row[key] for key in ("run", "state", "epsilon", "mechanism")))
-    console.print(table)
+    print_table(table)
+    print_facts("charged", {row["charge"][:12]: row["charged"] for row in rows})
 
 
 def show_entries(entries: list[Entry], as_json: bool) -> None:
@@ -79,7 +76,7 @@ def show_entries(entries: list[Entry], as_json: bool) -> None:
         charge = "" if entry.kind in ("open", "cap") else entry.charge[:12]
         time = entry.time[:16].replace("T", " ")
         table.add_row(str(entry.seq), time, entry.account, entry.kind, charge, entry.run, entry.hash[:8])
-    console.print(table)
+    print_table(table)
 
 
 def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times: int, as_json: bool) -> bool:
@@ -87,7 +84,7 @@ def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times
     from dpmodels.accounting.calibration import gaussian_noise_multiplier
     from dpmodels.accounting.events import ComposedEvent, GaussianEvent, PureEvent
     from dpmodels.ledger.ledger import Charge
-    from flows.synthesize import make_budget
+    from flows.planning import make_budget
 
     account, before = ledger.account(name), ledger.balance(name)
     single = make_budget(epsilon, delta, account.cap.unit).model_copy(update={"adjacency": account.cap.adjacency})
@@ -113,10 +110,7 @@ def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times
     if as_json:
         _echo(facts)
     else:
-        table = Table(title="plan", show_header=False, title_justify="left")
-        for key, value in facts.items():
-            table.add_row(key, str(value))
-        console.print(table)
+        print_facts("plan", {key: str(value) for key, value in facts.items()})
     return quote.accepted
 
 
@@ -130,7 +124,7 @@ def show_recovered(found: list[dict[str, str]], as_json: bool) -> None:
     table = _table("charge", "run", "was", "is", "next")
     for row in found:
         table.add_row(row["charge"][:12], row["run"], row["was"], row["is"], row["next"])
-    console.print(table)
+    print_table(table)
 
 
 def export_ledger(ledger: Ledger, target: Path) -> None:
@@ -156,33 +150,6 @@ def export_ledger(ledger: Ledger, target: Path) -> None:
         raise ArtifactError(f"{target} must end in .parquet or .json")
 
 
-def draw_burn_down(ledger: Ledger, account: Account) -> str:
-    """Draw what remained of a cap after each entry that changed it, as an SVG."""
-    steps = ledger.history(account.name, POINTS)
-    top = max([cap for _, _, cap in steps] + [account.epsilon_cap])
-    width, height, left = 640, 280, 56
-
-    def place(index: int, value: Decimal) -> str:
-        x = left + (width - left - 16) * index / max(1, len(steps) - 1)
-        return f"{x:.1f},{24 + (height - 64) * float(1 - max(value, Decimal(0)) / top):.1f}"
-
-    spent = " ".join(place(index, cap - used) for index, (_, used, cap) in enumerate(steps))
-    caps = " ".join(place(index, cap) for index, (_, _, cap) in enumerate(steps))
-    first, last = steps[0][0][:10], steps[-1][0][:10]
-    label = f"{account.name}: epsilon not yet spent, at delta={account.delta_cap}"
-    escaped = label.replace("&", "&amp;").replace("<", "&lt;")
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-        f'font-size="12"><text x="{left}" y="14">{escaped}</text>'
-        f'<path d="M{left} 24V{height - 40}H{width - 16}" fill="none" stroke="#888"/>'
-        f'<polyline points="{caps}" fill="none" stroke="#b00" stroke-dasharray="4 3"/>'
-        f'<polyline points="{spent}" fill="none" stroke="#06c" stroke-width="2"/>'
-        f'<text x="4" y="30">{_short(top)}</text><text x="4" y="{height - 40}">0</text>'
-        f'<text x="{left}" y="{height - 22}">{first}</text>'
-        f'<text x="{width - 16}" y="{height - 22}" text-anchor="end">{last}</text></svg>\n'
-    )
-
-
 def _account(ledger: Ledger, account: Account) -> dict[str, Any]:
     """Return an account and its balance, ready for JSON; amounts are decimals written out."""
     balance = ledger.balance(account.name)
@@ -199,7 +166,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 def _amounts(row: dict[str, Any]) -> list[str]:
     """Show cap, spent, remaining and the share used; what is spent is rounded up, what remains down."""
     spent, remaining = _rounded(row["spent_epsilon"], ROUND_CEILING), _rounded(row["remaining_epsilon"], ROUND_FLOOR)
-    return [_short(row["cap"]), spent, remaining, f"{row['used']:.0%}"]
+    return [short_amount(row["cap"]), spent, remaining, f"{row['used']:.0%}"]
 
 
 def _rounded(amount: object, rounding: str) -> str:
@@ -212,11 +179,6 @@ def _table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
-
-
-def _short(amount: object) -> str:
-    value = Decimal(str(amount))
-    return f"{value.normalize():f}" if value > 1 else str(value)
 
 
 def _echo(value: object) -> None:

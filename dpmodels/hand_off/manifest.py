@@ -1,0 +1,269 @@
+"""The manifest: what a hand-off says of itself, as one model that is written by us and read by whoever receives it.
+
+Its format is numbered, and it is written in the oldest format that can say it:
+
+    1   a release, paid for from a ledger that is at hand, and the charged scores of the report if there are any
+    2   a generator that was fitted again to a release that was paid for before. Where the release came as a file
+        without its ledger, the manifest leaves out who paid and says so in ``left_out``
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from dpmodels.accounting.events import Event
+from dpmodels.errors import ArtifactError
+from dpmodels.files import open_plain
+from dpmodels.ledger.approval import Approval
+from dpmodels.privacy import Adjacency
+
+MANIFEST = "manifest.json"
+NEWEST = 2
+LARGEST = 4 * 2**20
+"""Bytes: room for the hashes of five thousand million rows' files. A larger manifest is not read."""
+MOST_FAULTS = 10
+LEFT_OUT = (
+    "The release came as a file, without the ledger that paid for it. Its footer names the charge. The account, the "
+    "run that paid, and the entries of the charge are not known here; whoever keeps the ledger can look the charge up."
+)
+
+OneLine = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Text = Annotated[OneLine, Field(max_length=1000)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Delta = Annotated[float, Field(gt=0, lt=1)]
+
+
+class ManifestError(ArtifactError):
+    """A manifest is not as nacre writes it; ``faults`` are whole sentences, each of which names its field."""
+
+    def __init__(self, faults: Iterable[str]) -> None:
+        self.faults = list(faults)
+        super().__init__("; ".join(self.faults))
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Target(_Model):
+    """What a line of the plan asked for."""
+
+    epsilon: Annotated[float, Field(gt=0, le=1000)]
+    delta: Delta
+
+
+class Cost(_Model):
+    """What a line, or both together, cost: epsilon rounded up to 1e-12."""
+
+    epsilon: Annotated[Decimal, Field(ge=0, max_digits=20, decimal_places=12)]
+    delta: Delta
+
+
+class Entry(_Model):
+    """An entry of the ledger: its place, its day, and the hash that nobody without the ledger could know.
+
+    The day and no more: the time that a run takes grows with the data. Early manifests had the time in its place.
+    """
+
+    seq: Annotated[int, Field(ge=1, lt=2**63)]
+    kind: Literal["reserve", "draw", "seal", "commit"]
+    day: Annotated[Text, Field(validation_alias=AliasChoices("day", "time"))]
+    hash: Sha256
+
+
+class Payment(_Model):
+    """Who paid for a line: the key of the charge, and, where the ledger is at hand, its account and its entries."""
+
+    account: Text | None = None
+    charge: Sha256
+    entries: Annotated[tuple[Entry, ...], Field(min_length=1)] | None = None
+
+
+class Line(_Model):
+    """One line of the plan: what it asked for, what it cost, and who paid."""
+
+    asked: Target
+    spent: Cost
+    events: Annotated[tuple[Event, ...], Field(min_length=1)]
+    plan_sha256: Sha256
+    ledger: Payment
+
+    @property
+    def sealed(self) -> bool:
+        """Tell whether what was paid for was drawn and sealed. A release always was: without it there is no run."""
+        return True
+
+
+class ReportLine(Line):
+    """The line of the charged report. Its scores may have been lost after they were charged for."""
+
+    scores_sha256: Sha256 | None = None
+
+    @property
+    def sealed(self) -> bool:
+        """Tell whether the scores are there."""
+        return self.scores_sha256 is not None
+
+
+class _Head(_Model):
+    format: Annotated[int, Field(ge=1, le=NEWEST)]
+    nacre_version: Text
+    run: Text | None = None
+    sampled_again_as: Text | None = None
+    fitted_again_as: Text | None = None
+    left_out: Text | None = None
+    data_set: Text
+    method: Text
+    adjacency: Adjacency
+    unit: OneLine
+    schema_sha256: Sha256
+    release_sha256: Sha256
+
+
+class Manifest(Line, _Head):
+    """What was asked, what was spent, what came of it, and which ledger entries paid.
+
+    Attributes:
+        run: the run that paid, which is the one that made this hand-off unless another one is named below.
+        sampled_again_as: the run that sampled the payer's generator again.
+        fitted_again_as: the run that fitted a generator of its own to the payer's release.
+        left_out: says that ``run``, ``ledger.account`` and ``ledger.entries`` are not known, and why.
+        report, total_spent: the line of the charged report, and what both lines cost together.
+        approved: the signature of the account's officer, where the account has one.
+        artifacts: the SHA-256 of every other file, by its path in the folder.
+    """
+
+    report: ReportLine | None = None
+    total_spent: Cost | None = None
+    approved: Approval | None = None
+    artifacts: dict[str, Sha256]
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """Every line that was charged."""
+        return (self, self.report) if self.report else (self,)
+
+    @property
+    def made_by(self) -> str:
+        """The run that made this hand-off."""
+        return self.sampled_again_as or self.fitted_again_as or self.run or ""
+
+    @property
+    def whole_cost(self) -> Cost:
+        """What all lines cost together."""
+        return self.total_spent or self.spent
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> "Manifest":
+        payer = (self.run, *(part for line in self.lines for part in (line.ledger.account, line.ledger.entries)))
+        if (self.report is None) != (self.total_spent is None):
+            raise ValueError("has one of the fields report and total_spent, which belong together")
+        if self.left_out is None and None in payer:
+            raise ValueError("lacks one of the fields run, ledger.account and ledger.entries, and does not say why")
+        if self.left_out is not None and any((*payer, self.report, self.approved, self.sampled_again_as)):
+            raise ValueError("has the field left_out, and all the same what a release without its ledger cannot tell")
+        if self.left_out is not None and self.fitted_again_as is None:
+            raise ValueError("has the field left_out, which no manifest without the field fitted_again_as has")
+        if self.format != oldest_format(self.fitted_again_as):
+            raise ValueError(f"says that it is of format {self.format}, and has fields of another one")
+        return self
+
+    def to_json(self) -> str:
+        """Write the manifest, fields that say nothing left out."""
+        return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=1)
+
+
+def oldest_format(fitted_again_as: str | None) -> int:
+    """Return the oldest format that can say what is to be said."""
+    return 2 if fitted_again_as else 1
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a hand-off, whoever wrote it.
+
+    Raises:
+        ManifestError: it is not as nacre writes it; every fault is named.
+        ArtifactError: there is none that can be read, or a later version wrote it.
+    """
+    return parse_manifest(read_bytes(folder))
+
+
+def read_bytes(folder: Path) -> bytes:
+    """Read the bytes of a hand-off's manifest: those that are signed.
+
+    Raises:
+        ArtifactError: there is none, or it is far too large.
+    """
+    try:
+        with open_plain(folder, folder / MANIFEST) as file:
+            content = file.read(LARGEST + 1)
+    except (ArtifactError, OSError):
+        raise ArtifactError(f"{folder} has no {MANIFEST} that can be read; is it a hand-off?") from None
+    if len(content) > LARGEST:
+        raise ArtifactError(f"the manifest of {folder} is larger than {LARGEST // 2**20} MiB, and no manifest is")
+    return content
+
+
+def parse_manifest(content: bytes) -> Manifest:
+    """Read a manifest from its bytes.
+
+    Raises:
+        ManifestError: it is not as nacre writes it; every fault is named.
+        ArtifactError: a later version wrote it.
+    """
+    number = _plain(content).get("format")
+    if type(number) is int and number > NEWEST:
+        raise ArtifactError(f"{MANIFEST} is of format {str(number)[:9]}, later than {NEWEST}: use a newer nacre")
+    try:
+        return Manifest.model_validate_json(content, strict=True)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+    told = [_sentence(fault["type"], fault["loc"], fault["msg"]) for fault in faults[:MOST_FAULTS]]
+    more = len(faults) - len(told)
+    raise ManifestError([*told, *([f"{MANIFEST} has {more} more faults of this kind"] if more else [])])
+
+
+def printable(text: str) -> str:
+    """Return text that was written by anybody as it may be shown on a terminal: short, and without control signs."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text[:120])
+
+
+def _plain(content: bytes) -> dict[str, Any]:
+    """Parse JSON in which no field is written twice, since every reader would take another one of the two."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+            raise ManifestError([f"{MANIFEST} has the field {printable(twice)} twice"])
+        return found
+
+    try:
+        found = json.loads(content.decode(), object_pairs_hook=once)
+    except (ValueError, RecursionError):
+        raise ManifestError([f"{MANIFEST} is no JSON text, was cut off, or is nested too deep"]) from None
+    if not isinstance(found, dict):
+        raise ManifestError([f"{MANIFEST} is not one JSON object, which every manifest is"])
+    return found
+
+
+def _sentence(kind: str, place: tuple[int | str, ...], message: str) -> str:
+    """Say what is wrong with a field. Pydantic's words are used where they quote nothing of what they judge."""
+    field = printable(".".join(map(str, place)))
+    if kind == "missing":
+        return f"{MANIFEST} lacks the field {field}"
+    if kind == "extra_forbidden":
+        return f"{MANIFEST} has the field {field}, which nacre does not write"
+    if kind == "value_error":
+        return f"{MANIFEST} {message.removeprefix('Value error, ')}"
+    if kind.startswith("union_tag"):
+        return f"the field {field} in {MANIFEST} is of a kind that this version does not know"
+    if kind == "json_invalid":
+        return f"{MANIFEST} is no JSON text, was cut off, or is nested too deep"
+    rule = message.replace("Input should", "it should", 1).replace("String should", "it should", 1)
+    return f"the field {field} in {MANIFEST} is not as nacre writes it: {rule}"

@@ -1,0 +1,58 @@
+"""The signature beside a manifest: whose word it is."""
+
+import base64
+import json
+import os
+from pathlib import Path
+
+from dpmodels.errors import ArtifactError
+from dpmodels.files import open_plain
+from dpmodels.hand_off.manifest import MANIFEST
+from dpmodels.keys import key_text, private_key, signed_by
+
+SIGNATURE = "manifest.sig"
+LARGEST = 4096
+NOBODY = "none: nobody vouches for this manifest"
+
+
+def sign_manifest(folder: Path, key: Path) -> None:
+    """Sign a folder's manifest with the user's private key, beside it.
+
+    Raises:
+        InvalidArgument: the key is no readable, unencrypted ed25519 private key.
+    """
+    private = private_key(key)
+    signature = base64.b64encode(private.sign((folder / MANIFEST).read_bytes())).decode()
+    (folder / SIGNATURE).write_text(_record(key_text(private.public_key()), signature), encoding="utf-8")
+
+
+def check_signature(folder: Path, manifest: bytes, wanted: str) -> str:
+    """Say who signed these bytes of a manifest; with a key, it must be that one.
+
+    Raises:
+        ArtifactError: it is signed with another key, or what lies beside it is no signature of it.
+    """
+    if not os.path.lexists(folder / SIGNATURE):
+        if wanted:
+            raise ArtifactError("the manifest is not signed")
+        return NOBODY
+    with open_plain(folder, folder / SIGNATURE) as file:
+        content = file.read(LARGEST)
+    try:
+        record = json.loads(content)
+        public, signature = str(record["public_key"]), str(record["signature"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        public = signature = ""
+    if not signed_by(public, signature, manifest) or content != _record(public, signature).encode():
+        raise ArtifactError(f"{SIGNATURE} is not a signature of this manifest")
+    if wanted and wanted != public:
+        raise ArtifactError("the manifest is signed with another key than the one you named")
+    return (
+        "by the key you named"
+        if wanted
+        else f"by key {public}; compare it with the signer's, or give it with --public-key"
+    )
+
+
+def _record(public: str, signature: str) -> str:
+    return json.dumps({"algorithm": "ed25519", "public_key": public, "signature": signature}, indent=1)

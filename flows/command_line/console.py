@@ -1,0 +1,32 @@
+"""Where the commands print: tables for people at a terminal, whole lines for whatever else reads them."""
+
+from collections.abc import Mapping
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from flows.description import as_lines
+
+console = Console()
+WIDE = 100_000
+"""Columns of a line that no terminal breaks: what is piped is cut nowhere."""
+
+
+def print_table(table: Table) -> None:
+    """Print a table in the width of the terminal; without one, each row on one line."""
+    (console if console.is_terminal else Console(width=WIDE)).print(table)
+
+
+def print_facts(title: str, facts: Mapping[str, str]) -> None:
+    """Print facts as a table; without a terminal, one a line."""
+    if not console.is_terminal:
+        typer.echo("\n".join(as_lines(facts)))
+        return
+    table = Table(title=title, show_header=False, title_justify="left")
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(escape(name), escape(value))
+    console.print(table)

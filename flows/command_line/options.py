@@ -1,0 +1,74 @@
+"""The options of a synthesis, made from its configuration, and those that several commands share."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel
+
+from flows.config import HandOverConfig, Setting, SynthesizeConfig, placed, setting, settings_of
+
+
+def option(name: str, words: str = "") -> Any:
+    """Return the option of one setting, in the configuration's words or, where a command differs, in others."""
+    return _option(setting(name), words)
+
+
+def _option(one: Setting, words: str = "") -> Any:
+    flag, default = f"--{one.name.replace('_', '-')}", one.field.default
+    if default is True:
+        flag += f"/--no-{flag[2:]}"
+    return typer.Option(flag, envvar=one.variable, help=words or f"{one.field.description}{_default(one)}")
+
+
+def _default(one: Setting) -> str:
+    """Say what holds if a setting is not given; where that is nothing, its description says what nothing means."""
+    default = one.field.default
+    if one.field.is_required():
+        return " (needed, here or in --config)"
+    return "" if default is None or default is False else f" (default: {'on' if default is True else default})"
+
+
+Home = Annotated[Path | None, option("home")]
+Url = Annotated[str | None, option("ledger")]
+Dask = Annotated[str | None, option("dask")]
+Prefect = Annotated[bool | None, option("prefect")]
+AllowLargeDelta = Annotated[bool | None, option("allow_large_delta")]
+OtherDevice = Annotated[str | None, option("device", "Another device: auto, cpu, cuda. (default: as begun)")]
+OtherOut = Annotated[Path | None, option("out", "Another hand-off folder. (default: as begun)")]
+SchemaFile = Annotated[Path | None, option("schema", "Schema of the table (YAML).")]
+Data = Annotated[Path, typer.Argument(help=setting("data").field.description)]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML with any of these and the model's settings.")]
+TestRows = Annotated[Path | None, typer.Option("--test", help="Real rows (Parquet) kept from the synthesis.")]
+LeNet = Annotated[Path | None, typer.Option(help="LeNet-5 weights (safetensors) for the features of 28 x 28 images.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Threads. (default: one a core, at most 8)")]
+
+
+def takes_settings(
+    command: Callable[[Any], None], model: type[HandOverConfig] = SynthesizeConfig
+) -> Callable[..., None]:
+    """Give a command that wants a configuration one option for each of its settings that fits on a line."""
+
+    def parsed(config: Path | None, **given: Any) -> None:
+        command(model.build(placed(given, model), config))
+
+    parameters = list(_parameters(model))
+    parsed.__name__, parsed.__doc__ = command.__name__, command.__doc__
+    parsed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    parsed.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
+    return parsed
+
+
+def _parameters(model: type[BaseModel]) -> Iterator[inspect.Parameter]:
+    """Yield the parameters that typer reads: what is read by its place, the rest by name, and the file for both."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    for one in settings_of(model):
+        if one.name in ("data", "release"):
+            read = typer.Argument(help=one.field.description)
+            yield inspect.Parameter(one.name, kind, annotation=Annotated[Path, read])
+        elif one.field.annotation != dict[str, Any]:
+            kept: Any = one.field.annotation
+            yield inspect.Parameter(one.name, kind, default=None, annotation=Annotated[kept | None, _option(one)])
+    yield inspect.Parameter("config", kind, default=None, annotation=ConfigFile)

@@ -1,0 +1,81 @@
+"""The commands that look at what was made: gate, report, comparison, and the check of a hand-off."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.command_line.options import Home, Jobs, LeNet, SchemaFile, TestRows
+from flows.config import HOME
+
+app = typer.Typer()
+
+
+@app.command()
+def validate(
+    folder: Annotated[Path, typer.Argument(help="Hand-off, or any Parquet file or folder with --schema.")],
+    schema: SchemaFile = None,
+) -> None:
+    """Hold a synthetic table, from whatever tool, against the expectations of a schema."""
+    from flows.command_line.show import show_gate
+    from tasks.validate import check_hand_off
+
+    gate = check_hand_off(folder, schema)
+    show_gate(gate)
+    for rule in gate.broken:
+        typer.echo(f"broken: {rule}", err=True)
+    if gate.broken:
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    run: str,
+    internal: Annotated[bool, typer.Option("--internal", help="Compare exactly with the real rows.")] = False,
+    test: TestRows = None,
+    lenet: LeNet = None,
+    jobs: Jobs = None,
+    out: Annotated[Path | None, typer.Option(help="Write the publishable page again, to this file.")] = None,
+    home: Home = None,
+) -> None:
+    """Show a finished run's report; with --internal, make the exact one, which stays in the sensitive zone."""
+    from tasks.store import Run
+
+    found = Run.find(home or HOME, run)
+    if internal:
+        from flows.command_line.evaluation import show_internal
+
+        show_internal(found, test, lenet, jobs)
+    else:
+        from flows.command_line.show import show_report
+
+        show_report(found, out)
+
+
+@app.command()
+def compare(
+    tables: Annotated[list[Path], typer.Argument(help="Synthetic Parquet files or folders, from any tool.")],
+    real: Annotated[Path, typer.Option(help="Real rows (Parquet) that they were made from.")],
+    schema: Annotated[Path, typer.Option(help="Schema of the table (YAML).")],
+    test: TestRows = None,
+    out: Annotated[Path | None, typer.Option(help="Private folder for the page. (default: in the home)")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    lenet: LeNet = None,
+    jobs: Jobs = None,
+    home: Home = None,
+) -> None:
+    """Judge synthetic tables side by side against the same real rows; the figures are exact and stay inside."""
+    from flows.command_line.evaluation import default_out, show_comparison
+
+    show_comparison(tables, real, test, schema, out or default_out(home or HOME), jobs, lenet, as_json)
+
+
+@app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(help="Hand-off that was received.")],
+    public_key: Annotated[Path | None, typer.Option(help="Key (PEM) the manifest must be signed with.")] = None,
+) -> None:
+    """Check a hand-off by itself, without its ledger: every file, the budget, and the signature."""
+    from flows.command_line.show import show_verified
+
+    show_verified(folder, public_key)

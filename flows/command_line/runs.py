@@ -1,0 +1,143 @@
+"""The commands that start a run, say what it would charge, approve it, and go on with it."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.command_line.options import Dask, Home, OtherDevice, OtherOut, Prefect, Url, takes_settings
+from flows.config import HOME, FitConfig, RuntimeConfig, SynthesizeConfig
+
+app = typer.Typer()
+
+
+@app.command()
+@takes_settings
+def synthesize(config: SynthesizeConfig) -> None:
+    """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off."""
+    from flows.command_line.show import show_hand_off
+    from flows.synthesize import carry_out, start
+
+    run = start(config)
+    typer.echo(f"run {run.name}; if it is interrupted: nacre resume {run.name} --home {run.home}", err=True)
+    show_hand_off(carry_out(run, config.runtime.prefect))
+
+
+@app.command()
+@takes_settings
+def plan(config: SynthesizeConfig) -> None:
+    """Show what the same `synthesize` would charge and how much noise it would add; opens no data file."""
+    from flows.command_line.console import print_facts
+    from flows.description import describe_config
+
+    facts, quote = describe_config(config)
+    print_facts("plan", facts)
+    if quote is not None and not quote.accepted:
+        raise typer.Exit(1)
+
+
+@app.command()
+def resume(
+    run: str,
+    device: OtherDevice = None,
+    out: OtherOut = None,
+    dask: Dask = None,
+    home: Home = None,
+    ledger: Url = None,
+    prefect: Prefect = None,
+    refit: Annotated[bool, typer.Option("--refit", help="Fit its release again with this version, for free.")] = False,
+) -> None:
+    """Go on with an interrupted run, from whatever stage it reached; never charges a second time."""
+    from flows.command_line.show import show_fitted, show_hand_off
+    from flows.synthesize import carry_out, find
+
+    given = {"dask": dask, "prefect": prefect}
+    here = RuntimeConfig.model_validate({name: value for name, value in given.items() if value is not None})
+    found = find(home or HOME, run, ledger, here.dask, device=device, out=None if refit else out)
+    if not refit:
+        show_hand_off(carry_out(found, here.prefect))
+        return
+    from flows.fit import refit as fit_again
+
+    show_fitted(*fit_again(found, out, here.prefect))
+
+
+@app.command()
+@partial(takes_settings, model=FitConfig)
+def fit(config: FitConfig) -> None:
+    """Fit a release that is paid for again, with this version's fitter, and hand it over as a run of its own; free."""
+    from flows.command_line.show import show_fitted
+    from flows.fit import fit as fit_again
+
+    show_fitted(*fit_again(config))
+
+
+@app.command()
+def approve(
+    run: str,
+    key: Annotated[Path, typer.Option(help="The officer's ed25519 private key (PEM).")],
+    home: Home = None,
+    ledger: Url = None,
+) -> None:
+    """Sign for what a run will be charged, as the officer of its account; shows the plan and what was signed."""
+    from flows.command_line.show import show_approved
+    from tasks.accounts import sign_run
+    from tasks.store import Run
+
+    found = Run.find(home or HOME, run, ledger)
+    show_approved(found, *sign_run(found, key))
+
+
+@app.command()
+def adopt(
+    run: str,
+    home: Home = None,
+    ledger: Url = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Take it over without asking.")] = False,
+) -> None:
+    """Take over a run that an earlier version started, once you have read what its files say."""
+    from flows.command_line.show import show_found
+    from tasks.adopt import find_old
+
+    found = find_old(home or HOME, run, ledger or "")
+    show_found(found)
+    if not yes:
+        typer.confirm("Is all of this as you know it?", abort=True, err=True)
+    found.take_over()
+    typer.echo(f"next: nacre resume {run}")
+
+
+@app.command()
+def remove(
+    run: str,
+    home: Home = None,
+    ledger: Url = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
+) -> None:
+    """Delete the files of a run that nobody is working on; what it was charged stays charged."""
+    from flows.command_line.show import show_removal
+    from tasks.remove import remove as take_away
+    from tasks.store import Run
+
+    found = Run.find(home or HOME, run, ledger)
+    show_removal(found)
+    if not yes:
+        typer.confirm("Delete these folders?", abort=True, err=True)
+    take_away(found)
+    typer.echo(f"run {run} is gone; its charges stay in the ledger")
+
+
+@app.command()
+def demo(folder: Annotated[Path, typer.Option(help="Where the demo works.")] = Path("demo")) -> None:
+    """Run the whole pipeline on a real public table, the RAND Health Insurance Experiment."""
+    from flows.command_line.ledger_show import show_accounts
+    from flows.command_line.show import show_hand_off
+    from flows.demo import describe_utility, run_demo
+    from tasks.home import ledger_of
+
+    run = run_demo(folder)
+    show_hand_off(run)
+    ledger = ledger_of(run)
+    show_accounts(ledger, [ledger.account(run.settings.account)])
+    typer.echo(describe_utility(run))

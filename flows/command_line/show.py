@@ -1,0 +1,127 @@
+"""What the command line prints: tables for people, all of it public."""
+
+import json
+from pathlib import Path
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from dpmodels.errors import ArtifactError
+from dpmodels.ledger.approval import Approval, Asked
+from dpmodels.schema.expectations import Gate
+from flows.command_line.console import print_facts, print_table
+from flows.description import describe, describe_run
+from tasks.adopt import Found
+from tasks.refit import Changes
+from tasks.remove import charged_for
+from tasks.store import Run
+
+
+def show_hand_off(run: Run) -> None:
+    """Print where everything is."""
+    facts = {
+        "run": run.name,
+        "synthetic table": str(run.settings.out / "synthetic"),
+        "report": str(run.settings.out / "report.html"),
+        "manifest": str(run.settings.out / "manifest.json"),
+        "ledger": "paid elsewhere"
+        if run.settings.is_paid_elsewhere
+        else f"{run.ledger} (account {run.settings.account})",
+    }
+    internal = run.sensitive / "internal-report.json"
+    if internal.exists():
+        facts["internal report"] = f"{internal} (sensitive: stays inside)"
+    print_facts("hand-off", facts)
+    print_warnings(run.place("validate") / "report.json")
+
+
+def show_fitted(run: Run, changes: Changes) -> None:
+    """Print what another fit of a release changed, who paid for it, and where everything is."""
+    typer.echo(changes)
+    show_hand_off(run)
+
+
+def show_approved(run: Run, approval: Approval, asked: Asked) -> None:
+    """Print the plan that an officer signed for."""
+    print_facts("plan", describe_run(run))
+    typer.echo(f"signed by {approval.officer}:\n{asked.text}signature {approval.signature}")
+    typer.echo(f"next: nacre resume {run.name}")
+
+
+def show_found(found: Found) -> None:
+    """Print what a run that is to be taken over is going to do."""
+    print_facts("plan", describe(found.plan.lines, None))
+    print_facts("settings, as they were found", {name: str(value) for name, value in found.settings})
+
+
+def show_removal(run: Run) -> None:
+    """Print what of a run would be deleted, and what stays: its charges, and what it handed over."""
+    facts = {f"{zone.parent.name} folder": str(zone) for zone in (run.sensitive, run.control, run.released)}
+    for held in charged_for(run):
+        budget, kept = held.charge.budget, "was given back" if held.state == "voided" else "stays charged"
+        amount = f"epsilon={budget.epsilon}, delta={budget.delta} on account {held.charge.account}"
+        facts[f"charge {held.key[:12]}"] = f"{amount}, {held.state}: {kept}"
+    if payer := run.settings.paid_by:
+        facts["paid by"] = f"run {payer}, whose release it sampled again"
+    print_facts("to be deleted", facts | {"stays": f"{run.settings.out}, what was handed over"})
+
+
+def show_report(run: Run, out: Path | None) -> None:
+    """Print where a finished run's publishable report is; lay it out again in ``out`` if that is named.
+
+    Raises:
+        ArtifactError: the run has not come that far.
+    """
+    from tasks.validate import render_again
+
+    report = run.finished("validate")
+    if report is None:
+        raise ArtifactError(f"run {run.name} has no report yet; resume it first")
+    if out is not None:
+        out.write_text(render_again(report), encoding="utf-8")
+    page = out or report.path / "report.html"
+    print_facts("report", {"page": str(page), "figures": str(report.path / "report.json")})
+    print_warnings(report.path / "report.json")
+
+
+def show_verified(folder: Path, public_key: Path | None) -> None:
+    """Check a hand-off and print what is wrong with it, or who signed it.
+
+    Raises:
+        ArtifactError: something is wrong.
+    """
+    from dpmodels.hand_off.verify import verify_hand_off
+
+    found = verify_hand_off(folder, public_key)
+    for fault in found.faults:
+        typer.echo(fault, err=True)
+    if found.faults:
+        raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s)")
+    facts = {"files": f"{found.files} as the manifest has them", "charge": found.charge, "signature": found.signature}
+    print_facts("hand-off", facts)
+
+
+def show_gate(gate: Gate) -> None:
+    """Print what came of every expectation."""
+    table = Table(title=f"{gate.schema.name}: expectations", title_justify="left")
+    for heading in ("about", "rule", "rows that fail", "verdict"):
+        table.add_column(heading, justify="right" if heading == "rows that fail" else "left")
+    for outcome in gate.outcomes:
+        rule = outcome.rule
+        about = rule.column or " and ".join(rule.columns) or "the table"
+        failed = f"{outcome.failed} of {outcome.checked}" if rule.columns else ""
+        table.add_row(
+            escape(about),
+            escape(rule.text),
+            failed,
+            "holds" if outcome.passed else f"[red]broken[/red] {rule.expectation}",
+        )
+    print_table(table)
+
+
+def print_warnings(report: Path) -> None:
+    """Print what a publishable report warns of, column by column."""
+    for column in json.loads(report.read_text(encoding="utf-8"))["columns"]:
+        if "warning" in column:
+            typer.echo(f"warning: column {column['name']}: {column['warning']}", err=True)

@@ -1,0 +1,161 @@
+"""What an officer reads before signing: one description of a plan, for the terminal, Prefect's pages and Python.
+
+Facts are lines of a name and what it says, all of it public. How they are laid out is all that differs.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import groupby
+
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.events import Event, Leaf, ParallelEvent, PureEvent, SampledGaussianEvent, leaves
+from dpmodels.evaluation.published.charged import Scores
+from dpmodels.ledger.records import Quote
+from dpmodels.privacy import Adjacency, PrivacyBudget
+from dpmodels.releases.plan import Line
+from dpmodels.synthesizers.registry import create
+from flows.config import SynthesizeConfig
+from flows.planning import make_plans, make_quote, officer_for
+from tasks.accounts import officer_of, quote
+from tasks.store import Run
+
+NOT_OPEN = "not open: the first run opens it, with this budget as the cap"
+IN_95_OF_100 = 1.96  # standard deviations of Gaussian noise
+COUNTS = ("records", "images", "number of records")
+SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
+
+
+def describe_config(config: SynthesizeConfig) -> tuple[dict[str, str], Quote | None]:
+    """Describe what a synthesis would charge, and return what its account would say; opens no data."""
+    lines = make_plans(config)
+    said = make_quote(config, lines)
+    signer = officer_for(config, lines)
+    return describe(lines, said, signer, f"on this machine, device {config.runtime.device}"), said
+
+
+def describe_run(run: Run) -> dict[str, str]:
+    """Describe what a run charges, before or after it is charged."""
+    signer, settings = officer_of(run), run.settings
+    place = f"on this machine, device {settings.device}"
+    if settings.train_on != "here":
+        place = f"in the pool {settings.train_on}, which never sees the data"
+    lines = run.plan.lines
+    return describe(lines, quote(run), signer[0].name if signer else "", place)
+
+
+def describe(lines: Sequence[Line], said: Quote | None, signer: str = "", place: str = "") -> dict[str, str]:
+    """Say in words what the lines of a plan charge, how much noise hides whom, and what the account says to it."""
+    plan, *others = lines
+    noise = create(plan.method, plan.measurement, {}).noise(plan)
+    facts = {"data set": plan.contract.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
+    facts |= _priced(plan, noise)
+    for line in others:
+        facts |= {f"report: {name}": text for name, text in _priced(line, Scores.reading(line).noise(line)).items()}
+        both = spent_epsilon([plan.event, line.event], plan.budget.delta_exact)
+        facts["release and report"] = f"epsilon={both} together, delta={plan.budget.delta}"
+    facts |= _account(said)
+    facts["officer"] = f"{signer} must sign before anything is charged" if signer else "nobody must sign"
+    if place:
+        facts["training"] = f"from the release alone, so it costs nothing more; {place}"
+    return facts
+
+
+def as_lines(facts: Mapping[str, str]) -> list[str]:
+    """Lay facts out as plain text, one a line; of one that has several lines, each."""
+    return [f"{name}: {line}" for name, text in facts.items() for line in text.split("\n")]
+
+
+def as_markdown(facts: Mapping[str, str]) -> str:
+    """Lay facts out as a list in Markdown."""
+    shown = {name: re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text) for name, text in facts.items()}
+    return "\n".join(f"- **{name}**: " + text.replace("\n", "  \n  ") for name, text in shown.items())
+
+
+def charge_in_words(event: Event, one: str = "record") -> str:
+    """Say what is charged, one line for each step, or for each run of steps that are alike."""
+    lines, number = [], 0
+    for (stem, words), alike in groupby(leaves([event]), lambda part: (_stem(part), _words(part, one))):
+        count = len(list(alike))
+        steps = f"step {number + 1}" if count == 1 else f"each of steps {number + 1} to {number + count}"
+        lines.append(f"{steps}, {stem or 'everything at once'}: {words}")
+        number += count
+    return "\n".join(lines)
+
+
+def _stem(part: Leaf | ParallelEvent) -> str:
+    """Return what a step is called, without the number of a step that is repeated."""
+    return f"one {part.by} at a time" if isinstance(part, ParallelEvent) else re.sub(r" \d+$", "", part.mechanism)
+
+
+def _words(part: Leaf | ParallelEvent, one: str) -> str:
+    match part:
+        case ParallelEvent():
+            inner = "; or ".join(charge_in_words(event, one).replace("\n", "; ") for event in part.events)
+            return f"each {part.by} of its own, in parallel: {inner}"
+        case PureEvent():
+            factor = f"{math.exp(part.epsilon):.4g}"
+            return f"pure, epsilon={part.epsilon:.6f}: one {one} makes no answer more than {factor} times as likely"
+        case SampledGaussianEvent():
+            kind = f"{part.steps} steps of DP-SGD, each record with probability {part.sampling_probability:g}"
+        case _:
+            kind = part.kind.capitalize()
+    return (
+        f"{kind}, noise_multiplier={part.noise_multiplier:.6f}: "
+        f"the noise is {part.noise_multiplier:.3g} times the most that one {one} changes"
+    )
+
+
+def _hidden(budget: PrivacyBudget) -> str:
+    whose = f"one {one_of(budget)}" + (f", {budget.unit.max_rows} rows at most," if budget.unit.user else "")
+    if budget.adjacency == Adjacency.REPLACE_ONE:
+        return f"{budget.unit}, {budget.adjacency}: hidden is what {whose} says, not that it is there"
+    return f"{budget.unit}, {budget.adjacency}: hidden is whether {whose} is in the data at all"
+
+
+def one_of(budget: PrivacyBudget) -> str:
+    """Say in a word or two whose presence a budget hides."""
+    return f"user ({budget.unit.user})" if budget.unit.user else "record"
+
+
+def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
+    """Say what one line charges, as a target, as events, and as noise."""
+    budget, one = line.budget, one_of(line.budget)
+    odds = 1 - (1 - budget.delta) * math.exp(-budget.epsilon) / (1 + math.exp(-budget.epsilon))
+    facts = {
+        "target": f"epsilon={budget.epsilon}, delta={budget.delta}",
+        "in words": f"of 100 even bets on one {one}, whoever sees this wins {math.ceil(1000 * odds) / 10:g} at most, "
+        f"and 50 by tossing a coin; {_rarely(budget)}",
+        "charge": charge_in_words(line.event, one),
+    }
+    return facts | {f"noise_stddev of the {name}": "; ".join(_felt(name, value)) for name, value in noise.items()}
+
+
+def _rarely(budget: PrivacyBudget) -> str:
+    if not budget.delta:
+        return "delta is 0, so epsilon holds without exception"
+    return f"delta is a chance of 1 in {1 / budget.delta:,.0f} that epsilon says too little"
+
+
+def _felt(name: str, stddev: float) -> Iterator[str]:
+    """Say a standard deviation, and what it does to a number that a person knows."""
+    yield f"{stddev:.4g}"
+    if name.startswith(COUNTS):
+        off = IN_95_OF_100 * stddev
+        yield f"a true 100 shows as {math.floor(100 - off)} to {math.ceil(100 + off)} in 95 of 100 cases"
+    elif any(share in name for share in SHARES):
+        yield f"{stddev:.3g} times what one record adds at most"
+
+
+def _account(said: Quote | None) -> dict[str, str]:
+    if said is None:
+        return {"account": NOT_OPEN}
+    before, after = said.cap - said.spent_before, said.cap - said.spent_after
+    answer = "would be accepted" if said.accepted else "would be REFUSED"
+    return {
+        "account": f"{said.account}, cap epsilon={said.cap} at delta={said.delta}",
+        "spent": f"epsilon={said.spent_before} before, {said.spent_after} after",
+        "left under the cap": f"epsilon={before} before, {max(after, Decimal(0))} after",
+        "answer": answer if said.state == "new" else f"accepted before, and {said.state}",
+    }

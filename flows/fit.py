@@ -1,0 +1,32 @@
+"""The flow that fits again: train -> sample -> validate -> hand-off, of a release that is paid for; always free."""
+
+from pathlib import Path
+
+from dpmodels.errors import ArtifactError
+from flows.config import FitConfig
+from flows.synthesize import bind, carry_out
+from tasks.refit import Changes, Outcome, forget_fit, start_fit
+from tasks.store import Run, new_name
+
+
+def fit(config: FitConfig, name: str = "") -> tuple[Run, Changes]:
+    """Fit a release again as a run of its own, and hand over what it samples; says what the fit changed."""
+    runtime, release = config.runtime, config.release.absolute()
+    home = runtime.home.absolute()
+    run = Run(home=home, name=name or new_name(), ledger_url=runtime.ledger or "", dask=runtime.dask)
+    before = start_fit(run, release, bind(config, data=release, account=""))
+    return run, _changes(carry_out(run, runtime.prefect), before)
+
+
+def refit(run: Run, out: Path | None, prefect: bool) -> tuple[Run, Changes]:
+    """Make the generator of a run again, sample it, and hand it over in a new folder; says what the fit changed."""
+    before = Outcome.of(run)
+    again = forget_fit(run, (out or run.settings.out).absolute())
+    return again, _changes(carry_out(again, prefect), before)
+
+
+def _changes(run: Run, before: Outcome | None) -> Changes:
+    now = Outcome.of(run)
+    if now is None:
+        raise ArtifactError(f"the report of run {run.name} is gone; `nacre resume {run.name}` makes it again")
+    return Changes.between(before, now)

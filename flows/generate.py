@@ -1,0 +1,28 @@
+"""The flow of the pool that never sees the data: train and sample from what was released."""
+
+import os
+
+from dpmodels.errors import ArtifactError, NacreError
+from flows.with_prefect.artifacts import publish_blindness
+from flows.with_prefect.recorded import run_stage
+from flows.with_prefect.worker import RunName, deployed, run_here
+from tasks.sample import sample
+from tasks.train import train
+
+
+@deployed("generate")
+def generate(run: RunName) -> None:
+    """Train and sample a run from its release alone, on a worker that must not be able to read anything sensitive.
+
+    Raises:
+        NacreError: this worker can.
+    """
+    found = run_here(run)
+    reachable = {str(path): os.access(path, os.R_OK) for path in (found.home / "sensitive", found.settings.data)}
+    publish_blindness(found, reachable)
+    if seen := [path for path, readable in reachable.items() if readable]:
+        raise NacreError(f"this worker can read {', '.join(seen)}; the pool nacre-gpu must not mount it")
+    release = found.finished("sanitize")
+    if release is None:
+        raise ArtifactError(f"run {run} has no sealed release yet")
+    run_stage(sample, found, run_stage(train, found, release))

@@ -1,0 +1,40 @@
+"""The flow of a night: the partition of one day, as a run of its own."""
+
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dpmodels.schema.lint import load_schema
+from flows.config import SynthesizeConfig
+from flows.partitions import NIGHT, check_nights
+from flows.table import TrainOn, take_to_hand_off
+from flows.with_prefect.budget import key_of
+from flows.with_prefect.worker import deployed, scheduled
+
+Partitions = Annotated[
+    Literal["disjoint", "sequential"],
+    Field(
+        description="disjoint: a night reads the records of its day by the schema's partition column, and is an "
+        "account of its own under the parent; nights cost the largest, not the sum. sequential: a unit may be in "
+        "several nights; all are charged to one account and add up."
+    ),
+]
+
+
+@deployed("synthesize-night")
+def synthesize_night(
+    config: SynthesizeConfig, partitions: Partitions, night: date | None = None, train_on: TrainOn = "here"
+) -> str:
+    """Make a synthetic copy of one night's partition: one charge a night, however often it is started.
+
+    ``{night}`` in the paths of the data and of the hand-off stands for the night, by default the one before the day
+    this flow run was scheduled for. A disjoint night reads the rows of that day by the schema's partition column, so
+    its data may be one table for all nights; a sequential one reads whatever its path holds.
+    """
+    check_nights(config, load_schema(config.table_schema), partitions == "disjoint")
+    day = (night or scheduled().date() - timedelta(days=1)).isoformat()
+    places = {name: Path(str(getattr(config, name)).replace(NIGHT, day)) for name in ("data", "out")}
+    name = f"{key_of(config.privacy.account or '')}-{day}"
+    return take_to_hand_off(name, config.model_copy(update=places), train_on, day if partitions == "disjoint" else "")

@@ -1,0 +1,126 @@
+"""What a run would charge, decided from public inputs alone, and the account that would pay."""
+
+import re
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Decimal
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.errors import InvalidArgument, LedgerError
+from dpmodels.evaluation.published.charged import Scores, read_measurement
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.ledger.records import Quote
+from dpmodels.privacy import PrivacyBudget, PrivacyUnit
+from dpmodels.releases.plan import Line
+from dpmodels.schema.lint import load_for_run
+from dpmodels.synthesizers.registry import create, default_method
+from flows.config import PrivacyConfig, SynthesizeConfig
+from flows.partitions import partition_account
+from tasks.accounts import charge_of
+from tasks.store import Opening
+
+LARGE_DELTA = 1e-3
+
+
+def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
+    """Plan a run from public inputs alone: the release, and if it was asked for the report's charged scores."""
+    schema = load_for_run(config.table_schema)
+    if partition:
+        schema = schema.of_partition(partition)
+    method = create(config.model.method or default_method(schema), config.model.measurement, config.model.training)
+    privacy, scores = config.privacy, read_measurement(config.report)
+    check_delta(privacy.delta, privacy.allow_large_delta)
+    plans = [method.plan(schema, make_budget(privacy.target_epsilon, privacy.delta, schema.unit))]
+    if privacy.report_epsilon is not None:
+        budget = make_budget(privacy.report_epsilon, privacy.delta, schema.unit, "report_epsilon")
+        plans.append(Scores(scores).plan(schema, budget))
+    return plans
+
+
+def make_quote(config: SynthesizeConfig, plans: Sequence[Line]) -> Quote | None:
+    """Ask the ledger what it would say to the lines of a plan, without writing; None without an open account."""
+    ledger, name = _open_account(config, plans[0])
+    return ledger.quote(*(charge_of("quote", plan, name) for plan in plans)) if ledger else None
+
+
+def officer_for(config: SynthesizeConfig, plans: Sequence[Line]) -> str:
+    """Name the officer who must sign for a plan; empty where nobody must."""
+    ledger, name = _open_account(config, plans[0])
+    found = ledger.officer(name) if ledger else None
+    return found[0].name if found else ""
+
+
+def _open_account(config: SynthesizeConfig, plan: Line) -> tuple[Ledger | None, str]:
+    """Return the ledger and the account that a plan would be charged to, or no ledger where none is open for it."""
+    place = ledger_place(config)
+    if isinstance(place, Path) and not place.exists():
+        return None, ""
+    ledger = Ledger(place)
+    name = config.privacy.account or _scope_account(ledger, plan)
+    return (ledger, name) if name else (None, "")
+
+
+def ledger_place(config: SynthesizeConfig) -> str | Path:
+    """Return the ledger's URL, or its file in the home.
+
+    Raises:
+        InvalidArgument: the URL holds a password, which would be kept with the run.
+    """
+    url = config.runtime.ledger
+    if url and re.search(r"://[^/@]*:[^/@]*@", url):
+        raise InvalidArgument("ledger", "(hidden)", "hold no password; put it into ~/.pgpass or PGPASSWORD")
+    return url or config.runtime.home.absolute() / "ledger.sqlite"
+
+
+def make_budget(epsilon: float, delta: float, unit: PrivacyUnit, name: str = "target_epsilon") -> PrivacyBudget:
+    """Make a budget, or say in words what is wrong with it."""
+    try:
+        return PrivacyBudget(epsilon=epsilon, delta=delta, unit=unit)
+    except ValidationError as error:
+        if any(fault["loc"] == ("epsilon",) for fault in error.errors()):
+            raise InvalidArgument(name, epsilon, "lie between 0.001 and 1000") from None
+        raise InvalidArgument("delta", delta, "lie between 0 and 1, and only a pure release keeps 0") from None
+
+
+def check_delta(delta: float, allow_large: bool) -> None:
+    """Refuse a delta at which more than a thousandth of the records may be released whole, unless it was asked for.
+
+    Raises:
+        InvalidArgument: the delta of a run, or of a new cap, is above 0.001.
+    """
+    if LARGE_DELTA < delta < 1 and not allow_large:
+        rule = f"be at most {LARGE_DELTA}, since that share of the records may be released whole"
+        raise InvalidArgument("delta", delta, f"{rule}; for more, give --allow-large-delta (privacy.allow_large_delta)")
+
+
+def whole_budget(plans: Sequence[Line]) -> PrivacyBudget:
+    """Return the least budget that holds all lines of a plan: what they cost together, or the target of one alone."""
+    budget = plans[0].budget
+    if len(plans) == 1:
+        return budget
+    cost = spent_epsilon([plan.event for plan in plans], budget.delta_exact)
+    return budget.model_copy(update={"epsilon": float(cost.quantize(Decimal("1e-6"), ROUND_CEILING))})
+
+
+def account_for(
+    ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Line], partition: str
+) -> tuple[str, Opening | None]:
+    """Name the account that pays, and its terms where the run is to open it, with its own budget as the cap."""
+    if partition:
+        return partition_account(ledger, privacy.account or "", plans[0].table, whole_budget(plans))
+    if name := privacy.account or _scope_account(ledger, plans[0]):
+        return ledger.account(name).name, None
+    note, name = "opened by its first run, with that run's budget as the cap", plans[0].contract.name
+    if name in {account.name for account in ledger.accounts()}:
+        raise LedgerError(
+            f"account {name} is for other data, or for another unit, than the data set of this name; open one for it: "
+            "nacre ledger open NAME --schema SCHEMA"
+        )
+    return name, Opening(cap=whole_budget(plans), note=note)
+
+
+def _scope_account(ledger: Ledger, plan: Line) -> str | None:
+    scope = (plan.contract.name, plan.budget.unit.code, str(plan.budget.adjacency))
+    return next((account.name for account in ledger.accounts() if account.scope == scope), None)

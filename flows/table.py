@@ -1,0 +1,48 @@
+"""The flow of a table that somebody asks for: one run of the pipeline, and one charge, however often it is started.
+
+A flow run stands for one run of the pipeline, which it finds again by name: started again after a crash, an approval
+or by mistake, it goes on with the same run and its one charge.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from flows.config import SynthesizeConfig
+from flows.synthesize import record, start
+from flows.with_prefect.artifacts import publish_plan, publish_results
+from flows.with_prefect.recorded import run_stage
+from flows.with_prefect.worker import alone_on, deployed, find_here, have_generated, own_name, placed_here
+from tasks.sample import sample
+from tasks.store import Handle, Run
+from tasks.train import train
+
+TrainOn = Annotated[
+    Literal["here", "nacre-gpu"],
+    Field(description="Where to train and sample: on this worker, or in the pool that never sees the data."),
+]
+
+
+@deployed("synthesize-table")
+def synthesize_table(config: SynthesizeConfig, train_on: TrainOn = "here") -> str:
+    """Make a synthetic copy of a table: one charge, however often this flow run is started."""
+    return take_to_hand_off(own_name(), config, train_on)
+
+
+def take_to_hand_off(name: str, config: SynthesizeConfig, train_on: str, partition: str = "") -> str:
+    """Start the run of this name, or go on with it, alone on its account."""
+    run = find_here(name) or start(placed_here(config), name, partition)
+    run.settle(run.settings.model_copy(update={"train_on": train_on}))
+    with alone_on(run.settings.account):
+        publish_plan(run, partition)
+        record(run, True, lambda stage, *handles: _placed(run, stage, *handles))
+        publish_results(run)
+    return run.name
+
+
+def _placed(run: Run, stage: Callable[..., Handle], *handles: Any) -> Handle:
+    """Run a stage here, or have the pool without data access run it."""
+    if run.settings.train_on == "here" or stage not in (train, sample):
+        return run_stage(stage, *handles)
+    return have_generated(run, stage.policy.name)  # type: ignore[attr-defined]

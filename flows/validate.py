@@ -1,0 +1,29 @@
+"""The flow that checks a run that was handed over, with the ledger that paid for it."""
+
+from pathlib import Path
+
+from dpmodels.errors import ArtifactError
+from dpmodels.hand_off.verify import verify_hand_off
+from flows.with_prefect.artifacts import publish_checks
+from flows.with_prefect.worker import RunName, deployed, home_here, run_here
+from tasks.budget import sealed_releases
+from tasks.home import home_faults, ledger_of
+from tasks.validate import check_hand_off
+
+
+@deployed("validate-run")
+def validate_run(run: RunName, public_key: Path | None = None) -> None:
+    """Check a run's hand-off against its schema and its manifest, the whole ledger and every sealed release; free.
+
+    Raises:
+        ArtifactError: something is wrong; the artifact of the flow run names all of it.
+    """
+    found, home = run_here(run), home_here()
+    ledger = ledger_of(found)
+    verified = verify_hand_off(found.settings.out, public_key)
+    broken = [f"the synthetic table breaks {rule}" for rule in check_hand_off(found.settings.out, None).broken]
+    known = home_faults(home, found.ledger_url, ledger)
+    faults = [*verified.faults, *broken, *ledger.verify(sealed_releases(ledger, home)), *map(str, known)]
+    publish_checks(found, faults, verified.signature)
+    if faults:
+        raise ArtifactError(f"run {run} has {len(faults)} fault(s): {'; '.join(faults)}")

@@ -1,0 +1,70 @@
+"""The officer who is asked before a charge, by Prefect or by hand; what is taken here is only carried to the ledger."""
+
+from typing import Any
+
+from dpmodels.errors import NacreError
+from dpmodels.ledger.approval import Approval, Asked, Officer
+from flows.description import as_markdown, describe_run
+from tasks.accounts import keep_approval, officer_of, read_approval
+from tasks.progress import is_deployed
+from tasks.store import Run
+
+
+def ask_approver(run: Run, lasting_server: bool) -> None:
+    """Pause until the account's officer has signed for the run, if the account has one; before any charge.
+
+    A deployed flow run is suspended instead: it ends, holds nothing, and is started again when the officer answers.
+    What is taken here is only carried to the ledger, which refuses a charge without a true signature.
+
+    Raises:
+        NacreError: nobody could be asked, nobody answered in time, or the answer is no signature of the officer.
+    """
+    if run.finished("sanitize") or (found := officer_of(run)) is None:
+        return
+    officer, asked = found
+    approval = read_approval(run)
+    if approval is None and not lasting_server:
+        raise NacreError(
+            f"{officer.name} is to approve run {run.name} by `nacre approve {run.name} --key KEY.pem`; then resume it"
+        )
+    if approval is None and (signature := _ask_in_prefect(run, officer, asked)):
+        approval = Approval(
+            officer=officer.name,
+            public_key=officer.public_key,
+            ledger=asked.ledger,
+            plans=asked.plans,
+            signature=signature,
+        )
+    # while the run waited, `nacre approve` may have written it
+    keep_approval(run, asked.check(officer, approval or read_approval(run)))
+
+
+def _ask_in_prefect(run: Run, officer: Officer, asked: Asked) -> str:
+    """Show the plan in the form of a paused flow run; return the signature that was typed in, which may be empty."""
+    from prefect.exceptions import FlowPauseTimeout
+    from prefect.flow_runs import pause_flow_run, suspend_flow_run
+    from prefect.input import RunInput
+
+    class ApprovalInput(RunInput):
+        signature: str = ""
+
+    form = ApprovalInput.with_initial_data(description=plan_text(run, officer, asked), signature="")
+    wait = suspend_flow_run if is_deployed() else pause_flow_run
+    try:
+        answer: Any = wait(wait_for_input=form, timeout=int(run.settings.approval_hours * 3600))
+    except FlowPauseTimeout:
+        raise NacreError(f"nobody approved run {run.name} in time; nothing was charged") from None
+    return str(answer.signature).strip()
+
+
+def plan_text(run: Run, officer: Officer, asked: Asked) -> str:
+    """Write the plan for the officer, and what is to be signed."""
+    parts = [
+        f"Run {run.name} asks to release what this plan says.",
+        as_markdown(describe_run(run)),
+        f"To approve, {officer.name} runs `nacre approve {run.name} --key KEY.pem` where the run's home can be read, "
+        "and resumes this flow run. Elsewhere, sign exactly this line, its end included, with the key, and resume with "
+        "the signature in base64:",
+        f"```\n{asked.text}```",
+    ]
+    return "\n\n".join(parts)

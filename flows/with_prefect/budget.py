@@ -1,0 +1,73 @@
+"""What Prefect is told about the budget: nothing private, and never the account itself."""
+
+import re
+from collections.abc import Mapping
+
+from dpmodels.ledger.records import Balance
+from tasks.home import ledger_of
+from tasks.store import Run
+
+MARKS = (0.8, 1.0)  # parts of a cap whose passing is an event
+NOTHING_FITS = 0  # what remains when not even the smallest release fits: the cap counts as used up
+
+
+def key_of(name: str) -> str:
+    """Turn a name into an artifact's key: lower-case letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def used(balance: Balance) -> float:
+    """Return the part of a cap that is used; all of it once no further release fits."""
+    return 1.0 if balance.remaining_epsilon == NOTHING_FITS else balance.used
+
+
+def passed(before: Balance | None, after: Balance) -> list[float]:
+    """Return the marks that lie between two balances of an account, which may not have been open before."""
+    return [mark for mark in MARKS if (used(before) if before else 0.0) < mark <= used(after)]
+
+
+def named_accounts(run: Run) -> list[str]:
+    """Return the account that pays and those above it.
+
+    The account of a partition is left out: it has its one run's budget as the cap, so it is always full.
+    """
+    ledger, settings, found = ledger_of(run), run.settings, list[str]()
+    parents = {account.name: account.parent for account in ledger.accounts()}
+    name = settings.account
+    if settings.opens:  # it may not be open yet
+        parents.setdefault(name, settings.opens.parent)
+    while name:
+        parent = parents[name]
+        if not (parent and name.startswith(f"{parent}/")):
+            found.append(name)
+        name = parent
+    return found
+
+
+def balances(run: Run) -> dict[str, Balance]:
+    """Return the balances of the named accounts that a run counts against, of those that are open."""
+    if run.settings.is_paid_elsewhere:
+        return {}
+    ledger = ledger_of(run)
+    opened = {account.name for account in ledger.accounts()}
+    return {name: ledger.balance(name) for name in named_accounts(run) if name in opened}
+
+
+def publish_budget(run: Run, before: Mapping[str, Balance]) -> None:
+    """Leave the accounts' balances with the flow run, and tell of every mark that the run passed."""
+    from prefect.artifacts import create_table_artifact
+    from prefect.events import emit_event
+
+    for name, after in balances(run).items():
+        row = {key: str(value) for key, value in after.model_dump(mode="json").items()}
+        create_table_artifact(
+            key=f"budget-{key_of(name)}",
+            table=[{**row, "used": f"{after.used:.1%}"}],
+            description=f"epsilon={after.remaining_epsilon} of cap={after.cap} remains at delta={after.delta}",
+        )
+        for mark in passed(before.get(name), after):
+            emit_event(
+                event=f"nacre.budget.{mark:.0%}".rstrip("%"),
+                resource={"prefect.resource.id": f"nacre.account.{key_of(name)}"},
+                payload={"run": run.name, **row},
+            )

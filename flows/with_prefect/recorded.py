@@ -1,0 +1,29 @@
+"""One run as one flow run, on the server that is configured or on one that lives as long as the run."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flows.with_prefect.server import PrefectServer
+from tasks.stage import as_task
+from tasks.store import Handle, Run
+
+Call = Callable[..., Handle]
+"""How a stage is run: what is called with the stage and its handles."""
+
+
+def run_as_flow(run: Run, body: Callable[[bool, Call], None]) -> None:
+    """Run a body within a flow run of Prefect; it is told whether the server lasts and how to run a stage."""
+    with PrefectServer(run.home) as server:
+        from prefect import flow
+
+        @flow(name="synthesize", flow_run_name=run.name, persist_result=False, validate_parameters=False)
+        def synthesize_flow(home: str, name: str) -> None:
+            body(server.pid is None, run_stage)
+
+        server.wait()
+        synthesize_flow(str(run.home), run.name)
+
+
+def run_stage(stage: Callable[..., Handle], *handles: Any) -> Handle:
+    """Run a stage as a task of the flow run that is under way."""
+    return as_task(stage)(*handles)

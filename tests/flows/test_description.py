@@ -1,0 +1,147 @@
+"""A plan is described once: the terminal, Prefect's pages and Python say the same facts, in words that hold."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nacre
+from dpmodels.accounting.events import ComposedEvent, GaussianEvent, ParallelEvent, PureEvent, SampledGaussianEvent
+from dpmodels.ledger.approval import Officer
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
+from dpmodels.synthesizers.registry import METHODS
+from flows.config import SynthesizeConfig, placed
+from flows.description import (
+    IN_95_OF_100,
+    _felt,
+    _hidden,
+    _priced,
+    as_lines,
+    as_markdown,
+    charge_in_words,
+    describe,
+    describe_config,
+    describe_run,
+)
+from flows.planning import make_plans
+from flows.synthesize import start
+from flows.with_prefect.approval import plan_text
+from flows.with_prefect.artifacts import publish_plan
+from flows.with_prefect.server import prefect_server
+from tasks.accounts import officer_of
+from tests.flows.api import Api
+from tests.support import run_cli, synthesize_words, write_clinic, write_key
+
+
+def config_of(folder: Path, **options: object) -> SynthesizeConfig:
+    given = {"data": folder / "clinic.parquet", "schema": folder / "clinic.yaml", "out": folder / "out"}
+    given |= {"target_epsilon": 1.0, "delta": 1e-5, "home": folder / "home", "prefect": False}
+    return SynthesizeConfig.build(placed(given | options))
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Path:
+    """Make a home whose account has an officer, and a cap that one run nearly fills."""
+    write_clinic(tmp_path)
+    _, public = write_key(tmp_path / "dana.pem")
+    ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
+    ledger.open_account("clinic", dataset="clinic", budget_cap=PrivacyBudget(epsilon=1.5, delta=1e-5))
+    ledger.change_cap("clinic", reason="the board asked for it", officer=Officer.read("Dana", public))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_terminal_python_the_officer_and_the_artifact_say_the_same(
+    asked: Path, prefect_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_of(asked, report_epsilon=0.2)
+    facts, said = describe_config(config)
+    assert said and said.accepted and facts["officer"] == "Dana must sign before anything is charged"
+    code, out, _ = run_cli(*_plan_words(asked))
+    assert code == 0 and out.splitlines() == as_lines(facts)  # piped: whole, and one fact a line
+    python = nacre.plan(asked / "clinic.yaml", 1.0, 1e-5, report_epsilon=0.2, home=asked / "home")
+    assert python.facts == facts and repr(python).splitlines() == as_lines(facts)
+    run = start(config)
+    assert describe_run(run) == facts
+    officer, wanted = officer_of(run) or pytest.fail("nobody is asked")
+    assert as_markdown(facts) in plan_text(run, officer, wanted)
+    monkeypatch.setenv("PREFECT_API_URL", prefect_api.url)
+    with prefect_server(asked / "home"):
+        from prefect import flow
+
+        flow(lambda: publish_plan(run, ""), name="tell", persist_result=False)()
+    shown = {row["what"]: row["value"] for row in json.loads(prefect_api.artifacts("plan-clinic")[-1]["data"])}
+    assert shown.pop("run") == run.name and shown.pop("partitions").startswith("sequential")
+    assert shown == facts
+    code, out, _ = run_cli("approve", run.name, "--key", asked / "dana.pem", "--home", asked / "home")
+    assert code == 0 and out.splitlines()[: len(as_lines(facts))] == as_lines(facts)
+    assert run_cli("resume", run.name, "--home", asked / "home", "--no-prefect")[0] == 0
+    after = describe_run(run)
+    assert after["answer"] == "accepted before, and committed" and after["charge"] == facts["charge"]
+    code, out, _ = run_cli("ledger", "show", "clinic", "--home", asked / "home")
+    assert code == 0 and all(line in out for line in facts["charge"].split("\n"))
+
+
+def _plan_words(folder: Path) -> list[object]:
+    words = synthesize_words(folder, report_epsilon=0.2, config=None, out=folder / "out", target_epsilon=1.0)
+    return ["plan", *(word for word in words[1:] if word != "--no-prefect")]
+
+
+def test_what_does_not_fit_is_refused_in_every_place(asked: Path) -> None:
+    facts, said = describe_config(config_of(asked, target_epsilon=2.0))
+    assert said and not said.accepted and facts["answer"] == "would be REFUSED"
+    assert facts["left under the cap"] == "epsilon=1.5 before, 0 after"
+    assert run_cli(*_plan_words(asked), "--target-epsilon", 2)[0] == 1
+
+
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"nacre-images"}))
+def test_every_method_says_its_steps_and_its_noise(tmp_path: Path, method: str) -> None:
+    write_clinic(tmp_path)
+    facts = describe(make_plans(config_of(tmp_path, method=method)), None)
+    assert facts["account"].startswith("not open") and facts["officer"] == "nobody must sign"
+    assert "step" in facts["charge"] and "the most that one record changes" in facts["charge"]
+    noise = {name: text for name, text in facts.items() if name.startswith("noise_stddev of the ")}
+    assert noise and any("a true 100 shows as" in text or "one record adds" in text for text in noise.values())
+
+
+def test_steps_that_are_alike_are_one_line_and_kinds_have_their_words() -> None:
+    looks = tuple(GaussianEvent(noise_multiplier=20.0, mechanism=f"k-means {number}") for number in (1, 2, 3))
+    steps = SampledGaussianEvent(noise_multiplier=2.0, sampling_probability=0.02, steps=600, mechanism="DP-SGD")
+    parts = ParallelEvent(by="cluster", events=(steps,))
+    told = charge_in_words(ComposedEvent(events=(*looks, parts, PureEvent(epsilon=0.5)))).split("\n")
+    assert told[0].startswith("each of steps 1 to 3, k-means: Gaussian, noise_multiplier=20.000000: the noise is 20")
+    assert told[1].startswith(
+        "step 4, one cluster at a time: each cluster of its own, in parallel: step 1, DP-SGD: 600"
+    )
+    assert told[2].endswith(f"one record makes no answer more than {math.exp(0.5):.4g} times as likely")
+
+
+def test_the_words_hold() -> None:
+    unit = PrivacyUnit(user="patient", max_rows=4)
+    user, other = PrivacyBudget(epsilon=1, delta=1e-5, unit=unit), Adjacency.REPLACE_ONE
+    assert "whether one user (patient), 4 rows at most, is in the data at all" in _hidden(user)
+    assert "not that it is there" in _hidden(user.model_copy(update={"adjacency": other}))
+    drawn = np.random.default_rng(0).normal(0, 13.6, 100_000)
+    assert 0.945 < (abs(drawn) <= IN_95_OF_100 * 13.6).mean() < 0.955
+    assert list(_felt("records in a cell", 10.0)) == ["10", "a true 100 shows as 80 to 120 in 95 of 100 cases"]
+    assert (
+        list(_felt("gradient, where one record adds at most 1", 2.13))[1] == "2.13 times what one record adds at most"
+    )
+    assert list(_felt("score of a family", 3.0)) == ["3"]
+
+
+@pytest.mark.parametrize(("epsilon", "wins"), [(0.001, 50.1), (1.0, 73.2), (1000.0, 100)])
+def test_a_bet_is_won_as_often_as_epsilon_and_delta_allow(tmp_path: Path, epsilon: float, wins: float) -> None:
+    write_clinic(tmp_path)
+    (plan,) = make_plans(config_of(tmp_path, target_epsilon=epsilon, method="moments"))
+    said = _priced(plan, {})["in words"]
+    assert f"whoever sees this wins {wins} at most" in said and "a chance of 1 in 100,000" in said
+    pure = plan.model_copy(update={"budget": plan.budget.model_copy(update={"delta": 0.0})})
+    assert "epsilon holds without exception" in _priced(pure, {})["in words"]
+
+
+def test_markdown_shows_signs_as_they_are() -> None:
+    assert as_markdown({"a": "x_y <b>\nsecond"}) == "- **a**: x\\_y \\<b\\>  \n  second"

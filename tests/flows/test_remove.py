@@ -1,0 +1,84 @@
+"""A run's files can be taken away; its charges cannot, and nothing that is removed can be drawn a second time."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from dpmodels.errors import ArtifactError
+from dpmodels.ledger.ledger import Ledger
+from flows.config import SynthesizeConfig, placed
+from flows.synthesize import carry_out, start
+from tasks.accounts import reserve
+from tasks.ingest import ingest
+from tasks.store import Run
+from tests.support import charges, run_cli, write_clinic
+
+
+def begun(folder: Path, out: str = "out", name: str = "the-run") -> Run:
+    write_clinic(folder)
+    given = {"data": folder / "clinic.parquet", "schema": folder / "clinic.yaml", "out": folder / out}
+    given |= {"target_epsilon": 1, "delta": 1e-5, "home": folder / "home"}
+    return start(SynthesizeConfig.build(placed(given), folder / "config.yaml"), name)
+
+
+def remove(run: Run, *words: str) -> tuple[int, str, str]:
+    return run_cli("remove", run.name, "--home", run.home, *words)
+
+
+def folders(run: Run) -> list[bool]:
+    return [zone.exists() for zone in (run.sensitive, run.control, run.released)]
+
+
+def test_a_finished_run_is_removed_and_stays_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = carry_out(begun(tmp_path), prefect=False)
+    before = Ledger(run.ledger).balance("clinic")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert remove(run)[0] == 1 and folders(run) == [True] * 3  # asked, and answered with no
+    code, out, _ = remove(run, "--yes")
+    assert code == 0 and folders(run) == [False] * 3 and (run.home / "sensitive").exists()
+    assert "epsilon=1.0, delta=1e-05 on account clinic, committed: stays charged" in out and str(run.sensitive) in out
+    assert Ledger(run.home / "ledger.sqlite").balance("clinic") == before
+    assert charges(run.home) == ["reserve", "draw", "seal", "commit"]
+    assert (tmp_path / "out" / "manifest.json").exists()  # what was handed over is whoever's has it
+    assert run_cli("verify", tmp_path / "out")[0] == run_cli("ledger", "verify", "--home", run.home)[0] == 0
+    assert "no run the-run" in remove(run, "--yes")[2]
+
+
+def test_a_removed_run_is_not_drawn_again_under_its_charge(tmp_path: Path) -> None:
+    run = carry_out(begun(tmp_path), prefect=False)
+    ledger = Ledger(run.ledger)
+    ledger.change_cap("clinic", reason="room", epsilon=5)
+    assert remove(run, "--yes")[0] == 0
+    again = begun(tmp_path, "again")  # the same plan under the same name is the same charge
+    with pytest.raises(ArtifactError, match="missing"):
+        carry_out(again, prefect=False)
+    assert charges(run.home).count("draw") == 1
+
+
+@pytest.mark.parametrize("state", ["reserved", "drawing"])
+def test_a_run_with_an_open_charge_stays_until_it_is_voided(tmp_path: Path, state: str) -> None:
+    run = begun(tmp_path)
+    ingest(run)
+    key, ledger = reserve(run).key, Ledger(run.ledger)
+    if state == "drawing":
+        ledger.begin_draw(key)
+    code, _, err = remove(run, "--yes")
+    assert code == 1 and f"is {state}, so its files stay; nacre resume the-run" in err and folders(run) == [True] * 3
+    if state == "reserved":
+        assert run_cli("ledger", "void", key, "--reason", "not wanted", "--home", run.home)[0] == 0
+        code, out, _ = remove(run, "--yes")
+        assert code == 0 and "voided: was given back" in out and folders(run) == [False] * 3
+    else:
+        assert run_cli("resume", run.name, "--home", run.home, "--no-prefect")[0] == 0
+        assert remove(run, "--yes")[0] == 0 and folders(run) == [False] * 3
+
+
+def test_a_link_in_the_place_of_a_folder_is_not_followed(tmp_path: Path) -> None:
+    run = begun(tmp_path)
+    mine = tmp_path / "mine"
+    run.released.rename(mine)
+    (mine / "kept.txt").write_text("kept")
+    run.released.symlink_to(mine)
+    assert remove(run, "--yes")[0] == 0
+    assert not run.released.is_symlink() and (mine / "kept.txt").exists()

@@ -1,0 +1,129 @@
+"""Make the golden hand-offs, one of every shape that a manifest has; what is there already is never made again.
+
+python -m tests.hand_off.make_golden
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from dpmodels.ledger.ledger import Ledger
+from flows.config import SynthesizeConfig
+from flows.synthesize import carry_out, pipeline, start
+from tasks.accounts import charges_of, sign_run
+from tasks.adopt import find_old
+from tasks.ingest import ingest
+from tasks.receive import sample_again
+from tasks.sanitize import sanitize
+from tasks.store import Run
+from tests.support import run_cli, write_clinic, write_key
+
+GOLDEN = Path(__file__).parent / "golden"
+ROWS = 30
+
+
+def started(folder: Path, **privacy: object) -> Run:
+    """Start a run on a small table."""
+    data, schema, file = write_clinic(folder)
+    privacy = {"target_epsilon": 1.0, "delta": 1e-5, **privacy}
+    options = {"data": data, "schema": schema, "out": folder / "out", "rows": ROWS, "privacy": privacy}
+    runtime = {"home": folder / "home", "prefect": False}
+    return start(SynthesizeConfig.build({**options, "runtime": runtime}, file))
+
+
+def finished(folder: Path) -> Run:
+    """Make a run that has nothing special."""
+    return carry_out(started(folder), prefect=False)
+
+
+def lost_scores(folder: Path) -> Path:
+    """Lose the scores of the report once their draw began."""
+    run = started(folder, report_epsilon=0.5)
+    sanitize(run, ingest(run))
+    Ledger(run.ledger).begin_draw(charges_of(run)[1].key)
+    shutil.rmtree(run.sensitive)
+    return carry_out(run, prefect=False).settings.out
+
+
+def approved(folder: Path) -> Path:
+    """Have an officer sign."""
+    write_clinic(folder)
+    key, public = write_key(folder / "dana.pem")
+    home = ("--home", folder / "home")
+    terms = ("--schema", folder / "clinic.yaml", "--cap-epsilon", 2, "--cap-delta", 1e-5)
+    named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it")
+    assert run_cli("ledger", "open", "clinic", *terms, *home)[0] == 0
+    assert run_cli("ledger", "officer", "clinic", *named, *home)[0] == 0
+    run = started(folder)
+    sign_run(run, key)
+    return carry_out(run, prefect=False).settings.out
+
+
+def sampled_again(folder: Path) -> Path:
+    """Sample another run's generator again."""
+    again = sample_again(finished(folder), "again", folder / "more", ROWS, 7)
+    pipeline(again, lambda stage, *handles: stage(*handles))
+    return again.settings.out
+
+
+def adopted(folder: Path) -> Path:
+    """Take over a run of the version that kept plan and settings in the released zone."""
+    run = finished(folder)
+    settings = json.loads((run.control / "settings.json").read_text())
+    settings |= {"dask": None, "approver": "", "out": str(folder / "more")}
+    shutil.move(run.control / "plan.json", run.released / "plan.json")
+    (run.released / "settings.json").write_text(json.dumps(settings))
+    shutil.rmtree(run.control)
+    return carry_out(find_old(run.home, run.name).take_over(), prefect=False).settings.out
+
+
+def fitted_again(folder: Path) -> Path:
+    """Fit a run's release again where the ledger is at hand."""
+    return fitted(folder, finished(folder), "home")
+
+
+def fitted_elsewhere(folder: Path) -> Path:
+    """Fit a run's release again where nothing but its file is at hand."""
+    return fitted(folder, finished(folder), "elsewhere")
+
+
+def fitted(folder: Path, run: Run, home: str) -> Path:
+    """Fit the release of a run again from the command line."""
+    words = ("fit", run.released / "release.parquet", "--out", folder / "more", "--home", folder / home)
+    code, out, err = run_cli(*words, "--rows", ROWS, "--seed", 7, "--no-prefect", "--config", fitter(folder))
+    assert code == 0, out + err
+    return folder / "more"
+
+
+def fitter(folder: Path) -> Path:
+    """Write settings with which PEARL is fitted in a moment."""
+    training = {"steps": 5, "batch_size": 32, "frequencies_per_step": 16, "network": {"hidden_dim": 16}}
+    (folder / "fitter.yaml").write_text(json.dumps({"model": {"training": training}}))
+    return folder / "fitter.yaml"
+
+
+SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
+    "FORMAT-1": {
+        "adopted": adopted,
+        "approved": approved,
+        "lost-scores": lost_scores,
+        "sampled-again": sampled_again,
+    },
+    "FORMAT-2": {"fitted-again": fitted_again, "fitted-elsewhere": fitted_elsewhere},
+}
+"""A manifest with a charged report is beside the golden releases."""
+
+
+def main() -> None:
+    """Make what is missing."""
+    for number, shapes in SHAPES.items():
+        for name, make in shapes.items():
+            if not (place := GOLDEN / number / name).exists():
+                with tempfile.TemporaryDirectory() as folder:
+                    shutil.copytree(make(Path(folder)), place)
+
+
+if __name__ == "__main__":
+    main()

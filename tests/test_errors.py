@@ -1,0 +1,55 @@
+"""What a user reads when something is refused: one sentence, of an argument's value or of a fact."""
+
+import pickle
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
+
+
+def test_an_arguments_value_is_told_with_its_rule() -> None:
+    fault = InvalidArgument("delta", 1.5, "lie strictly between 0 and 1")
+    assert str(fault) == "delta=1.5 must lie strictly between 0 and 1"
+    assert (fault.name, fault.value, fault.rule) == ("delta", 1.5, "lie strictly between 0 and 1")
+
+
+def test_a_fact_is_told_as_it_is() -> None:
+    fault = Unsuitable("the records hold no images; encode them with a schema that has an image")
+    assert str(fault) == fault.fact == "the records hold no images; encode them with a schema that has an image"
+    assert isinstance(fault, InvalidArgument) and str(pickle.loads(pickle.dumps(fault))) == fault.fact
+
+
+class Spec(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    epochs: Annotated[int, Field(ge=1)] = 1
+    sizes: Annotated[list[int], Field(min_length=1)] = [1]
+    label: Annotated[str, Field(pattern="^[a-z]+$")] = "a"
+    shuffle: Literal[False] = False
+    bins: int = 2
+
+    @field_validator("bins")
+    @classmethod
+    def _even(cls, bins: int) -> int:
+        if bins % 2:
+            raise ValueError("must be even")
+        return bins
+
+
+@pytest.mark.parametrize(
+    ("setting", "rule"),
+    [
+        ({"epochs": 0}, "be greater than or equal to 1"),
+        ({"epochs": "many"}, "be a valid integer, unable to parse string as an integer"),
+        ({"sizes": []}, "have at least 1 item after validation, not 0"),
+        ({"label": "7"}, "match pattern '^[a-z]+$'"),
+        ({"shuffle": True}, "be False"),
+        ({"bins": 3}, "be even"),
+        ({"epoch": 3}, "be left out: there is no such setting"),
+    ],
+)
+def test_what_pydantic_finds_follows_must(setting: dict[str, object], rule: str) -> None:
+    with pytest.raises(ValidationError) as found:
+        Spec.model_validate(setting)
+    assert rule_of(found.value.errors(include_url=False)[0]) == rule
