@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.adult import DELTA, EPSILON, SCHEMAS, synthesize
 from benchmarks.common import ROOT, Table, data_dir, measure, parse, report
+from dpmodels.accounting.events import leaves
 from dpmodels.embeddings.summation import transform_sum
 from dpmodels.evaluation.internal.frame import ParquetBatches
 from dpmodels.evaluation.internal.release_attack import evaluate_release
@@ -31,6 +32,7 @@ from dpmodels.evaluation.published.charged_facts import charged_facts
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.releases.draw import Desk
 from dpmodels.releases.release import Release, read_release
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.lint import load_schema
@@ -95,9 +97,8 @@ def attack(method: str, epsilon: float, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         ledger, run = Ledger(Path(folder) / "ledger.sqlite"), Run(home=Path(folder), name="attacked")
         ledger.open_account("adult", dataset=schema.name, budget_cap=plan.budget)
-        places = {"staged": run.sensitive / "release.parquet", "released": run.released / "release.parquet"}
-        charge = charge_of(run.name, plan, "adult")
-        path = system.measure(real, plan, ledger=ledger, charge=charge, **places).value
+        places = run.sensitive / "release.parquet", run.released / "release.parquet"
+        path = system.measure(real, plan, Desk(ledger, charge_of(run.name, plan, "adult"), *places)).value
         release = read_release(path).value
     held = Sensitive(ParquetBatches(data_dir() / "adult_test.parquet", schema, 65_536))
     return evaluate_release(real, held, release, seed).reveal()
@@ -132,17 +133,17 @@ def scores(args: Namespace) -> Table:
     codec = Codec(schema)
     system = Scores(synthetic=[codec.encode(made.combine_chunks())])
     plans = [system.plan(schema, PrivacyBudget(epsilon=one, delta=DELTA)) for one in args.report_epsilons]
-    programme = system.programme(plans[0])
+    programme = system.steps(plans[0])
     kept = next(programme).integers
     counted = programme.send(kept)
     real = Sensitive([codec.encode(pq.read_table(data_dir() / "adult_train.parquet").combine_chunks())])
     total = transform_sum(counted.embedding, real)
-    exact = Release(plan=plans[0], vector=total.reveal(), entry="", chosen=kept)
+    exact = Release(line=plans[0], vector=total.reveal(), entry="", chosen=kept)
     columns = [_said(charged_facts(exact), noisy=False)]
     for plan in plans:
-        z = plan.noise_multiplier
-        noisy = measure_gaussian(total, l2_sensitivity=plan.l2_sensitivity, noise_multiplier=z)
-        columns.append(_said(charged_facts(exact.model_copy(update={"plan": plan, "vector": noisy.value})), noisy=True))
+        z = next(leaves([plan.event])).noise_multiplier
+        noisy = measure_gaussian(total, l2_sensitivity=counted.l2_sensitivity, noise_multiplier=z)
+        columns.append(_said(charged_facts(exact.model_copy(update={"line": plan, "vector": noisy.value})), noisy=True))
     table = Table("Charged scores, Adult: 95 % intervals of the noise", ["score", "without noise", *words])
     for score in columns[0]:
         table.add(score, *(column[score] for column in columns))

@@ -33,9 +33,12 @@ from dpmodels.generators.vae_model import VaeModel
 from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms.dp_sgd import DpSgd, Noise
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.draw import Desk
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release, read_release
 from dpmodels.releases.state import DrawState
+from dpmodels.releases.steps import NoisySum
+from dpmodels.releases.system import Craft
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
@@ -89,7 +92,7 @@ def warm_start(args: Namespace, seeds: Sequence[int]) -> list[Table]:
         for seed in seeds:
             with tempfile.TemporaryDirectory() as folder:
                 system, release = measure("p3gm", schema, Codec(schema).encode(table), Path(folder), warm_share=share)
-                model = system.fit(release, seed=seed, device="cpu", checkpoint=Path(folder) / "none")
+                model = system.fit(release, Craft(seed=seed))
             made = Codec(schema).decode(Records.concat(list(model.sample(model.default_rows(), seed))))
             verdict = judge.judge(made.to_pandas())
             cells.append((verdict.auroc, verdict.auprc, verdict.tvd_1_way, verdict.tvd_2_way))
@@ -150,22 +153,22 @@ def measure(
         run="benchmark",
     )
     staged, released = folder / "private" / "release.parquet", folder / "public" / "release.parquet"
-    epoch = system.system(system.measurement, schema).sgd.epoch
+    epoch = system.of(plan).sgd.epoch
 
     def progress(step: int, _steps: int) -> None:
         if step % epoch == 0:
             look(step // epoch, model_so_far(system, plan, DrawState(staged.parent, charge.key, plan.hash)))
 
-    places = {"ledger": ledger, "charge": charge, "staged": staged, "released": released}
-    system.measure(Sensitive([records]), plan, **places, progress=progress)
+    system.measure(Sensitive([records]), plan, Desk(ledger, charge, staged, released, progress=progress))
     return system, read_release(released)
 
 
-def model_so_far(method: PrivateTraining, plan: Plan, state: DrawState) -> VaeModel:
+def model_so_far(method: PrivateTraining, plan: Line, state: DrawState) -> VaeModel:
     """Return the generator that the state of an unfinished draw holds."""
-    system = method.system(method.measurement, plan.table)
-    built = system.build(state.vectors(), plan.noise_multiplier, start=False)
-    objective, saved = built.trainings[0].objective, state.training(0)
+    system, vectors = method.of(plan), state.vectors()
+    noise = [plan.noise_stddev(step, look.l2_sensitivity) for step, look in enumerate(system.looks)]
+    built = system.build([NoisySum(*look) for look in zip(vectors, noise, strict=True)], start=False)
+    objective, saved = built.objectives[0], state.training(0)
     with torch.no_grad():
         for index, parameter in enumerate(objective.parameters()):
             parameter.copy_(saved[f"mean/{index}"])
@@ -276,12 +279,14 @@ def step_times(schema: Schema, records: Records, repeats: int) -> tuple[int, flo
     method = create("p3gm", {}, {})
     if not isinstance(method, PrivateTraining):
         raise SystemExit("p3gm is not trained in private")
-    whole, system = method.plan(schema, BUDGET).noise_multiplier, method.system(method.measurement, schema)
+    line = method.plan(schema, BUDGET)
+    system = method.of(line)
     rows, looks = transform_vectors(system.vectors, Sensitive([records])), []
-    for _ in system.looks:
-        looks.append(system.statistic(rows, looks, whole).reveal())
-    data = system.training_rows(rows, looks, whole)[0]
-    private, plain = (system.build(looks, whole, start=False).trainings[0].objective for _ in range(2))
+    for step, look in enumerate(system.looks):
+        noise = line.noise_stddev(step, look.l2_sensitivity)
+        looks.append(NoisySum(system.statistic(rows, looks).reveal(), noise))
+    data = system.training_rows(rows, looks)
+    private, plain = (system.build(looks, start=False).objectives[0] for _ in range(2))
     stepping = DpSgd(private, system.sgd, Noise(2.0, len(records)), bytes(32)).train(data)
     adam, size = torch.optim.Adam(plain.parameters()), round(system.sgd.sampling_probability * len(records))
     rng, randomness, times = np.random.default_rng(0), torch.Generator().manual_seed(0), []

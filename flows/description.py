@@ -14,7 +14,7 @@ from dpmodels.accounting.events import Event, Leaf, ParallelEvent, PureEvent, Sa
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.ledger.records import Quote
 from dpmodels.privacy import Adjacency, PrivacyBudget
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.plan import Line
 from dpmodels.synthesizers.registry import create
 from flows.config import SynthesizeConfig
 from flows.planning import make_plans, make_quote, officer_for
@@ -41,18 +41,18 @@ def describe_run(run: Run) -> dict[str, str]:
     place = f"on this machine, device {settings.device}"
     if settings.train_on != "here":
         place = f"in the pool {settings.train_on}, which never sees the data"
-    lines = [run.plan, *([run.report_plan] if run.report_plan else [])]
+    lines = run.plan.lines
     return describe(lines, quote(run), signer[0].name if signer else "", place)
 
 
-def describe(lines: Sequence[Plan], said: Quote | None, signer: str | None = None, place: str = "") -> dict[str, str]:
+def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = None, place: str = "") -> dict[str, str]:
     """Say in words what the lines of a plan charge, how much noise hides whom, and what the account says to it."""
     plan, *others = lines
     noise = create(plan.method, plan.measurement, {}).noise(plan)
-    facts = {"data set": plan.table.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
+    facts = {"data set": plan.contract.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
     facts |= _priced(plan, noise)
     for line in others:
-        facts |= {f"report: {name}": text for name, text in _priced(line, Scores.of(line).noise(line)).items()}
+        facts |= {f"report: {name}": text for name, text in _priced(line, Scores.reading(line).noise(line)).items()}
         both = spent_epsilon([plan.event, line.event], plan.budget.delta_exact)
         facts["release and report"] = f"epsilon={both} together, delta={plan.budget.delta}"
     facts |= _account(said)
@@ -120,7 +120,7 @@ def one_of(budget: PrivacyBudget) -> str:
     return f"user ({budget.unit.user})" if budget.unit.user else "record"
 
 
-def _priced(line: Plan, noise: Mapping[str, float]) -> dict[str, str]:
+def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
     """Say what one line charges, as a target, as events, and as noise."""
     budget, one = line.budget, one_of(line.budget)
     odds = 1 - (1 - budget.delta) * math.exp(-budget.epsilon) / (1 + math.exp(-budget.epsilon))

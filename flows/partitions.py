@@ -65,7 +65,7 @@ def nights_that_fit(ledger: Ledger, run: Run) -> int:
     events, asked = [planned.event], planned.budget.epsilon
     for other in others:
         events, asked = [*events, other.event], asked + other.budget.epsilon
-    first_opens = account_to_open(run.settings, run.plan.table.name)
+    first_opens = account_to_open(run.settings, run.plan.release.contract.name)
     counted = ledger.find(planned.key) is not None  # then the balance holds this run already
 
     def fit(more: int) -> bool:

@@ -13,7 +13,7 @@ from dpmodels.evaluation.published.charged import Scores, read_measurement
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.plan import Line
 from dpmodels.schema.lint import load_for_run
 from dpmodels.synthesizers.registry import create, default_method
 from flows.config import PrivacyConfig, SynthesizeConfig
@@ -24,7 +24,7 @@ from tasks.store import Opening
 LARGE_DELTA = 1e-3
 
 
-def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Plan]:
+def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
     """Plan a run from public inputs alone: the release, and if it was asked for the report's charged scores."""
     schema = load_for_run(config.table_schema)
     if partition:
@@ -39,20 +39,20 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Plan]:
     return plans
 
 
-def make_quote(config: SynthesizeConfig, plans: Sequence[Plan]) -> Quote | None:
+def make_quote(config: SynthesizeConfig, plans: Sequence[Line]) -> Quote | None:
     """Ask the ledger what it would say to the lines of a plan, without writing; None without an open account."""
     ledger, name = _open_account(config, plans[0])
     return ledger.quote(*(charge_of("quote", plan, name) for plan in plans)) if ledger else None
 
 
-def officer_for(config: SynthesizeConfig, plans: Sequence[Plan]) -> str:
+def officer_for(config: SynthesizeConfig, plans: Sequence[Line]) -> str:
     """Name the officer who must sign for a plan; empty where nobody must."""
     ledger, name = _open_account(config, plans[0])
     found = ledger.officer(name) if ledger else None
     return found[0].name if found else ""
 
 
-def _open_account(config: SynthesizeConfig, plan: Plan) -> tuple[Ledger | None, str]:
+def _open_account(config: SynthesizeConfig, plan: Line) -> tuple[Ledger | None, str]:
     """Return the ledger and the account that a plan would be charged to, or no ledger where none is open for it."""
     place = ledger_place(config)
     if isinstance(place, Path) and not place.exists():
@@ -81,7 +81,7 @@ def make_budget(epsilon: float, delta: float, unit: PrivacyUnit, name: str = "ta
     except ValidationError as error:
         if any(fault["loc"] == ("epsilon",) for fault in error.errors()):
             raise InvalidArgument(name, epsilon, "lie between 0.001 and 1000") from None
-        raise InvalidArgument("delta", delta, "lie between 0 and 1, both excluded") from None
+        raise InvalidArgument("delta", delta, "lie between 0 and 1, and only a pure release keeps 0") from None
 
 
 def check_delta(delta: float, allow_large: bool) -> None:
@@ -95,7 +95,7 @@ def check_delta(delta: float, allow_large: bool) -> None:
         raise InvalidArgument("delta", delta, f"{rule}; for more, give --allow-large-delta (privacy.allow_large_delta)")
 
 
-def whole_budget(plans: Sequence[Plan]) -> PrivacyBudget:
+def whole_budget(plans: Sequence[Line]) -> PrivacyBudget:
     """Return the least budget that holds all lines of a plan: what they cost together, or the target of one alone."""
     budget = plans[0].budget
     if len(plans) == 1:
@@ -105,14 +105,14 @@ def whole_budget(plans: Sequence[Plan]) -> PrivacyBudget:
 
 
 def account_for(
-    ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Plan], partition: str
+    ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Line], partition: str
 ) -> tuple[str, Opening | None]:
     """Name the account that pays, and its terms where the run is to open it, with its own budget as the cap."""
     if partition:
         return partition_account(ledger, privacy.account or "", plans[0].table, whole_budget(plans))
     if name := privacy.account or _scope_account(ledger, plans[0]):
         return ledger.account(name).name, None
-    note, name = "opened by its first run, with that run's budget as the cap", plans[0].table.name
+    note, name = "opened by its first run, with that run's budget as the cap", plans[0].contract.name
     if name in {account.name for account in ledger.accounts()}:
         raise LedgerError(
             f"account {name} is for other data, or for another unit, than the data set of this name; open one for it: "
@@ -121,6 +121,6 @@ def account_for(
     return name, Opening(cap=whole_budget(plans), note=note)
 
 
-def _scope_account(ledger: Ledger, plan: Plan) -> str | None:
-    scope = (plan.table.name, str(plan.budget.unit), str(plan.budget.adjacency))
+def _scope_account(ledger: Ledger, plan: Line) -> str | None:
+    scope = (plan.contract.name, plan.budget.unit.code, str(plan.budget.adjacency))
     return next((account.name for account in ledger.accounts() if account.scope == scope), None)

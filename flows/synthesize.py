@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
+from dpmodels.releases.plan import Plan
 from dpmodels.schema.given import transform_write
 from flows.config import HandOverConfig, SynthesizeConfig, values_of
 from flows.planning import account_for, ledger_place, make_plans
@@ -38,7 +39,7 @@ def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     release = run.finished("sanitize") or call(sanitize, run, call(ingest, run))
     generator = call(train, run, release)
     synthetic = call(sample, run, generator)
-    if run.report_plan is not None:
+    if run.plan.report is not None:
         call(score, run, synthetic)
     report = call(validate, run, release, synthetic)
     if (run.sensitive / "encoded").exists():  # the sensitive zone may be gone, and nothing else needs it
@@ -79,9 +80,9 @@ def start(
     account, opens = account_for(ledger, config.privacy, plans, partition)
     settings = bind(config, account=account, opens=opens)
     charges = [charge_of("quote", plan, settings.account) for plan in plans]
-    ledger.check(*charges, first_opens=account_to_open(settings, plans[0].table.name))
+    ledger.check(*charges, first_opens=account_to_open(settings, plans[0].contract.name))
     run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
-    run.create(settings, plans[0], plans[1] if plans[1:] else None)
+    run.create(settings, Plan(lines=tuple(plans)))
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)
     return run

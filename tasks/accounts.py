@@ -1,4 +1,4 @@
-"""The account that a run is charged to: what it asks of the ledger, and what the ledger says to it.
+"""The account that a run is charged to: what it asks of the ledger, what the ledger says, and the desk of a line.
 
 The first run on a data set opens its account with that run's budget as the cap. It does so in the transaction that
 charges it, so a run that fails before leaves nothing behind; until then the ledger is asked what it would say.
@@ -11,29 +11,41 @@ from pydantic import ValidationError
 from dpmodels.errors import LedgerError, NacreError
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.ledger import Account, Charge, Quote
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.draw import Desk, Ticks
+from dpmodels.releases.plan import RELEASE, REPORT, Line
 from tasks.home import ledger_of
 from tasks.store import Run, Settings, write_text
 
 APPROVAL = "approval.json"
+STAGES = {RELEASE: "sanitize", REPORT: "score"}
+"""The stage that measures a line."""
+
+
+def desk_of(run: Run, name: str = RELEASE, device: str = "cpu", progress: Ticks | None = None) -> Desk:
+    """Return the desk at which a line of a run's plan is measured: the ledger, the line's charge, and its places."""
+    charge, made = _charge(run, run.plan[name]), run.place(STAGES[name])
+    return Desk(ledger_of(run), charge, run.sensitive / made.name, made, device, progress)
 
 
 def charges_of(run: Run) -> list[Charge]:
     """Write the lines of a run's plan down as charges: the release, then the report if it is charged."""
-    lines = [run.plan, *([run.report_plan] if run.report_plan else [])]
-    return [charge_of(run.name, plan, run.settings.account) for plan in lines]
+    return [_charge(run, line) for line in run.plan.lines]
 
 
-def charge_of(run_name: str, plan: Plan, account: str) -> Charge:
+def _charge(run: Run, line: Line) -> Charge:
+    return charge_of(run.settings.paid_by or run.name, line, run.settings.account)
+
+
+def charge_of(run_name: str, line: Line, account: str) -> Charge:
     """Write one line of a plan down as the charge that the ledger decides on."""
     return Charge(
         account=account,
-        dataset=plan.table.name,
-        mechanism=plan.method,
-        event=plan.event,
-        budget=plan.budget,
-        plan_hash=plan.hash,
-        schema_hash=plan.table.hash,
+        dataset=line.contract.name,
+        mechanism=line.method,
+        event=line.event,
+        budget=line.budget,
+        plan_hash=line.hash,
+        schema_hash=line.contract.hash,
         run=run_name,
     )
 
@@ -48,23 +60,21 @@ def account_to_open(settings: Settings, dataset: str) -> Account | None:
 
 def quote(run: Run) -> Quote:
     """Ask the ledger what it would say to a run, or what it said."""
-    return ledger_of(run).quote(*charges_of(run), first_opens=_to_open(run))
+    return desk_of(run).ledger.quote(*charges_of(run), first_opens=_to_open(run))
 
 
-def reserve(run: Run) -> Charge:
-    """Reserve every line of a run's plan, all or none, and return the release's charge.
+def reserve(run: Run) -> None:
+    """Reserve every line of a run's plan, all or none.
 
     Raises:
         NacreError: whatever the ledger has against it.
     """
-    charge, *others = charges_of(run)
-    ledger_of(run).reserve(charge, *others, approval=read_approval(run), first_opens=_to_open(run))
-    return charge
+    desk_of(run).ledger.reserve(*charges_of(run), approval=read_approval(run), first_opens=_to_open(run))
 
 
 def officer_of(run: Run) -> tuple[Officer, Asked] | None:
     """Return who must sign a run's charges, if anybody must, and what is to be signed."""
-    settings, ledger, charges = run.settings, ledger_of(run), charges_of(run)
+    settings, ledger, charges = run.settings, desk_of(run).ledger, charges_of(run)
     names = {account.name for account in ledger.accounts()}
     name = settings.account if settings.account in names else settings.opens and settings.opens.parent
     found = ledger.officer(name) if name else None
@@ -105,4 +115,4 @@ def read_approval(run: Run) -> Approval | None:
 
 
 def _to_open(run: Run) -> Account | None:
-    return account_to_open(run.settings, run.plan.table.name)
+    return account_to_open(run.settings, run.plan.release.contract.name)

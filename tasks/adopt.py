@@ -11,8 +11,9 @@ from pathlib import Path
 from dpmodels.errors import ArtifactError
 from dpmodels.files import read_plain, sha256_plain
 from dpmodels.ledger.ledger import Ledger, Quote, Reservation
-from dpmodels.releases.plan import Plan
-from tasks.accounts import charge_of
+from dpmodels.releases.formats import read_plan
+from dpmodels.releases.plan import Line, Plan
+from tasks.accounts import STAGES, charge_of
 from tasks.store import REPORT_PLAN, Run, Settings
 
 DROPPED = {"dask", "approver", "ledger"}
@@ -25,12 +26,11 @@ class Found:
     run: Run
     settings: Settings
     plan: Plan
-    report: Plan | None
     sealed: dict[str, str]
 
     def take_over(self) -> Run:
         """Write down, where only trusted stages write, what somebody has read."""
-        self.run.create(self.settings, self.plan, self.report, adopted=True)
+        self.run.create(self.settings, self.plan, adopted=True)
         for stage, sha256 in self.sealed.items():
             self.run.finish(stage, sha256)
         return self.run
@@ -38,9 +38,11 @@ class Found:
 
 def quote_old(found: Found) -> Quote:
     """Ask the ledger where the charges of a run that was found stand."""
-    name, lines = found.settings.paid_by or found.run.name, [found.plan, *([found.report] if found.report else [])]
-    ledger = Ledger(found.run.ledger_url or found.run.home / "ledger.sqlite")
-    return ledger.quote(*(charge_of(name, line, found.settings.account) for line in lines))
+    name, ledger = (
+        found.settings.paid_by or found.run.name,
+        Ledger(found.run.ledger_url or found.run.home / "ledger.sqlite"),
+    )
+    return ledger.quote(*(charge_of(name, line, found.settings.account) for line in found.plan.lines))
 
 
 def find_old(home: Path, name: str, ledger_url: str = "") -> Found:
@@ -52,27 +54,26 @@ def find_old(home: Path, name: str, ledger_url: str = "") -> Found:
     run = Run(home=home.absolute(), name=name, ledger_url=ledger_url)
     if run.exists:
         raise ArtifactError(f"run {name} needs no taking over: `nacre resume {name}` goes on with it")
-    plan = Plan.model_validate_json(_read(run, "plan.json"))
-    report = Plan.model_validate_json(_read(run, REPORT_PLAN)) if (run.released / REPORT_PLAN).exists() else None
+    has_report = (run.released / REPORT_PLAN).exists()
+    plan = read_plan(_read(run, "plan.json"), _read(run, REPORT_PLAN) if has_report else None)
     written = json.loads(_read(run, "settings.json"))
     kept = {key: value for key, value in written.items() if key not in DROPPED}
     settings = Settings.model_validate({**kept, "ledger": ledger_url})
     ledger = Ledger(ledger_url or run.home / "ledger.sqlite")
-    lines = {"sanitize": plan, **({"score": report} if report else {})}
-    held = {stage: _charged(ledger, run, line, settings) for stage, line in lines.items()}
+    held = {STAGES[line.name]: _charged(ledger, run, line, settings) for line in plan.lines}
     sealed = {stage: one.artifact_hash for stage, one in held.items() if one.state == "committed"}
     for stage, sha256 in sealed.items():
         _check_sealed(run, stage, sha256)
-    return Found(run, settings, plan, report, sealed)
+    return Found(run, settings, plan, sealed)
 
 
 def _read(run: Run, name: str) -> bytes:
     return read_plain(run.released.parent, run.released / name)
 
 
-def _charged(ledger: Ledger, run: Run, plan: Plan, settings: Settings) -> Reservation:
+def _charged(ledger: Ledger, run: Run, line: Line, settings: Settings) -> Reservation:
     """Return the charge of a line, which binds its plan."""
-    held = ledger.find(charge_of(settings.paid_by or run.name, plan, settings.account).key)
+    held = ledger.find(charge_of(settings.paid_by or run.name, line, settings.account).key)
     if held is None:
         raise ArtifactError(
             f"run {run.name} was never charged for the plan in its files, so nothing vouches for it; start a new run"

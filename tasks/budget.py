@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError
-from dpmodels.evaluation.published.charged import METHOD
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Reservation
+from dpmodels.releases.plan import REPORT
 
-ARTIFACTS = {METHOD: "scores.parquet"}  # every other mechanism's is a release
+ARTIFACTS = {REPORT: "scores.parquet"}  # every other mechanism's is a release
 
 
 ADVICE = {

@@ -28,7 +28,7 @@ def evaluate(
     ``test`` holds rows of the same population that the run was not given: without them nothing can be said about memory
     or membership.
     """
-    schema, settings = run.plan.table, run.settings
+    schema, settings = run.plan.release.table, run.settings
     real = Sensitive(EncodedTable(ingested.path, schema))
     held = None if test is None else Sensitive(ParquetBatches(test, schema, settings.batch_rows))
     received = receive(run)

@@ -16,14 +16,14 @@ from tasks.store import Handle, Run, make_private, replace_folder, write_text
 @stage("ingest", sensitive=True)
 def ingest(run: Run) -> Handle:
     """Encode the raw data; no budget is touched. Leaves the gate's results beside the encoded table."""
-    plan, settings = run.plan, run.settings
+    line, settings = run.plan.release, run.settings
     target = run.sensitive / "encoded"
     if target.exists():  # moved here whole
         return Handle(path=target)
     part = run.sensitive / ".part-encoded"
     make_private(part)
-    raw = load_parts(settings.data, plan.table, settings.batch_rows)
-    gate = Gate(plan.table, raw=True)
+    raw = load_parts(settings.data, line.table, settings.batch_rows)
+    gate = Gate(line.table, raw=True)
     try:
         transform_encode(raw, gate, part, Threads(settings.threads or cores()).map)
     except DataError as fault:

@@ -36,7 +36,7 @@ def refuse_repeated(run: Run, encoded: Path) -> None:
     Raises:
         DataError: another partition of the same account had the same rows.
     """
-    partition = run.plan.table.partition
+    partition = run.plan.release.table.partition
     own = run.settings.account
     if partition is None or partition.value is None or not own.endswith(partition_account("", partition)):
         return
@@ -52,7 +52,7 @@ def refuse_repeated(run: Run, encoded: Path) -> None:
 
 
 def _digest(run: Run, encoded: Path, secret: bytes) -> str:
-    schema = run.plan.table
+    schema = run.plan.release.table
 
     def read(part: EncodedPart) -> Fingerprint:
         found = Fingerprint(schema, secret)

@@ -14,9 +14,8 @@ from dpmodels.files import copy_plain
 from dpmodels.hand_off.manifest import LEFT_OUT, MANIFEST, Manifest, oldest_format, read_manifest
 from dpmodels.hand_off.signature import sign_manifest
 from dpmodels.ledger.ledger import Charge
-from dpmodels.releases.plan import Plan
-from tasks.accounts import charge_of, charges_of
-from tasks.home import ledger_of
+from dpmodels.releases.plan import REPORT, Line
+from tasks.accounts import charges_of, desk_of
 from tasks.ready import check_free
 from tasks.receive import forget, receive
 from tasks.stage import stage
@@ -28,7 +27,7 @@ DAY = 86_400
 @stage("publish", sensitive=False)
 def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Handle:
     """Copy the synthetic table that was checked, and the report, and write the manifest that accounts for them."""
-    out, plan = run.settings.out, run.plan
+    out, plan = run.settings.out, run.plan.release
     if holds_run(out, run.name):
         return Handle(path=out)
     check_free(out)
@@ -57,7 +56,7 @@ def blur_times(folder: Path) -> None:
         os.utime(path, (day, day))
 
 
-def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> Manifest:
+def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> Manifest:
     """Say what was asked, what was spent, what came of it, and which ledger entries paid."""
     settings, budget = run.settings, plan.budget
     again = "fitted_again_as" if settings.fits else "sampled_again_as" if settings.paid_by else ""
@@ -66,11 +65,11 @@ def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> Manifest:
             "format": oldest_format(settings.fits),
             "nacre_version": version("nacre"),
             **({again: run.name} if again else {}),
-            "data_set": plan.table.name,
+            "data_set": plan.contract.name,
             "method": plan.method,
             "adjacency": budget.adjacency,
             "unit": str(budget.unit),
-            "schema_sha256": plan.table.hash,
+            "schema_sha256": plan.contract.hash,
             "release_sha256": release.sha256,
             **line(plan),
             **(paid_elsewhere(settings.fits) if settings.is_paid_elsewhere else paid_here(run, release)),
@@ -81,7 +80,7 @@ def manifest(run: Run, plan: Plan, release: Handle, folder: Path) -> Manifest:
     )
 
 
-def line(plan: Plan) -> dict[str, Any]:
+def line(plan: Line) -> dict[str, Any]:
     """Say what one line of the plan asked for and what it cost."""
     budget = plan.budget
     return {
@@ -99,16 +98,16 @@ def paid_elsewhere(charge: str) -> dict[str, Any]:
 
 def paid_here(run: Run, release: Handle) -> dict[str, Any]:
     """Say who paid and who signed for it, and account for the charged section of the report."""
-    charge = charge_of(run.settings.paid_by or run.name, run.plan, run.settings.account)
+    charge = charges_of(run)[0]
     check_sealed(run, charge, release)
-    content = ledger_of(run).entries(key=charge.key)[0].content
+    content = desk_of(run).ledger.entries(key=charge.key)[0].content
     approved = {"approved": content["approval"]} if "approval" in content else {}
     return {"run": charge.run, "ledger": payment(run, charge), **charged_line(run), **approved}
 
 
 def payment(run: Run, charge: Charge) -> dict[str, Any]:
     """Name a charge and the entries of its life, by the day and no more: a run's time grows with the data."""
-    entries = ledger_of(run).entries(key=charge.key)
+    entries = desk_of(run).ledger.entries(key=charge.key)
     return {
         "account": charge.account,
         "charge": charge.key,
@@ -122,7 +121,7 @@ def check_sealed(run: Run, charge: Charge, release: Handle) -> None:
     Raises:
         ArtifactError: the run goes by another one.
     """
-    held = ledger_of(run).find(charge.key)
+    held = desk_of(run).held()
     if held is None or held.artifact_hash != release.sha256:
         raise ArtifactError(
             f"the release of run {run.name} is not the one that the ledger sealed; nothing was handed over"
@@ -131,14 +130,14 @@ def check_sealed(run: Run, charge: Charge, release: Handle) -> None:
 
 def charged_line(run: Run) -> dict[str, Any]:
     """Account for the charged section of the report, if the run was asked for one and it was not given up."""
-    plan, done = run.report_plan, run.finished("score")
+    plan, done = run.plan.report, run.finished("score")
     if plan is None:
         return {}
     charge = charges_of(run)[1]
-    held = ledger_of(run).find(charge.key)
+    held = desk_of(run, REPORT).held()
     if held is None or held.state == "voided":
         return {}
-    budget, events = plan.budget, [run.plan.event, plan.event]
+    budget, events = plan.budget, run.plan.events
     total = {"epsilon": spent_epsilon(events, budget.delta_exact), "delta": budget.delta}
     scores = {"scores_sha256": done.sha256} if done else {}
     return {"report": {**line(plan), "ledger": payment(run, charge), **scores}, "total_spent": total}

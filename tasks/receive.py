@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
+from dpmodels.releases.plan import Plan
 from tasks.store import MADE, Handle, Run, members, replace_folder, write_text
 
 RECORD = "received.json"
@@ -72,7 +73,7 @@ def sample_again(run: Run, name: str, out: Path, rows: int | None, seed: int) ->
     changes = {"out": out, "rows": rows, "seed": seed, "opens": None, "paid_by": payer}
     again = run.model_copy(update={"name": name})
     if not again.exists:
-        again.create(run.settings.model_copy(update=changes), run.plan)
+        again.create(run.settings.model_copy(update=changes), Plan(lines=(run.plan.release,)))
     for stage, done in made.items():
         if done is None:
             raise ArtifactError(f"run {run.name} has no trained generator yet")

@@ -19,10 +19,11 @@ from dpmodels.evaluation.published import charged
 from dpmodels.evaluation.published.fidelity import Measured
 from dpmodels.files import read_plain
 from dpmodels.ledger.ledger import Charge
+from dpmodels.releases.plan import REPORT, Plan
 from dpmodels.releases.release import Release, read_release
 from dpmodels.synthesizers.registry import METHODS, create
-from tasks.accounts import charges_of
-from tasks.home import ledger_of, open_ledger
+from tasks.accounts import desk_of
+from tasks.home import open_ledger
 from tasks.ready import check_ready, check_writable
 from tasks.receive import reject
 from tasks.store import Made, Run, Settings
@@ -86,7 +87,7 @@ def start_fit(run: Run, release: Path, wished: Settings) -> Outcome | None:
     payer = _payer(run, read, sha256)
     account, paid_by = (payer.account, payer.run) if payer else ("", "")
     settings = wished.model_copy(update={"account": account, "paid_by": paid_by, "fits": read.entry})
-    run.create(settings, read.plan)
+    run.create(settings, Plan(lines=(read.line,)))
     write_whole(run.place("sanitize"), lambda part: part.write_bytes(content))
     run.finish("sanitize", sha256)
     return _first(run.home, paid_by)
@@ -102,7 +103,7 @@ def forget_fit(run: Run, out: Path) -> Run:
     if release is None:
         raise ArtifactError(f"run {run.name} has no sealed release yet, so there is nothing to fit again; resume it")
     check_fits(read_release(run.read("sanitize")).value, settings.training)
-    held = ledger_of(run).find(charges_of(run)[1].key) if run.report_plan else None
+    held = desk_of(run, REPORT).held() if run.plan.report else None
     if held is not None and held.state not in ("reserved", "voided"):
         raise ArtifactError(
             f"the report of run {run.name} has scores that were charged for the rows it made, and other rows have "
@@ -124,7 +125,7 @@ def check_fits(release: Release, training: Mapping[str, Any]) -> None:
         ArtifactError: the release is of another kind or another version.
         InvalidArgument: the method has no such training setting, or does not take this value.
     """
-    plan, older = release.plan, "fit it with the version that measured it, whose number stands in its manifest"
+    plan, older = release.line, "fit it with the version that measured it, whose number stands in its manifest"
     if plan.method == charged.METHOD:
         raise ArtifactError("the file holds the scores of a report, to which no generator is fitted; name a release")
     if plan.method not in METHODS:
@@ -164,7 +165,7 @@ def _payer(run: Run, release: Release, sha256: str) -> Charge | None:
     held = open_ledger(run.home, place).find(release.entry) if run.ledger_url or Path(place).exists() else None
     if held is None:
         return None
-    if (held.state, held.artifact_hash, held.charge.plan_hash) != ("committed", sha256, release.plan.hash):
+    if (held.state, held.artifact_hash, held.charge.plan_hash) != ("committed", sha256, release.line.hash):
         raise ArtifactError(
             f"the ledger has charge {release.entry[:12]} of run {held.charge.run}, and this is not the release that "
             "was sealed and committed for it; fit the one in the run's own folder"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.privacy import Sensitive
+from dpmodels.releases.plan import REPORT
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
-from tasks.accounts import charges_of
+from tasks.accounts import desk_of
 from tasks.encoded import EncodedTable
 from tasks.engine import Threads, cores
-from tasks.home import ledger_of
 from tasks.receive import receive
 from tasks.stage import stage
 from tasks.store import Handle, Run
@@ -26,33 +26,26 @@ LOST = "the sensitive zone was deleted before the report was scored"
 @stage("score", sensitive=True)
 def score(run: Run, synthetic: Handle) -> Handle:
     """Measure the charged scores; where the real rows are gone, give back what was reserved for them."""
-    plan, encoded = run.report_plan, run.sensitive / "encoded"
-    staged, released = run.sensitive / "scores.parquet", run.place("score")
-    if plan is None or run.finished("score"):
-        return Handle(path=released)
-    ledger, charge = ledger_of(run), charges_of(run)[1]
-    held = ledger.find(charge.key)
+    line, encoded, place = run.plan.report, run.sensitive / "encoded", Handle(path=run.place("score"))
+    if line is None or run.finished("score"):
+        return place
+    desk = desk_of(run, REPORT)
+    held = desk.held()
     if held is not None and held.state == "voided":
-        return Handle(path=released)
+        return place
     if encoded.exists():
-        settings, schema = run.settings, plan.table
+        settings, schema = run.settings, line.table
         made = SyntheticTable(receive(run).synthetic, schema, settings.batch_rows)
         # on the threads of this machine: models are not sent to a cluster, whose libraries may compare otherwise
-        Scores.of(plan, made, settings.seed).measure(
-            Sensitive(EncodedTable(encoded, schema, Threads(settings.threads or cores()))),
-            plan,
-            ledger=ledger,
-            charge=charge,
-            staged=staged,
-            released=released,
-        )
+        real = Sensitive(EncodedTable(encoded, schema, Threads(settings.threads or cores())))
+        Scores.reading(line, made, settings.seed).measure(real, line, desk)
     elif held is not None and held.state == "reserved":
-        ledger.void(charge.key, LOST)
-    elif staged.exists() or released.exists():
-        ledger.recover(charge.key, staged=staged, released=released)
-    held = ledger.find(charge.key)
+        desk.ledger.void(desk.charge.key, LOST)
+    elif desk.staged.exists() or desk.released.exists():
+        desk.ledger.recover(desk.charge.key, staged=desk.staged, released=desk.released)
+    held = desk.held()
     if held is None or held.state != "committed":  # whatever lies there was not released by us
-        return Handle(path=released)
+        return place
     return run.finish("score", held.artifact_hash)
 
 

@@ -29,6 +29,7 @@ from dpmodels.artifact import sync
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.files import list_plain, read_plain, sha256_plain
 from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.formats import read_plan
 from dpmodels.releases.plan import Plan
 from tasks.engine import cores
 
@@ -166,15 +167,11 @@ class Run(BaseModel):
 
     @property
     def plan(self) -> Plan:
-        """The run's plan of its release, as it was when it was created."""
-        return Plan.model_validate_json(self._read("plan.json"))
+        """The run's plan, as it was when it was created; a version before wrote the report's line beside it."""
+        has_report = (self.control / REPORT_PLAN).is_file()
+        return read_plan(self._read("plan.json"), self._read(REPORT_PLAN) if has_report else None)
 
-    @property
-    def report_plan(self) -> Plan | None:
-        """The plan's second line, the charged section of the report, if the run was asked for one."""
-        return Plan.model_validate_json(self._read(REPORT_PLAN)) if (self.control / REPORT_PLAN).is_file() else None
-
-    def create(self, settings: Settings, plan: Plan, report: Plan | None = None, adopted: bool = False) -> "Run":
+    def create(self, settings: Settings, plan: Plan, adopted: bool = False) -> "Run":
         """Make the folders of a new run and write down what it is to do; what makes it a run comes last.
 
         Raises:
@@ -191,8 +188,6 @@ class Run(BaseModel):
         for zone in (self.control, self.released):
             (zone / "stages").mkdir(parents=True, exist_ok=True)
         write_text(self.control / "plan.json", plan.model_dump_json(indent=1))
-        if report is not None:
-            write_text(self.control / REPORT_PLAN, report.model_dump_json(indent=1))
         self.settle(settings)
         return self
 

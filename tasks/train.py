@@ -4,6 +4,7 @@ from importlib.metadata import version
 
 from dpmodels.artifact import write_whole
 from dpmodels.releases.release import read_release
+from dpmodels.releases.system import Craft
 from dpmodels.synthesizers.registry import METHODS, create
 from tasks.progress import progress_bar
 from tasks.ready import pick_device
@@ -18,20 +19,19 @@ def train(run: Run, release: Handle) -> Handle:
         return done
     settings = run.settings
     released = read_release(release.path)
-    plan = released.value.plan
+    line = released.value.line
     checkpoint = run.released / "checkpoint.safetensors"
     with progress_bar("train") as tick:
-        model = create(plan.method, plan.measurement, settings.training).fit(
-            released,
+        craft = Craft(
             seed=settings.seed,
             device=pick_device(settings.device),
             checkpoint=checkpoint,
             progress=lambda step, steps, loss: tick(step, steps, f"loss {loss:+.5f}"),
         )
+        model = create(line.method, line.measurement, settings.training).fit(released, craft)
     write_whole(run.place("train"), model.save)
     checkpoint.unlink(missing_ok=True)
-    spec = METHODS[plan.method].training.model_validate(
-        settings.training
-    )  # whole: a later version may default to others
+    # whole: a later version may default to others
+    spec = METHODS[line.method].training.model_validate(settings.training)
     made = Made(nacre_version=version("nacre"), seed=settings.seed, settings=spec.model_dump(mode="json"))
     return run.finish("train", made=made)

@@ -19,14 +19,14 @@ from dpmodels.evaluation.published.fidelity import FIT_ROWS, Measured
 from dpmodels.evaluation.published.report import summarise
 from dpmodels.generators.load import load_generator
 from dpmodels.hand_off.manifest import MANIFEST
+from dpmodels.releases.plan import REPORT
 from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.lint import load_schema
 from dpmodels.schema.schema import Schema
-from tasks.accounts import charges_of
+from tasks.accounts import desk_of
 from tasks.engine import Engine, Threads, cores, open_engine
-from tasks.home import ledger_of
 from tasks.receive import receive, reject
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
@@ -41,7 +41,7 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
         return done
     received = receive(run)
     released = read_release(run.read("sanitize")).value
-    schema, settings = released.plan.table, run.settings
+    schema, settings = released.line.table, run.settings
     rows = settings.rows or load_generator(received.generator).default_rows()
     measured = Measured.of(released)
     check = FileCheck(schema, rows, settings.batch_rows, measured.codec)
@@ -63,14 +63,14 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
 
 def charged_section(run: Run) -> dict[str, Any] | None:
     """Return the facts of the charged section, or of its loss; None for a run that was not asked for one."""
-    plan = run.report_plan
-    if plan is None:
+    line = run.plan.report
+    if line is None:
         return None
     if done := run.finished("score"):
         scores = read_release(run.read("score")).value
         return {"status": "measured", "charged": True, **charged_facts(scores), "scores_sha256": done.sha256}
-    held = ledger_of(run).find(charges_of(run)[1].key)
-    return {"status": "lost", "charged": held is not None and held.state != "voided", **line_facts(plan)}
+    held = desk_of(run, REPORT).held()
+    return {"status": "lost", "charged": held is not None and held.state != "voided", **line_facts(line)}
 
 
 def render_again(report: Handle) -> str:

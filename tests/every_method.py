@@ -17,9 +17,9 @@ import pytest
 from dpmodels.mechanisms import exponential, gaussian
 from dpmodels.mechanisms.dp_sgd import randomness, training
 from dpmodels.privacy import PrivacyBudget, Released
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.releases.system import Generator
+from dpmodels.releases.system import Craft, Generator
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.registry import Synthesizer, create
@@ -70,12 +70,12 @@ EXTREMES: dict[ModuleType, dict[str, list[Any]]] = {
 }
 
 
-def quick(method: str) -> Synthesizer:
+def quick(method: str) -> Synthesizer[Any]:
     """Make a method with its quick settings."""
     return create(method, QUICK[method].measurement, QUICK[method].training)
 
 
-def quick_plan(method: str, schema: Schema | None = None, epsilon: float = 1.0) -> Plan:
+def quick_plan(method: str, schema: Schema | None = None, epsilon: float = 1.0) -> Line:
     """Plan a method on the schema of its own data, or on another."""
     schema = schema or QUICK[method].data.make_schema()
     return quick(method).plan(schema, PrivacyBudget(epsilon=epsilon, delta=1e-5, unit=schema.unit))
@@ -102,7 +102,7 @@ def fit(method: str, release: Released[Release], folder: Path, seed: int = 0) ->
     """Fit a generator from the start."""
     place = folder / "checkpoint.safetensors"
     place.unlink(missing_ok=True)
-    return quick(method).fit(release, seed=seed, device="cpu", checkpoint=place)
+    return quick(method).fit(release, Craft(seed=seed, checkpoint=place))
 
 
 @dataclass

@@ -9,9 +9,10 @@ from dpmodels.evaluation.published.fidelity import Measured
 from dpmodels.evaluation.published.report import summarise
 from dpmodels.mechanisms.gaussian import discrete_gaussian, lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.releases.draw import walk
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.releases.steps import Keep, Step
+from dpmodels.releases.steps import Keep, Sum
+from dpmodels.releases.walk import Walk, values_of
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.schema import Schema
@@ -20,22 +21,33 @@ from tests.support import make_schema
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 
 
+class Drawn(Walk):
+    """Draws sums of embeddings as the draw does, without a ledger."""
+
+    def __init__(self, line: Line, records: Records) -> None:
+        super().__init__(line)
+        self.records = records
+
+    def sum(self, step: Sum, scale: tuple[int, float], data: object) -> np.ndarray:
+        return discrete_gaussian(step.embedding.lattice_sum(self.records).numpy(), lattice_noise_stddev(*scale))
+
+    def keep(self, step: Keep) -> np.ndarray:
+        return step.integers
+
+    def choose(self, *_: object) -> np.ndarray:
+        raise NotImplementedError
+
+    def train(self, *_: object) -> np.ndarray:
+        raise NotImplementedError
+
+
 def release_of(system, records: Records, schema: Schema) -> Release:
     """Release as the system does, without a ledger."""
-    plan = system.plan(schema, BUDGET.model_copy(update={"unit": schema.unit}))
-    vectors, chosen = [], [np.zeros(0, dtype=np.int64)]
-
-    def answer(step: Step) -> np.ndarray:
-        if isinstance(step, Keep):
-            chosen.append(step.integers)
-            return step.integers
-        total = step.embedding.lattice_sum(records).numpy()
-        stddev = lattice_noise_stddev(step.l2_sensitivity, step.noise_multiplier)
-        vectors.append(discrete_gaussian(total, stddev))
-        return vectors[-1]
-
-    list(walk(system.programme(plan), answer))
-    return Release(plan=plan, vector=np.concatenate(vectors), entry="the-entry", chosen=np.concatenate(chosen))
+    line = system.plan(schema, BUDGET.model_copy(update={"unit": schema.unit}))
+    taken = list(values_of(Drawn(line, records).take(system.steps(line), line.event, None)))
+    vector = np.concatenate([values for step, values in taken if isinstance(step, Sum)])
+    kept = [values for step, values in taken if isinstance(step, Keep)]
+    return Release(line=line, vector=vector, entry="the-entry", chosen=np.concatenate([vector[:0], *kept]))
 
 
 def facts_of(system, records: Records, made: Records, schema: Schema | None = None, scores: bool = False) -> dict:

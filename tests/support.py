@@ -5,6 +5,7 @@ import io
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -18,11 +19,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms.gaussian import Sampler
 from dpmodels.privacy import Released, Sensitive
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.draw import Desk
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release, read_release
+from dpmodels.releases.system import System
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.registry import Synthesizer
 from flows.command_line import app
 
 SCHEMA_TEXT = """
@@ -140,24 +142,29 @@ def charges(home: Path) -> list[str]:
     return [entry.kind for entry in ledger.entries() if entry.kind != "open"]
 
 
-def measured(system: Synthesizer, folder: Path, plan: Plan, *batches: Records) -> tuple[Released[Release], Ledger]:
-    """Measure batches under a ledger of their own in ``folder``."""
+def desk_in(folder: Path, line: Line, run: str = "r", ledger: Ledger | None = None) -> Desk:
+    """Return a desk in ``folder``, whose ledger has an account with the line's budget as its cap."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    ledger = Ledger(folder / "ledger.sqlite")
-    ledger.open_account("a", dataset=plan.table.name, budget_cap=plan.budget)
+    ledger = ledger or Ledger(folder / "ledger.sqlite")
+    ledger.open_account("a", dataset=line.contract.name, budget_cap=line.budget)
     charge = Charge(
         account="a",
-        dataset=plan.table.name,
-        mechanism=plan.method,
-        event=plan.event,
-        budget=plan.budget,
-        plan_hash=plan.hash,
-        schema_hash=plan.table.hash,
-        run="r",
+        dataset=line.contract.name,
+        mechanism=line.method,
+        event=line.event,
+        budget=line.budget,
+        plan_hash=line.hash,
+        schema_hash=line.contract.hash,
+        run=run,
     )
-    places = {"staged": folder / "private" / "r.parquet", "released": folder / "public" / "r.parquet"}
-    path = system.measure(Sensitive(list(batches)), plan, ledger=ledger, charge=charge, **places)
-    return read_release(path.value), ledger
+    return Desk(ledger, charge, folder / "private" / f"{run}.parquet", folder / "public" / f"{run}.parquet")
+
+
+def measured(system: System[Any], folder: Path, line: Line, *batches: Records) -> tuple[Released[Release], Ledger]:
+    """Measure batches under a ledger of their own in ``folder``."""
+    desk = desk_in(folder, line)
+    path = system.measure(Sensitive(list(batches)), line, desk)
+    return read_release(path.value), desk.ledger
 
 
 def servers_of(home: Path) -> set[int]:

@@ -60,14 +60,14 @@ class TrainingLoop(ABC):
         torch.autograd.backward(objective)
         optimizer.step()
 
-    def train(self, checkpoint: Path, progress: Progress | None = None) -> None:
+    def train(self, checkpoint: Path | None, progress: Progress | None = None) -> None:
         """Train to the end, from the checkpoint if there is one.
 
         Raises:
             ArtifactError: the loss is no longer a number, or the checkpoint is damaged or of other settings.
         """
         settings = {"spec": self.loop.model_dump_json()}
-        if checkpoint.exists():
+        if checkpoint and checkpoint.exists():
             self.step = int(load_state(checkpoint, self.parts(), expect=settings)["step"])
         while self.step < self.loop.steps:
             loss = self.descend()
@@ -78,4 +78,5 @@ class TrainingLoop(ABC):
             if last or self.step % self.loop.checkpoint_every == 0:
                 if not math.isfinite(loss.item()):
                     raise ArtifactError(f"training diverged at step {self.step}; lower the learning rate")
-                save_state(checkpoint, self.parts(), {"step": str(self.step), **settings})
+                if checkpoint:
+                    save_state(checkpoint, self.parts(), {"step": str(self.step), **settings})

@@ -92,7 +92,7 @@ class MomentMatching(TrainingLoop):
         self.two_way = target.two_way.to(device)
         self.strips = [replace(strip, mask=strip.mask.to(device)) for strip in target.strips()]
 
-    def run(self, checkpoint: Path, progress: Progress | None = None) -> Tensor:
+    def run(self, checkpoint: Path | None, progress: Progress | None = None) -> Tensor:
         """Train to the end, from the checkpoint if there is one. Shapes: returns [classes, K, D] on the CPU."""
         self.train(checkpoint, progress)
         with torch.no_grad():

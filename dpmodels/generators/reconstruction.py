@@ -78,7 +78,7 @@ class Reconstruction(TrainingLoop):
         self.generator_optimizer = torch.optim.Adam(self.generator.parameters(), lr=spec.generator_learning_rate)
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=spec.critic_learning_rate, maximize=True)
 
-    def run(self, checkpoint: Path, progress: Progress | None = None) -> TabularGenerator:
+    def run(self, checkpoint: Path | None, progress: Progress | None = None) -> TabularGenerator:
         """Train to the end, from the checkpoint if there is one, and return the averaged generator."""
         self.train(checkpoint, progress)
         return self.average.eval()

@@ -1,6 +1,10 @@
-"""The one draw: a programme's steps against the events that are charged, and the same programme read from a release."""
+"""The one draw: a line's programme on the data, inside one charge; and the one way to read what it released.
 
-from collections.abc import Callable, Iterator
+What a step released is kept in the sensitive zone until the draw is sealed, so a draw that goes on after a failure is
+the same draw, and no outcome can be drawn again because a later step did not like it.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -8,15 +12,18 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpmodels.embeddings.summation import check_repeatable
-from dpmodels.ledger.ledger import Charge, Ledger
+from dpmodels.errors import ArtifactError
+from dpmodels.ledger.ledger import Charge, Ledger, Reservation
 from dpmodels.mechanisms.dp_sgd import DpSgd, Noise, new_key
-from dpmodels.privacy import PrivacyBudget, Released
-from dpmodels.releases.paid import Paid, check_plan
-from dpmodels.releases.plan import Plan
+from dpmodels.mechanisms.exponential import select_exponential
+from dpmodels.mechanisms.gaussian import measure_gaussian
+from dpmodels.privacy import PrivacyBudget, Released, Sensitive
+from dpmodels.releases.contract import Contract
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release, write_release
 from dpmodels.releases.state import DrawState
-from dpmodels.releases.steps import Choose, Data, Keep, Programme, Step, Sum, Train, Vector
-from dpmodels.schema.schema import Schema
+from dpmodels.releases.steps import Choose, Data, Keep, Parallel, Programme, Sum, Train, Vector
+from dpmodels.releases.walk import Taken, Walk, values_of
 
 Ticks = Callable[[int, int], None]
 """Called with (steps of DP-SGD taken, steps in all): both numbers are public."""
@@ -25,133 +32,209 @@ Ticks = Callable[[int, int], None]
 class Measurable(Protocol):
     """What a draw needs of a system."""
 
-    def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
+    def plan(self, contract: Contract, budget: PrivacyBudget) -> Line:
         """Decide what to charge."""
 
-    def programme(self, plan: Plan) -> Programme:
-        """Yield the steps of a plan."""
+    def steps(self, line: Line) -> Programme:
+        """Return the programme of a line."""
 
 
 @dataclass(frozen=True)
 class Desk:
-    """What a draw needs of the world: who pays, where the artifact is staged and released, and who watches."""
+    """What a measurement needs of the world: who pays, where the artifact lies, where to compute, and who watches."""
 
     ledger: Ledger
     charge: Charge
     staged: Path
     released: Path
+    device: str = "cpu"
     progress: Ticks | None = None
 
+    def held(self) -> Reservation | None:
+        """Return how far the charge has come, or None before it was reserved."""
+        return self.ledger.find(self.charge.key)
 
-def draw(system: Measurable, data: Data, plan: Plan, desk: Desk) -> Released[Path]:
-    """Run a plan's programme inside one ledger charge; called again after a failure, the draw goes on where it was.
 
-    Privacy: every step takes the next event of what is charged and is refused if it would get less noise. Data is read
-        by the steps alone. What they release stays in the sensitive zone until all of it is sealed.
+def check_line(system: Measurable, line: Line) -> None:
+    """Refuse a line that its own system would not make of the same contract and budget.
 
     Raises:
-        ArtifactError: the plan is not the one that its system makes.
-        InvalidArgument: a step is not covered by its event, or the data can be read only once.
+        ArtifactError: it was changed since it was made, or another version made it.
     """
-    check_plan(system, plan)
-    check_repeatable(data.records)
+    if system.plan(line.contract, line.budget) != line.model_copy(update={"former": None}):
+        raise ArtifactError(
+            f"the plan of {line.method} is not the one that this version makes of its schema and its budget: it was "
+            "changed, or another version made it. Nothing was drawn; start a new run"
+        )
+
+
+def draw(system: Measurable, records: Sensitive[Any], line: Line, desk: Desk) -> Released[Path]:
+    """Run a line's programme inside one ledger charge; called again after a failure, the draw goes on where it was.
+
+    Privacy: every step takes the next event of what is charged, and its noise. Data is read by the steps alone. What
+        they release stays in the sensitive zone until all of it is sealed.
+
+    Raises:
+        ArtifactError: the line is not the one that its system makes, or a step is not what its event charges.
+        InvalidArgument: the data can be read only once.
+    """
+    check_line(system, line)
+    check_repeatable(records)
+    owner = desk.staged.parent, desk.charge.key, line.hash
 
     def write(path: Path, entry: str) -> None:
-        paid, taken = Paid(plan, desk.ledger, entry, desk.staged.parent), list[tuple[Step, Any]]()
-        for step, answer in walk(system.programme(plan), lambda step: _measure(step, data, paid, desk.progress)):
-            taken.append((step, answer))
-        paid.end()
-        columns, vector, chosen = _laid_out(taken)
-        write_release(path, Released(vector), plan, entry, columns, chosen)
+        drawing = _Drawing(line, desk, DrawState(*owner))
+        taken = drawing.take(system.steps(line), line.event, Data(records, desk.device))
+        drawing.begin()
+        write_release(path, line, entry, _columns(taken), *_laid_out(taken))
 
     place = desk.ledger.release(desk.charge, staged=desk.staged, released=desk.released, draw=write, announced=True)
-    DrawState(desk.staged.parent, desk.charge.key, plan.hash).end()
+    DrawState(*owner).end()
     return Released(place)
 
 
-def read(programme: Programme, release: Release) -> list[tuple[Step, Any]]:
-    """Run a programme without data: each step is answered with what it released (post-processing).
+def read(system: Measurable, release: Release) -> Taken:
+    """Run a line's programme without data: each step is answered with what it released (post-processing)."""
+    reading = _Reading(release)
+    taken = reading.take(system.steps(release.line), release.line.event, None)
+    if len(reading.values) or len(reading.integers):
+        raise ArtifactError("the release holds more values than this version reads from it")
+    return taken
 
-    A programme that chooses cannot be read this way, for a release holds what its choices led to.
+
+class _Drawing(Walk):
+    """Answers the steps from the data, and from what was drawn before a failure.
+
+    ``begin`` is recorded in the ledger right before the first noise: a charge without it can be given back.
     """
-    values, kept = release.vector, release.chosen
 
-    def stored(step: Step) -> Any:
-        nonlocal values, kept
-        if isinstance(step, Keep) and not step.columns:
-            answer, kept = np.split(kept, [len(step.integers)])
-        elif isinstance(step, Sum):
-            answer, values = np.split(values, [step.dim])
-        else:
-            answer, values = values, values[:0]
-        return answer
+    def __init__(self, line: Line, desk: Desk, state: DrawState) -> None:
+        super().__init__(line)
+        self.desk, self.state, self.kept = desk, state, state.vectors()
+        self.begun, self.trained, self.place = False, 0, (0, 1)
 
-    return list(walk(programme, stored))
+    def begin(self) -> None:
+        """Record that noise is about to be drawn, once."""
+        if not self.begun:
+            self.desk.ledger.begin_draw(self.desk.charge.key)
+        self.begun = True
 
+    def sum(self, step: Sum, scale: tuple[int, float], data: Data | None) -> Vector:
+        """Measure, unless it was released before."""
+        l2_sensitivity, noise_multiplier = scale
 
-def walk(programme: Programme, answer: Callable[[Step], Any]) -> Iterator[tuple[Step, Any]]:
-    """Walk a programme: answer each step, and hand the answer back to it."""
-    step = next(programme, None)
-    while step is not None:
-        value = answer(step)
-        yield step, value
-        try:
-            step = programme.send(value)
-        except StopIteration:
-            return
+        def noisy(exact: Sensitive[Vector]) -> Vector:
+            return measure_gaussian(exact, l2_sensitivity=l2_sensitivity, noise_multiplier=noise_multiplier).value
 
+        return self._once(step.total, noisy, data)
 
-def _measure(step: Step, data: Data, paid: Paid, progress: Ticks | None) -> Any:
-    """Take one step on the data."""
-    match step:
-        case Sum():
-            return paid.sum(
-                lambda: step.total(data),
-                own=step.own,
-                l2_sensitivity=step.l2_sensitivity,
-                noise_multiplier=step.noise_multiplier,
-            )
-        case Choose():
-            return paid.choose(
-                lambda: step.scores(data), sensitivity=step.sensitivity, noise_multiplier=step.noise_multiplier
-            )
-        case Keep():
-            return step.integers
-    return _train(step, data, paid, progress)
+    def choose(self, step: Choose, scale: float, data: Data | None) -> Vector:
+        """Choose, unless it was chosen before."""
 
+        def chosen(scores: Sensitive[Vector]) -> Vector:
+            index = select_exponential(scores, scale=scale).value
+            return step.option(index)
 
-def _train(step: Train, data: Data, paid: Paid, progress: Ticks | None) -> Vector:
-    """Take the steps of DP-SGD that the state does not hold yet, one training after the other."""
-    sgd, state = step.sgd, paid.state
-    multiplier = paid.training(sgd.sampling_probability, sgd.steps)
-    trainings = step.trainings(data, not state.training(0))
-    paid.begin()
-    for index, training in enumerate(trainings):
-        noise = Noise(multiplier, max(1.0, training.records))
-        steps = DpSgd(training.objective.to(data.device), sgd, noise, new_key())
-        if saved := state.training(index):
+        return self._once(step.scores, chosen, data)
+
+    def _once(
+        self, measure: Callable[[Data], Sensitive[Vector]], release: Callable[[Sensitive[Vector]], Vector], data: Any
+    ) -> Vector:
+        if self.kept:
+            return self.kept.pop(0)
+        exact = measure(data)
+        self.begin()
+        released = release(exact).copy()  # an option may be part of a larger array
+        self.state.keep_vector(released)
+        return released
+
+    def keep(self, step: Keep) -> Vector:
+        """Return what the programme computed."""
+        return step.integers
+
+    def train(self, step: Train, noise_multiplier: float, data: Data | None) -> Vector:
+        """Take the steps of DP-SGD that the state does not hold yet."""
+        assert data is not None
+        sgd, index = step.sgd, self.trained
+        self.trained += 1
+        saved = self.state.training(index)
+        objective, rows = step.objective(not saved).to(data.device), step.rows(data)
+        self.begin()
+        steps = DpSgd(objective, sgd, Noise(noise_multiplier, max(1.0, step.records)), new_key())
+        if saved:
             steps.restore(saved)
         else:
-            state.keep_training(index, steps.tensors())  # the key is kept before its first use
-        for taken in steps.train(training.rows):
+            self.state.keep_training(index, steps.tensors())  # the key is kept before its first use
+        part, parts = self.place
+        for taken in steps.train(rows):
             if taken % sgd.epoch == 0 or taken == sgd.steps:
-                state.keep_training(index, steps.tensors())
-            if progress:
-                progress(index * sgd.steps + taken, len(trainings) * sgd.steps)
+                self.state.keep_training(index, steps.tensors())
+            if self.desk.progress:
+                self.desk.progress(part * sgd.steps + taken, parts * sgd.steps)
         steps.load_mean()
-    return step.weights([training.objective for training in trainings])
+        return step.weights(objective)
+
+    def parts(self, step: Parallel, data: Data | None) -> Sequence[Data | None]:
+        """Cut the data into as many parts as there are programmes, whatever number of parts it has."""
+        assert data is not None
+        number = len(step.programmes)
+        found = list(step.by(data))[:number]
+        return [*found, *[Data(Sensitive(()), data.device)] * (number - len(found))]
 
 
-def _laid_out(taken: list[tuple[Step, Any]]) -> tuple[dict[str, Any], Vector, Vector]:
-    """Lay what the steps released out as columns, values, and the integers of the footer."""
-    named: list[tuple[dict[str, Any], Vector]] = []
-    footer: list[Vector] = [np.zeros(0, dtype=np.int64)]
-    for step, value in taken:
-        if isinstance(step, Train):
-            named.append(({"part": np.repeat(step.column, len(value))}, value))
-        elif isinstance(step, Sum) or (isinstance(step, Keep) and step.columns):
-            named.append((dict(step.columns), value))
-        elif isinstance(step, Keep):
-            footer.append(value)
-    columns = {key: np.concatenate([own[key] for own, _ in named]) for key in named[0][0]}
-    return columns, np.concatenate([value for _, value in named]), np.concatenate(footer)
+class _Reading(Walk):
+    """Answers the steps from a release."""
+
+    def __init__(self, release: Release) -> None:
+        super().__init__(release.line)
+        self.values, self.integers = release.vector, release.chosen
+
+    def sum(self, step: Sum, scale: tuple[int, float], data: Data | None) -> Vector:
+        """Return the next values."""
+        return self._next(step.dim)
+
+    def train(self, step: Train, noise_multiplier: float, data: Data | None) -> Vector:
+        """Return the next values."""
+        return self._next(step.dim)
+
+    def choose(self, step: Choose, scale: float, data: Data | None) -> Vector:
+        """Return the next integers."""
+        return self._next_kept(step.width)
+
+    def keep(self, step: Keep) -> Vector:
+        """Return the next integers."""
+        return self._next_kept(len(step.integers))
+
+    def _next(self, dim: int) -> Vector:
+        answer, self.values = np.split(self.values, [dim])
+        return _whole(answer, dim)
+
+    def _next_kept(self, dim: int) -> Vector:
+        answer, self.integers = np.split(self.integers, [dim])
+        return _whole(answer, dim)
+
+
+def _whole(answer: Vector, dim: int) -> Vector:
+    if len(answer) < dim:
+        raise ArtifactError("the release holds fewer values than this version reads from it")
+    return answer
+
+
+def _columns(taken: Taken) -> dict[str, Any]:
+    """Name the values: the step that released each, and where all are coordinates of embeddings, which."""
+    steps = [(step, vector) for step, vector in values_of(taken) if isinstance(step, Sum | Train)]
+    named = [
+        {"look": np.full(len(vector), number)}
+        | (step.embedding.coordinates() if isinstance(step, Sum) and step.embedding else {})
+        for number, (step, vector) in enumerate(steps, start=1)
+    ]
+    common = [key for key in named[0] if all(key in own for own in named)]
+    return {key: np.concatenate([own[key] for own in named]) for key in common}
+
+
+def _laid_out(taken: Taken) -> tuple[Vector, Vector]:
+    """Lay what the steps released out as the values of the file, and the integers of its footer."""
+    values, integers = list[Vector](), list[Vector]([np.zeros(0, dtype=np.int64)])
+    for step, vector in values_of(taken):
+        (values if isinstance(step, Sum | Train) else integers).append(vector)
+    return np.concatenate(values), np.concatenate(integers)

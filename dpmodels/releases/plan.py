@@ -1,51 +1,141 @@
-"""A plan: all that will be charged and measured, decided from public inputs alone."""
+"""A plan: all that a run will charge and measure, line by line, decided from public inputs alone."""
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
-from dpmodels.accounting.events import Event
-from dpmodels.errors import InvalidArgument, Unsuitable
-from dpmodels.privacy import Adjacency, PrivacyBudget
+from dpmodels.accounting.events import Event, GaussianEvent, leaves
+from dpmodels.errors import ArtifactError
+from dpmodels.mechanisms.gaussian import lattice_noise_stddev
+from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.contract import AnyContract
 from dpmodels.schema.schema import Schema
 
+RELEASE, REPORT = "release", "report"
+"""The lines of a run on a table: what it releases, and if it was asked for it the charged scores of its report."""
 
-class Plan(BaseModel):
-    """All that will be charged and measured, decided from public inputs alone.
+
+class Former(BaseModel):
+    """What is kept of a line that was written in format 1.
 
     Attributes:
-        method: name of the system in the registry.
-        schema: the public contract of the data, in full: a release can be read with nothing but itself.
-        budget: the target.
-        event: what the ledger is charged.
-        noise_multiplier: noise standard deviation over ``l2_sensitivity``.
-        l2_sensitivity: in lattice steps.
-        measurement: the method's own public parameters.
-        fingerprint: hash of everything drawn from the public seed.
+        hash: of that line as it was written; the ledger and the hand-offs know the line by it.
+        scale: L2 sensitivity (in lattice steps) and noise multiplier whose product was the one noise scale of all sums;
+            None where every sum had a scale of its own. Its last bits may decide where cells were cut.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    hash: str
+    scale: tuple[int, float] | None = None
+
+
+class Line(BaseModel):
+    """One measurement of a plan and its price: one charge, or one for each part of the data.
+
+    Attributes:
+        name: in the plan; part: "" for the whole data set, otherwise the kind of part, each of which is charged alone.
+        method: name of the system that plans, measures and reads it.
+        contract: what is public of the data, in full: a release can be read with nothing but itself.
+        budget: the target; event: what the ledger is charged.
+        measurement: the method's own public parameters, all of them: none is left to the defaults of a version.
+        fingerprint: hash of what the method makes of contract and parameters.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    name: str = RELEASE
+    part: str = ""
     method: str
-    table: Schema
+    contract: AnyContract
     budget: PrivacyBudget
     event: Event
-    noise_multiplier: float
-    l2_sensitivity: int
     measurement: dict[str, Any]
     fingerprint: str
+    former: Former | None = Field(default=None, exclude_if=lambda given: given is None)
+
+    @property
+    def table(self) -> Schema:
+        """The contract of a method that is for tables."""
+        if not isinstance(self.contract, Schema):
+            raise ArtifactError(f"the line {self.name} of {self.method} is not about a table")
+        return self.contract
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the canonical JSON form."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        """SHA-256 of the canonical JSON form; of a line of format 1 what it was there."""
+        return self.former.hash if self.former else canonical_hash(self.model_dump(mode="json"))
+
+    def noise(self, event: GaussianEvent, l2_sensitivity: int) -> tuple[int, float]:
+        """Return the sensitivity and the noise multiplier that the noise of a sum is the product of."""
+        return (self.former and self.former.scale) or (l2_sensitivity, event.noise_multiplier)
+
+    def noise_stddev(self, step: int, l2_sensitivity: int) -> float:
+        """Return the standard deviation of the noise of the sum that takes the event of this number.
+
+        Units: ``l2_sensitivity`` of the sum, and the standard deviation, in lattice steps.
+        """
+        event = list(leaves([self.event]))[step]
+        if not isinstance(event, GaussianEvent):
+            raise ArtifactError(f"step {step} of line {self.name} is charged as {event.kind}, which no sum is")
+        return lattice_noise_stddev(*self.noise(event, l2_sensitivity))
 
 
-def check_unit(schema: Schema, budget: PrivacyBudget) -> None:
-    """Refuse a budget for another unit of privacy than the schema's, or under replace-one, which no method proves."""
-    if budget.adjacency != Adjacency.ADD_OR_REMOVE_ONE:
-        raise InvalidArgument("adjacency", budget.adjacency, "be add_or_remove_one: no method plans for another yet")
-    if budget.unit != schema.unit:
-        raise Unsuitable(f"the budget's unit is {budget.unit} and the schema's {schema.unit}; make them one")
+class Plan(BaseModel):
+    """The lines of one run, all about the same data."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    format: Literal[2] = 2
+    lines: tuple[Line, ...] = Field(min_length=1)
+
+    @property
+    def release(self) -> Line:
+        """The first line: what the run releases."""
+        return self.lines[0]
+
+    @property
+    def report(self) -> Line | None:
+        """The line of the report's charged scores, if the run was asked for them."""
+        return next((line for line in self.lines if line.name == REPORT), None)
+
+    def __getitem__(self, name: str) -> Line:
+        return next(line for line in self.lines if line.name == name)
+
+    @property
+    def events(self) -> list[Event]:
+        """What all lines charge."""
+        return [line.event for line in self.lines]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hand_out(cls, data: Any) -> Any:
+        """Give every line the contract that is written once."""
+        if not isinstance(data, dict) or "contract" not in data:
+            return data
+        rest = {key: value for key, value in data.items() if key != "contract"}
+        return {**rest, "lines": [{**line, "contract": data["contract"]} for line in data["lines"]]}
+
+    @model_serializer(mode="wrap")
+    def _write_once(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        contracts = [line.pop("contract") for line in written["lines"]]
+        return {"format": written["format"], "contract": contracts[0], "lines": written["lines"]}
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        names = [line.name for line in self.lines]
+        if len(set(names)) < len(names) or len({line.contract.hash for line in self.lines}) > 1:
+            raise ValueError("the lines of a plan have names of their own and are about the same data")
+        return self
+
+
+def canonical_hash(content: Any) -> str:
+    """Return the SHA-256 of the one way to write JSON."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

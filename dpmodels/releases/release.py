@@ -1,8 +1,8 @@
-"""A release: what a measured plan left, as one Parquet file that can be read with nothing but itself."""
+"""A release: what a measured line left, as one Parquet file that can be read with nothing but itself."""
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.errors import ArtifactError
 from dpmodels.privacy import Released
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.formats import FORMAT, read_plan, values_of
+from dpmodels.releases.plan import Line, Plan
 
 PLAN_KEY, ENTRY_KEY, HASH_KEY, CHOSEN_KEY, EVENT_KEY, ADJACENCY_KEY = (
     b"nacre.plan",
@@ -24,15 +25,15 @@ PLAN_KEY, ENTRY_KEY, HASH_KEY, CHOSEN_KEY, EVENT_KEY, ADJACENCY_KEY = (
     b"nacre.event",
     b"nacre.adjacency",
 )
-FORMAT, FORMAT_KEY = 1, b"nacre.format"
+FORMAT_KEY = b"nacre.format"
 """Files that were written before there was a number have none; they are of format 1."""
 
 
 class Release(BaseModel):
-    """A measured plan: the noisy vector, the ledger entry that paid for it, and what its looks were made of."""
+    """A measured line: the noisy values, the ledger entry that paid, and what was chosen or kept on the way."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
-    plan: Plan
+    line: Line
     vector: NDArray[np.int64]
     entry: str
     chosen: NDArray[np.int64] = Field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -40,23 +41,22 @@ class Release(BaseModel):
 
 def write_release(
     path: Path,
-    release: Released[NDArray[np.int64]],
-    plan: Plan,
+    line: Line,
     entry: str,
     coordinates: Mapping[str, Any],
-    chosen: NDArray[np.int64] | None = None,
+    values: NDArray[np.int64],
+    chosen: NDArray[np.int64],
 ) -> None:
-    """Write a release as Parquet, one row a coordinate, everything needed to read it in the footer."""
-    vector = np.ascontiguousarray(release.value, dtype="<i8")
-    integers: list[int] = [] if chosen is None else chosen.tolist()
+    """Write a release as Parquet, one row a value, everything needed to read it in the footer."""
+    vector = np.ascontiguousarray(values, dtype="<i8")
     metadata = {
         FORMAT_KEY: str(FORMAT),
-        PLAN_KEY: plan.model_dump_json(),
+        PLAN_KEY: Plan(lines=(line,)).model_dump_json(),
         ENTRY_KEY: entry,
-        HASH_KEY: _hash(vector, integers),
-        CHOSEN_KEY: json.dumps(integers),
-        EVENT_KEY: json.dumps(plan.event.model_dump(mode="json")),
-        ADJACENCY_KEY: plan.budget.adjacency.value,
+        HASH_KEY: _hash(vector, chosen),
+        CHOSEN_KEY: json.dumps(chosen.tolist()),
+        EVENT_KEY: json.dumps(line.event.model_dump(mode="json")),
+        ADJACENCY_KEY: line.budget.adjacency.value,
     }
     table = pa.table({**coordinates, "value": vector})
     pq.write_table(table.replace_schema_metadata(metadata), path, compression="zstd")
@@ -82,15 +82,16 @@ def read_release(source: Path | bytes) -> Released[Release]:
     try:
         vector = np.ascontiguousarray(table["value"].to_numpy(), dtype="<i8")
         chosen = np.array(json.loads(metadata.get(CHOSEN_KEY, b"[]")), dtype="<i8").ravel()
-        plan, entry = Plan.model_validate_json(metadata[PLAN_KEY]), metadata[ENTRY_KEY].decode()
+        line, entry = read_plan(metadata[PLAN_KEY]).release, metadata[ENTRY_KEY].decode()
         changed = _hash(vector, chosen) != metadata[HASH_KEY].decode()
+        vector, chosen = values_of(line, table, vector, chosen)
     except (KeyError, TypeError, ValueError, OverflowError):  # their messages quote the file
         raise ArtifactError(f"{name} is not as nacre writes a release: its footer or its values were changed") from None
     if changed:
         raise ArtifactError(f"the values of release {name} were changed after it was written")
-    return Released(Release(plan=plan, vector=vector.astype(np.int64), entry=entry, chosen=chosen.astype(np.int64)))
+    return Released(Release(line=line, vector=vector.astype(np.int64), entry=entry, chosen=chosen.astype(np.int64)))
 
 
-def _hash(vector: NDArray[np.int64], chosen: Sequence[int] | NDArray[np.int64]) -> str:
+def _hash(vector: NDArray[np.int64], chosen: NDArray[np.int64]) -> str:
     """Return the SHA-256 of a release's values, then of the integers chosen on the way."""
     return hashlib.sha256(vector.tobytes() + np.array(chosen, dtype="<i8").tobytes()).hexdigest()

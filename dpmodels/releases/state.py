@@ -18,13 +18,16 @@ from torch import Tensor
 from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError
 
+STATE_FORMAT = "2"
+"""The first kept an index where something was chosen, and said no format."""
+
 
 class DrawState:
     """The released vectors and the training states of one draw."""
 
     def __init__(self, folder: Path, charge: str, plan: str) -> None:
         self.path = folder / f"draw-{charge}.safetensors"
-        self.owner = {"charge": charge, "plan": plan}
+        self.owner = {"charge": charge, "plan": plan, "format": STATE_FORMAT}
         self.tensors: dict[str, Tensor] = self._read() if self.path.exists() else {}
 
     def vectors(self) -> list[NDArray[np.int64]]:
@@ -59,6 +62,11 @@ class DrawState:
                 owner, found = file.metadata(), {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
         except SafetensorError as fault:
             raise ArtifactError(f"the state {self.path.name} of an unfinished draw is damaged") from fault
+        if owner is not None and owner.get("format") != STATE_FORMAT:
+            raise ArtifactError(
+                f"the unfinished draw in {self.path.name} was begun by another version, which keeps its steps "
+                "otherwise; resume the run with that version, nothing of it is lost"
+            )
         if owner != self.owner:
             raise ArtifactError(f"the state {self.path.name} belongs to another charge or plan")
         return found

@@ -1,27 +1,37 @@
 """What every system is: it plans, it says step by step what it measures, and it fits a generator to what that released.
 
-plan(schema, budget)      -> Plan        what it will charge; touches no data
-programme(plan)           -> steps       what it measures, each step chosen from what those before it released
-fit(release)              -> Generator   post-processing, free for ever
+plan(contract, budget)    -> Line        what it will charge; touches no data
+programme(design)         -> steps       what it measures, each step chosen from what those before it released
+fit(release, craft)       -> Generator   post-processing, free for ever
+
+Between them stands the ``design``: what the system makes of its public parameters and the contract, such as cells,
+weights and sensitivities. It is made for the plan, and made again, and held against the plan's fingerprint, whenever
+something is measured or read.
 """
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from dpmodels.embeddings.base import Embedding
+from pydantic import BaseModel
+
+from dpmodels.accounting.events import Event
+from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.loop import Progress
-from dpmodels.ledger.ledger import Charge, Ledger
-from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from dpmodels.releases.draw import Desk, Ticks, draw, read
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.contract import Contract, check_contract
+from dpmodels.releases.draw import Desk, draw, read
+from dpmodels.releases.plan import RELEASE, Line
 from dpmodels.releases.release import Release
-from dpmodels.releases.steps import Data, Programme, Sum, Vector
+from dpmodels.releases.steps import NoisySum, Programme, Sum
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
+
+Design = TypeVar("Design")
 
 
 class Generator(Protocol):
@@ -38,72 +48,139 @@ class Generator(Protocol):
 
 
 @dataclass(frozen=True)
-class NoisySum:
-    """A released sum of records. Units: ``noise_stddev`` in lattice steps. Shapes: ``vector`` [embedding.dim]."""
+class Craft:
+    """What fitting needs besides the release.
 
-    embedding: Embedding
-    noise_stddev: float
-    vector: Vector
+    Attributes:
+        checkpoint: where the state of a long fit is kept, to go on from; None where none is wanted.
+    """
+
+    seed: int = 0
+    device: str = "cpu"
+    checkpoint: Path | None = None
+    progress: Progress | None = None
 
 
-class System(ABC):
-    """A measurement: planned, charged and drawn."""
+class System(ABC, Generic[Design]):
+    """A measurement: planned, charged, drawn and read.
+
+    Attributes:
+        method: name in the registry; measurement: the public parameters, a model.
+        line: name of the line that it plans; about: the kind of contract that it is for.
+    """
+
+    method: str
+    measurement: Any
+    line: ClassVar[str] = RELEASE
+    about: ClassVar[type] = Schema
 
     @abstractmethod
-    def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
-        """Decide what to charge from public inputs; touches no data."""
+    def design(self, spec: Any, contract: Any) -> Design:
+        """Make of public inputs what is measured; touches no data.
+
+        Raises:
+            InvalidArgument: the contract is none that this system can measure, or a parameter does not suit it.
+        """
 
     @abstractmethod
-    def programme(self, plan: Plan) -> Programme:
-        """Yield the steps of a plan, each made of what those before it released."""
+    def event(self, design: Design, budget: PrivacyBudget) -> Event:
+        """Decide what to charge: one leaf, or one parallel event, for each step of the programme."""
 
     @abstractmethod
-    def noise(self, plan: Plan) -> dict[str, float]:
+    def programme(self, design: Design) -> Programme:
+        """Yield the steps, each made of what those before it released."""
+
+    @abstractmethod
+    def fingerprint(self, design: Design) -> str:
+        """Return a hash of whatever in a design a release could be misread without."""
+
+    @abstractmethod
+    def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
 
-    def measure(
-        self,
-        sensitive: Sensitive[Iterable[Records]],
-        plan: Plan,
-        *,
-        ledger: Ledger,
-        charge: Charge,
-        staged: Path,
-        released: Path,
-        device: str = "cpu",
-        progress: Ticks | None = None,
-    ) -> Released[Path]:
+    def settled(self, contract: Any) -> BaseModel:
+        """Return the parameters with nothing left to defaults; those that depend on the contract are set here."""
+        settled: BaseModel = self.measurement
+        return settled
+
+    def plan(self, contract: Contract, budget: PrivacyBudget) -> Line:
+        """Decide what to charge and to measure from public inputs; touches no data.
+
+        Raises:
+            InvalidArgument: the budget's unit or adjacency is not the contract's, or the system is not for it.
+        """
+        check_contract(contract, budget)
+        if not isinstance(contract, self.about):
+            raise InvalidArgument("method", self.method, f"be one for {type(contract).__name__}")
+        spec = self.settled(contract)
+        design = self.design(spec, contract)
+        return Line(
+            name=self.line,
+            part=contract.part,
+            method=self.method,
+            contract=contract,
+            budget=budget,
+            event=self.event(design, budget),
+            measurement=spec.model_dump(mode="json"),
+            fingerprint=self.fingerprint(design),
+        )
+
+    def of(self, line: Line) -> Design:
+        """Make the design of a line again.
+
+        Raises:
+            ArtifactError: this version makes another one, by which a release would be misread.
+        """
+        design = self.design(type(self.measurement).model_validate(line.measurement), line.contract)
+        if self.fingerprint(design) != line.fingerprint:
+            raise ArtifactError(f"the release of {line.method} was planned with other cells or features than these")
+        return design
+
+    def steps(self, line: Line) -> Programme:
+        """Return the programme of a line."""
+        return self.programme(self.of(line))
+
+    def measure(self, records: Sensitive[Any], line: Line, desk: Desk) -> Released[Path]:
         """Run the programme on the data, inside one ledger charge; the only verb that reads data.
 
-        Privacy: adaptive composition of the events of ``plan.event``, which are charged; each step's own proof is where
+        Privacy: adaptive composition of the events of ``line.event``, which are charged; each step's own proof is where
             the step is made. Nothing else is read out.
         """
-        return draw(self, Data(sensitive, device), plan, Desk(ledger, charge, staged, released, progress))
+        return draw(self, records, line, desk)
+
+    def answers(self, release: Release) -> list[Any]:
+        """Return what each step of the programme released (post-processing)."""
+        return [answer for _, answer in read(self, release)]
 
     def sums(self, release: Release) -> list[NoisySum]:
         """Return the noisy sums of records that a release is made of, each of which other rows can be held against."""
-        return [
-            NoisySum(step.embedding, lattice_noise_stddev(step.l2_sensitivity, step.noise_multiplier), value)
-            for step, value in read(self.programme(release.plan), release)
-            if isinstance(step, Sum) and step.embedding is not None
-        ]
+        taken = read(self, release)
+        return [answer for step, answer in taken if isinstance(step, Sum) and answer.embedding is not None]
 
 
-class Synthesizer(System):
+class Synthesizer(System[Design]):
     """A system that makes a generator of its release."""
 
     @abstractmethod
-    def fit(
-        self,
-        release: Released[Release],
-        *,
-        seed: int,
-        device: str,
-        checkpoint: Path,
-        progress: Progress | None = None,
-    ) -> Generator:
+    def fit(self, release: Released[Release], craft: Craft) -> Generator:
         """Fit a generator to a release, resuming from the checkpoint if there is one (post-processing)."""
 
     @abstractmethod
     def marginals(self, release: Release) -> Any:
         """Return the one-way counts that a release states, or None if it states none (post-processing)."""
+
+
+def fingerprint_of(*facts: Any) -> str:
+    """Return the SHA-256 of public facts, written as JSON."""
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def without_image(schema: Schema, method: str) -> Schema:
+    """Return a schema that has no image.
+
+    Raises:
+        InvalidArgument: it has one, and the method is for columns.
+    """
+    if schema.image:
+        raise InvalidArgument("method", method, "be nacre-images for a schema with a column of type image")
+    return schema

@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
 
 from dpmodels.errors import InvalidArgument, Unsuitable
-from dpmodels.privacy import PrivacyUnit
+from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Column, Discrete, Image, Modelled
 from dpmodels.schema.constraints import Constraint, constraint_faults
@@ -109,6 +109,16 @@ class Schema(BaseModel):
             raise InvalidArgument("partition", value, f"keep the constraints: {error.errors()[0]['msg']}") from None
 
     @property
+    def adjacency(self) -> Adjacency:
+        """How two neighbouring tables differ."""
+        return Adjacency.ADD_OR_REMOVE_ONE
+
+    @property
+    def part(self) -> str:
+        """The kind of part that the table is of a larger one: its partition column; empty for a whole table."""
+        return self.partition.column if self.partition and self.partition.value is not None else ""
+
+    @property
     def classes(self) -> int:
         """Count the states of a categorical or boolean target; 1 without one."""
         column = self.modelled[self.target] if self.target else None
@@ -154,6 +164,8 @@ class Schema(BaseModel):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
+        if not self.unit.is_of_rows:
+            raise ValueError(f"the unit of a table is a record or a user, and not a {self.unit}")
         kinds = {name: column.type for name, column in self.columns.items()}
         faults = name_faults(kinds, self.target, self.unit.user)
         faults = faults or constraint_faults(self.constraints, self.columns)

@@ -1,8 +1,6 @@
 """What PrivBayes measures: cells, families, prices and weights, from public inputs and earlier releases alone."""
 
-import hashlib
 import itertools
-import json
 import math
 from typing import Annotated
 
@@ -15,20 +13,11 @@ from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.contingency import SCORE_STEP, SHARE_BITS, Family, Views
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Counts, Partition
-from dpmodels.errors import ArtifactError
 from dpmodels.generators.denoise import project
-from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.mechanisms.lattice import integer_radius
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.steps import NoisySum
+from dpmodels.releases.system import fingerprint_of
 from dpmodels.schema.schema import Schema
-
-FINE_LIMIT = 2**17
-"""Fine cells of all columns together."""
-FAMILY_LIMIT = 2**17
-"""Families scored in all; it bounds time. The degree is lowered until they fit, at last to 1 with the first column as
-the only parent: of so many families the selection would tell little, and the first is the target."""
-TABLE_LIMIT = 2**14
-"""Cells of one family's table."""
 
 
 class PrivBayesMeasurement(BaseModel):
@@ -43,6 +32,9 @@ class PrivBayesMeasurement(BaseModel):
         least_noise: what a merged cell should hold at least, in standard deviations of a table's noise.
         groups: coarse cells of a column as a parent, beside its merged cells.
         price: weight of the error that a table's noise is expected to cause, against what the table says.
+        fine_limit: fine cells of all columns together; table_limit: cells of one family's table.
+        family_limit: families scored in all, which bounds time. The degree is lowered until they fit, at last to 1
+            with the first column, the target, as the only parent: of more the selection would tell little.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -54,46 +46,47 @@ class PrivBayesMeasurement(BaseModel):
     least_noise: Annotated[float, Field(ge=0, le=100)] = 2.0
     groups: Annotated[int, Field(ge=2, le=64)] = 6
     price: Annotated[float, Field(ge=0, le=100)] = 0.25
+    fine_limit: Annotated[int, Field(ge=16, le=2**24)] = 2**17
+    family_limit: Annotated[int, Field(ge=1, le=2**24)] = 2**17
+    table_limit: Annotated[int, Field(ge=4, le=2**24)] = 2**14
 
 
 class Network:
     """What a plan measures, step by step: each step is a function of public parameters and of earlier releases."""
 
-    def __init__(self, spec: PrivBayesMeasurement, schema: Schema, noise_multiplier: float) -> None:
+    def __init__(self, spec: PrivBayesMeasurement, schema: Schema) -> None:
         columns = len(schema.modelled)
         self.spec, self.max_rows, self.columns = spec, schema.unit.max_rows, columns
         self.root = schema.target_index or 0
-        self.most_fine = min(spec.fine_cells, max(16, FINE_LIMIT // columns))
+        self.most_fine = min(spec.fine_cells, max(16, spec.fine_limit // columns))
         self.fine = Partition.fine(schema, self.most_fine, conditional=False)
         self.degree = min(spec.degree, columns - 1)
-        while self.degree > 1 and _families(columns, self.degree) > FAMILY_LIMIT:
+        while self.degree > 1 and _families(columns, self.degree) > spec.family_limit:
             self.degree -= 1
-        self.star = _families(columns, self.degree) > FAMILY_LIMIT
-        select_share = spec.select_share if columns > 1 else 0.0
+        self.star = _families(columns, self.degree) > spec.family_limit
+        self.select_share = select_share = spec.select_share if columns > 1 else 0.0
         self.unit = 1 << VALUE_BITS
         share = spec.fine_share / (1 - spec.fine_share - select_share)
         self.first = Moments(self.fine, round(math.sqrt(share) * self.unit), 0, self.max_rows)
         self.tables_radius = self.max_rows * integer_radius(columns * self.unit**2)
         looks = self.first.l2_sensitivity**2 + self.tables_radius**2
         self.l2_sensitivity = math.ceil(math.sqrt(looks / (1 - select_share)))
-        self.noise_stddev = lattice_noise_stddev(self.l2_sensitivity, noise_multiplier)
-        self.noise_multiplier = noise_multiplier
-        self.selection = noise_multiplier * math.sqrt((columns - 1) / select_share) if columns > 1 else math.inf
 
-    def event(self) -> ComposedEvent:
-        """Return the Gaussians that are charged: two vectors, and every selection as one."""
-        scale = self.noise_multiplier * self.l2_sensitivity
+    def event(self, noise_multiplier: float) -> ComposedEvent:
+        """Return the Gaussians that are charged: two vectors of one noise scale, and every selection as one."""
+        scale = noise_multiplier * self.l2_sensitivity
         vectors = (("fine one-way", self.first.l2_sensitivity), ("tables of the network", self.tables_radius))
         events = [GaussianEvent(noise_multiplier=scale / radius, mechanism=name) for name, radius in vectors]
         covered = "exponential, as the Gaussian that covers it"
-        steps = range(self.columns - 1)
-        events[1:1] = [GaussianEvent(noise_multiplier=self.selection, mechanism=covered) for _ in steps]
+        if steps := self.columns - 1:
+            selection = noise_multiplier * math.sqrt(steps / self.select_share)
+            events[1:1] = [GaussianEvent(noise_multiplier=selection, mechanism=covered)] * steps
         return ComposedEvent(events=tuple(events))
 
-    def views(self, first: NDArray[np.int64]) -> tuple[Views, list[Counts]]:
+    def views(self, first: NoisySum) -> tuple[Views, list[Counts]]:
         """Return cells, coarse cells and the shares of the cells, from the released first vector."""
-        least = math.ceil(self.spec.least_noise * self.noise_stddev * self.first.one_way / self.unit)
-        histograms = np.split(first, self.fine.offsets[1:-1])
+        least = math.ceil(self.spec.least_noise * first.noise_stddev * self.first.one_way / self.unit)
+        histograms = np.split(first.vector, self.fine.offsets[1:-1])
         partition = self.fine.merged(histograms, least, self.spec.runs, self.columns * self.spec.runs * 4)
         merged = [np.bincount(m, h).astype(np.int64) for m, h in zip(partition.merge, histograms, strict=True)]
         return Views.of(partition, merged, self.spec.groups), [_shares(counts) for counts in merged]
@@ -115,11 +108,11 @@ class Network:
         ]
         children = [column for column in range(self.columns) if column not in placed]
         families = [Family(child, chosen) for child in children for chosen in parents]
-        return [family for family in families if math.prod(views.shape(family)) <= TABLE_LIMIT]
+        return [family for family in families if math.prod(views.shape(family)) <= self.spec.table_limit]
 
-    def penalty(self, views: Views, family: Family) -> int:
+    def penalty(self, views: Views, noise_stddev: float, family: Family) -> int:
         """Return half the expected L1 norm of a table's noise, times the price, in score steps."""
-        noise = self.noise_stddev / self.unit / math.sqrt(2 * math.pi)
+        noise = noise_stddev / self.unit / math.sqrt(2 * math.pi)
         return round(float(self.spec.price * math.prod(views.shape(family)) * noise * SCORE_STEP))
 
     def steps(self, views: Views, families: list[Family]) -> list[int]:
@@ -133,29 +126,19 @@ class Network:
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the cells and weights that schema and parameters lead to."""
-        facts = [self.fine.sizes, self.root, self.degree, self.star, self.first.one_way, self.unit, self.l2_sensitivity]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-    @classmethod
-    def of(cls, plan: Plan) -> "Network":
-        """Rebuild the network of a plan."""
-        spec = PrivBayesMeasurement.model_validate(plan.measurement)
-        network = cls(spec, plan.table, plan.noise_multiplier)
-        if network.fingerprint() != plan.fingerprint:
-            raise ArtifactError("the release was planned with other cells than this version cuts")
-        return network
+        sizes = [self.fine.sizes, self.root, self.degree, self.star]
+        return fingerprint_of(*sizes, self.first.one_way, self.unit, self.l2_sensitivity)
 
 
-def write_families(families: list[Family], degree: int) -> NDArray[np.int64]:
-    """Write a network as numbers: for each family its child and its parents' views, -1 where there is none."""
-    rows = [[family.child, *family.parents, *[-1] * (degree - len(family.parents))] for family in families]
-    return np.array(rows, dtype=np.int64).ravel()
+def write_family(family: Family, degree: int) -> NDArray[np.int64]:
+    """Write a family as numbers: its child and its parents' views, -1 where there is none."""
+    return np.array([family.child, *family.parents, *[-1] * (degree - len(family.parents))], dtype=np.int64)
 
 
-def read_families(structure: NDArray[np.int64], columns: int) -> list[Family]:
-    """Read a network back."""
-    rows = structure.reshape(columns, -1).tolist()
-    return [Family(child, tuple(view for view in parents if view >= 0)) for child, *parents in rows]
+def read_family(written: NDArray[np.int64]) -> Family:
+    """Read a family back."""
+    child, *parents = written.tolist()
+    return Family(child, tuple(view for view in parents if view >= 0))
 
 
 def _families(columns: int, degree: int) -> int:

@@ -15,11 +15,13 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
+from dpmodels.accounting.events import ParallelEvent, SampledGaussianEvent
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_cluster, transform_designs
 from dpmodels.generators.heads import VALUE_STDDEV
 from dpmodels.generators.vae import VaeSpec
 from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
+from dpmodels.releases.steps import Data, Parallel, Programme
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.cluster_sums import (
     ClusterSums,
@@ -29,7 +31,7 @@ from dpmodels.statistics.cluster_sums import (
 )
 from dpmodels.statistics.component_moments import Floats, Whole
 from dpmodels.synthesizers.dp_vae import plain_vae
-from dpmodels.synthesizers.private_training import Built, Phase, Phases, PrivateTraining, Training, Untrained
+from dpmodels.synthesizers.private_training import Built, Looks, Phase, Phases, PrivateTraining, Reader, Untrained
 
 
 class DpGmMeasurement(BaseModel):
@@ -68,40 +70,55 @@ class DpGmSystem(Phases):
             Phase("records in a cluster and class", spec.clusters * self.vectors.classes, 1, spec.count_share),
         )
 
-    def statistic(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> Sensitive[Whole]:
+    def statistic(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Whole]:
         """Return sums and counts of the clusters, at last the counts of cluster and class."""
         points = transform_bounded(rows, self.vectors, np.ones(self.vectors.dim))
-        centroids = self._centroids(released, whole)
+        centroids = self._centroids(released)
         if len(released) < self.spec.iterations:
             return transform_cluster_sums(self.sums, points, centroids)
         return transform_class_counts(points, self.vectors.classes, centroids)
 
-    def build(self, released: list[Whole], whole: float, start: bool) -> Built:
-        """Return one training for each cluster."""
-        counts = released[-1].astype(np.float64).reshape(self.spec.clusters, self.vectors.classes)
-        trainings = [
-            Training(plain_vae(self.vectors, self.spec.latent, self.vae, self.vae.seed), float(held.sum()))
-            for held in counts
-        ]
-        return Built(trainings, torch.from_numpy(counts), torch.full((self.vectors.dim,), VALUE_STDDEV))
+    def build(self, released: Looks, start: bool) -> Built:
+        """Return one objective for each cluster."""
+        counts = self._counts(released)
+        objectives = [plain_vae(self.vectors, self.spec.latent, self.vae, self.vae.seed) for _ in counts]
+        return Built(objectives, torch.from_numpy(counts), torch.full((self.vectors.dim,), VALUE_STDDEV))
 
-    def class_counts(self, released: list[Whole], whole: float) -> tuple[Floats, float]:
+    def class_counts(self, released: Looks) -> tuple[Floats, float]:
         """Return the last look, added up over the clusters."""
-        counts = released[-1].astype(np.float64).reshape(self.spec.clusters, self.vectors.classes)
-        return counts.sum(axis=0), self.looks[-1].noise_stddev(whole) * self.spec.clusters**0.5
+        return self._counts(released).sum(axis=0), released[-1].noise_stddev * self.spec.clusters**0.5
 
-    def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
-        """Return the vectors of each cluster's records."""
-        centroids = self._centroids(released[:-1], whole)
-        clusters = [transform_cluster(rows, self.vectors, centroids, index) for index in range(self.spec.clusters)]
-        return [transform_designs(own) for own in clusters]
+    def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
+        """Return the vectors of the rows of a cluster."""
+        return transform_designs(rows)
 
-    def _centroids(self, released: list[Whole], whole: float) -> Floats:
+    def sampled(self, steps: SampledGaussianEvent) -> ParallelEvent:
+        """Charge one training for all: a record takes part in one of them."""
+        return ParallelEvent(by="cluster", events=(steps,))
+
+    def trainings(self, rows: Reader, released: Looks) -> Programme:
+        """Train each cluster's objective on the cluster's records."""
+
+        def one(index: int) -> Programme:
+            yield self.training(released, index, lambda data: self.training_rows(data.records, released))
+
+        def clusters(data: Data) -> list[Data]:
+            centroids, number = self._centroids(released[:-1]), self.spec.clusters
+            cut = [transform_cluster(rows(data), self.vectors, centroids, index) for index in range(number)]
+            return [Data(own, data.device) for own in cut]
+
+        yield Parallel([one(index) for index in range(self.spec.clusters)], clusters)
+
+    def _counts(self, released: Looks) -> Floats:
+        """Read the number of records of each cluster and class."""
+        return released[-1].vector.astype(np.float64).reshape(self.spec.clusters, self.vectors.classes)
+
+    def _centroids(self, released: Looks) -> Floats:
         """Go through the released iterations from the public start."""
         normal = np.random.default_rng(self.vae.seed).standard_normal((self.spec.clusters, self.vectors.size))
         centroids = start_centroids(normal, self.spec.start_radius)
-        for vector in released[: self.spec.iterations]:
-            centroids = self.sums.centroids(vector, centroids, self.looks[0].noise_stddev(whole))[0]
+        for look in released[: self.spec.iterations]:
+            centroids = self.sums.centroids(look.vector, centroids, look.noise_stddev)[0]
         return centroids
 
 

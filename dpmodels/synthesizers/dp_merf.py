@@ -24,4 +24,4 @@ class DpMerfTraining(TrainingSpec):
 
 def dp_merf(measurement: DpMerfMeasurement, training: DpMerfTraining) -> Pearl:
     """Make the baseline."""
-    return Pearl(measurement, training, name="dp-merf")
+    return Pearl(measurement, training, "dp-merf")

@@ -18,7 +18,7 @@ from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.cluster_sums import transform_class_counts
 from dpmodels.statistics.component_moments import Floats, Whole
-from dpmodels.synthesizers.private_training import Built, Phase, Phases, PrivateTraining, Training, Untrained
+from dpmodels.synthesizers.private_training import Built, Looks, Phase, Phases, PrivateTraining, Untrained
 
 
 class DpVaeMeasurement(BaseModel):
@@ -53,29 +53,25 @@ class DpVaeSystem(Phases):
         self.vectors = Vectors(schema, spec.vae.most_cells, 1.0, spec.vae.numbers)
         self.looks = (Phase("records in a class", self.vectors.classes, 1, spec.count_share),)
 
-    def statistic(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> Sensitive[Whole]:
+    def statistic(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Whole]:
         """Return the counts of the classes."""
         return transform_class_counts(
             transform_bounded(rows, self.vectors, np.ones(self.vectors.dim)), self.vectors.classes
         )
 
-    def build(self, released: list[Whole], whole: float, start: bool) -> Built:
-        """Return the one training."""
-        counts = released[0].astype(np.float64)
+    def build(self, released: Looks, start: bool) -> Built:
+        """Return the one objective."""
+        counts = torch.from_numpy(released[0].vector.astype(np.float64))[None]
         objective = plain_vae(self.vectors, self.spec.latent, self.vae, self.vae.seed)
-        return Built(
-            [Training(objective, float(counts.sum()))],
-            torch.from_numpy(counts)[None],
-            torch.full((self.vectors.dim,), VALUE_STDDEV),
-        )
+        return Built([objective], counts, torch.full((self.vectors.dim,), VALUE_STDDEV))
 
-    def class_counts(self, released: list[Whole], whole: float) -> tuple[Floats, float]:
+    def class_counts(self, released: Looks) -> tuple[Floats, float]:
         """Return the one look."""
-        return released[0].astype(np.float64), self.looks[0].noise_stddev(whole)
+        return released[0].vector.astype(np.float64), released[0].noise_stddev
 
-    def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
+    def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
         """Return the records' designs."""
-        return [transform_designs(rows)]
+        return transform_designs(rows)
 
 
 def dp_vae(measurement: DpVaeMeasurement, training: Untrained) -> PrivateTraining:

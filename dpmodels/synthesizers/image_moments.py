@@ -17,7 +17,6 @@ mechanisms of mu_1^2 + mu_2^2 = 1 / z^2 together cost no more than one of multip
 import hashlib
 import math
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -34,16 +33,13 @@ from dpmodels.embeddings.image_moments import (
     ImageCode,
     ImageMoments,
 )
-from dpmodels.errors import ArtifactError
 from dpmodels.generators.image_matching import MatchingSpec, match
 from dpmodels.generators.images import ImageModel, Painter
-from dpmodels.generators.loop import Progress
-from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released
-from dpmodels.releases.plan import Plan, check_unit
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Keep, Programme, Sum
-from dpmodels.releases.system import Synthesizer
+from dpmodels.releases.system import Craft, Synthesizer
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.symmetric import DIAGONAL, principal_directions, shrink_classes
 from dpmodels.synthesizers.marginals import Marginals, of_classes
@@ -64,6 +60,7 @@ class ImageMeasurement(BaseModel):
         class_radius: norm clipped to at the second look, in the root mean square norm that the first look foresees.
         evening: alpha above; 0 leaves the directions as they vary, 1 brings all to the same variance.
         count_weight, mean_weight: of count and first moment beside a second moment.
+        floor: what the edge of the noise is divided by to be the least variance that a direction is given.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -77,6 +74,7 @@ class ImageMeasurement(BaseModel):
     evening: Annotated[float, Field(ge=0, le=1)] = 0.5
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
     mean_weight: Annotated[float, Field(gt=0, le=10)] = 0.6
+    floor: Annotated[float, Field(gt=0, le=100)] = 3.0
 
 
 class ImageLooks:
@@ -104,7 +102,7 @@ class ImageLooks:
         within = moments[0] / total - np.einsum("c,ci,cj->ij", counts.clip(min=0) / total, means, means)
         directions = principal_directions(within, self.size)
         variances = np.einsum("ij,ik,kj->j", directions, within, directions)
-        floor = _unit_noise(noise_stddev) * math.sqrt(2 * len(within)) / total / 3
+        floor = _unit_noise(noise_stddev) * math.sqrt(2 * len(within)) / total / self.spec.floor
         variances = variances.clip(min=floor)
         weights = (variances / variances.min()) ** (-self.spec.evening / 2)
         radius = self.spec.class_radius * math.sqrt((variances * weights**2).sum()) * self.first.clip.radius
@@ -119,82 +117,43 @@ class ImageLooks:
         shaped = directions.reshape(rows, self.size), centres.reshape(self.classes, rows)
         return self._moments(*shaped, int(radius[0]), pooled=False)
 
-    def noise_multipliers(self, noise_multiplier: float) -> tuple[float, float]:
-        """Split one Gaussian of this noise multiplier into the two looks, by the share of the first."""
-        share = self.spec.basis_share
-        return noise_multiplier / math.sqrt(share), noise_multiplier / math.sqrt(1 - share)
-
-    def fingerprint(self) -> str:
-        """Return the SHA-256 of the public basis; part of the plan, so that a changed basis cannot pass."""
-        return hashlib.sha256(np.ascontiguousarray(self.code.basis, dtype="<i8").tobytes()).hexdigest()
-
     def _moments(self, directions: Whole, centres: Whole, radius: int, *, pooled: bool) -> ImageMoments:
         clip = ClipSpec(directions, centres, radius, self.spec.count_weight, self.spec.mean_weight)
         return ImageMoments(self.code, clip, self.max_rows, pooled=pooled)
 
-    @classmethod
-    def of(cls, plan: Plan) -> "ImageLooks":
-        """Rebuild the looks of a plan."""
-        looks = cls(ImageMeasurement.model_validate(plan.measurement), plan.table)
-        if looks.fingerprint() != plan.fingerprint:
-            raise ArtifactError("the release was measured in another basis than this version computes")
-        return looks
-
 
 @dataclass(frozen=True)
-class NacreImages(Synthesizer):
-    """The three verbs of nacre for images."""
+class NacreImages(Synthesizer[ImageLooks]):
+    """Nacre for images; its design is the two looks, both of one sensitivity, since both clip to the same norm."""
 
+    method = "nacre-images"
     measurement: ImageMeasurement = field(default_factory=ImageMeasurement)
     training: MatchingSpec = field(default_factory=MatchingSpec)
 
-    def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
-        """Decide what to charge: two composed Gaussian events, whatever the data; touches no data.
+    def design(self, spec: ImageMeasurement, contract: Schema) -> ImageLooks:
+        """Compute the public basis; the schema must have an image."""
+        return ImageLooks(spec, contract)
 
-        Raises:
-            InvalidArgument: the budget's unit is not the schema's, or the schema has no image.
-        """
-        check_unit(schema, budget)
-        looks = ImageLooks(self.measurement, schema)
-        noise_multiplier = gaussian_noise_multiplier(budget)
-        parts = zip(looks.noise_multipliers(noise_multiplier), ("basis", "moments by class"), strict=True)
-        return Plan(
-            method="nacre-images",
-            table=schema,
-            budget=budget,
-            event=ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=z, mechanism=name) for z, name in parts)),
-            noise_multiplier=noise_multiplier,
-            l2_sensitivity=looks.first.l2_sensitivity,  # of either look: both clip to the same number of steps
-            measurement=self.measurement.model_dump(mode="json"),
-            fingerprint=looks.fingerprint(),
-        )
+    def event(self, design: ImageLooks, budget: PrivacyBudget) -> ComposedEvent:
+        """Charge two Gaussians: the first takes its share of the squared mu of one, the second the rest."""
+        z, share = gaussian_noise_multiplier(budget), design.spec.basis_share
+        parts = ("basis", z / math.sqrt(share)), ("moments by class", z / math.sqrt(1 - share))
+        return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=own, mechanism=name) for name, own in parts))
 
-    def programme(self, plan: Plan) -> Programme:
+    def programme(self, design: ImageLooks) -> Programme:
         """Sum the second moments of all images, then those of each class along the directions that vary most."""
-        looks, l2 = ImageLooks.of(plan), plan.l2_sensitivity
-        one, two = looks.noise_multipliers(plan.noise_multiplier)
-        first = yield Sum.of(looks.first, 1, l2, one)
-        chosen = yield Keep(looks.choose(first, self._steps(looks, plan)[0]))
-        yield Sum.of(looks.second(chosen), 2, l2, two)
+        first = yield Sum.of(design.first)
+        chosen = yield Keep(design.choose(first.vector, first.noise_stddev))
+        yield Sum.of(design.second(chosen), design.first.l2_sensitivity)
 
-    def fit(
-        self,
-        release: Released[Release],
-        *,
-        seed: int,
-        device: str,
-        checkpoint: Path,
-        progress: Progress | None = None,
-    ) -> ImageModel:
+    def fit(self, release: Released[Release], craft: Craft) -> ImageModel:
         """Shrink the released covariances and fit the Gaussians whose images have them; seconds, so no checkpoint.
 
         Privacy: post-processing.
         """
-        plan = release.value.plan
-        looks = ImageLooks.of(plan)
-        embedding = looks.second(release.value.chosen)
-        counts, sums, moments = embedding.unpack(release.value.vector[looks.first.dim :])
-        steps = self._steps(looks, plan)[1]
+        looks, (_, _, second) = self.of(release.value.line), self.answers(release.value)
+        embedding, steps = second.embedding, second.noise_stddev
+        counts, sums, moments = embedding.unpack(second.vector)
         divisor = at_least_noise(counts, steps, embedding)
         means = sums / divisor[:, None]
         covariances = moments / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
@@ -203,22 +162,21 @@ class NacreImages(Synthesizer):
         decoder = np.linalg.pinv(np.ldexp(clip.directions, -DIRECTION_BITS)) * clip.radius
         painter = Painter(looks.code, decoder, clip.centres.astype(np.float64), self.training.contrast)
         both, targets = (looks.first, embedding), (means, shrunk)
-        painter, means, factors = match(both, painter, targets, self.training, seed, progress)
-        spec = self.measurement
-        settings = {key: getattr(spec, key) for key in ("coefficients", "smoothness", "pose_weight")}
-        return ImageModel(plan.table, settings, painter, means, factors, counts, release.value.entry)
+        painter, means, factors = match(both, painter, targets, self.training, craft.seed, craft.progress)
+        settings = {key: getattr(looks.spec, key) for key in ("coefficients", "smoothness", "pose_weight")}
+        table, entry = release.value.line.table, release.value.entry
+        return ImageModel(table, settings, painter, means, factors, counts, entry)
 
     def marginals(self, release: Release) -> Marginals | None:
         """Return the counts of the classes, of the second look (post-processing)."""
-        plan, looks = release.plan, ImageLooks.of(release.plan)
-        embedding = looks.second(release.chosen)
-        counts = embedding.unpack(release.vector[looks.first.dim :])[0]
-        return of_classes(plan.table, counts, self._steps(looks, plan)[1] / embedding.count_step)
+        _, _, second = self.answers(release)
+        counts = second.embedding.unpack(second.vector)[0]
+        return of_classes(release.line.table, counts, second.noise_stddev / second.embedding.count_step)
 
-    def noise(self, plan: Plan) -> dict[str, float]:
+    def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
-        looks = ImageLooks.of(plan)
-        first, second = self._steps(looks, plan)
+        looks = self.of(line)
+        first, second = (line.noise_stddev(step, looks.first.l2_sensitivity) for step in (0, 1))
         return {
             "images in a class, first look": first / looks.first.count_step,
             "sum of squares of a code over all images, where the clip norm is 1": _unit_noise(first),
@@ -226,10 +184,9 @@ class NacreImages(Synthesizer):
             "sum of squares of a code over a class, where the clip norm is 1": _unit_noise(second),
         }
 
-    def _steps(self, looks: ImageLooks, plan: Plan) -> tuple[float, float]:
-        """Return the noise standard deviations of the two looks, in lattice steps."""
-        first, second = looks.noise_multipliers(plan.noise_multiplier)
-        return lattice_noise_stddev(plan.l2_sensitivity, first), lattice_noise_stddev(plan.l2_sensitivity, second)
+    def fingerprint(self, design: ImageLooks) -> str:
+        """Hash the public basis, so that a changed one cannot pass."""
+        return hashlib.sha256(np.ascontiguousarray(design.code.basis, dtype="<i8").tobytes()).hexdigest()
 
 
 def at_least_noise(counts: Floats, noise_stddev: float, embedding: ImageMoments) -> Floats:

@@ -12,11 +12,8 @@ second may depend on the released first, and mu_h^2 + mu_s^2 <= 1 / z^2: togethe
 of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
 """
 
-import hashlib
-import json
 import math
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -29,52 +26,17 @@ from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.moments import Moments, pairs_within
 from dpmodels.embeddings.partition import Partition
-from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.generators.loop import Progress
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
 from dpmodels.generators.targets import details, moment_target
-from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import PrivacyBudget, Released
-from dpmodels.releases.plan import Plan, check_unit
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.releases.steps import Programme, Sum
-from dpmodels.releases.system import Synthesizer
+from dpmodels.releases.steps import NoisySum, Programme, Sum
+from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of, without_image
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals, of_moments, with_pairs
-
-FINE_LIMIT = 2**17
-"""Fine cells of all classes and columns together."""
-PAIR_LIMIT = 2**19
-"""Second moments of all classes together; it bounds noise draws and the time of a training step."""
-SQUARE_LIMIT = 2**23
-"""Cells squared, of all classes together; it bounds memory."""
-PAIRED_COLUMNS = 64
-"""Columns up to which all are paired with each other; in wider tables the pairs would drown in their noise."""
-
-
-SMALL_CLASS = 60
-"""Standard deviations of a second moment's noise below which a class is small."""
-MOST_WEIGHT = 3
-"""How much more a first moment may weigh then."""
-RESOLVED = 0.25
-"""Association of two columns, in runs of equal mass, that should stand out of the noise of their second moments."""
-LEAST_RUNS = 8
-"""Runs that an interval column is cut into however large the noise is."""
-
-
-def _square(columns: int, paired: int) -> int:
-    """Return how many cells squared, of all classes together, the limits leave room for."""
-    return min(SQUARE_LIMIT, PAIR_LIMIT * columns**2 // max(pairs_within(columns, paired), 1))
-
-
-def reach(columns: int) -> int:
-    """Return how many of the next columns a column is paired with: as many as leave no more pairs than the limit has.
-
-    The schema's order is what a wide table (a signal, a spectrum, a questionnaire) publicly says of its dependence.
-    """
-    return columns - 1 if columns <= PAIRED_COLUMNS else max(1, PAIRED_COLUMNS * (PAIRED_COLUMNS - 1) // 2 // columns)
 
 
 class NacreMeasurement(BaseModel):
@@ -83,18 +45,45 @@ class NacreMeasurement(BaseModel):
     Attributes:
         fine_cells: cells of an interval column at the first look.
         fine_share: share of the squared sensitivity (so of the budget, mu squared) that the first look takes.
-        one_way_weight: weight of a first moment at the second look, where a second moment has 1; up to ``MOST_WEIGHT``
-            times as much where the first look finds a small class.
+        one_way_weight: weight of a first moment at the second look, where a second moment has 1.
+        small_class: standard deviations of a second moment's noise below which a class is small.
+        most_weight: upper bound on the extra weight of first moments where the first look finds a small class.
         runs: merged cells that the values of an interval column are cut into, where mass and noise allow.
+        least_runs: cells that they are cut into however large the noise is.
+        resolved: association of two columns, in runs of equal mass, that should stand out of their moments' noise.
         least_noise: what a merged cell should hold at least, in standard deviations of a second moment's noise.
+        fine_limit: fine cells of all classes and columns together.
+        pair_limit: second moments of all classes together; it bounds noise draws and the time of a training step.
+        square_limit: cells squared, of all classes together; it bounds memory.
+        paired_columns: columns up to which all are paired with each other; in wider tables the pairs would drown.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     fine_cells: Annotated[int, Field(ge=2, le=4096)] = 256
     fine_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.3
     one_way_weight: Annotated[float, Field(ge=0.01, le=100)] = 1.0
+    small_class: Annotated[int, Field(ge=0, le=10**6)] = 60
+    most_weight: Annotated[int, Field(ge=1, le=100)] = 3
     runs: Annotated[int, Field(ge=2, le=4096)] = 32
+    least_runs: Annotated[int, Field(ge=1, le=4096)] = 8
+    resolved: Annotated[float, Field(ge=0, le=100)] = 0.25
     least_noise: Annotated[float, Field(ge=0, le=100)] = 2.0
+    fine_limit: Annotated[int, Field(ge=16, le=2**24)] = 2**17
+    pair_limit: Annotated[int, Field(ge=16, le=2**24)] = 2**19
+    square_limit: Annotated[int, Field(ge=16, le=2**26)] = 2**23
+    paired_columns: Annotated[int, Field(ge=2, le=4096)] = 64
+
+    def square(self, columns: int, paired: int) -> int:
+        """Return how many cells squared, of all classes together, the limits leave room for."""
+        return min(self.square_limit, self.pair_limit * columns**2 // max(pairs_within(columns, paired), 1))
+
+    def reach(self, columns: int) -> int:
+        """Return how many of the next columns a column is paired with: as many as leave no more pairs than allowed.
+
+        The schema's order is what a wide table (a signal, a spectrum, a questionnaire) publicly says of its dependence.
+        """
+        most = self.paired_columns
+        return columns - 1 if columns <= most else max(1, most * (most - 1) // 2 // columns)
 
 
 class Looks:
@@ -102,16 +91,16 @@ class Looks:
 
     def __init__(self, spec: NacreMeasurement, schema: Schema) -> None:
         columns, labelled = len(schema.modelled), schema.classes > 1
-        self.reach = reach(columns - labelled)
-        square = _square(columns - labelled, self.reach)
+        self.reach = spec.reach(columns - labelled)
+        square = spec.square(columns - labelled, self.reach)
         conditional = columns > labelled and schema.classes * (2 * (columns - labelled)) ** 2 <= square
         if labelled and not conditional:  # the target is a column like others, and must be paired with all of them
             self.reach = columns - 1
-            square = _square(columns, self.reach)
+            square = spec.square(columns, self.reach)
         columns -= labelled and conditional
         classes = schema.classes if conditional else 1
-        self.spec, self.max_rows = spec, schema.unit.max_rows
-        self.most_fine = min(spec.fine_cells, max(16, FINE_LIMIT // (classes * columns)))
+        self.spec, self.schema, self.max_rows = spec, schema, schema.unit.max_rows
+        self.most_fine = min(spec.fine_cells, max(16, spec.fine_limit // (classes * columns)))
         self.most_cells = math.isqrt(square // classes)
         self.fine = Partition.fine(schema, self.most_fine, conditional)
         self.two_way = 1 << VALUE_BITS
@@ -143,7 +132,8 @@ class Looks:
 
         Units: records; ``smallest`` has the smallest class, ``noise`` is the standard deviation of a second moment's.
         """
-        factor = min(max(SMALL_CLASS * noise / max(smallest, noise), 1.0), MOST_WEIGHT)
+        spec = self.spec
+        factor = min(max(spec.small_class * noise / max(smallest, noise), 1.0), spec.most_weight)
         one, two = round(factor * self.one_way), self.two_way
         planned, squared = (self.columns * steps**2 + self.pairs * two**2 for steps in (self.one_way, one))
         scaled = math.isqrt(two**2 * planned // squared)
@@ -157,114 +147,77 @@ class Looks:
 
         Units: records; ``noise`` is the standard deviation of a second moment's.
         """
-        runs = self.spec.runs
-        while runs > LEAST_RUNS and runs**3 * (2 * noise) ** 2 > (RESOLVED * max(records, 0.0)) ** 2:
+        runs, resolved = self.spec.runs, self.spec.resolved
+        while runs > self.spec.least_runs and runs**3 * (2 * noise) ** 2 > (resolved * max(records, 0.0)) ** 2:
             runs -= 1
         return runs
 
-    def event(self, noise_multiplier: float) -> ComposedEvent:
-        """Return the two Gaussians that are charged."""
-        scale = noise_multiplier * self.l2_sensitivity
-        parts = (("fine one-way", self.first.l2_sensitivity), ("one- and two-way", self.second_radius))
-        return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=scale / r, mechanism=m) for m, r in parts))
-
-    def fingerprint(self) -> str:
-        """Return the SHA-256 of the cells and weights that schema and parameters lead to."""
-        cells = [self.fine.sizes, self.fine.classes, self.most_cells, self.reach]
-        rules = [SMALL_CLASS, MOST_WEIGHT, RESOLVED, LEAST_RUNS]
-        facts = [*cells, self.first.one_way, self.one_way, self.two_way, *rules]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-    @classmethod
-    def of(cls, plan: Plan) -> "Looks":
-        """Rebuild the looks of a plan."""
-        looks = cls(NacreMeasurement.model_validate(plan.measurement), plan.table)
-        if looks.fingerprint() != plan.fingerprint:
-            raise ArtifactError("the release was planned with other cells than this version cuts")
-        return looks
-
 
 @dataclass(frozen=True)
-class Nacre(Synthesizer):
-    """The three verbs of nacre."""
+class Nacre(Synthesizer[Looks]):
+    """Nacre for tables; its design is the two looks."""
 
+    method = "nacre"
     measurement: NacreMeasurement = field(default_factory=NacreMeasurement)
     training: MixtureSpec = field(default_factory=MixtureSpec)
 
-    def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
-        """Decide what to charge: two composed Gaussian events, whatever the data; touches no data.
+    def design(self, spec: NacreMeasurement, contract: Schema) -> Looks:
+        """Cut the public cells and weigh the looks."""
+        return Looks(spec, without_image(contract, self.method))
 
-        Raises:
-            InvalidArgument: the budget's unit is not the schema's, or the schema has an image.
-        """
-        check_unit(schema, budget)
-        if schema.image:
-            raise InvalidArgument("method", "nacre", "be nacre-images for a schema with a column of type image")
-        looks = Looks(self.measurement, schema)
-        noise_multiplier = gaussian_noise_multiplier(budget)
-        return Plan(
-            method="nacre",
-            table=schema,
-            budget=budget,
-            event=looks.event(noise_multiplier),
-            noise_multiplier=noise_multiplier,
-            l2_sensitivity=looks.l2_sensitivity,
-            measurement=self.measurement.model_dump(mode="json"),
-            fingerprint=looks.fingerprint(),
-        )
+    def event(self, design: Looks, budget: PrivacyBudget) -> ComposedEvent:
+        """Charge two Gaussians whose noise has one scale, z times the norm of both looks together."""
+        scale = gaussian_noise_multiplier(budget) * design.l2_sensitivity
+        parts = (("fine one-way", design.first.l2_sensitivity), ("one- and two-way", design.second_radius))
+        return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=scale / r, mechanism=m) for m, r in parts))
 
-    def programme(self, plan: Plan) -> Programme:
+    def programme(self, design: Looks) -> Programme:
         """Sum the fine histograms, then the moments on cells that their noisy sum sets."""
-        looks, l2, z = Looks.of(plan), plan.l2_sensitivity, plan.noise_multiplier
-        fine = yield Sum.of(looks.first, 1, l2, z)
-        yield Sum.of(looks.second(fine, lattice_noise_stddev(l2, z)), 2, l2, z)
+        fine = yield Sum.of(design.first)
+        yield Sum.of(design.second(fine.vector, fine.noise_stddev), design.second_radius)
 
-    def fit(
-        self,
-        release: Released[Release],
-        *,
-        seed: int,
-        device: str,
-        checkpoint: Path,
-        progress: Progress | None = None,
-    ) -> MixtureModel:
+    def fit(self, release: Released[Release], craft: Craft) -> MixtureModel:
         """Denoise the release and fit a mixture to it, resuming from the checkpoint if there is one.
 
         Privacy: post-processing.
         """
-        plan, looks = release.value.plan, Looks.of(release.value.plan)
-        noise = lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
-        vector = release.value.vector
-        moments = looks.second(vector[: looks.first.dim], noise)
-        fine = looks.first.unpack(vector[: looks.first.dim])[0]
-        target, counts = moment_target(looks.first, moments, vector, noise)
-        training = MomentMatching(target, self.training, seed=seed, device=device)
-        probabilities = training.run(checkpoint, progress)
-        detail = details(moments.partition, fine, looks.fine.offsets, noise / looks.first.one_way)
+        line, (fine, second) = release.value.line, self.answers(release.value)
+        return self.fit_looks(self.of(line), fine, second, craft, release.value.entry)
+
+    def fit_looks(self, looks: Looks, fine: NoisySum, second: NoisySum, craft: Craft, entry: str = "") -> MixtureModel:
+        """Fit a mixture to two released looks (post-processing)."""
+        first, moments, noise = looks.first, second.embedding, fine.noise_stddev
+        target, counts = moment_target(first, moments, np.concatenate([fine.vector, second.vector]), noise)
+        matching = MomentMatching(target, self.training, seed=craft.seed, device=craft.device)
         return MixtureModel(
-            plan.table,
+            looks.schema,
             looks.most_fine,
             moments.partition,
-            probabilities,
-            detail,
+            matching.run(craft.checkpoint, craft.progress),
+            details(moments.partition, first.unpack(fine.vector)[0], looks.fine.offsets, noise / first.one_way),
             torch.from_numpy(counts),
-            release.value.entry,
+            entry,
         )
 
     def marginals(self, release: Release) -> Marginals:
         """Return every column's counts, averaged over both looks (post-processing)."""
-        plan, looks = release.plan, Looks.of(release.plan)
-        steps = lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
-        fine, vector = np.split(release.vector, [looks.first.dim])
-        once = of_moments(looks.first, fine, steps)
-        return with_pairs(once, looks.first, fine, looks.second(fine, steps), vector, steps)
+        fine, second = self.answers(release)
+        once = of_moments(fine.embedding, fine.vector, fine.noise_stddev)
+        return with_pairs(once, fine.embedding, fine.vector, second.embedding, second.vector, fine.noise_stddev)
 
-    def noise(self, plan: Plan) -> dict[str, float]:
+    def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
-        looks, steps = Looks.of(plan), lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
+        looks = self.of(line)
+        steps = line.noise_stddev(0, looks.first.l2_sensitivity)
         _, two_way = looks.weights(0.0, steps / looks.two_way)
         return {
             "records in a fine cell of one column and class": steps / looks.first.one_way,
             "records in a merged cell of one column and class, at most": steps / looks.one_way,
             "records in a pair of merged cells of two columns and class, at most": steps / two_way,
         }
+
+    def fingerprint(self, design: Looks) -> str:
+        """Hash the cells, the weights, and the rules that set both from the first look."""
+        spec, cells = design.spec, [design.fine.sizes, design.fine.classes, design.most_cells, design.reach]
+        rules = [spec.small_class, spec.most_weight, spec.resolved, spec.least_runs]
+        return fingerprint_of(*cells, design.first.one_way, design.one_way, design.two_way, *rules)

@@ -11,7 +11,7 @@ The AE variant keeps sigma at nothing (Eq. 9). What differs from the paper, and 
 
 import math
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -49,25 +49,28 @@ from dpmodels.statistics.component_moments import (
     transform_component_moments,
 )
 from dpmodels.statistics.symmetric import DIAGONAL
-from dpmodels.synthesizers.private_training import Built, Phase, Phases, PrivateTraining, Training, Untrained
+from dpmodels.synthesizers.nacre import NacreMeasurement
+from dpmodels.synthesizers.private_training import Built, Looks, Phase, Phases, PrivateTraining, Untrained
 from dpmodels.synthesizers.warm_start import WarmStart
 
-DIRECTIONS = {"table": 25, "ink": 40}
-LEAST = {"table": 1.0, "ink": 0.5}
-"""Of the edge of the noise: what a principal direction's variance must reach for the direction to be kept."""
-SHARES = {"table": (0.2, 0.4), "ink": (0.3, 0.6)}
-"""Of DP-PCA and DP-EM: what a decoder of ink learns beside the inverse projection is little."""
-SGD = {"table": SgdSpec(), "ink": SgdSpec(steps=150, learning_rate=5e-4)}
+SUITED: dict[str, dict[str, Any]] = {
+    "table": {"directions": 25, "least_variance": 1.0, "pca_share": 0.2, "em_share": 0.4, "sgd": SgdSpec()},
+    "ink": {"directions": 40, "least_variance": 0.5, "pca_share": 0.3, "em_share": 0.6}
+    | {"sgd": SgdSpec(steps=150, learning_rate=5e-4)},
+}
+"""What suits tables or images, where it is not asked for. A decoder of ink learns little beside the projection."""
 
 
 class P3gmMeasurement(BaseModel):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
-        directions: at most kept by DP-PCA; this, the shares of DP-PCA and DP-EM, and DP-SGD's parameters are by default
-            what suits tables or images.
+        directions: at most kept by DP-PCA. This, the next and the shares of DP-PCA and DP-EM, and DP-SGD's parameters
+            are by default what suits tables or images; a plan holds what they were.
+        least_variance: of the edge of the noise, what a principal direction's variance must reach to be kept.
         components, iterations: of DP-EM in each class.
         warm_share: of the budget's squared mu, for nacre's release, whose samples the decoder learns first; 0 for none.
+        warm: what nacre then measures.
         scale_share, pca_share, em_share: of the budget's squared mu; DP-SGD has the rest. Only values are scaled.
         radius: norm that f(x) is clipped to, where x has norm at most 1.
         image_radius: norm that images are clipped to, in root mean square ink a pixel.
@@ -76,9 +79,11 @@ class P3gmMeasurement(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     directions: Annotated[int, Field(ge=1, le=400)] | None = None
+    least_variance: Annotated[float, Field(ge=0, le=100)] | None = None
     components: Annotated[int, Field(ge=1, le=64)] = 1
     iterations: Annotated[int, Field(ge=1, le=100)] = 1
     warm_share: Annotated[float, Field(ge=0, le=0.9)] = 0.0
+    warm: NacreMeasurement | None = None
     scale_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.05
     pca_share: Annotated[float, Field(ge=0.01, le=0.9)] | None = None
     em_share: Annotated[float, Field(ge=0.01, le=0.9)] | None = None
@@ -89,23 +94,27 @@ class P3gmMeasurement(BaseModel):
     sgd: SgdSpec | None = None
     vae: VaeSpec = VaeSpec()
 
+    def settled(self, schema: Schema) -> "P3gmMeasurement":
+        """Set what was left to what suits the schema."""
+        suited = SUITED["ink" if schema.image else "table"] | {"warm": NacreMeasurement() if self.warm_share else None}
+        return self.model_copy(update={key: value for key, value in suited.items() if getattr(self, key) is None})
+
 
 class P3gmSystem(Phases):
     """The phases of P3GM at one schema."""
 
     def __init__(self, learned_variance: bool, spec: P3gmMeasurement, schema: Schema) -> None:
-        kind = "ink" if schema.image else "table"
-        self.learned_variance, self.spec, self.sgd, self.vae = learned_variance, spec, spec.sgd or SGD[kind], spec.vae
+        spec = spec.settled(schema)
+        self.learned_variance, self.spec, self.sgd, self.vae = learned_variance, spec, spec.sgd or SgdSpec(), spec.vae
         self.vectors = Vectors(schema, spec.vae.most_cells, spec.image_radius, spec.vae.numbers)
-        self.size = min(spec.directions or DIRECTIONS[kind], self.vectors.size)
+        self.size = min(spec.directions or 1, self.vectors.size)
         weights = spec.count_weight, spec.mean_weight
-        pca_share, em_share = spec.pca_share or SHARES[kind][0], spec.em_share or SHARES[kind][1]
+        pca_share, em_share = spec.pca_share or 0.0, spec.em_share or 0.0
         if self.spec.warm_share:  # it is taken from all phases alike
             pca_share, em_share = (share * (1 - spec.warm_share) for share in (pca_share, em_share))
-        self.least = LEAST[kind]
         self.gram = ClassMoments(self.vectors.classes, self.vectors.size, *weights)
         scaled, l2 = self.vectors.scale_dim, self._moments(self.size).l2_sensitivity
-        self.warm = WarmStart(schema, spec.warm_share) if spec.warm_share else None
+        self.warm = WarmStart(schema, spec.warm, spec.warm_share) if spec.warm else None
         self.first = len(self.warm.phases) if self.warm else 0
         self.looks = (
             *(self.warm.phases if self.warm else ()),
@@ -116,79 +125,79 @@ class P3gmSystem(Phases):
         )
         self.before = bool(scaled)
 
-    def statistic(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> Sensitive[Whole]:
+    def statistic(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Whole]:
         """Return the histograms of scale, the second moment, then the statistics of each iteration."""
         if self.warm and len(released) < self.first:
-            return self.warm.statistic(rows, released, whole)
+            return self.warm.statistic(rows, released)
         released = released[self.first :]
         if len(released) < self.before:
             return transform_scales(rows, self.vectors)
         bounded = transform_bounded(rows, self.vectors, self._scales(released))
         if len(released) == self.before:
             return transform_class_moments(self.gram, bounded)
-        projection = self._projection(released, whole)
+        projection = self._projection(released)
         points, moments = transform_points(bounded, projection), self._moments(projection.size)
-        return transform_component_moments(moments, points, self._mixture(released, projection, whole))
+        return transform_component_moments(moments, points, self._mixture(released, projection))
 
-    def dim(self, released: list[Whole], whole: float) -> int:
+    def dim(self, released: Looks) -> int:
         """Return the size of the next look; of nacre's second, as its cells are cut; of DP-EM, by the directions."""
         if self.warm and len(released) < self.first:
-            return self.warm.embedding(released, whole).dim
+            return self.warm.embedding(released).dim
         if len(released) <= self.first + self.before:
-            return super().dim(released, whole)
-        return self._moments(self._projection(released[self.first :], whole).size).dim
+            return super().dim(released)
+        return self._moments(self._projection(released[self.first :]).size).dim
 
-    def build(self, released: list[Whole], whole: float, start: bool) -> Built:
-        """Return the one training of P3GM, its decoder set to the inverse of the projection."""
+    def build(self, released: Looks, start: bool) -> Built:
+        """Return the one objective of P3GM, its decoder set to the inverse of the projection."""
         warm, released = released[: self.first], released[self.first :]
-        projection = self._projection(released, whole)
+        projection = self._projection(released)
         moments, size = self._moments(projection.size), projection.size
-        mixture = moments.maximise(released[-1], self.looks[-1].noise_stddev(whole))
-        counts = moments.unpack(released[-1])[0].sum(axis=1)
+        mixture = moments.maximise(released[-1].vector, released[-1].noise_stddev)
+        counts = moments.unpack(released[-1].vector)[0].sum(axis=1)
         stddev = _tensor(self.vectors.stddev(projection))
         head, prior = head_of(self.vectors, stddev), Prior.of(mixture, torch.from_numpy(projection.spread))
         decoder = self._decoder(projection, prior, head, start)
         encoder = FixedMean(size, self.vae.hidden, self.vae.seed) if self.learned_variance else FixedPoint()
         objective = Objective(encoder, decoder, prior, head, self.vae)
         if start and self.warm:
-            rows = self.vectors.rows([self.warm.sample(warm, whole, self.vae.seed)])
+            rows = self.vectors.rows([self.warm.sample(warm, self.vae.seed)])
             points = projection.points(self.vectors.bounded(rows.design, projection.scales))
             pretrain(objective, training_tensors(rows, points, projection.spread), self.vae)
-        return Built([Training(objective, float(counts.sum()))], torch.from_numpy(counts)[None], stddev)
+        return Built([objective], torch.from_numpy(counts)[None], stddev)
 
-    def class_counts(self, released: list[Whole], whole: float) -> tuple[Floats, float] | None:
+    def class_counts(self, released: Looks) -> tuple[Floats, float] | None:
         """Return the counts of one component a class; those of several are also off by rounding."""
         if self.spec.components > 1:
             return None
-        moments = self._moments(self._projection(released[self.first :], whole).size)
-        noise = math.ldexp(self.looks[-1].noise_stddev(whole), -RHO_BITS) / moments.count_step
-        return moments.unpack(released[-1])[0][:, 0], noise
+        moments = self._moments(self._projection(released[self.first :]).size)
+        noise = math.ldexp(released[-1].noise_stddev, -RHO_BITS) / moments.count_step
+        return moments.unpack(released[-1].vector)[0][:, 0], noise
 
-    def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
+    def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
         """Return projected records."""
-        projection = self._projection(released[self.first :], whole)
+        projection = self._projection(released[self.first :])
         points = transform_points(transform_bounded(rows, self.vectors, projection.scales), projection)
-        return [transform_training(rows, points, projection.spread)]
+        return transform_training(rows, points, projection.spread)
 
-    def _scales(self, released: list[Whole]) -> Floats:
-        return self.vectors.scales(released[0] if self.before else None)
+    def _scales(self, released: Looks) -> Floats:
+        return self.vectors.scales(released[0].vector if self.before else None)
 
     def _moments(self, size: int) -> ComponentMoments:
         spec = self.spec
         return ComponentMoments(self.vectors.classes, spec.components, size, spec.count_weight, spec.mean_weight)
 
-    def _projection(self, released: list[Whole], whole: float) -> Projection:
+    def _projection(self, released: Looks) -> Projection:
         """Read mean, directions and radius off the released moments."""
-        counts, sums, second = self.gram.unpack(released[self.before])
+        counts, sums, second = self.gram.unpack(released[self.before].vector)
         count = max(float(counts.sum()), 1.0)
         mean = sums.sum(axis=0) / count
         mean /= max(1.0, float(np.linalg.norm(mean)))
         covariance = second[0] / count - np.outer(mean, mean)
-        steps = self.looks[self.first + self.before].noise_stddev(whole)
+        steps = released[self.before].noise_stddev
         noise = steps / (DIAGONAL * 4.0**Z_BITS * count)  # of one variance; see `shrink` for the edge
         offsets = sums - counts[:, None] * mean
         edge = noise * math.sqrt(2 * len(mean))
-        directions = leading_directions(covariance, offsets, self.size, self.least * edge)
+        directions = leading_directions(covariance, offsets, self.size, (self.spec.least_variance or 0.0) * edge)
         usual = max(float(np.trace(covariance)) / len(mean), 1e-6)  # of one coordinate: known better than any one is
         variances = np.einsum("ij,ik,kj->j", directions, covariance, directions)
         variances = np.maximum(variances, max(1e-4, min(usual, noise)))
@@ -205,14 +214,14 @@ class P3gmSystem(Phases):
             residual=left.clip(usual_left / 4, usual_left * 4),
         )
 
-    def _mixture(self, released: list[Whole], projection: Projection, whole: float) -> Mixture | None:
+    def _mixture(self, released: Looks, projection: Projection) -> Mixture | None:
         """Return the mixture that the next iteration starts from; none is needed for one component a class."""
         if self.spec.components == 1:
             return None
         if len(released) == self.before + 1:
             shape = self.vectors.classes, self.spec.components, projection.size
             return start_mixture(projection.spread**2, np.random.default_rng(self.vae.seed).standard_normal(shape))
-        return self._moments(projection.size).maximise(released[-1], self.looks[-1].noise_stddev(whole))
+        return self._moments(projection.size).maximise(released[-1].vector, released[-1].noise_stddev)
 
     def _decoder(self, projection: Projection, prior: Prior, head: Head, start: bool) -> Decoder:
         """Return the decoder: of cells one that imitates the inverse projection, else that plus a network."""
@@ -243,9 +252,9 @@ def _tensor(array: NDArray[np.float64]) -> Tensor:
 
 def p3gm(measurement: P3gmMeasurement, training: Untrained) -> PrivateTraining:
     """Return P3GM."""
-    return PrivateTraining("p3gm", measurement, partial(P3gmSystem, True))
+    return PrivateTraining("p3gm", measurement, partial(P3gmSystem, True), P3gmMeasurement.settled)
 
 
 def p3gm_ae(measurement: P3gmMeasurement, training: Untrained) -> PrivateTraining:
     """Return the AE variant of P3GM."""
-    return PrivateTraining("p3gm-ae", measurement, partial(P3gmSystem, False))
+    return PrivateTraining("p3gm-ae", measurement, partial(P3gmSystem, False), P3gmMeasurement.settled)

@@ -9,29 +9,26 @@ sqrt(1 + w^2), not 2/n twice), no bandwidth from data, exact noise, an unbiased 
 
 import math
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
-from dpmodels.accounting.events import GaussianEvent
+from dpmodels.accounting.events import GaussianEvent, leaves
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
 from dpmodels.embeddings.fourier import FourierFeatures, FourierSpec
 from dpmodels.embeddings.joint import ConditionalEmbedding
-from dpmodels.errors import InvalidArgument, Unsuitable
-from dpmodels.generators.loop import Progress
+from dpmodels.errors import Unsuitable
 from dpmodels.generators.reconstruction import Reconstruction, Target, TrainingSpec
 from dpmodels.generators.tabular import TabularModel
-from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.mechanisms.lattice import GRAIN_BITS
 from dpmodels.privacy import PrivacyBudget, Released
-from dpmodels.releases.plan import Plan, check_unit
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Programme, Sum
-from dpmodels.releases.system import Synthesizer
+from dpmodels.releases.system import Craft, Synthesizer, without_image
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals, of_classes
 
@@ -45,73 +42,64 @@ class PearlMeasurement(BaseModel):
 
 
 @dataclass(frozen=True)
-class Pearl(Synthesizer):
-    """The three verbs of PEARL; under another name, of whatever its settings make of it (DP-MERF has no critic)."""
+class Pearl(Synthesizer[ConditionalEmbedding]):
+    """PEARL, or what its settings make of it (DP-MERF has no critic); its design is the embedding."""
 
     measurement: PearlMeasurement = field(default_factory=PearlMeasurement)
     training: TrainingSpec = field(default_factory=TrainingSpec)
-    name: str = "pearl"
+    method: str = "pearl"
 
-    def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
-        """Decide what to charge: one Gaussian event, whatever the data; touches no data.
+    def design(self, spec: PearlMeasurement, contract: Schema) -> ConditionalEmbedding:
+        """Draw the public frequencies.
 
         Raises:
-            InvalidArgument: the budget's unit is not the schema's, or there is no column to synthesise.
+            InvalidArgument: there is an image, or no column to synthesize.
         """
-        check_unit(schema, budget)
-        if schema.image:
-            raise InvalidArgument("method", self.name, "be nacre-images for a schema with a column of type image")
-        embedding = _embedding(self.measurement, schema)
-        noise_multiplier = gaussian_noise_multiplier(budget)
-        return Plan(
-            method=self.name,
-            table=schema,
-            budget=budget,
-            event=GaussianEvent(noise_multiplier=noise_multiplier),
-            noise_multiplier=noise_multiplier,
-            l2_sensitivity=embedding.l2_sensitivity,
-            measurement=self.measurement.model_dump(mode="json"),
-            fingerprint=embedding.parts.fingerprint(),
-        )
+        layout = Layout.of(without_image(contract, self.method))
+        if not layout.blocks:
+            raise Unsuitable(f"schema {contract.name} has no column besides the target; add one, or name no target")
+        own = spec.frequencies
+        features = FourierFeatures(own, layout) if isinstance(own, FourierSpec) else CharacteristicFunction(own, layout)
+        return ConditionalEmbedding(features, layout, spec.count_weight, contract.unit.max_rows)
 
-    def programme(self, plan: Plan) -> Programme:
+    def event(self, design: ConditionalEmbedding, budget: PrivacyBudget) -> GaussianEvent:
+        """Charge one Gaussian event."""
+        return GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget))
+
+    def programme(self, design: ConditionalEmbedding) -> Programme:
         """Sum the features once."""
-        yield Sum.of(_embedding_of(plan), 1, plan.l2_sensitivity, plan.noise_multiplier)
+        yield Sum.of(design)
 
-    def fit(
-        self,
-        release: Released[Release],
-        *,
-        seed: int,
-        device: str,
-        checkpoint: Path,
-        progress: Progress | None = None,
-    ) -> TabularModel:
+    def fit(self, release: Released[Release], craft: Craft) -> TabularModel:
         """Train generator and critic against the release, resuming from the checkpoint if there is one.
 
         Privacy: post-processing.
         """
-        embedding = _embedding_of(release.value.plan)
+        embedding = self.of(release.value.line)
         target, counts = reconstruction_target(embedding, release.value)
-        training = Reconstruction(embedding.parts, target, self.training, seed=seed, device=device)
-        network = training.run(checkpoint, progress)
-        return TabularModel(release.value.plan.table, network.to("cpu"), counts, release.value.entry)
+        training = Reconstruction(embedding.parts, target, self.training, seed=craft.seed, device=craft.device)
+        network = training.run(craft.checkpoint, craft.progress)
+        return TabularModel(release.value.line.table, network.to("cpu"), counts, release.value.entry)
 
     def marginals(self, release: Release) -> Marginals | None:
         """Return the counts of the classes: no other is in the release (post-processing)."""
-        plan, embedding = release.plan, _embedding_of(release.plan)
-        steps = lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
-        return of_classes(plan.table, embedding.unpack(release.vector)[1], steps / embedding.count_step)
+        (once,) = self.answers(release)
+        counts = once.embedding.unpack(once.vector)[1]
+        return of_classes(release.line.table, counts, once.noise_stddev / once.embedding.count_step)
 
-    def noise(self, plan: Plan) -> dict[str, float]:
+    def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
-        embedding = _embedding_of(plan)
-        steps = plan.noise_multiplier * plan.l2_sensitivity
+        embedding = self.of(line)
+        steps = _steps(embedding, line)
         return {
             "sum of a cosine or sine over a class, in units of one record": math.ldexp(steps, -GRAIN_BITS)
             * math.sqrt(embedding.parts.spec.count),
             "number of records in a class": steps / embedding.count_step,
         }
+
+    def fingerprint(self, design: ConditionalEmbedding) -> str:
+        """Hash the frequencies."""
+        return design.parts.fingerprint()
 
 
 def reconstruction_target(embedding: ConditionalEmbedding, release: Release) -> tuple[Target, torch.Tensor]:
@@ -119,9 +107,8 @@ def reconstruction_target(embedding: ConditionalEmbedding, release: Release) -> 
 
     The private sum is divided by the *released* count, kept above its own noise so that an empty class cannot explode.
     """
-    plan, k = release.plan, embedding.parts.spec.count
+    k, noise_steps = embedding.parts.spec.count, _steps(embedding, release.line)
     sums, counts = embedding.unpack(release.vector)
-    noise_steps = plan.noise_multiplier * plan.l2_sensitivity  # of one coordinate, in lattice steps
     noise_stddev = math.ldexp(noise_steps, -GRAIN_BITS)
     floor = noise_steps / embedding.count_step
     scale = torch.from_numpy(k**0.5 / counts.clip(min=max(floor, 1.0)))
@@ -131,16 +118,7 @@ def reconstruction_target(embedding: ConditionalEmbedding, release: Release) -> 
     return Target(mean.to(torch.complex64), variance.to(torch.float32)), torch.from_numpy(counts)
 
 
-def _embedding(measurement: PearlMeasurement, schema: Schema) -> ConditionalEmbedding:
-    layout = Layout.of(schema)
-    if not layout.blocks:
-        raise Unsuitable(f"schema {schema.name} has no column besides the target; add one, or name no target")
-    spec = measurement.frequencies
-    features = FourierFeatures(spec, layout) if isinstance(spec, FourierSpec) else CharacteristicFunction(spec, layout)
-    return ConditionalEmbedding(features, layout, measurement.count_weight, schema.unit.max_rows)
-
-
-def _embedding_of(plan: Plan) -> ConditionalEmbedding:
-    embedding = _embedding(PearlMeasurement.model_validate(plan.measurement), plan.table)
-    embedding.parts.check(plan.fingerprint)
-    return embedding
+def _steps(embedding: ConditionalEmbedding, line: Line) -> float:
+    """Return the noise of one coordinate as it is charged, in lattice steps; the drawn one is larger by a trace."""
+    (event,) = leaves([line.event])
+    return event.noise_multiplier * embedding.l2_sensitivity if isinstance(event, GaussianEvent) else math.nan

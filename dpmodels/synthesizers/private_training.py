@@ -1,7 +1,7 @@
 """Systems that train under DP-SGD: Gaussian looks at the data first, then steps, all one plan and one charge.
 
     measure   v_1, v_2, ... Gaussian releases, each chosen from those before                  the looks
-              weights by DP-SGD on an objective built from the looks                          mechanisms/dp_sgd.py
+              weights by DP-SGD on an objective built from the looks                          mechanisms/dp_sgd
     fit       builds the generator; everything was trained inside the charge
 
 Privacy: look i gets noise of multiplier z / sqrt(share_i), z that of the whole budget as one Gaussian. DP-SGD gets the
@@ -9,14 +9,11 @@ least noise with which looks and steps together stay within the budget by privac
 reckons them (accounting/remainder.py). Weights are released as whole numbers of 2**-WEIGHT_BITS.
 """
 
-import hashlib
-import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,28 +23,30 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
-from dpmodels.accounting.events import ComposedEvent, GaussianEvent, SampledGaussianEvent
+from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ParallelEvent, SampledGaussianEvent, leaves
 from dpmodels.accounting.remainder import sampled_noise_multiplier
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.vae import Objective, VaeSpec
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
-from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from dpmodels.releases.draw import read
-from dpmodels.releases.plan import Plan, check_unit
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.releases.steps import Data, Programme, Sum, Train
-from dpmodels.releases.steps import Training as DataTraining
-from dpmodels.releases.system import Synthesizer
+from dpmodels.releases.steps import Data, NoisySum, Programme, Sum, Train
+from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals, of_classes
 
 WEIGHT_BITS = 24
 """A weight is released as a whole number of 2**-24."""
 
+STEPS = ("sampling_probability", "steps", "clip_norm", "learning_rate", "average", "micro_batch")
+"""What a fingerprint holds of DP-SGD; later parameters are in the plan alone."""
+
 Whole = NDArray[np.int64]
+Looks = list[NoisySum]
+"""What was released so far."""
 
 
 class Untrained(BaseModel):
@@ -65,31 +64,19 @@ class Phase:
     l2_sensitivity: int
     share: float
 
-    def noise_multiplier(self, whole: float) -> float:
-        """Return the noise multiplier where the whole budget as one Gaussian has ``whole``."""
-        return whole / math.sqrt(self.share)
-
-    def noise_stddev(self, whole: float) -> float:
-        """Return the standard deviation of the noise in lattice steps."""
-        return lattice_noise_stddev(self.l2_sensitivity, self.noise_multiplier(whole))
-
-
-@dataclass(frozen=True)
-class Training:
-    """One DP-SGD training: its objective, and the released number of records that it reads."""
-
-    objective: Objective
-    records: float
+    def event(self, whole: float) -> GaussianEvent:
+        """Return what it is charged as, where the whole budget as one Gaussian has the noise multiplier ``whole``."""
+        return GaussianEvent(noise_multiplier=whole / math.sqrt(self.share), mechanism=self.name)
 
 
 @dataclass(frozen=True)
 class Built:
-    """What released looks lead to.
+    """What released looks lead to: the objectives that are trained, each on rows of its own.
 
-    Shapes: ``counts`` [decoders, classes], released; ``stddev`` [dim] of values about what is decoded.
+    Shapes: ``counts`` [objectives, classes], released; ``stddev`` [dim] of values about what is decoded.
     """
 
-    trainings: list[Training]
+    objectives: list[Objective]
     counts: Tensor
     stddev: Tensor
 
@@ -99,7 +86,6 @@ class Phases(ABC):
 
     Attributes:
         looks: the Gaussian releases; sgd, vae: the parameters of training; vectors: how records are read.
-        whole: noise multiplier of the whole budget as one Gaussian.
     """
 
     looks: tuple[Phase, ...]
@@ -108,168 +94,157 @@ class Phases(ABC):
     vectors: Vectors
 
     @abstractmethod
-    def statistic(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> Sensitive[Whole]:
-        """Return what the next look releases, given the vectors released before it."""
+    def statistic(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Whole]:
+        """Return what the next look releases, given what was released before it."""
 
-    def dim(self, released: list[Whole], whole: float) -> int:
+    def dim(self, released: Looks) -> int:
         """Return the size of the next look; a public one, unless a look's form is read off those before it."""
         return self.looks[len(released)].dim
 
     @abstractmethod
-    def build(self, released: list[Whole], whole: float, start: bool) -> Built:
-        """Return the trainings that the looks lead to (post-processing); with ``start``, from good first weights."""
+    def build(self, released: Looks, start: bool) -> Built:
+        """Return the objectives that the looks lead to (post-processing); with ``start``, from good first weights."""
 
     @abstractmethod
-    def training_rows(self, rows: Sensitive[VectorRows], released: list[Whole], whole: float) -> list[Sensitive[Rows]]:
-        """Return what each training reads."""
+    def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
+        """Return what a training reads."""
 
-    def class_counts(self, released: list[Whole], whole: float) -> tuple[NDArray[np.float64], float] | None:
+    def sampled(self, steps: SampledGaussianEvent) -> Event:
+        """Return what the trainings are charged as, where one of them costs this."""
+        return steps
+
+    def trainings(self, rows: "Reader", released: Looks) -> Programme:
+        """Train what the looks lead to."""
+        yield self.training(released, 0, lambda data: self.training_rows(rows(data), released))
+
+    def training(self, released: Looks, index: int, rows: Callable[[Data], Sensitive[Rows]]) -> Train:
+        """Return the training of one objective."""
+        built = self.build(released, start=False)
+        dim = sum(parameter.numel() for parameter in built.objectives[index].decoder.parameters())
+
+        def objective(start: bool) -> Objective:
+            return self.build(released, start).objectives[index]
+
+        return Train(objective, rows, float(built.counts[index].sum()), _weights, dim, self.sgd)
+
+    def class_counts(self, released: Looks) -> tuple[NDArray[np.float64], float] | None:
         """Return the released number of records of each class and its noise; None where none was released as such."""
         return None
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the sizes and sensitivities that schema and parameters lead to."""
-        facts = [
-            self.vectors.dim,
-            self.vectors.kind,
-            [(look.name, look.dim, look.l2_sensitivity, look.share) for look in self.looks],
-            self.sgd.model_dump(),
-        ]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class PrivateTraining(Synthesizer):
-    """The three verbs of a method whose generator is trained inside the charge."""
-
-    method: str
-    measurement: BaseModel
-    system: Callable[[Any, Schema], Phases]
-
-    def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
-        """Decide what to charge: the looks and the steps, whatever the data; touches no data.
-
-        Raises:
-            InvalidArgument: the budget's unit is not the schema's, or is not one record.
-        """
-        check_unit(schema, budget)
-        if schema.unit.max_rows != 1:
-            raise Unsuitable(f"{self.method} hides one record, not {schema.unit}; use another method, such as nacre")
-        system = self.system(self.measurement, schema)
-        whole, sgd = gaussian_noise_multiplier(budget), system.sgd
-        looks = [
-            GaussianEvent(noise_multiplier=look.noise_multiplier(whole), mechanism=look.name) for look in system.looks
-        ]
-        steps = SampledGaussianEvent(
-            noise_multiplier=sampled_noise_multiplier(budget, looks, sgd.sampling_probability, sgd.steps),
-            sampling_probability=sgd.sampling_probability,
-            steps=sgd.steps,
-            mechanism="DP-SGD",
+        looks = [(look.name, look.dim, look.l2_sensitivity, look.share) for look in self.looks]
+        return fingerprint_of(
+            self.vectors.dim, self.vectors.kind, looks, {key: getattr(self.sgd, key) for key in STEPS}
         )
-        return Plan(
-            method=self.method,
-            table=schema,
-            budget=budget,
-            event=ComposedEvent(events=(*looks, steps)),
-            noise_multiplier=whole,
-            l2_sensitivity=max(look.l2_sensitivity for look in system.looks),
-            measurement=self.measurement.model_dump(mode="json"),
-            fingerprint=system.fingerprint(),
-        )
-
-    def programme(self, plan: Plan) -> Programme:
-        """Release every look, then the decoders' weights."""
-        system, whole, looks = self._system(plan), plan.noise_multiplier, list[Whole]()
-        rows = lru_cache(maxsize=1)(lambda data: transform_vectors(system.vectors, data.records))
-        for look in system.looks:
-            total = partial(_statistic, system, rows, list(looks), whole)
-            dim, l2 = system.dim(looks, whole), look.l2_sensitivity
-            names = {"part": np.repeat(look.name, dim)}
-            looks.append((yield Sum(total, dim, l2, l2, look.noise_multiplier(whole), columns=names)))
-        yield Train(partial(_trainings, system, rows, looks, whole), _weights, system.sgd)
-
-    def fit(
-        self,
-        release: Released[Release],
-        *,
-        seed: int,
-        device: str,
-        checkpoint: Path,
-        progress: Callable[[int, int, float], None] | None = None,
-    ) -> VaeModel:
-        """Build the generator from looks and weights; nothing is left to train.
-
-        Privacy: post-processing.
-        """
-        plan = release.value.plan
-        system = self._system(plan)
-        looks, vector = self._looks(release.value)
-        built = system.build(looks, plan.noise_multiplier, start=False)
-        decoders = [training.objective.decoder for training in built.trainings]
-        weights = [parameter for decoder in decoders for parameter in decoder.parameters()]
-        if sum(w.numel() for w in weights) != len(vector):
-            raise ArtifactError("the release holds weights of another network than this version builds")
-        flat = torch.from_numpy(np.ldexp(vector.astype(np.float64), -WEIGHT_BITS)).float()
-        with torch.no_grad():
-            for weight, values in zip(weights, torch.split(flat, [w.numel() for w in weights]), strict=True):
-                weight.copy_(values.view_as(weight))
-        priors = [training.objective.prior for training in built.trainings]
-        return VaeModel(system.vectors, decoders, priors, built.counts, built.stddev, release.value.entry)
-
-    def marginals(self, release: Release) -> Marginals | None:
-        """Return the counts of the classes, where they were released: weights state no counts (post-processing)."""
-        system = self._system(release.plan)
-        counted = system.class_counts(self._looks(release)[0], release.plan.noise_multiplier)
-        return of_classes(release.plan.table, *counted) if counted else None
-
-    def noise(self, plan: Plan) -> dict[str, float]:
-        """Name what a release holds and the standard deviation of its noise, as a share of what a record can add."""
-        system, steps = self._system(plan), _steps(plan)
-        named = {
-            f"{look.name}, where one record adds at most 1": look.noise_multiplier(plan.noise_multiplier)
-            for look in system.looks
-        }
-        return {**named, "gradient of a step, where one record adds at most 1": steps.noise_multiplier}
-
-    def _system(self, plan: Plan) -> Phases:
-        system = self.system(type(self.measurement).model_validate(plan.measurement), plan.table)
-        if system.fingerprint() != plan.fingerprint:
-            raise ArtifactError("the release was planned with other looks than this version takes")
-        return system
-
-    def _looks(self, release: Release) -> tuple[list[Whole], Whole]:
-        """Split a release into its looks and the weights."""
-        *looks, weights = (value for _, value in read(self.programme(release.plan), release))
-        return looks, weights
 
 
 Reader = Callable[[Data], Sensitive[VectorRows]]
 """Reads all records as vectors, once."""
 
 
-def _statistic(system: Phases, rows: Reader, looks: list[Whole], whole: float, data: Data) -> Sensitive[Whole]:
-    return system.statistic(rows(data), looks, whole)
+@dataclass(frozen=True)
+class PrivateTraining(Synthesizer[Phases]):
+    """A method whose generator is trained inside the charge; its design is its phases."""
+
+    method: str
+    measurement: Any
+    phases: Callable[[Any, Schema], Phases]
+    settle: Callable[[Any, Schema], BaseModel] = lambda spec, schema: spec
+
+    def settled(self, contract: Schema) -> BaseModel:
+        """Set the parameters that suit tables or images."""
+        return self.settle(self.measurement, contract)
+
+    def design(self, spec: BaseModel, contract: Schema) -> Phases:
+        """Lay out the phases.
+
+        Raises:
+            InvalidArgument: the unit is not one record.
+        """
+        if contract.unit.max_rows != 1:
+            raise Unsuitable(f"{self.method} hides one record, not {contract.unit}; use another method, such as nacre")
+        return self.phases(spec, contract)
+
+    def event(self, design: Phases, budget: PrivacyBudget) -> ComposedEvent:
+        """Charge the looks, and the steps with what the looks leave."""
+        whole, sgd = gaussian_noise_multiplier(budget), design.sgd
+        looks = [look.event(whole) for look in design.looks]
+        steps = SampledGaussianEvent(
+            noise_multiplier=sampled_noise_multiplier(budget, looks, sgd.sampling_probability, sgd.steps),
+            sampling_probability=sgd.sampling_probability,
+            steps=sgd.steps,
+            mechanism="DP-SGD",
+        )
+        return ComposedEvent(events=(*looks, design.sampled(steps)))
+
+    def programme(self, design: Phases) -> Programme:
+        """Release every look, then the decoders' weights."""
+        looks = Looks()
+        rows = lru_cache(maxsize=1)(lambda data: transform_vectors(design.vectors, data.records))
+        for look in design.looks:
+            total = partial(_statistic, design, rows, list(looks))
+            looks.append((yield Sum(total, design.dim(looks), look.l2_sensitivity)))
+        yield from design.trainings(rows, looks)
+
+    def fit(self, release: Released[Release], craft: Craft) -> VaeModel:
+        """Build the generator from looks and weights; nothing is left to train.
+
+        Privacy: post-processing.
+        """
+        design = self.of(release.value.line)
+        looks, weights = self._looks(design, release.value)
+        built = design.build(looks, start=False)
+        decoders = [objective.decoder for objective in built.objectives]
+        parameters = [parameter for decoder in decoders for parameter in decoder.parameters()]
+        if sum(parameter.numel() for parameter in parameters) != len(weights):
+            raise ArtifactError("the release holds weights of another network than this version builds")
+        flat = torch.from_numpy(np.ldexp(weights.astype(np.float64), -WEIGHT_BITS)).float()
+        with torch.no_grad():
+            for parameter, values in zip(parameters, torch.split(flat, [p.numel() for p in parameters]), strict=True):
+                parameter.copy_(values.view_as(parameter))
+        priors = [objective.prior for objective in built.objectives]
+        return VaeModel(design.vectors, decoders, priors, built.counts, built.stddev, release.value.entry)
+
+    def marginals(self, release: Release) -> Marginals | None:
+        """Return the counts of the classes, where they were released: weights state no counts (post-processing)."""
+        design = self.of(release.line)
+        counted = design.class_counts(self._looks(design, release)[0])
+        return of_classes(release.line.table, *counted) if counted else None
+
+    def noise(self, line: Line) -> dict[str, float]:
+        """Name what a release holds and the standard deviation of its noise, as a share of what a record can add."""
+        named, steps = dict[str, float](), "gradient of a step, where one record adds at most 1"
+        for event in _plain(line.event):
+            look = f"{event.mechanism}, where one record adds at most 1"
+            named[steps if isinstance(event, SampledGaussianEvent) else look] = event.noise_multiplier
+        return named
+
+    def fingerprint(self, design: Phases) -> str:
+        """Hash the sizes and sensitivities of the phases."""
+        return design.fingerprint()
+
+    def _looks(self, design: Phases, release: Release) -> tuple[Looks, Whole]:
+        """Return the looks of a release, and all weights, one training after the other."""
+        answers, number = self.answers(release), len(design.looks)
+        return answers[:number], release.vector[sum(len(look.vector) for look in answers[:number]) :]
 
 
-def _trainings(
-    system: Phases, rows: Reader, looks: list[Whole], whole: float, data: Data, start: bool
-) -> list[DataTraining]:
-    """Build the trainings that the looks lead to, with the rows that each reads."""
-    built = system.build(looks, whole, start)
-    reads = system.training_rows(rows(data), looks, whole)
-    return [DataTraining(own.objective, own.records, read) for own, read in zip(built.trainings, reads, strict=True)]
+def _statistic(phases: Phases, rows: Reader, released: Looks, data: Data) -> Sensitive[Whole]:
+    return phases.statistic(rows(data), released)
 
 
-def _weights(objectives: list[Any]) -> Whole:
-    """Read the decoders' weights off trained objectives, as whole numbers. Shapes: [weights]."""
-    flat = [p.detach().cpu().double().flatten() for own in objectives for p in own.decoder.parameters()]
+def _weights(objective: Any) -> Whole:
+    """Read the decoder's weights off a trained objective, as whole numbers. Shapes: [weights]."""
+    flat = [parameter.detach().cpu().double().flatten() for parameter in objective.decoder.parameters()]
     whole: Whole = np.rint(np.ldexp(torch.cat(flat).numpy(), WEIGHT_BITS)).astype(np.int64)
     return whole
 
 
-def _steps(plan: Plan) -> SampledGaussianEvent:
-    """Return the event of a plan's steps, its last."""
-    last = plan.event.events[-1] if isinstance(plan.event, ComposedEvent) else plan.event
-    if not isinstance(last, SampledGaussianEvent):
-        raise ArtifactError("the plan does not end with the steps of DP-SGD")
-    return last
+def _plain(event: Event) -> Iterator[GaussianEvent | SampledGaussianEvent]:
+    """Walk looks and steps; of trainings side by side the first, for all are alike."""
+    for each in leaves([event]):
+        if isinstance(each, ParallelEvent):
+            yield from _plain(each.events[0])
+        elif isinstance(each, GaussianEvent | SampledGaussianEvent):
+            yield each

@@ -20,30 +20,29 @@ together they cost no more than one Gaussian of noise multiplier z (Dong, Roth a
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.accounting.events import ComposedEvent, GaussianEvent, leaves
 from dpmodels.embeddings.contingency import SCORE_STEP, ContingencyTables, Family, Views
 from dpmodels.embeddings.partition import Counts
-from dpmodels.errors import InvalidArgument
 from dpmodels.generators.bayes_net import BayesNetModel, Estimate, conditional
-from dpmodels.generators.loop import Progress
 from dpmodels.generators.targets import details
 from dpmodels.mechanisms.exponential import exponential_scale
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from dpmodels.releases.plan import Plan, check_unit
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.releases.steps import Choose, Data, Keep, Programme, Sum
-from dpmodels.releases.system import NoisySum, Synthesizer
+from dpmodels.releases.steps import Choose, Data, NoisySum, Programme, Sum
+from dpmodels.releases.system import Craft, Synthesizer, without_image
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.bayes_structure import Network, PrivBayesMeasurement, read_families, write_families
+from dpmodels.synthesizers.bayes_structure import Network, PrivBayesMeasurement, read_family, write_family
 from dpmodels.synthesizers.marginals import Marginal, Marginals, pooled
 
 
@@ -54,87 +53,74 @@ class PrivBayesTraining(BaseModel):
 
 
 @dataclass(frozen=True)
-class PrivBayes(Synthesizer):
-    """The three verbs of PrivBayes."""
+class Tables:
+    """A release taken apart: cells, families, the histogram of every column, and the table of every family.
 
+    Shapes: a table is [combinations of its parents' cells, cells of the child].
+    """
+
+    views: Views
+    families: list[Family]
+    fine: Estimate
+    tables: list[Estimate]
+
+
+@dataclass(frozen=True)
+class PrivBayes(Synthesizer[Network]):
+    """PrivBayes; its design says what each step measures, given those before."""
+
+    method = "privbayes"
     measurement: PrivBayesMeasurement = field(default_factory=PrivBayesMeasurement)
     training: PrivBayesTraining = field(default_factory=PrivBayesTraining)
 
-    def plan(self, schema: Schema, budget: PrivacyBudget) -> Plan:
-        """Decide what to charge: composed Gaussian events, whatever the data; touches no data.
+    def design(self, spec: PrivBayesMeasurement, contract: Schema) -> Network:
+        """Cut the public cells and bound the network."""
+        return Network(spec, without_image(contract, self.method))
 
-        Raises:
-            InvalidArgument: the budget's unit is not the schema's, or the schema has an image.
-        """
-        check_unit(schema, budget)
-        if schema.image:
-            raise InvalidArgument("method", "privbayes", "be nacre-images for a schema with a column of type image")
-        network = Network(self.measurement, schema, gaussian_noise_multiplier(budget))
-        return Plan(
-            method="privbayes",
-            table=schema,
-            budget=budget,
-            event=network.event(),
-            noise_multiplier=network.noise_multiplier,
-            l2_sensitivity=network.l2_sensitivity,
-            measurement=self.measurement.model_dump(mode="json"),
-            fingerprint=network.fingerprint(),
-        )
+    def event(self, design: Network, budget: PrivacyBudget) -> ComposedEvent:
+        """Charge two vectors, and every selection as the Gaussian that covers it."""
+        return design.event(gaussian_noise_multiplier(budget))
 
-    def programme(self, plan: Plan) -> Programme:
+    def programme(self, design: Network) -> Programme:
         """Sum the fine histograms, select the network, then sum its tables.
 
-        Privacy: candidates, prices and shares are read off what was released before. F - 1 selections, each charged as
-            Gaussian(``network.selection``); the first column is public.
+        Privacy: candidates, prices and shares are read off what was released before. F - 1 selections; the first column
+            is public.
         """
-        network, l2, z = Network.of(plan), plan.l2_sensitivity, plan.noise_multiplier
-        first = yield replace(Sum.of(network.first, 1, l2, z), columns={"look": np.repeat(1, network.first.dim)})
+        network = design
+        first = yield Sum(Sum.of(network.first).total, network.first.dim, network.first.l2_sensitivity)
         views, shares = network.views(first)
+        price = lru_cache(maxsize=None)(partial(network.penalty, views, first.noise_stddev))
         tables = lru_cache(maxsize=1)(lambda data: ContingencyTables(views, data.records))
         families = [Family(network.root, ())]
-        candidates = {family: network.penalty(views, family) for family in network.openings()}
+        candidates = network.openings()
         while candidates:
-            placed = [family.child for family in families]
-            candidates |= {family: network.penalty(views, family) for family in network.joining(views, placed)}
-            order, prices = list(candidates), list(candidates.values())
-            scores = partial(_scores, tables, order, shares, prices)
-            families.append(order[(yield Choose(scores, network.max_rows * SCORE_STEP, network.selection))])
-            candidates = {family: price for family, price in candidates.items() if family.child != families[-1].child}
-        structure = write_families(families, network.degree)
-        yield Keep(structure, {"look": np.repeat(2, len(structure))})
+            candidates = [*candidates, *network.joining(views, [family.child for family in families])]
+            scores = partial(_scores, tables, candidates, shares, price)
+            option = partial(_write_one, candidates, network.degree)
+            chosen = yield Choose(scores, option, 1 + network.degree, network.max_rows * SCORE_STEP)
+            families.append(read_family(chosen))
+            candidates = [family for family in candidates if family.child != families[-1].child]
         steps = network.steps(views, families)
         dim = sum(math.prod(views.shape(family)) for family in families)
-        columns = {"look": np.repeat(3, dim)}
-        yield Sum(partial(_tables_of, tables, families, steps), dim, network.tables_radius, l2, z, columns=columns)
+        yield Sum(partial(_tables_of, tables, families, steps), dim, network.tables_radius)
 
-    def sums(self, release: Release) -> list[NoisySum]:
-        """Hold nothing against a release whose tables were chosen."""
-        return []
-
-    def fit(
-        self,
-        release: Released[Release],
-        *,
-        seed: int,
-        device: str,
-        checkpoint: Path,
-        progress: Progress | None = None,
-    ) -> BayesNetModel:
+    def fit(self, release: Released[Release], craft: Craft) -> BayesNetModel:
         """Turn the released tables into conditional distributions; nothing is random and nothing takes long.
 
         Privacy: post-processing.
         """
-        plan, network = release.value.plan, Network.of(release.value.plan)
-        views, families, fine, counts = _parts(network, release.value)
+        line, network = release.value.line, self.of(release.value.line)
+        found = tables_of(network, self.answers(release.value))
         offsets = network.fine.offsets
-        detail = details(views.partition, fine.counts, offsets, fine.noise_stddev)
-        totals = np.add.reduceat(fine.counts[0], offsets[:-1])  # each estimates the number of records
+        detail = details(found.views.partition, found.fine.counts, offsets, found.fine.noise_stddev)
+        totals = np.add.reduceat(found.fine.counts[0], offsets[:-1])  # each estimates the number of records
         return BayesNetModel(
-            plan.table,
+            line.table,
             network.most_fine,
-            views,
-            families,
-            conditionals(network, views, families, fine, counts),
+            found.views,
+            found.families,
+            conditionals(network, found),
             [shares[0] for shares in detail],
             float(np.average(totals, weights=1 / np.array(network.fine.sizes))),
             release.value.entry,
@@ -145,16 +131,16 @@ class PrivBayes(Synthesizer):
 
         A table says something of a column's cells where it holds them: of the child, and of parents by their cells.
         """
-        network = Network.of(release.plan)
-        views, families, fine, counts = _parts(network, release)
-        tables = list(_tables(network, views, families, counts))
+        network = self.of(release.line)
+        found = tables_of(network, self.answers(release))
+        views, fine = found.views, found.fine
         columns, codec = {}, network.fine.codec
         for index, name in enumerate(codec.columns):
             begin, merge = network.fine.offsets[index], views.partition.merge[index]
             once = fine.counts[0, begin : begin + len(merge)]
             estimates = [np.bincount(merge, once).astype(np.float64)]
             variances = [np.bincount(merge) * np.float64(fine.noise_stddev) ** 2]
-            for family, table in zip(families, tables, strict=True):
+            for family, table in zip(found.families, found.tables, strict=True):
                 held = [*family.parents, 2 * family.child]
                 if 2 * index in held:
                     shape = [views.sizes[view] for view in held]
@@ -165,59 +151,69 @@ class PrivBayes(Synthesizer):
             columns[name] = Marginal(once, fine.noise_stddev, merge, *pooled(estimates, variances))
         return Marginals(codec, columns)
 
-    def noise(self, plan: Plan) -> dict[str, float]:
+    def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
-        network = Network.of(plan)
+        network = self.of(line)
+        steps = line.noise_stddev(0, network.first.l2_sensitivity)
         names = {
-            "records in a fine cell of one column": network.noise_stddev / network.first.one_way,
-            "records in a cell of a table of average size": network.noise_stddev / network.unit,
+            "records in a fine cell of one column": steps / network.first.one_way,
+            "records in a cell of a table of average size": steps / network.unit,
         }
-        if network.columns > 1:
-            scale = exponential_scale(network.max_rows * SCORE_STEP, network.selection)
+        _, *selections, _ = leaves([line.event])
+        if selections and isinstance(selections[0], GaussianEvent):
+            scale = exponential_scale(network.max_rows * SCORE_STEP, selections[0].noise_multiplier)
             names["score of a family, in records (Gumbel)"] = math.pi / math.sqrt(6) * scale / SCORE_STEP
         return names
 
+    def fingerprint(self, design: Network) -> str:
+        """Hash the cells and the weights."""
+        return design.fingerprint()
 
-Tables = Callable[[Data], ContingencyTables]
+
+Reader = Callable[[Data], ContingencyTables]
 """Reads the cells of all records, once."""
 
 
 def _scores(
-    tables: Tables, order: list[Family], shares: list[Counts], prices: list[int], data: Data
+    tables: Reader, order: list[Family], shares: list[Counts], price: Callable[[Family], int], data: Data
 ) -> Sensitive[NDArray[np.int64]]:
-    return tables(data).transform_scores(order, shares, prices)
+    return tables(data).transform_scores(order, shares, list(map(price, order)))
 
 
-def _tables_of(tables: Tables, families: list[Family], steps: list[int], data: Data) -> Sensitive[NDArray[np.int64]]:
+def _write_one(order: list[Family], degree: int, index: int) -> NDArray[np.int64]:
+    return write_family(order[index], degree)
+
+
+def _tables_of(tables: Reader, families: list[Family], steps: list[int], data: Data) -> Sensitive[NDArray[np.int64]]:
     return tables(data).transform_tables(families, steps)
 
 
-def _parts(network: Network, release: Release) -> tuple[Views, list[Family], Estimate, NDArray[np.int64]]:
-    """Split a release: cells, families, the histogram of every column, and the tables one after the other."""
-    width = network.columns * (1 + network.degree)
-    first, structure, counts = np.split(release.vector, [network.first.dim, network.first.dim + width])
-    fine = Estimate(network.first.unpack(first)[0], network.noise_stddev / network.first.one_way)
-    return network.views(first)[0], read_families(structure, network.columns), fine, counts
+def tables_of(network: Network, answers: list[Any]) -> Tables:
+    """Take what the steps released apart."""
+    first, *chosen, last = answers
+    families = [Family(network.root, ()), *map(read_family, chosen)]
+    views, _ = network.views(first)
+    fine = Estimate(network.first.unpack(first.vector)[0], first.noise_stddev / network.first.one_way)
+    return Tables(views, families, fine, _cut(network, views, families, last))
 
 
-def _tables(network: Network, views: Views, families: list[Family], counts: NDArray[np.int64]) -> Iterator[Estimate]:
-    """Cut the released tables apart. Shapes: each [combinations of its parents' cells, cells of the child]."""
-    end = 0
+def _cut(network: Network, views: Views, families: list[Family], counts: NoisySum) -> list[Estimate]:
+    """Cut the released tables apart."""
+    end, tables = 0, []
     for family, step in zip(families, network.steps(views, families), strict=True):
         shape = views.shape(family)
         begin, end = end, end + math.prod(shape)
-        yield Estimate(counts[begin:end].reshape(shape) / step, network.noise_stddev / step)
+        tables.append(Estimate(counts.vector[begin:end].reshape(shape) / step, counts.noise_stddev / step))
+    return tables
 
 
-def conditionals(
-    network: Network, views: Views, families: list[Family], fine: Estimate, counts: NDArray[np.int64]
-) -> list[NDArray[np.float64]]:
+def conditionals(network: Network, found: Tables) -> list[NDArray[np.float64]]:
     """Estimate every family's distribution from its released table and its child's released histogram."""
     result = []
-    for family, table in zip(families, _tables(network, views, families, counts), strict=True):
-        merge = views.partition.merge[family.child]
+    for family, table in zip(found.families, found.tables, strict=True):
+        merge = found.views.partition.merge[family.child]
         start = network.fine.offsets[family.child]
-        one_way = np.bincount(merge, fine.counts[0, start : start + len(merge)]).astype(np.float64)
+        one_way = np.bincount(merge, found.fine.counts[0, start : start + len(merge)]).astype(np.float64)
         parts = np.bincount(merge).astype(np.float64)
-        result.append(conditional(table, Estimate(one_way, fine.noise_stddev), parts))
+        result.append(conditional(table, Estimate(one_way, found.fine.noise_stddev), parts))
     return result

@@ -29,7 +29,7 @@ from dpmodels.synthesizers.privbayes import PrivBayes, PrivBayesTraining
 class Method:
     """A system and the models that check its settings: ``measurement`` is part of the plan, ``training`` is free."""
 
-    system: Callable[[Any, Any], Synthesizer]
+    system: Callable[[Any, Any], Synthesizer[Any]]
     measurement: type[BaseModel]
     training: type[BaseModel]
 
@@ -53,7 +53,7 @@ def default_method(schema: Schema) -> str:
     return "nacre-images" if schema.image else "nacre"
 
 
-def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, Any]) -> Synthesizer:
+def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, Any]) -> Synthesizer[Any]:
     """Make a synthesizer from its name and its settings.
 
     Raises:

@@ -5,23 +5,20 @@ only refines. Privacy: nacre's two sums are two Gaussian looks (synthesizers/nac
 one scale, so that together they cost one Gaussian of multiplier z / sqrt(share).
 """
 
-import math
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
-
-import numpy as np
+from dataclasses import replace
 
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.summation import transform_sum
 from dpmodels.embeddings.vectors import VectorRows, transform_records
 from dpmodels.generators.moment_matching import MixtureSpec
-from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from dpmodels.releases.release import Release
+from dpmodels.privacy import Sensitive
+from dpmodels.releases.steps import NoisySum
+from dpmodels.releases.system import Craft
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.component_moments import Whole
-from dpmodels.synthesizers.nacre import Looks, Nacre
+from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from dpmodels.synthesizers.private_training import Phase
 
 SAMPLED_ROWS = 40_000
@@ -31,10 +28,9 @@ SAMPLED_ROWS = 40_000
 class WarmStart:
     """Nacre's looks as the first phases of another system."""
 
-    def __init__(self, schema: Schema, share: float) -> None:
-        self.nacre = Nacre(training=MixtureSpec(steps=300))
-        self.plan = self.nacre.plan(schema, PrivacyBudget(epsilon=1.0, delta=1e-5, unit=schema.unit))
-        self.looks, self.share = Looks.of(self.plan), share
+    def __init__(self, schema: Schema, measurement: NacreMeasurement, share: float) -> None:
+        self.nacre = Nacre(measurement, MixtureSpec(steps=300))
+        self.looks = self.nacre.design(measurement, schema)
         radii = self.looks.first.l2_sensitivity, self.looks.second_radius
         first, second = (share * (radius / self.looks.l2_sensitivity) ** 2 for radius in radii)
         self.phases = (
@@ -42,18 +38,17 @@ class WarmStart:
             Phase("nacre, one- and two-way", 0, radii[1], second),  # its cells depend on the first
         )
 
-    def embedding(self, released: Sequence[Whole], whole: float) -> Moments:
+    def embedding(self, released: Sequence[NoisySum]) -> Moments:
         """Return what the next look sums."""
-        return self.looks.second(released[0], self.phases[0].noise_stddev(whole)) if released else self.looks.first
+        return self.looks.second(released[0].vector, released[0].noise_stddev) if released else self.looks.first
 
-    def statistic(self, rows: Sensitive[VectorRows], released: Sequence[Whole], whole: float) -> Sensitive[Whole]:
+    def statistic(self, rows: Sensitive[VectorRows], released: Sequence[NoisySum]) -> Sensitive[Whole]:
         """Return the sum of the next look."""
-        return transform_sum(self.embedding(released, whole), transform_records(rows))
+        return transform_sum(self.embedding(released), transform_records(rows))
 
-    def sample(self, released: Sequence[Whole], whole: float, seed: int) -> Records:
+    def sample(self, released: Sequence[NoisySum], seed: int) -> Records:
         """Fit nacre to its released looks and sample records (post-processing)."""
-        plan = self.plan.model_copy(update={"noise_multiplier": whole / math.sqrt(self.share)})
-        release = Released(Release(plan=plan, vector=np.concatenate(released), entry=""))
-        with tempfile.TemporaryDirectory() as folder:
-            model = self.nacre.fit(release, seed=seed, device="cpu", checkpoint=Path(folder) / "checkpoint")
+        fine, second = released
+        second = replace(second, embedding=self.embedding([fine]))
+        model = self.nacre.fit_looks(self.looks, fine, second, Craft(seed=seed))
         return Records.concat(list(model.sample(SAMPLED_ROWS, seed)))

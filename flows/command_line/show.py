@@ -51,7 +51,7 @@ def show_approved(run: Run, approval: Approval, asked: Asked) -> None:
 
 def show_found(found: Found) -> None:
     """Print what a run that is to be taken over is going to do."""
-    print_facts("plan", describe([found.plan, *([found.report] if found.report else [])], quote_old(found)))
+    print_facts("plan", describe(found.plan.lines, quote_old(found)))
     typer.echo("settings, as they were found")
     print_facts("", {name: str(value) for name, value in found.settings})
 

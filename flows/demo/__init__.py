@@ -45,7 +45,7 @@ def describe_utility(run: Run) -> str:
     internal = json.loads((run.sensitive / "internal-report.json").read_text())
     utility = internal["metrics"]["utility of the target"]["result"]
     return (
-        f"predicting {run.plan.table.target} on held-out real rows, {utility['metric']}: "
+        f"predicting {run.plan.release.table.target} on held-out real rows, {utility['metric']}: "
         f"{utility['tstr']:.3f} trained on synthetic, {utility['trtr']:.3f} trained on real rows"
     )
 

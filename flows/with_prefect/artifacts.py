@@ -24,7 +24,7 @@ def publish_plan(run: Run, partition: str) -> None:
 
 def _key(run: Run) -> str:
     """Return the key of a run's artifacts: its account's, or its data set's where another ledger has paid."""
-    return key_of((named_accounts(run) or [run.plan.table.name])[0])
+    return key_of((named_accounts(run) or [run.plan.release.contract.name])[0])
 
 
 def publish_results(run: Run) -> None:
@@ -71,4 +71,4 @@ def publish_blindness(run: Run, reachable: dict[str, bool]) -> None:
     believed = "yes, and written: mount it read-only" if os.access(run.control, os.W_OK) else "yes, read-only"
     table.append({"path": str(run.control), "readable": believed})
     description = f"what the worker that trained run {run.name} can read of the sensitive zone"
-    create_table_artifact(key=f"blind-{key_of(run.plan.table.name)}", table=table, description=description)
+    create_table_artifact(key=f"blind-{key_of(run.plan.release.contract.name)}", table=table, description=description)

@@ -16,7 +16,7 @@ from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.summation import transform_sum
-from dpmodels.evaluation.published.charged import Scores
+from dpmodels.evaluation.published.charged import ScoreMeasurement, ScoreTables
 from dpmodels.evaluation.published.scorers import Scorer, fit_scorer
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
@@ -62,7 +62,7 @@ def scorers() -> list[Scorer]:
 
 def scores(max_rows: int) -> Embedding:
     unit = {"user": "patient", "max_rows": max_rows} if max_rows > 1 else "record"
-    return Scores()._embedding(make_schema(unit=unit), scorers())
+    return ScoreTables(ScoreMeasurement(), make_schema(unit=unit)).embedding(scorers())
 
 
 CASES: dict[str, tuple[Callable[[int], Embedding], Callable[[int], Records]]] = {

@@ -13,9 +13,8 @@ from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.errors import InvalidArgument
 from dpmodels.evaluation.published.charged import ScoreMeasurement, Scores, read_measurement, tables_of
 from dpmodels.evaluation.published.charged_facts import accuracy, auroc, charged_facts
-from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
@@ -27,25 +26,29 @@ BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 ROWS = 3000
 
 
-def scores_of(made: Records, schema: Schema, **settings: object) -> tuple[Scores, Plan]:
+def scores_of(made: Records, schema: Schema, **settings: object) -> tuple[Scores, Line]:
     scores = Scores(ScoreMeasurement(**settings), [made.take(slice(0, 700)), made.take(slice(700, None))])
     return scores, scores.plan(schema, BUDGET.model_copy(update={"unit": schema.unit}))
 
 
-def trained(scores: Scores, plan: Plan) -> tuple[Embedding, np.ndarray]:
+def l2_of(line: Line) -> int:
+    return Scores.reading(line).of(line).embedding([]).l2_sensitivity
+
+
+def trained(scores: Scores, plan: Line) -> tuple[Embedding, np.ndarray]:
     """Return what the programme counts, and what it keeps of the synthetic rows."""
-    programme = scores.programme(plan)
+    programme = scores.steps(plan)
     kept = next(programme).integers
     return programme.send(kept).embedding, kept
 
 
 @pytest.fixture(scope="module")
-def exact() -> tuple[Plan, np.ndarray, Release]:
+def exact() -> tuple[Line, np.ndarray, Release]:
     """A release without noise, of rows of the same population as the synthetic ones."""
     scores, plan = scores_of(make_records(ROWS, seed=1), make_schema())
     embedding, kept = trained(scores, plan)
     vector = embedding.lattice_sum(make_records(ROWS)).numpy()
-    return plan, vector, Release(plan=plan, vector=vector, entry="e", chosen=kept)
+    return plan, vector, Release(line=plan, vector=vector, entry="e", chosen=kept)
 
 
 @pytest.mark.parametrize("unit", ["record", {"user": "patient", "max_rows": 3}])
@@ -56,7 +59,7 @@ def test_one_unit_more_moves_the_vector_by_exactly_the_sensitivity(unit):
     rows, extreme = make_records(100), make_records(100).take([int(np.argmax(make_records(100).values[:, 0]))])
     worst = extreme.take([0] * schema.unit.max_rows)  # all rows of a user in the same cells
     step = embedding.lattice_sum(Records.concat([rows, worst])) - embedding.lattice_sum(rows)
-    assert plan.l2_sensitivity - schema.unit.max_rows < np.linalg.norm(step.double().numpy()) <= plan.l2_sensitivity
+    assert l2_of(plan) - schema.unit.max_rows < np.linalg.norm(step.double().numpy()) <= l2_of(plan)
     assert step.min() >= 0 and step.sum() == schema.unit.max_rows * STEP * len(embedding.sizes)
 
 
@@ -69,7 +72,7 @@ def test_noise_has_the_charged_scale_and_no_other(tmp_path, exact, scale, accept
         release, ledger = measured(scores, tmp_path / str(run), plan, make_records(ROWS))
         noise.append(release.value.vector - total)
         assert [entry.kind for entry in ledger.entries(account="a")] == ["open", "reserve", "draw", "seal", "commit"]
-    drawn = np.concatenate(noise) / (scale * lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier))
+    drawn = np.concatenate(noise) / (scale * plan.noise_stddev(0, l2_of(plan)))
     low, high = stats.chi2.ppf([1e-6, 1 - 1e-6], len(drawn))
     assert (low < (drawn**2).sum() < high) == accepted
 
@@ -100,9 +103,9 @@ def test_without_noise_the_scores_are_those_of_the_textbook(exact):
     assert roc_auc_score(label, score) > 0.75  # the models learned what there is
 
 
-def with_noise(exact: tuple[Plan, np.ndarray, Release], draws: int, epsilon_scale: float = 1.0) -> list[dict]:
+def with_noise(exact: tuple[Line, np.ndarray, Release], draws: int, epsilon_scale: float = 1.0) -> list[dict]:
     plan, vector, release = exact
-    stddev = lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier)
+    stddev = plan.noise_stddev(0, l2_of(plan))
     rng, found = np.random.default_rng(0), []
     for _ in range(draws):
         noise = np.rint(rng.normal(0, stddev * epsilon_scale, len(vector))).astype(np.int64)
@@ -149,7 +152,7 @@ def test_a_broken_margin_and_a_broken_model_show(exact):
     scores, plan = scores_of(broken, make_schema())
     embedding, kept = trained(scores, plan)
     vector = embedding.lattice_sum(make_records(ROWS)).numpy()
-    facts = charged_facts(Release(plan=plan, vector=vector, entry="e", chosen=kept))
+    facts = charged_facts(Release(line=plan, vector=vector, entry="e", chosen=kept))
     smoker = next(one for one in facts["columns"] if one["name"] == "smoker")
     assert smoker["low"] > 0.5 and facts["columns"][0]["name"] == "sick" and facts["columns"][0]["low"] == 0
     best = {one["model"]: one["scores"][0]["value"] for one in facts["classifiers"]}
@@ -162,7 +165,7 @@ def test_pictures_are_scored_by_a_model_of_their_pixels():
     scores, plan = scores_of(pictures.make_records(400, seed=1), schema)
     embedding, kept = trained(scores, plan)
     vector = embedding.lattice_sum(real).numpy()
-    facts = charged_facts(Release(plan=plan, vector=vector, entry="e", chosen=kept))
+    facts = charged_facts(Release(line=plan, vector=vector, entry="e", chosen=kept))
     assert [one["model"] for one in facts["classifiers"]] == ["logistic regression"] and facts["columns"] == []
     assert facts["classifiers"][0]["scores"][-1]["value"] > 0.8
 
@@ -176,7 +179,7 @@ def test_a_target_of_more_classes_or_of_none_gets_the_scores_that_it_can_have(ta
     scores, plan = scores_of(make_records(600, seed=1), schema)
     embedding, kept = trained(scores, plan)
     vector = embedding.lattice_sum(make_records(600)).numpy()
-    facts = charged_facts(Release(plan=plan, vector=vector, entry="e", chosen=kept))
+    facts = charged_facts(Release(line=plan, vector=vector, entry="e", chosen=kept))
     assert [score["score"] for one in facts["classifiers"] for score in one["scores"]] == models
     assert (len(facts["columns"]), len(facts["columns_with_target"])) == (columns, pairs)
     assert facts["records"] == 600 and all(one["measured"] < 0.1 for one in facts["columns"])
@@ -188,7 +191,7 @@ def test_a_synthetic_table_with_one_class_only_is_scored_all_the_same():
     scores, plan = scores_of(made, make_schema())
     embedding, kept = trained(scores, plan)
     vector = embedding.lattice_sum(make_records(400)).numpy()
-    facts = charged_facts(Release(plan=plan, vector=vector, entry="e", chosen=kept))
+    facts = charged_facts(Release(line=plan, vector=vector, entry="e", chosen=kept))
     assert facts["classifiers"][0]["scores"][0]["value"] == pytest.approx(0.5, abs=1e-3)
 
 

@@ -83,4 +83,4 @@ def test_a_release_with_too_little_noise_is_found_out(method, held, tmp_path, mo
     rows = ParquetBatches(held, make_schema())
     found = evaluate_release(Sensitive(records), Sensitive(rows), release, 0).reveal()
     assert found["auroc_interval"][0] > found["auroc_of_the_best_attack_on_one_record"] + 0.03
-    assert found["epsilon_lower_bound"] > {"nacre": release.plan.budget.epsilon, "pearl": 0.4}[method]
+    assert found["epsilon_lower_bound"] > {"nacre": release.line.budget.epsilon, "pearl": 0.4}[method]

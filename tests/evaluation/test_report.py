@@ -16,6 +16,7 @@ from dpmodels.evaluation.published.report import summarise
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.release import Release
+from dpmodels.releases.steps import NoisySum
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
@@ -87,17 +88,19 @@ def test_privbayes_foretells_the_distance_of_every_column_from_all_tables_it_is_
 def test_a_method_trained_with_noisy_gradients_states_its_classes_and_nothing_else(real, method):
     system = create(method, {}, {})
     plan = system.plan(make_schema(), BUDGET)
-    phases, whole = system._system(plan), plan.noise_multiplier
+    phases, events = system.of(plan), list(leaves([plan.event]))
     rows = transform_vectors(phases.vectors, Sensitive([real]))
     true, scores = np.bincount(real.states[:, 4], minlength=2), []
     for _ in range(10):
-        looks: list[np.ndarray] = []
-        for phase in phases.looks:
-            total = phases.statistic(rows, looks, whole)
-            z = phase.noise_multiplier(whole)
-            noisy = measure_gaussian(total, l2_sensitivity=phase.l2_sensitivity, noise_multiplier=z)
-            looks.append(noisy.value)
-        release = Release(plan=plan, vector=np.concatenate(looks), entry="e")
+        looks: list[NoisySum] = []
+        for step, (phase, event) in enumerate(zip(phases.looks, events[:-1], strict=True)):
+            scale = {"l2_sensitivity": phase.l2_sensitivity, "noise_multiplier": event.noise_multiplier}
+            noisy = measure_gaussian(phases.statistic(rows, looks), **scale).value
+            looks.append(NoisySum(noisy, plan.noise_stddev(step, phase.l2_sensitivity)))
+        built = phases.build(looks, start=False)
+        weights = sum(p.numel() for objective in built.objectives for p in objective.decoder.parameters())
+        vectors = [look.vector for look in looks]
+        release = Release(line=plan, vector=np.concatenate([*vectors, np.zeros(weights, dtype=np.int64)]), entry="e")
         ((name, one),) = system.marginals(release).columns.items()
         scores.append((one.counts - true) / one.stddev)
     assert name == "sick" and 2 < (np.array(scores) ** 2).sum() < 60  # chi squared of 20: 20 +- 6
@@ -133,10 +136,10 @@ def test_the_fit_is_close_for_the_same_distribution_and_far_for_another(real, fa
         independent.values[:, index] = independent.values[order, index]
     release = release_of(NACRE, real, make_schema())
     looks = NACRE.sums(release)
-    broken = compare_with_release(release.plan, looks, [independent])
+    broken = compare_with_release(release.line, looks, [independent])
     assert broken[1]["left"] > 1.2 * facts["fit"][1]["left"]  # its margins are right, its pairs are not
     collapsed = real.take(np.zeros(ROWS, dtype=np.int64))
-    assert compare_with_release(release.plan, looks, [collapsed])[1]["left"] > 2 * facts["fit"][1]["left"]
+    assert compare_with_release(release.line, looks, [collapsed])[1]["left"] > 2 * facts["fit"][1]["left"]
 
 
 def test_a_method_without_counts_says_so(real):

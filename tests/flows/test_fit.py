@@ -104,12 +104,12 @@ def test_a_release_of_the_first_format_is_fitted_from_its_file_alone(tmp_path: P
     code, out, err = run_cli("fit", release, *words, "--config", tmp_path / "fitter.yaml")
     assert code == 0, err
     read, manifest = read_release(release).value, read_manifest(tmp_path / "out")
-    assert (manifest.ledger.charge, manifest.plan_sha256) == (read.entry, read.plan.hash)
+    assert (manifest.ledger.charge, manifest.plan_sha256) == (read.entry, read.line.hash)
     assert manifest.release_sha256 == digest(release) and manifest.left_out and manifest.method == method
     assert (manifest.run, manifest.ledger.account, manifest.ledger.entries) == (None, None, None)
     assert "not at hand" in out and "paid elsewhere" in out
     table = pq.read_table(tmp_path / "out" / "synthetic")
-    assert table.num_rows == 40 and table.schema.equals(Codec(read.plan.table).output_schema)
+    assert table.num_rows == 40 and table.schema.equals(Codec(read.line.table).output_schema)
     code, out, err = run_cli("verify", tmp_path / "out")
     assert code == 0 and "does not say" in " ".join(out.split()), err
     assert not (tmp_path / "home" / "ledger.sqlite").exists() and run_cli("validate", tmp_path / "out")[0] == 0

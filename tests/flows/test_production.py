@@ -105,7 +105,7 @@ def test_disjoint_partitions_cost_the_largest_of_them(tmp_path: Path) -> None:
     add_days(tmp_path, [date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 3)])
     for night, epsilon in (("2026-01-01", 0.5), ("2026-01-02", 0.3), ("2026-01-03", 0.5)):
         run = go(start(config(tmp_path, night, epsilon), f"clinic-{night}", night))
-        assert run.plan.table.name == f"clinic-{night}" and run.settings.account == f"clinic/seen={night}"
+        assert run.plan.release.contract.name == f"clinic-{night}" and run.settings.account == f"clinic/seen={night}"
         assert "any number of them fits" in explain(ledger, run, night)
         assert list(balances(run)) == ["clinic"]  # a night's own account is full by design, and no event
     assert Decimal("0.49") < ledger.balance("clinic").spent_epsilon <= Decimal("0.5")

@@ -100,7 +100,7 @@ def test_a_sum_that_does_not_fit_is_refused_before_anything_is_made(tmp_path):
 def test_a_rival_that_comes_in_between_leaves_neither_line_charged(tmp_path):
     run = start(config_of(tmp_path))
     small = PrivacyBudget(epsilon=0.5, delta=1e-5)
-    rival: Charge = charge_of("rival", run.report_plan, "clinic").model_copy(update={"budget": small})
+    rival: Charge = charge_of("rival", run.plan.report, "clinic").model_copy(update={"budget": small})
     Ledger(run.ledger).reserve(rival, first_opens=account_to_open(run.settings, "clinic"))
     with pytest.raises(BudgetExhausted):
         carry_out(run, prefect=False)
@@ -185,7 +185,7 @@ def test_a_line_that_the_operator_voided_is_left_alone(tmp_path):
     carry_out(run, prefect=False)
     assert report_of(run)["charged"]["status"] == "lost" and not (run.released / "scores.parquet").exists()
     again = sample_again(run, "again", tmp_path / "more", None, 7)
-    assert again.report_plan is None
+    assert again.plan.report is None
 
 
 def test_the_officer_and_the_forecast_are_told_of_both_lines(tmp_path):

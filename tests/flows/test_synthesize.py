@@ -13,7 +13,8 @@ import yaml
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec
-from dpmodels.synthesizers.pearl import _embedding_of
+from dpmodels.synthesizers.pearl import Pearl
+from dpmodels.synthesizers.registry import create
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, pipeline, start, synthesize
 from tasks.encoded import EncodedTable
@@ -73,7 +74,7 @@ def test_the_default_number_of_rows_is_the_released_one(clinic):
     run = synthesize(config(clinic))
     rows = pq.read_table(run.settings.out / "synthetic").num_rows
     release = read_release(run.released / "release.parquet").value
-    _, counts = _embedding_of(release.plan).unpack(release.vector)
+    _, counts = Pearl().of(release.line).unpack(release.vector)
     assert rows == max(1, round(counts.sum()))
 
 
@@ -219,8 +220,10 @@ def test_a_user_level_unit_keeps_its_rows_and_multiplies_the_noise(tmp_path):
     table = table.set_column(0, "patient", pa.array([i // 5 for i in range(len(table))]))
     pq.write_table(table, tmp_path / "clinic.parquet")
     run = synthesize(config(tmp_path))
-    assert sum(map(len, EncodedTable(run.sensitive / "encoded", run.plan.table))) == 2 * 40
-    assert run.plan.l2_sensitivity == 2 * start(config(tmp_path / "..", **_record_unit(tmp_path))).plan.l2_sensitivity
+    assert sum(map(len, EncodedTable(run.sensitive / "encoded", run.plan.release.table))) == 2 * 40
+    lines = [one.plan.release for one in (run, start(config(tmp_path / "..", **_record_unit(tmp_path))))]
+    users, records = (next(create(line.method, {}, {}).steps(line)).l2_sensitivity for line in lines)
+    assert users == 2 * records
 
 
 def _record_unit(folder: Path) -> dict[str, object]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmodels.accounting.events import leaves
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.hand_off.verify import verify_hand_off
@@ -15,6 +16,7 @@ from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.ledger import Account, Ledger
 from dpmodels.mechanisms import exponential, gaussian
 from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.plan import Former
 from dpmodels.synthesizers.registry import METHODS, create
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, start
@@ -26,7 +28,6 @@ from tests import pictures, support
 from tests.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
-TABLES = [name for name in METHODS if name != "nacre-images"]
 
 
 @pytest.fixture
@@ -56,53 +57,48 @@ def finish(run: Run) -> Run:
     return carry_out(run, prefect=False)
 
 
-@pytest.mark.parametrize("method", TABLES)
-def test_a_plan_with_less_noise_than_its_event_is_drawn_by_no_method(tmp_path, method, untouched):
-    system = create(method, {}, {})
-    plan = system.plan(make_schema(), BUDGET).model_copy(update={"noise_multiplier": 1e-6})
-    with pytest.raises(ArtifactError, match="was changed"):
-        support.measured(system, tmp_path, plan, make_records(50))
-    assert charges(tmp_path) == []
-
-
 @pytest.mark.parametrize("method", METHODS)
-def test_nor_when_the_plan_is_believed(tmp_path, method, untouched, monkeypatch):
-    """Every step takes its event: a smaller multiplier is refused even by a system that would make such a plan."""
-    monkeypatch.setattr("dpmodels.releases.draw.check_plan", lambda *_: None)
+def test_a_line_that_names_less_noise_than_its_event_is_drawn_by_no_method(tmp_path, method, untouched):
+    """Noise is read off the event; only a line of format 1 names a scale of its own, and a smaller one is refused."""
     made = pictures if method == "nacre-images" else support
     schema, records = made.make_schema(), made.make_records(50)
     system = create(method, {}, {})
-    plan = system.plan(schema, BUDGET)
+    line = system.plan(schema, BUDGET)
+    own, event = next(system.steps(line)).l2_sensitivity, next(leaves([line.event]))
     for factor in (1e-6, 2 / 3, 0.999):
         folder = tmp_path / f"{factor:.3f}"
-        with pytest.raises(InvalidArgument, match="less noise than it is charged for"):
-            less = plan.model_copy(update={"noise_multiplier": plan.noise_multiplier * factor})
-            support.measured(system, folder, less, records)
+        less = Former(hash="0" * 64, scale=(own, event.noise_multiplier * factor))
+        with pytest.raises(ArtifactError, match="less than a step is charged for"):
+            support.measured(system, folder, line.model_copy(update={"former": less}), records)
         assert charges(folder) == ["reserve"]  # which can be given back: no draw began
 
 
 def test_scores_with_less_noise_than_their_event_are_not_drawn(tmp_path, untouched):
     scores = Scores(synthetic=[make_records(300)])
-    plan = scores.plan(make_schema(), BUDGET).model_copy(update={"noise_multiplier": 1e-6})
+    plan = scores.plan(make_schema(), BUDGET)
+    plan = plan.model_copy(update={"event": plan.event.model_copy(update={"noise_multiplier": 1e-3})})
     with pytest.raises(ArtifactError, match="was changed"):
         support.measured(scores, tmp_path, plan, make_records(50))
 
 
+@pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize(
     "change",
     [
-        lambda plan: plan | {"noise_multiplier": 1e-6},
-        lambda plan: plan | {"l2_sensitivity": 1},
-        lambda plan: plan | {"budget": plan["budget"] | {"epsilon": 1000.0}},
-        lambda plan: plan | {"event": plan["event"] | {"noise_multiplier": 1e-3}},
+        lambda line: {"budget": line["budget"] | {"epsilon": 1000.0}},
+        lambda line: {"event": {"kind": "gaussian", "noise_multiplier": 1e-3}},
+        lambda line: {"part": "night"},
+        lambda line: {"fingerprint": "0" * 64},
     ],
 )
-def test_a_plan_changed_in_the_zone_of_control_is_refused_too(tmp_path, change, untouched):
+def test_a_plan_changed_in_the_zone_of_control_is_refused_too(tmp_path, change, number, untouched):
     """Defence in depth: only trusted stages can write there, and still a draw makes the plan again."""
     write_clinic(tmp_path)
     run = start(config(tmp_path))
     path = run.control / "plan.json"
-    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    plan = json.loads(path.read_text())
+    plan["lines"][number] |= change(plan["lines"][number])
+    path.write_text(json.dumps(plan))
     with pytest.raises(NacreError):
         finish(run)
     assert charges(run.home) == []
@@ -114,7 +110,8 @@ def test_whatever_is_put_into_the_released_zone_changes_nothing_that_is_believed
     run = start(config(tmp_path))
     planted = tmp_path / "planted.sqlite"
     Ledger(planted).open_account("clinic", dataset="clinic", budget_cap=PrivacyBudget(epsilon=1000, delta=0.5))
-    plan = json.loads((run.control / "plan.json").read_text()) | {"noise_multiplier": 1e-6}
+    plan = json.loads((run.control / "plan.json").read_text())
+    plan["lines"][0]["event"] = {"kind": "gaussian", "noise_multiplier": 1e-3}
     settings = json.loads((run.control / "settings.json").read_text())
     settings |= {"ledger": f"sqlite:///{planted}", "dask": "tcp://127.0.0.1:9", "out": str(tmp_path / "stolen")}
     (run.released / "plan.json").write_text(json.dumps(plan))
@@ -126,7 +123,7 @@ def test_whatever_is_put_into_the_released_zone_changes_nothing_that_is_believed
     assert charges(run.home) == ["reserve", "reserve"] + ["draw", "seal", "commit"] * 2
     assert not [entry for entry in Ledger(planted).entries() if entry.kind != "open"]
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert "approved" not in manifest and manifest["plan_sha256"] == run.plan.hash
+    assert "approved" not in manifest and manifest["plan_sha256"] == run.plan.release.hash
     assert verify_hand_off(tmp_path / "out").faults == []
 
 
@@ -238,8 +235,7 @@ def test_a_run_of_an_earlier_version_is_taken_over_as_far_as_the_ledger_bears_it
     write_clinic(tmp_path)
     run = finish(start(config(tmp_path)))
     before = charges(run.home)
-    for name in ("plan.json", "report-plan.json"):
-        shutil.move(run.control / name, run.released / name)
+    shutil.move(run.control / "plan.json", run.released / "plan.json")
     settings = json.loads((run.control / "settings.json").read_text())
     settings |= {"dask": None, "approver": "", "out": str(tmp_path / "again")}
     (run.released / "settings.json").write_text(json.dumps(settings))

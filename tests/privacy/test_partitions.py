@@ -79,7 +79,7 @@ def night(folder: Path, day: date, data: str = "clinic.parquet") -> Run:
 
 
 def rows_of(run: Run) -> Records:
-    return Records.concat(list(EncodedTable(run.sensitive / "encoded", run.plan.table)))
+    return Records.concat(list(EncodedTable(run.sensitive / "encoded", run.plan.release.table)))
 
 
 def test_of_one_file_given_every_night_each_row_is_read_in_one_night(tmp_path: Path):
@@ -89,7 +89,7 @@ def test_of_one_file_given_every_night_each_row_is_read_in_one_night(tmp_path: P
     table = pq.read_table(tmp_path / "clinic.parquet")
     for run, day in zip(runs, DAYS, strict=True):
         own = table.filter(pa.compute.equal(table["seen"], day))
-        assert np.array_equal(rows_of(run).states, Codec(run.plan.table).encode(own).states)
+        assert np.array_equal(rows_of(run).states, Codec(run.plan.release.table).encode(own).states)
         assert set(pq.read_table(run.settings.out / "synthetic")["seen"].to_pylist()) == {day}
     ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
     assert ledger.balance("clinic").spent_epsilon <= 1 and ledger.verify() == []
@@ -247,7 +247,7 @@ def test_the_whole_table_is_read_without_a_value(tmp_path: Path):
     write_visits(tmp_path)
     run = start(config(tmp_path, "out"))
     pipeline(run, lambda stage, *handles: stage(*handles))
-    assert len(rows_of(run)) == 80 and run.settings.account == "clinic" and run.plan.table.name == "clinic"
+    assert len(rows_of(run)) == 80 and run.settings.account == "clinic" and run.plan.release.table.name == "clinic"
 
 
 def test_the_partition_is_in_the_plan_and_its_hash(tmp_path: Path):

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import torch
 import yaml
@@ -19,7 +20,7 @@ import yaml
 from dpmodels.evaluation.published.charged import ScoreMeasurement, Scores
 from dpmodels.evaluation.published.charged_facts import charged_facts
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.releases.release import FORMAT, Release
+from dpmodels.releases.release import FORMAT, Release, read_release
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.registry import METHODS
@@ -51,15 +52,17 @@ def rows_of(method: str) -> tuple[Schema, Records]:
     return CLINIC, Codec(CLINIC).encode(make_table(ROWS).select(list(CLINIC.columns)))
 
 
-def facts_of(release: Release) -> dict[str, Any]:
+def facts_of(path: Path) -> dict[str, Any]:
     """Return what must be read of a release for ever."""
+    table, release = pq.read_table(path), read_release(path).value
+    chosen = np.array(json.loads(table.schema.metadata[b"nacre.chosen"]), dtype="<i8")
     return {
-        "plan_sha256": release.plan.hash,
+        "plan_sha256": release.line.hash,
         "ledger_entry": release.entry,
-        "values_sha256": sha256(release.vector.astype("<i8").tobytes()),
-        "values": len(release.vector),
-        "chosen_sha256": sha256(release.chosen.astype("<i8").tobytes()),
-        "chosen": len(release.chosen),
+        "values_sha256": sha256(table["value"].to_numpy().astype("<i8").tobytes()),
+        "values": len(table),
+        "chosen_sha256": sha256(chosen.tobytes()),
+        "chosen": len(chosen),
     }
 
 
@@ -92,7 +95,7 @@ def make_release(method: str, target: Path) -> dict[str, Any]:
         fit(method, release, folder).save(folder / "model")
         generator = sha256((folder / "model").read_bytes())
     return {
-        **facts_of(release.value),
+        **facts_of(target),
         "marginals": marginals_of(method, release.value),
         "generator_sha256": generator,
         "nacre": version("nacre"),
@@ -107,7 +110,7 @@ def make_scores(target: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         release, _ = measured(scores, Path(name) / "run", scores.plan(schema, BUDGET), records)
         target.write_bytes((Path(name) / "run" / "public" / "r.parquet").read_bytes())
-    return {**facts_of(release.value), "report": charged_facts(release.value), "nacre": version("nacre")}
+    return {**facts_of(target), "report": charged_facts(release.value), "nacre": version("nacre")}
 
 
 def make_hand_off(target: Path) -> None:

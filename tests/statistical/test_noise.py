@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.accounting.events import leaves
 from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms.gaussian import (
     SMOOTHING,
@@ -15,7 +16,7 @@ from dpmodels.mechanisms.gaussian import (
     measure_gaussian,
 )
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from dpmodels.synthesizers.pearl import Pearl, _embedding_of
+from dpmodels.synthesizers.pearl import Pearl
 from tests.support import make_records, make_schema
 
 ALPHA = 1e-6  # a false alarm in a million runs
@@ -37,12 +38,11 @@ def test_the_sampler_has_the_scale_it_is_asked_for(scale):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_the_release_has_the_noise_its_plan_is_charged_for(epsilon):
     budget = PrivacyBudget(epsilon=epsilon, delta=1e-5)
-    plan = Pearl().plan(make_schema(), budget)
-    embedding = _embedding_of(plan)
+    line = Pearl().plan(make_schema(), budget)
+    embedding, (event,) = Pearl().of(line), leaves([line.event])
     total = embedding.lattice_sum(make_records(50)).numpy()
-    release = measure_gaussian(
-        Sensitive(total), l2_sensitivity=plan.l2_sensitivity, noise_multiplier=plan.noise_multiplier
-    )
+    scale = dict(zip(("l2_sensitivity", "noise_multiplier"), line.noise(event, embedding.l2_sensitivity), strict=True))
+    release = measure_gaussian(Sensitive(total), **scale)
     assert isinstance(release, Released)
     noise = release.value - total
     true_stddev = gaussian_noise_multiplier(budget) * embedding.l2_sensitivity

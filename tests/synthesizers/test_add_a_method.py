@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.system import Craft
 from dpmodels.synthesizers.registry import METHODS, Method
 from tests.support import make_records, make_schema, measured, run_cli, synthesize_words, write_clinic
 
@@ -22,7 +23,7 @@ def independent(monkeypatch) -> type:
     module = ModuleType("independent")
     monkeypatch.setitem(sys.modules, "independent", module)
     exec(compile(source, str(PAGE), "exec"), module.__dict__)
-    line = Method(module.Independent, module.NoSettings, module.NoSettings)
+    line = Method(module.Independent, module.CellSettings, module.NoSettings)
     monkeypatch.setitem(METHODS, "independent", line)
     return module.Independent
 
@@ -43,6 +44,6 @@ def test_it_learns_what_it_measures(tmp_path, independent):
     plan = independent().plan(make_schema(), PrivacyBudget(epsilon=50, delta=1e-5))
     records = make_records(5000)
     release, _ = measured(independent(), tmp_path / "run", plan, records)
-    model = independent().fit(release, seed=0, device="cpu", checkpoint=tmp_path / "c")
+    model = independent().fit(release, Craft())
     made = next(model.sample(5000, 1))
     assert abs(made.states.mean(axis=0) - records.states.mean(axis=0)).max() < 0.05

@@ -12,13 +12,13 @@ import pytest
 from scipy.special import logit, ndtr
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import ComposedEvent, Leaf, SampledGaussianEvent, leaves
+from dpmodels.accounting.events import ComposedEvent, Event, Leaf, ParallelEvent, SampledGaussianEvent, leaves
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.load import load_generator
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms.gaussian import SMOOTHING
 from dpmodels.privacy import PrivacyBudget, Released
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
@@ -32,7 +32,7 @@ TRAINED = [method for method in QUICK if QUICK[method].trained]
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
-def measured(method: str, folder: Path, plan: Plan, *batches: Records) -> tuple[Released[Release], Ledger]:
+def measured(method: str, folder: Path, plan: Line, *batches: Records) -> tuple[Released[Release], Ledger]:
     return support.measured(quick(method), folder, plan, *batches)
 
 
@@ -92,9 +92,15 @@ def is_charged_for(kind: str, scale: float, noise_multiplier: float, reach: floa
     return 2 / 3 * covered < reach <= covered
 
 
-def charged(plan: Plan, tap: Tap) -> list[Leaf]:
+def plain(event: Event) -> list[Leaf]:
+    """Return the releases of an event; of parts side by side those that one event stands for."""
+    parts = [plain(each.events[0]) if isinstance(each, ParallelEvent) else [each] for each in leaves([event])]
+    return [each for part in parts for each in part]
+
+
+def charged(plan: Line, tap: Tap) -> list[Leaf]:
     """Return the event that each step is charged for; all steps of DP-SGD are those of the last event."""
-    events = list(leaves([plan.event]))
+    events = plain(plan.event)
     if isinstance(last := events[-1], SampledGaussianEvent):
         assert tap.probabilities == {last.sampling_probability}
         trainings = {key: [step for own, step in tap.streams if own == key] for key, _ in tap.streams}
@@ -106,7 +112,7 @@ def charged(plan: Plan, tap: Tap) -> list[Leaf]:
 KEYS = [bytes([number] * 32) for number in range(9)]
 
 
-def reaches(method: str, tap: Tap, folder: Path, plan: Plan, unit: int) -> list[tuple[Step, Leaf, float]]:
+def reaches(method: str, tap: Tap, folder: Path, plan: Line, unit: int) -> list[tuple[Step, Leaf, float]]:
     """Measure neighbours, with what was released first copied; return steps, their events, and how far they moved.
 
     Steps with equal events are judged together: nobody is in every batch of DP-SGD. There the neighbours with one more
@@ -198,7 +204,7 @@ def test_it_takes_a_schema_or_says_in_a_sentence_what_it_takes(tmp_path, method,
 
 def makes_rows(method: str, release: Released[Release], folder: Path) -> None:
     """See that a release states its noise and its counts, and that what is fitted to it makes rows of the schema."""
-    plan, system = release.value.plan, quick(method)
+    plan, system = release.value.line, quick(method)
     assert all(0 < stddev < math.inf for stddev in system.noise(plan).values())
     counted = system.marginals(release.value)
     assert counted is None or (counted.columns.keys() <= plan.table.modelled.keys() and counted.records >= 1)
@@ -232,7 +238,7 @@ def test_one_release_is_one_charge_and_asked_for_again_it_is_the_same_file(tmp_p
     again, _ = measured(method, tmp_path / "run", plan, records.take(slice(0, 5)))
     assert drawn and tap.restart() == [] and file(tmp_path / "run") == before
     assert lives(ledger) == ["open", "reserve", "draw", "seal", "commit"]
-    assert again.value.plan == plan and again.value.entry == release.value.entry
+    assert again.value.line == plan and again.value.entry == release.value.entry
     assert [path.name for path in (tmp_path / "run" / "private").iterdir()] == [".lock-r.parquet"]
 
 
@@ -278,18 +284,14 @@ def test_fitting_again_gives_the_same_file_and_what_is_saved_samples_the_same(tm
 @every_method
 def test_a_plan_that_was_changed_is_refused_before_any_charge_and_any_noise(tmp_path, tap, method):
     plan, records = quick_plan(method), QUICK[method].data.make_records(10)
-    parts = [
-        event.model_copy(update={"noise_multiplier": event.noise_multiplier * 0.9}) for event in leaves([plan.event])
-    ]
-    less = {"noise_multiplier": plan.noise_multiplier * 0.9}
+    parts = [event.model_copy(update={"noise_multiplier": event.noise_multiplier * 0.9}) for event in plain(plan.event)]
     name, number = next((name, n) for name, n in plan.measurement.items() if isinstance(n, int | float))
     changes = [
-        less,
         {"event": ComposedEvent(events=tuple(parts))},
-        {"event": ComposedEvent(events=tuple(parts)), **less},
         {"budget": quick_plan(method, epsilon=0.1).budget},
         {"fingerprint": "0" * 64},
-        {"l2_sensitivity": plan.l2_sensitivity - 1},
+        {"part": "night"},
+        {"name": "other"},
         {"measurement": {**plan.measurement, name: 2 * number}},
     ]
     for number, change in enumerate(changes):

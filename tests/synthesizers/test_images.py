@@ -7,22 +7,22 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from dpmodels.accounting.calibration import gaussian_epsilon
+from dpmodels.accounting.calibration import gaussian_epsilon, gaussian_noise_multiplier
 from dpmodels.accounting.events import leaves
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.load import load_generator
-from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms import gaussian
-from dpmodels.privacy import PrivacyBudget, Released, Sensitive
+from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.release import read_release
+from dpmodels.releases.system import Craft
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.statistics.symmetric import principal_directions, shrink, shrink_classes
 from dpmodels.synthesizers import image_moments
-from dpmodels.synthesizers.image_moments import ImageLooks, ImageMeasurement, NacreImages
+from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.registry import create, default_method
 from tests.pictures import make_records, make_schema, make_table
-from tests.support import charges, run_cli, synthesize_words
+from tests.support import charges, measured, run_cli, synthesize_words
 from tests.support import make_schema as make_clinic
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -30,26 +30,12 @@ IMAGES = NacreImages(ImageMeasurement(coefficients=30, directions=10), MatchingS
 
 
 def measure(tmp_path, records: Records, budget: PrivacyBudget = BUDGET):
-    plan = IMAGES.plan(make_schema(), budget)
-    ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.open_account("shapes", dataset="shapes", budget_cap=budget)
-    charge = Charge(
-        account="shapes",
-        dataset="shapes",
-        mechanism=plan.method,
-        event=plan.event,
-        budget=budget,
-        plan_hash=plan.hash,
-        schema_hash=plan.table.hash,
-        run="run",
-    )
-    staged, released = tmp_path / "private" / "r.parquet", tmp_path / "public" / "r.parquet"
-    IMAGES.measure(Sensitive([records]), plan, ledger=ledger, charge=charge, staged=staged, released=released)
-    return read_release(released)
+    line = IMAGES.plan(make_schema(), budget)
+    return measured(IMAGES, tmp_path, line, records)[0]
 
 
 def fit(release):
-    return IMAGES.fit(release, seed=0, device="cpu", checkpoint=None)
+    return IMAGES.fit(release, Craft())
 
 
 def test_two_looks_are_one_charge_within_the_budget():
@@ -57,7 +43,7 @@ def test_two_looks_are_one_charge_within_the_budget():
     parts = [event.noise_multiplier for event in leaves([plan.event])]
     assert len(parts) == 2
     together = sum(1 / z**2 for z in parts) ** -0.5
-    assert together == pytest.approx(plan.noise_multiplier, rel=1e-12)
+    assert together == pytest.approx(gaussian_noise_multiplier(BUDGET), rel=1e-12)
     assert 0.999 < gaussian_epsilon(together, BUDGET.delta) <= BUDGET.epsilon
 
 
@@ -65,8 +51,8 @@ def test_each_look_gets_the_noise_it_is_charged_for(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(gaussian, "_sampler", lambda values, stddev: asked.append(stddev) or values)
     release = measure(tmp_path, make_records(200)).value
-    parts = [event.noise_multiplier for event in leaves([release.plan.event])]
-    assert asked == [gaussian.lattice_noise_stddev(release.plan.l2_sensitivity, z) for z in parts]
+    parts = [event.noise_multiplier for event in leaves([release.line.event])]
+    assert asked == [gaussian.lattice_noise_stddev(IMAGES.of(release.line).first.l2_sensitivity, z) for z in parts]
 
 
 def test_a_plan_is_a_function_of_public_inputs_and_needs_an_image():
@@ -107,8 +93,8 @@ def test_images_drawn_without_noise_have_the_moments_of_the_real_ones(tmp_path, 
 
 def test_the_second_look_is_read_from_the_release_and_never_computed_again(tmp_path, monkeypatch):
     release = measure(tmp_path, make_records(300))
-    plan, chosen = release.value.plan, release.value.chosen
-    expected = ImageLooks.of(plan).second(chosen).clip
+    line, chosen = release.value.line, release.value.chosen
+    expected = IMAGES.of(line).second(chosen).clip
     before = next(fit(release).sample(20, seed=0)).pixels
     # another machine: eigenvectors of the other sign
     monkeypatch.setattr(image_moments, "principal_directions", lambda *args: -principal_directions(*args))

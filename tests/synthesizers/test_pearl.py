@@ -8,42 +8,29 @@ from dpmodels.embeddings.characteristic import FrequencySpec
 from dpmodels.embeddings.fourier import FourierFeatures
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.reconstruction import TrainingSpec
-from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import read_release
-from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement, _embedding_of, reconstruction_target
+from dpmodels.releases.system import Craft
+from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement, reconstruction_target
 from dpmodels.synthesizers.registry import create
-from tests.support import make_records, make_schema, repeated_noise
+from tests.support import desk_in, make_records, make_schema, repeated_noise
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 PEARL = Pearl(PearlMeasurement(frequencies=FrequencySpec(count=40)), TrainingSpec(steps=5, batch_size=32))
 
 
-def measure(tmp_path, records, plan: Plan, run: str = "run", pearl: Pearl = PEARL):
-    ledger = Ledger(tmp_path / f"{run}.sqlite")
-    ledger.open_account("clinic", dataset="clinic", budget_cap=BUDGET)
-    charge = Charge(
-        account="clinic",
-        dataset="clinic",
-        mechanism="pearl",
-        event=plan.event,
-        budget=plan.budget,
-        plan_hash=plan.hash,
-        schema_hash=plan.table.hash,
-        run=run,
-    )
-    staged, released = tmp_path / f"{run}-private" / "r.parquet", tmp_path / f"{run}-public" / "r.parquet"
-    sensitive = Sensitive([records.take(slice(0, 9)), records.take(slice(9, None))])
-    pearl.measure(sensitive, plan, ledger=ledger, charge=charge, staged=staged, released=released)
-    return ledger, released
+def measure(tmp_path, records, line: Line, run: str = "run", pearl: Pearl = PEARL):
+    desk = desk_in(tmp_path / run, line, run)
+    pearl.measure(Sensitive([records.take(slice(0, 9)), records.take(slice(9, None))]), line, desk)
+    return desk.ledger, desk.released
 
 
 def test_a_plan_is_a_function_of_public_inputs():
     plan = PEARL.plan(make_schema(), BUDGET)
     assert plan == PEARL.plan(make_schema(), BUDGET)
-    assert Plan.model_validate_json(plan.model_dump_json()).hash == plan.hash
+    assert Line.model_validate_json(plan.model_dump_json()).hash == plan.hash
     assert plan.hash != PEARL.plan(make_schema(), BUDGET.model_copy(update={"epsilon": 2.0})).hash
     assert plan.hash != PEARL.plan(make_schema(name="other"), BUDGET).hash
 
@@ -52,9 +39,8 @@ def test_a_plan_for_another_unit_is_refused():
     budget = PrivacyBudget(epsilon=1.0, delta=1e-5, unit=PrivacyUnit(user="patient", max_rows=2))
     with pytest.raises(InvalidArgument, match="unit"):
         PEARL.plan(make_schema(), budget)
-    assert PEARL.plan(make_schema(unit={"user": "patient", "max_rows": 2}), budget).l2_sensitivity == (
-        2 * PEARL.plan(make_schema(), BUDGET).l2_sensitivity
-    )
+    users = PEARL.plan(make_schema(unit={"user": "patient", "max_rows": 2}), budget)
+    assert PEARL.of(users).l2_sensitivity == 2 * PEARL.of(PEARL.plan(make_schema(), BUDGET)).l2_sensitivity
 
 
 def test_a_table_with_nothing_but_its_target_is_refused():
@@ -67,7 +53,7 @@ def test_the_release_carries_its_plan_entry_event_and_hash(tmp_path):
     plan = PEARL.plan(make_schema(), BUDGET)
     ledger, released = measure(tmp_path, make_records(60), plan)
     release = read_release(released).value
-    assert release.plan == plan
+    assert release.line == plan
     entries = ledger.entries(key=release.entry)
     assert [entry.kind for entry in entries] == ["reserve", "draw", "seal", "commit"]
     table = pq.read_table(released)
@@ -96,10 +82,10 @@ def test_with_the_noise_replayed_neighbours_differ_by_one_record_and_nothing_els
         pq.read_table(measure(tmp_path, data, plan, run)[1])
         for run, data in (("d", records), ("neighbour", records.take(slice(1, None))))
     )
-    embedding = _embedding_of(plan)
+    embedding = PEARL.of(plan)
     difference = a["value"].to_numpy() - b["value"].to_numpy()
     assert np.array_equal(difference, embedding.lattice_sum(records.take(slice(0, 1))).numpy())
-    assert int(sum(int(x) ** 2 for x in difference)) <= plan.l2_sensitivity**2
+    assert int(sum(int(x) ** 2 for x in difference)) <= embedding.l2_sensitivity**2
     for name in ("class", "part", "index"):
         assert a[name].equals(b[name])
     ignored = {b"nacre.ledger_entry", b"nacre.values_sha256"}  # the run's own key, and the hash of the release
@@ -121,7 +107,7 @@ def test_a_class_lost_in_the_noise_gets_little_weight_and_finite_targets(tmp_pat
     pearl = Pearl()
     plan = pearl.plan(make_schema(), BUDGET)
     release = read_release(measure(tmp_path, one_class, plan, pearl=pearl)[1]).value
-    target, counts = reconstruction_target(_embedding_of(plan), release)
+    target, counts = reconstruction_target(pearl.of(plan), release)
     assert np.isfinite(target.mean.numpy()).all() and len(counts) == 2
     assert (target.class_weights() < 0.5).all()  # 60 records under a noise of 118
 
@@ -129,17 +115,17 @@ def test_a_class_lost_in_the_noise_gets_little_weight_and_finite_targets(tmp_pat
 def test_fit_reads_only_the_release(tmp_path):
     plan = PEARL.plan(make_schema(), BUDGET)
     release = read_release(measure(tmp_path, make_records(60), plan)[1])
-    model = PEARL.fit(release, seed=1, device="cpu", checkpoint=tmp_path / "c.safetensors")
+    model = PEARL.fit(release, Craft(seed=1))
     (rows,) = model.sample(50, 1)
     assert len(rows) == 50 and model.release_entry == release.value.entry
 
 
 def test_dp_merf_is_the_same_frame_without_a_critic():
     baseline = create("dp-merf", {}, {})
-    again = Plan.model_validate_json(baseline.plan(make_schema(), BUDGET).model_dump_json())
-    assert isinstance(_embedding_of(again).parts, FourierFeatures)
+    again = Line.model_validate_json(baseline.plan(make_schema(), BUDGET).model_dump_json())
+    assert isinstance(baseline.of(again).parts, FourierFeatures)
     assert baseline.plan(make_schema(), BUDGET).method == "dp-merf" and baseline.training.critic is False
-    phases = _embedding_of(baseline.plan(make_schema(), BUDGET)).parts.relative
+    phases = baseline.of(baseline.plan(make_schema(), BUDGET)).parts.relative
     assert (phases != 0).all()  # every frequency looks at every column
     with pytest.raises(InvalidArgument, match="critic"):
         create("dp-merf", {}, {"critic": True})

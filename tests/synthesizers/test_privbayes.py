@@ -15,18 +15,18 @@ from dpmodels.generators.bayes_net import BayesNetModel
 from dpmodels.mechanisms import exponential, gaussian
 from dpmodels.mechanisms.exponential import exponential_scale
 from dpmodels.privacy import PrivacyBudget, Sensitive
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.plan import Line
+from dpmodels.releases.steps import NoisySum
+from dpmodels.releases.system import Craft
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.bayes_structure import (
-    FAMILY_LIMIT,
-    TABLE_LIMIT,
     Network,
     PrivBayesMeasurement,
-    read_families,
-    write_families,
+    read_family,
+    write_family,
 )
-from dpmodels.synthesizers.privbayes import PrivBayes
+from dpmodels.synthesizers.privbayes import PrivBayes, tables_of
 from dpmodels.synthesizers.registry import create
 from tests import support
 from tests.support import make_records, make_schema
@@ -35,13 +35,13 @@ BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
 PRIVBAYES = PrivBayes()
 
 
-def measured(folder, plan: Plan, *batches: Records):
+def measured(folder, plan: Line, *batches: Records):
     return support.measured(PRIVBAYES, folder, plan, *batches)
 
 
-def fitted(folder, plan: Plan, records: Records) -> BayesNetModel:
+def fitted(folder, plan: Line, records: Records) -> BayesNetModel:
     release, _ = measured(folder, plan, records)
-    return PRIVBAYES.fit(release, seed=0, device="cpu", checkpoint=folder / "c.safetensors")
+    return PRIVBAYES.fit(release, Craft())
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
@@ -65,14 +65,15 @@ def test_the_ledgers_epsilon_is_that_of_dp_accounting_for_the_whole_plan(tmp_pat
 
 def test_every_part_is_charged_for_its_own_sensitivity_at_the_noise_that_is_drawn():
     plan = PRIVBAYES.plan(make_schema(), BUDGET)
-    network = Network.of(plan)
+    network = PRIVBAYES.of(plan)
     fine, *selections, tables = plan.event.events
+    noise = plan.noise_stddev(0, network.first.l2_sensitivity)
     assert len(selections) == network.columns - 1
     for event, radius in ((fine, network.first.l2_sensitivity), (tables, network.tables_radius)):
-        assert event.noise_multiplier * radius <= network.noise_stddev
-        assert event.noise_multiplier * radius == pytest.approx(network.noise_stddev, rel=1e-6)
-    assert {event.noise_multiplier for event in selections} == {network.selection}
-    views, _ = network.views(np.arange(network.first.dim) * network.first.one_way)
+        assert event.noise_multiplier * radius <= noise
+        assert event.noise_multiplier * radius == pytest.approx(noise, rel=1e-6)
+    assert len({event.noise_multiplier for event in selections}) == 1
+    views, _ = network.views(NoisySum(np.arange(network.first.dim) * network.first.one_way, noise))
     families = [Family(0, ()), Family(1, (0,)), Family(2, (0, 2)), Family(3, (4, 1)), Family(4, (6,))]
     steps = network.steps(views, families)
     assert 0.99 * network.tables_radius**2 < sum(step**2 for step in steps) <= network.tables_radius**2
@@ -82,7 +83,9 @@ def test_every_part_is_charged_for_its_own_sensitivity_at_the_noise_that_is_draw
 def test_a_user_is_charged_for_all_rows():
     schema = make_schema(unit={"user": "patient", "max_rows": 2})
     plan = PRIVBAYES.plan(schema, PrivacyBudget(epsilon=1, delta=1e-5, unit=schema.unit))
-    assert plan.l2_sensitivity == pytest.approx(2 * PRIVBAYES.plan(make_schema(), BUDGET).l2_sensitivity, rel=1e-5)
+    assert PRIVBAYES.of(plan).l2_sensitivity == pytest.approx(
+        2 * PRIVBAYES.of(PRIVBAYES.plan(make_schema(), BUDGET)).l2_sensitivity, rel=1e-5
+    )
     with pytest.raises(InvalidArgument, match="unit"):
         PRIVBAYES.plan(schema, BUDGET)
 
@@ -94,26 +97,22 @@ def test_a_selection_is_drawn_at_the_scale_that_is_charged_for_the_rows_of_a_uni
         schema = make_schema(unit={"user": "patient", "max_rows": rows})
         plan = PRIVBAYES.plan(schema, PrivacyBudget(epsilon=1, delta=1e-5, unit=schema.unit))
         measured(tmp_path / str(rows), plan, make_records(50))
-        assert set(seen) == {exponential_scale(rows * SCORE_STEP, Network.of(plan).selection)} and len(seen) == 4
+        _, selection, *_ = plan.event.events
+        assert set(seen) == {exponential_scale(rows * SCORE_STEP, selection.noise_multiplier)} and len(seen) == 4
         seen.clear()
-
-
-def split(plan: Plan, vector: np.ndarray) -> list[np.ndarray]:
-    network = Network.of(plan)
-    return np.split(vector, [network.first.dim, network.first.dim + network.columns * (1 + network.degree)])
 
 
 def test_the_drawn_noise_has_the_charged_scale(tmp_path):
     """A confidence band of 5 standard errors accepts the true scale and excludes 2/3 and 3/2 of it."""
     plan, records = PRIVBAYES.plan(make_schema(), BUDGET), make_records(2000)
-    network, drawn = Network.of(plan), []
+    network, drawn = PRIVBAYES.of(plan), []
     for run in range(2):
-        first, structure, counts = split(plan, measured(tmp_path / str(run), plan, records)[0].value.vector)
-        views, families = network.views(first)[0], read_families(structure, network.columns)
-        tables = ContingencyTables(views, Sensitive([records]))
-        truth = tables.transform_tables(families, network.steps(views, families)).reveal()
-        drawn += [first - network.first.lattice_sum(records).numpy(), counts - truth]
-    noise = np.concatenate(drawn) / network.noise_stddev
+        first, *_, last = answers = PRIVBAYES.answers(measured(tmp_path / str(run), plan, records)[0].value)
+        found = tables_of(network, answers)
+        tables = ContingencyTables(found.views, Sensitive([records]))
+        truth = tables.transform_tables(found.families, network.steps(found.views, found.families)).reveal()
+        drawn += [first.vector - network.first.lattice_sum(records).numpy(), last.vector - truth]
+    noise = np.concatenate(drawn) / first.noise_stddev
     band = 5 / np.sqrt(2 * len(noise))
     assert abs(noise.std() - 1) < band < 1 / 3 and abs(noise.mean()) < 5 / np.sqrt(len(noise))
 
@@ -187,7 +186,7 @@ def test_a_family_that_says_more_is_chosen_and_a_price_keeps_wide_tables_out(tmp
         method = PrivBayes(PrivBayesMeasurement(price=price))
         plan = method.plan(make_schema(), BUDGET)
         release, _ = support.measured(method, tmp_path / str(price), plan, records)
-        families = read_families(split(plan, release.value.vector)[1], 5)
+        families = tables_of(method.of(plan), method.answers(release.value)).families
         assert sorted(family.child for family in families) == [0, 1, 2, 3, 4]
         degrees[price] = sum(len(family.parents) for family in families)
     assert degrees[0.1] >= 3 and degrees[100.0] == 0
@@ -195,7 +194,7 @@ def test_a_family_that_says_more_is_chosen_and_a_price_keeps_wide_tables_out(tmp
 
 def test_fitting_again_gives_the_same_generator(tmp_path):
     release, _ = measured(tmp_path, PRIVBAYES.plan(make_schema(), BUDGET), make_records(300))
-    models = [PRIVBAYES.fit(release, seed=i, device="cpu", checkpoint=tmp_path / "c") for i in (0, 1)]
+    models = [PRIVBAYES.fit(release, Craft(seed=i)) for i in (0, 1)]
     (a,), (b,) = (model.sample(200, 1) for model in models)
     assert np.array_equal(a.states, b.states) and np.array_equal(a.values, b.values)
 
@@ -223,38 +222,36 @@ def test_few_rows_few_columns_and_constant_columns_give_a_table(tmp_path, rows, 
 def test_a_wide_table_has_a_lower_degree_and_offers_no_more_families_than_the_limits(columns, degree):
     number = {"type": "number", "min": -1.0, "max": 1.0}
     schema = Schema.model_validate({"name": "wide", "columns": {f"x{i}": number for i in range(columns)}})
-    network = Network(PrivBayesMeasurement(), schema, 3.7)
+    network = Network(PrivBayesMeasurement(), schema)
     assert network.degree == degree
-    views, _ = network.views(np.full(network.first.dim, 10**9))
+    views, _ = network.views(NoisySum(np.full(network.first.dim, 10**9), 1e5))
     assert network.star == (columns == 617)  # then nothing joins but at the first column, the only parent
     offered = network.joining(views, [network.root] if network.star else list(range(columns // 2)))
-    assert 0 < len(offered) < FAMILY_LIMIT
+    assert 0 < len(offered) < network.spec.family_limit
     assert not network.star or network.joining(views, [network.root, 5]) == []
-    assert max(np.prod(views.shape(family)) for family in offered) <= TABLE_LIMIT
+    assert max(np.prod(views.shape(family)) for family in offered) <= network.spec.table_limit
 
 
 def test_shares_and_networks_survive_whatever_the_noise_is():
-    network = Network.of(PRIVBAYES.plan(make_schema(), BUDGET))
+    network = PRIVBAYES.of(PRIVBAYES.plan(make_schema(), BUDGET))
     for scale in (0, -1, 10**6):
         noise = np.random.default_rng(0).normal(size=network.first.dim) * abs(scale) + scale
-        for shares in network.views(noise.astype(np.int64))[1]:
+        for shares in network.views(NoisySum(noise.astype(np.int64), 1e5))[1]:
             assert shares.sum() == 2**SHARE_BITS and shares.min() >= 0
     families = [Family(2, ()), Family(0, (5,)), Family(1, (0, 4, 6))]
-    assert read_families(write_families(families, 3), 3) == families
+    assert [read_family(write_family(family, 3)) for family in families] == families
 
 
 def test_a_plan_of_other_cells_an_image_and_a_stream_that_is_read_once_are_refused(tmp_path):
     plan = PRIVBAYES.plan(make_schema(), BUDGET)
     with pytest.raises(ArtifactError, match="other cells"):
-        Network.of(plan.model_copy(update={"measurement": {**plan.measurement, "fine_cells": 8}}))
+        PRIVBAYES.of(plan.model_copy(update={"measurement": {**plan.measurement, "fine_cells": 8}}))
     image = {"type": "image", "height": 8, "width": 8}
     digits = {"image": image, "digit": {"type": "categorical", "values": [0, 1]}}
     with pytest.raises(InvalidArgument, match="image"):
         PRIVBAYES.plan(Schema.model_validate({"name": "d", "target": "digit", "columns": digits}), BUDGET)
     with pytest.raises(InvalidArgument, match="twice"):
-        PRIVBAYES.measure(
-            Sensitive(iter([make_records(3)])), plan, ledger=None, charge=None, staged=tmp_path, released=tmp_path
-        )
+        PRIVBAYES.measure(Sensitive(iter([make_records(3)])), plan, support.desk_in(tmp_path, plan))
 
 
 def test_the_registry_knows_it_and_checks_its_settings():

@@ -15,16 +15,16 @@ import pytest
 
 from dpmodels.embeddings.summation import transform_sum
 from dpmodels.errors import InvalidArgument, NacreError
-from dpmodels.ledger.ledger import Charge, Ledger
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec
-from dpmodels.synthesizers.moments import MomentsSystem, embedding_of
+from dpmodels.synthesizers.moments import MomentsSystem
 from tasks import cluster
 from tasks.cluster import open_cluster
 from tasks.encoded import EncodedTable
-from tests.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
+from tests.support import charges, desk_in, make_records, make_schema, run_cli, synthesize_words, write_clinic
 
 ROOT = Path(__file__).parents[2]
 START = """
@@ -132,18 +132,7 @@ def measure(folder: Path, table: EncodedTable) -> tuple[Path, Ledger]:
 
 
 def again(folder: Path, table: EncodedTable, ledger: Ledger) -> Path:
-    charge = Charge(
-        account="a",
-        dataset="clinic",
-        mechanism=PLAN.method,
-        event=PLAN.event,
-        budget=BUDGET,
-        plan_hash=PLAN.hash,
-        schema_hash=PLAN.table.hash,
-        run="r",
-    )
-    places = {"staged": folder / "private" / "r.parquet", "released": folder / "public" / "r.parquet"}
-    return SYSTEM.measure(Sensitive(table), PLAN, ledger=ledger, charge=charge, **places).value
+    return SYSTEM.measure(Sensitive(table), PLAN, desk_in(folder, PLAN, ledger=ledger)).value
 
 
 def kinds(ledger: Ledger) -> list[str]:
@@ -152,7 +141,7 @@ def kinds(ledger: Ledger) -> list[str]:
 
 def test_a_worker_killed_in_the_middle_changes_no_bit_and_charges_nothing_more(processes, tmp_path, monkeypatch):
     table = write_table(tmp_path / "table")
-    embedding = embedding_of(SYSTEM.measurement, make_schema())
+    embedding = SYSTEM.design(SYSTEM.measurement, make_schema())
     truth = transform_sum(embedding, Sensitive(table)).reveal()
     noise = np.arange(len(truth))
     monkeypatch.setattr(gaussian, "_sampler", lambda values, scale: values + noise)  # replayed

@@ -23,7 +23,7 @@ from dpmodels.evaluation.internal.membership import attack_facts
 from dpmodels.evaluation.sampling import draw
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.release import Release
-from dpmodels.releases.system import NoisySum
+from dpmodels.releases.steps import NoisySum
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.synthesizers.registry import create
 
@@ -43,16 +43,16 @@ def evaluate_release(
 
     Privacy: exact success against real rows, so the result stays Sensitive.
     """
-    plan = release.plan
-    system = create(plan.method, plan.measurement, {})
+    line = release.line
+    system = create(line.method, line.measurement, {})
     sums = system.sums(release)
     if not sums:
-        raise Skip(f"the release of {plan.method} is not a noisy sum")
+        raise Skip(f"the release of {line.method} is not a noisy sum")
     if held is None:
         raise Skip("it needs real rows that were held out (--test)")
     size = len(release.vector)
     most = max(LEAST, min(MOST_CANDIDATES, MOST_NUMBERS // size, size // COORDINATES) // 2)
-    codec = Codec(plan.table)
+    codec = Codec(line.table)
     members = Records.concat(draw(real.reveal(), most, seed))
     others = Records.concat([codec.encode(batch) for batch in draw(held.reveal(), most, seed)])
     each = min(len(members), len(others))
@@ -61,9 +61,10 @@ def evaluate_release(
     candidates = Records.concat([members.take(slice(0, each)), others.take(slice(0, each))])
     scores = _estimate(real, candidates, each, sums)
     member = np.repeat([True, False], each)
-    allowed = 0.5 * math.erfc(-1 / (2 * plan.noise_multiplier))
-    facts = attack_facts(scores, member, plan.budget.delta, seed)
-    facts |= {"candidates_of_each": each, "spent_epsilon": plan.budget.epsilon, "delta": plan.budget.delta}
+    mu = math.hypot(*(one.embedding.l2_sensitivity / one.noise_stddev for one in sums))
+    allowed = 0.5 * math.erfc(-mu / 2)
+    facts = attack_facts(scores, member, line.budget.delta, seed)
+    facts |= {"candidates_of_each": each, "spent_epsilon": line.budget.epsilon, "delta": line.budget.delta}
     return Sensitive({**facts, "auroc_of_the_best_attack_on_one_record": allowed})
 
 

@@ -75,7 +75,7 @@ def evaluate_run(
 
     Privacy: exact statistics of the real data, so the result stays Sensitive.
     """
-    schema = release.plan.table
+    schema = release.line.table
     kept = None if held is None else Sensitive(Rows(schema, held.reveal()))
     side = load_real(Sensitive(Rows(schema, real.reveal(), run)), kept, schema, options)
 

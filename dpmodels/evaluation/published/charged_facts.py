@@ -12,10 +12,9 @@ import numpy as np
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.embeddings.cell_counts import STEP
-from dpmodels.evaluation.published.charged import Scores, Table, tables_of
+from dpmodels.evaluation.published.charged import Scores, Table
 from dpmodels.evaluation.published.fidelity import HALF_NORMAL
-from dpmodels.mechanisms.gaussian import lattice_noise_stddev
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.schema.interval import Floats
 
@@ -45,27 +44,28 @@ class Known:
 
 def charged_facts(release: Release) -> dict[str, Any]:
     """Turn a released vector of scores into facts of the report."""
-    plan = release.plan
-    tables = tables_of(Scores.of(plan).measurement, plan.table)
+    line, scores = release.line, Scores.reading(release.line)
+    tables = scores.of(line).tables
     ends = np.cumsum([table.classes * table.cells for table in tables])[:-1]
     noisy, made = np.split(release.vector / STEP, ends), np.split(release.chosen[2:].astype(np.float64), ends)
-    known = Known.of(noisy, lattice_noise_stddev(plan.l2_sensitivity, plan.noise_multiplier) / STEP)
+    (noise,) = scores.noise(line).values()
+    known = Known.of(noisy, noise)
     by_class = [
         (table, real.reshape(table.classes, -1), own.reshape(table.classes, -1))
         for table, real, own in zip(tables, noisy, made, strict=True)
     ]
     columns = [one for one in by_class if one[0].kind == "column"]
-    with_target = [] if plan.table.classes == 1 else columns
-    target = [_target(plan, by_class, known)] if with_target else []
+    with_target = [] if line.table.classes == 1 else columns
+    target = [_target(line, by_class, known)] if with_target else []
     return {
-        **line_facts(plan),
+        **line_facts(line),
         "ledger_charge": release.entry,
         "noise_stddev_of_a_count": round(known.noise, 4),
         "records": round(known.records, 1),
         "records_stddev": round(known.records_stddev, 4),
         "rows_trained_on": int(release.chosen[0]),
         "synthetic_rows_tested_on": int(release.chosen[1]),
-        "target": plan.table.target if plan.table.classes > 1 else None,
+        "target": line.table.target if line.table.classes > 1 else None,
         "classifiers": [
             {"model": NAMES[table.kind], "scores": _classifier(table, real, own, known.noise)}
             for table, real, own in by_class
@@ -82,22 +82,22 @@ def charged_facts(release: Release) -> dict[str, Any]:
     }
 
 
-def line_facts(plan: Plan) -> dict[str, Any]:
+def line_facts(line: Line) -> dict[str, Any]:
     """Say what one line of a run's plan asked for and charges."""
     return {
-        "target_epsilon": plan.budget.epsilon,
-        "spent_epsilon": float(spent_epsilon([plan.event], plan.budget.delta_exact)),
-        "delta": plan.budget.delta,
-        "event": plan.event.model_dump(mode="json"),
+        "target_epsilon": line.budget.epsilon,
+        "spent_epsilon": float(spent_epsilon([line.event], line.budget.delta_exact)),
+        "delta": line.budget.delta,
+        "event": line.event.model_dump(mode="json"),
     }
 
 
-def _target(plan: Plan, by_class: Sequence[tuple[Table, Floats, Floats]], known: Known) -> dict[str, Any]:
+def _target(line: Line, by_class: Sequence[tuple[Table, Floats, Floats]], known: Known) -> dict[str, Any]:
     """Compare the target's own column: every table counts its classes, so they are averaged."""
     weights = [1 / table.cells for table, _, _ in by_class]
     real = np.average([counts.sum(axis=1) for _, counts, _ in by_class], axis=0, weights=weights)
     own = by_class[-1][2].sum(axis=1)  # a column's table: classifiers are tested on few of the synthetic rows
-    return {"name": plan.table.target} | _distance(real, own, known, 1 / math.sqrt(sum(weights)))
+    return {"name": line.table.target} | _distance(real, own, known, 1 / math.sqrt(sum(weights)))
 
 
 def _classifier(table: Table, real: Floats, made: Floats, noise: float) -> list[dict[str, Any]]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.releases.system import NoisySum
+from dpmodels.releases.steps import NoisySum
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.interval import Floats
 from dpmodels.synthesizers.marginals import Marginals, fine_codec
@@ -36,14 +36,14 @@ class Measured:
     @classmethod
     def of(cls, release: Release) -> "Measured":
         """Ask the system that a release was measured by."""
-        plan = release.plan
-        system = create(plan.method, plan.measurement, {})
-        return cls(release, system.sums(release), system.marginals(release), system.noise(plan))
+        line = release.line
+        system = create(line.method, line.measurement, {})
+        return cls(release, system.sums(release), system.marginals(release), system.noise(line))
 
     @property
     def codec(self) -> Codec:
         """Return the encoder whose cells the report shows: those that were released, where any were."""
-        return self.marginals.codec if self.marginals else fine_codec(self.release.plan.table)
+        return self.marginals.codec if self.marginals else fine_codec(self.release.line.table)
 
 
 def expected_distance(stddev: Floats, records: float) -> float:
@@ -55,7 +55,7 @@ def expected_distance(stddev: Floats, records: float) -> float:
 
 
 def compare_with_release(
-    plan: Plan, sums: Sequence[NoisySum], batches: Iterable[Records]
+    line: Line, sums: Sequence[NoisySum], batches: Iterable[Records]
 ) -> list[dict[str, float | int]]:
     """Hold the sums of the synthetic rows against the released ones, one by one, in units of the noise.
 
@@ -78,7 +78,7 @@ def compare_with_release(
         made, steps, vector = total.numpy().astype(np.float64), each.noise_stddev, each.vector
         power = float(made @ made)
         factor = float(made @ vector) / power if power else 0.0
-        norm = each.embedding.l2_sensitivity / plan.table.unit.max_rows
+        norm = each.embedding.l2_sensitivity / line.table.unit.max_rows
         drawing = factor**2 * max(rows * norm**2 - power / max(rows, 1), 0.0) / len(vector)
         rest = vector - factor * made
         result.append(

@@ -51,20 +51,20 @@ def summarise(
         release_sha256: of the release's file.
         charged: the scores on real rows that were charged for, if the run was asked for them.
     """
-    release, plan, marginals = measured.release, measured.release.plan, measured.marginals
-    sheet = Sheet(plan.table)
+    release, line, marginals = measured.release, measured.release.line, measured.marginals
+    sheet = Sheet(line.table)
     for records in first:
         sheet.add(records)
-    names = [getattr(event, "mechanism", "") for event in getattr(plan.event, "events", [plan.event])]
-    fit = compare_with_release(plan, measured.sums, first) if measured.sums else []
+    names = [getattr(event, "mechanism", "") for event in getattr(line.event, "events", [line.event])]
+    fit = compare_with_release(line, measured.sums, first) if measured.sums else []
     return {
         "format": 2,
-        "data_set": plan.table.name,
-        "method": plan.method,
+        "data_set": line.table.name,
+        "method": line.method,
         "privacy": _privacy(release, charged),
         "hashes": {
-            "plan_sha256": plan.hash,
-            "schema_sha256": plan.table.hash,
+            "plan_sha256": line.hash,
+            "schema_sha256": line.table.hash,
             "release_sha256": release_sha256,
             "ledger_charge": release.entry,
             **({key: charged[key] for key in ("scores_sha256",) if key in charged} if charged else {}),
@@ -73,7 +73,7 @@ def summarise(
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
         "columns": [
-            _column(name, column, cells / max(tally.rows, 1), marginals, plan.measurement)
+            _column(name, column, cells / max(tally.rows, 1), marginals, line.measurement)
             for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
         ],
         "pairs": _pairs(marginals),
@@ -87,17 +87,17 @@ def summarise(
 
 
 def _privacy(release: Release, charged: Mapping[str, Any] | None) -> dict[str, Any]:
-    plan = release.plan
-    lines = [plan.event, *([EVENT.validate_python(charged["event"])] if charged and charged["charged"] else [])]
+    line = release.line
+    lines = [line.event, *([EVENT.validate_python(charged["event"])] if charged and charged["charged"] else [])]
     return {
-        "unit": str(plan.budget.unit),
-        "rows_of_a_unit": plan.budget.unit.max_rows,
-        "adjacency": plan.budget.adjacency.value,
-        "target_epsilon": plan.budget.epsilon,
-        "spent_epsilon": float(spent_epsilon([plan.event], plan.budget.delta_exact)),
-        "total_epsilon": float(spent_epsilon(lines, plan.budget.delta_exact)),
-        "delta": plan.budget.delta,
-        "event": plan.event.model_dump(mode="json"),
+        "unit": str(line.budget.unit),
+        "rows_of_a_unit": line.budget.unit.max_rows,
+        "adjacency": line.budget.adjacency.value,
+        "target_epsilon": line.budget.epsilon,
+        "spent_epsilon": float(spent_epsilon([line.event], line.budget.delta_exact)),
+        "total_epsilon": float(spent_epsilon(lines, line.budget.delta_exact)),
+        "delta": line.budget.delta,
+        "event": line.event.model_dump(mode="json"),
     }
 
 

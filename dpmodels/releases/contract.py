@@ -1,0 +1,80 @@
+"""What is public of the data: all that the driver, the ledger and the hand-off may know of it.
+
+A system knows the kind of contract that it is for, and reads more from it: of a table its columns.
+"""
+
+import json
+from typing import Annotated, Any, Protocol
+
+from pydantic import BaseModel, PlainSerializer, PlainValidator
+
+from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
+from dpmodels.schema.schema import Schema
+
+
+class Contract(Protocol):
+    """The public description of one data set: everything in it is public by declaration.
+
+    Attributes:
+        name: of the data set, under which an account is opened for it.
+        unit, adjacency: whose presence is hidden, and how two neighbouring data sets differ.
+        part: the kind of part that the data is of a larger whole, such as a night; empty for the whole.
+        hash: SHA-256 of all of it.
+    """
+
+    name: str
+    unit: PrivacyUnit
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """See above."""
+
+    @property
+    def part(self) -> str:
+        """See above."""
+
+    @property
+    def hash(self) -> str:
+        """See above."""
+
+
+KINDS: dict[str, type[BaseModel]] = {"table": Schema}
+"""The kinds of contract by the word under which they are written down."""
+
+
+def read_contract(written: Any) -> Contract:
+    """Read a contract from ``{kind: content}``; one that is read already is returned.
+
+    Raises:
+        ValueError: there is no such kind, or its content is not as it should be.
+    """
+    if isinstance(written, tuple(KINDS.values())):
+        found: Contract = written  # type: ignore[assignment]
+        return found
+    if not isinstance(written, dict) or len(written) != 1 or next(iter(written)) not in KINDS:
+        raise ValueError(f"must be a contract of one kind: {', '.join(KINDS)}")
+    ((kind, content),) = written.items()
+    return read_contract(KINDS[kind].model_validate_json(json.dumps(content)))
+
+
+def write_contract(contract: Any) -> dict[str, Any]:
+    """Write a contract as ``{kind: content}``."""
+    (kind,) = [name for name, model in KINDS.items() if isinstance(contract, model)]
+    return {kind: contract.model_dump(mode="json")}
+
+
+AnyContract = Annotated[Contract, PlainValidator(read_contract), PlainSerializer(write_contract)]
+
+
+def check_contract(contract: Contract, budget: PrivacyBudget) -> None:
+    """Refuse a budget for another unit of privacy, or another adjacency, than the contract's.
+
+    Raises:
+        InvalidArgument: either differs.
+    """
+    if budget.adjacency != contract.adjacency:
+        rule = f"be {contract.adjacency}, which is what the sensitivities are proved for"
+        raise InvalidArgument("adjacency", budget.adjacency, rule)
+    if budget.unit != contract.unit:
+        raise Unsuitable(f"the budget's unit is {budget.unit} and the schema's {contract.unit}; make them one")

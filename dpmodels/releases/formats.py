@@ -1,0 +1,110 @@
+"""The formats that releases and plans were ever written in, and the way from each to what this version works with.
+
+    1   a plan is one table and one event; its noise is a multiplier times one sensitivity; of what a method goes by,
+        some is a constant of the version; what PrivBayes chose lies among the values
+    2   a plan is lines; a line names all it goes by; what was chosen or kept lies in the footer
+
+A release is the most expensive file there is. So whatever was published is read for ever, to the same bits, and what
+is written here of an earlier format is never changed.
+"""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from dpmodels.releases.plan import RELEASE, REPORT, Former, Line, Plan, canonical_hash
+from dpmodels.releases.steps import Vector
+
+FORMAT = 2
+"""What this version writes."""
+
+ONE_SCALE = ("nacre", "privbayes")
+"""Methods of format 1 all of whose sums had one noise scale."""
+_PHASES = {"learning_rate": 2e-3, "average": 0.98, "clip_norm": 1.0, "sampling_probability": 0.02, "micro_batch": 4096}
+_P3GM = {
+    "table": {
+        "directions": 25,
+        "least_variance": 1.0,
+        "pca_share": 0.2,
+        "em_share": 0.4,
+        "sgd": {**_PHASES, "steps": 600},
+    },
+    "ink": {
+        "directions": 40,
+        "least_variance": 0.5,
+        "pca_share": 0.3,
+        "em_share": 0.6,
+        "sgd": {**_PHASES, "steps": 150, "learning_rate": 5e-4},
+    },
+}
+RULES_OF_1: dict[str, dict[str, Any]] = {
+    "nacre": {
+        "small_class": 60,
+        "most_weight": 3,
+        "resolved": 0.25,
+        "least_runs": 8,
+        "fine_limit": 2**17,
+        "pair_limit": 2**19,
+        "square_limit": 2**23,
+        "paired_columns": 64,
+    },
+    "nacre-images": {"floor": 3.0},
+    "privbayes": {"fine_limit": 2**17, "family_limit": 2**17, "table_limit": 2**14},
+}
+"""What methods of format 1 went by and did not write down."""
+NACRE_OF_1 = {"fine_cells": 256, "fine_share": 0.3, "one_way_weight": 1.0, "runs": 32, "least_noise": 2.0}
+"""What nacre measured where it gave P3GM a warm start."""
+
+
+def read_plan(text: str | bytes, report: str | bytes | None = None) -> Plan:
+    """Read a plan of any format; in format 1 the report's line is a file of its own.
+
+    Raises:
+        ValueError: it is no plan.
+    """
+    written = json.loads(text)
+    if "lines" in written:
+        return Plan.model_validate(written)
+    return Plan(lines=tuple(_line(json.loads(each)) for each in (text, report) if each is not None))
+
+
+def values_of(line: Line, table: pa.Table, values: Vector, chosen: Vector) -> tuple[Vector, Vector]:
+    """Return the values and integers of a release as format 2 has them.
+
+    PrivBayes of format 1 wrote its network among the values: of each family, beginning with the first column's own, the
+    child and its parents.
+    """
+    if line.former is None or line.method != "privbayes" or "look" not in table.column_names:
+        return values, chosen
+    is_family = table["look"].to_numpy() == 2
+    families = values[is_family]
+    return values[~is_family], families[len(families) // len(line.table.modelled) :]
+
+
+def _line(old: dict[str, Any]) -> Line:
+    """Turn a plan of format 1 into the line that it is."""
+    method, table = old["method"], old["table"]
+    given = {key: value for key, value in old["measurement"].items() if value is not None}
+    scale = (old["l2_sensitivity"], old["noise_multiplier"]) if method in ONE_SCALE else None
+    written = {
+        "name": REPORT if method == REPORT else RELEASE,
+        "part": table["partition"]["column"] if isinstance(table.get("partition"), dict) else "",
+        "method": method,
+        "contract": {"table": table},
+        "measurement": {**_rules(method, table, given), **given},
+        "former": Former(hash=canonical_hash(old), scale=scale),
+        **{key: old[key] for key in ("budget", "event", "fingerprint")},
+    }
+    return Line.model_validate(written)
+
+
+def _rules(method: str, table: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return what a method of format 1 went by and did not write down."""
+    if method not in ("p3gm", "p3gm-ae", REPORT):
+        return RULES_OF_1.get(method, {})
+    has_image = any(column["type"] == "image" for column in table["columns"].values())
+    if method == REPORT:
+        return {"fine_cells": 256, "classifiers": ["logistic"] if has_image else ["logistic", "trees"]}
+    warm = {"warm": {**NACRE_OF_1, **RULES_OF_1["nacre"]}} if given.get("warm_share") else {"warm": None}
+    return {**_P3GM["ink" if has_image else "table"], **warm}

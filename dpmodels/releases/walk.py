@@ -1,0 +1,133 @@
+"""A programme held against the event that its line is charged: one event for each step, in order, none left over.
+
+Whoever answers the steps, from the data (``draw``) or from a release (``read``), goes this way, so that what can be
+drawn can be read. A step gets the noise of its event and no other: there is none that it could ask for.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dpmodels.accounting.events import (
+    Event,
+    GaussianEvent,
+    Leaf,
+    ParallelEvent,
+    PureEvent,
+    SampledGaussianEvent,
+    leaves,
+)
+from dpmodels.errors import ArtifactError
+from dpmodels.mechanisms.exponential import exponential_scale, pure_scale
+from dpmodels.mechanisms.gaussian import lattice_noise_stddev
+from dpmodels.privacy import Adjacency
+from dpmodels.releases.plan import Line
+from dpmodels.releases.steps import Choose, Data, Keep, NoisySum, Parallel, Programme, Step, Sum, Train, Vector
+
+ROUNDING = 2.0**-50
+"""What float operations may take off a noise scale; ``lattice_noise_stddev`` adds as much to the noise."""
+
+Taken = list[tuple[Step, Any]]
+"""The steps of a programme with what each released; of parallel programmes one such list for each part."""
+
+
+class Walk(ABC):
+    """Takes the steps of a line's programme, each with the next event."""
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+
+    def take(self, programme: Programme, event: Event, data: Data | None) -> Taken:
+        """Take every step, and hand each answer back to the programme.
+
+        Raises:
+            ArtifactError: a step is not what its event charges, or there are more or fewer steps than events.
+        """
+        events, taken = leaves([event]), Taken()
+        step = next(programme, None)
+        while step is not None:
+            answer = self._answer(step, events, data)
+            taken.append((step, answer))
+            try:
+                step = programme.send(answer)
+            except StopIteration:
+                break
+        if (left := next(events, None)) is not None:
+            raise ArtifactError(f"the measurement ended before it had taken all it is charged for: {left!r} is left")
+        return taken
+
+    def _answer(self, step: Step, events: Iterator[Leaf | ParallelEvent], data: Data | None) -> Any:
+        if isinstance(step, Keep):
+            return self.keep(step)
+        event = next(events, None)
+        match step, event:
+            case Sum(), GaussianEvent():
+                scale = self.line.noise(event, step.l2_sensitivity)
+                if not scale[0] * scale[1] / step.l2_sensitivity >= event.noise_multiplier * (1 - ROUNDING):
+                    raise ArtifactError("the noise that a former plan names is less than a step is charged for")
+                return NoisySum(self.sum(step, scale, data), lattice_noise_stddev(*scale), step.embedding)
+            case Choose(), GaussianEvent() | PureEvent():
+                return self.choose(step, self._scale(step, event), data)
+            case Train(), SampledGaussianEvent() if _asked(step) == (event.sampling_probability, event.steps):
+                return self.train(step, event.noise_multiplier, data)
+            case Parallel(), _ if event is not None:
+                return self._parallel(step, event, data)
+        raise ArtifactError(f"a step of the measurement is a {type(step).__name__}, which is charged as {event!r}")
+
+    def _scale(self, step: Choose, event: GaussianEvent | PureEvent) -> float:
+        """Return the scale of the scores at which a choice costs what it is charged as."""
+        adjacency = self.line.budget.adjacency
+        if step.monotonic and adjacency != Adjacency.ADD_OR_REMOVE_ONE:
+            raise ArtifactError(f"scores are not monotonic under {adjacency}, where one may rise and another fall")
+        if isinstance(event, PureEvent):
+            return pure_scale(step.sensitivity, event.epsilon, monotonic=step.monotonic, adjacency=adjacency)
+        return exponential_scale(step.sensitivity, event.noise_multiplier, monotonic=step.monotonic)
+
+    def _parallel(self, step: Parallel, event: Leaf | ParallelEvent, data: Data | None) -> list[Taken]:
+        """Take the programmes of all parts, each with its own event, or all with one; of older lines with a plain one.
+
+        Privacy: the parts are disjoint, so together they cost the heaviest of them (accounting/events.py).
+        """
+        number = len(step.programmes)
+        events = event.events if isinstance(event, ParallelEvent) else (event,)
+        if len(events) not in (1, number):
+            raise ArtifactError(f"{number} parts are measured, which are charged as {len(events)}")
+        parts = self.parts(step, data)
+        return [
+            self.take(programme, events[index % len(events)], part)
+            for index, (programme, part) in enumerate(zip(step.programmes, parts, strict=True))
+        ]
+
+    def parts(self, step: Parallel, data: Data | None) -> Sequence[Data | None]:
+        """Cut the data, where there is any."""
+        return [None] * len(step.programmes)
+
+    @abstractmethod
+    def sum(self, step: Sum, scale: tuple[int, float], data: Data | None) -> Vector:
+        """Return the noisy sum; the noise is that of the sensitivity and the noise multiplier in ``scale``."""
+
+    @abstractmethod
+    def choose(self, step: Choose, scale: float, data: Data | None) -> Vector:
+        """Return the chosen option; scores get noise of this scale."""
+
+    @abstractmethod
+    def keep(self, step: Keep) -> Vector:
+        """Return the integers that are kept."""
+
+    @abstractmethod
+    def train(self, step: Train, noise_multiplier: float, data: Data | None) -> Vector:
+        """Return the trained weights."""
+
+
+def values_of(taken: Taken) -> Iterator[tuple[Step, Vector]]:
+    """Yield every step that released values, in the order in which they are written, with its values."""
+    for step, answer in taken:
+        if isinstance(step, Parallel):
+            for part in answer:
+                yield from values_of(part)
+        else:
+            yield step, answer.vector if isinstance(step, Sum) else answer
+
+
+def _asked(step: Train) -> tuple[float, int]:
+    return step.sgd.sampling_probability, step.sgd.steps

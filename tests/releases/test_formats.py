@@ -1,0 +1,118 @@
+"""Runs that the version before has begun: their plans are of format 1, and their report's line is a file of its own."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.errors import ArtifactError, NacreError
+from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.releases.formats import RULES_OF_1, read_plan
+from dpmodels.releases.plan import Line, Plan, canonical_hash
+from dpmodels.releases.state import DrawState
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.nacre import Nacre
+from flows.config import SynthesizeConfig
+from flows.synthesize import start
+from tasks.accounts import desk_of, reserve
+from tasks.ingest import ingest
+from tasks.sanitize import sanitize
+from tasks.store import Run
+from tests.every_method import QUICK
+from tests.releases.make_golden import GOLDEN
+from tests.support import charges, make_schema, run_cli, write_clinic
+
+FOLDER = GOLDEN / "FORMAT-1"
+
+
+def of_format_1(line: Line) -> dict[str, Any]:
+    """Write a line of nacre or of a report as the version before wrote a plan."""
+    kept = {key: value for key, value in line.model_dump(mode="json").items() if key in ("method", "budget", "event")}
+    rules = {*RULES_OF_1.get(line.method, {}), "fine_cells" if line.method == "report" else ""}
+    measurement = {key: value for key, value in line.measurement.items() if key not in rules}
+    l2_sensitivity = Nacre().of(line).l2_sensitivity if line.method == "nacre" else 1
+    return {
+        **kept,
+        "table": line.table.model_dump(mode="json"),
+        "measurement": measurement,
+        "fingerprint": line.fingerprint,
+        "noise_multiplier": gaussian_noise_multiplier(line.budget),
+        "l2_sensitivity": l2_sensitivity,
+    }
+
+
+def begun(folder: Path) -> tuple[Run, list[dict[str, Any]]]:
+    """Start a run, and leave its plan as the version before did."""
+    write_clinic(folder)
+    (folder / "config.yaml").write_text("{}")
+    settings = {
+        "data": folder / "clinic.parquet",
+        "schema": folder / "clinic.yaml",
+        "out": folder / "out",
+        "privacy": {"target_epsilon": 1.0, "delta": 1e-5, "report_epsilon": 0.5},
+        "runtime": {"home": folder / "home", "prefect": False},
+        "model": {"method": "nacre", "measurement": QUICK["nacre"].measurement, "training": QUICK["nacre"].training},
+    }
+    run = start(SynthesizeConfig.build(settings, folder / "config.yaml"))
+    old = [of_format_1(line) for line in run.plan.lines]
+    for name, plan in zip(("plan.json", "report-plan.json"), old, strict=True):
+        (run.control / name).write_text(json.dumps(plan, indent=1))
+    return run, old
+
+
+def test_a_run_of_the_version_before_goes_on_and_its_lines_keep_their_hashes(tmp_path):
+    run, old = begun(tmp_path)
+    assert [line.name for line in run.plan.lines] == ["release", "report"]
+    assert run.plan.release.former.scale == (old[0]["l2_sensitivity"], old[0]["noise_multiplier"])
+    code, out, err = run_cli("resume", run.name, "--home", run.home, "--no-prefect")
+    assert code == 0, out + err
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["plan_sha256"] == canonical_hash(old[0])
+    assert manifest["report"]["plan_sha256"] == canonical_hash(old[1])
+    assert verify_hand_off(tmp_path / "out").faults == [] and charges(run.home).count("commit") == 2
+    written = pq.read_schema(run.place("sanitize")).metadata[b"nacre.plan"]
+    assert read_plan(written).release == run.plan.release  # what is written keeps where it comes from
+    assert Plan.model_validate_json(run.plan.model_dump_json()) == run.plan
+
+
+def test_a_draw_that_the_version_before_left_half_done_is_refused_in_one_sentence_and_kept(tmp_path):
+    run, _ = begun(tmp_path)
+    ingested, desk = ingest(run), desk_of(run)
+    reserve(run)
+    desk.ledger.begin_draw(desk.charge.key)
+    path = run.sensitive / f"draw-{desk.charge.key}.safetensors"
+    owner = {"charge": desk.charge.key, "plan": run.plan.release.hash}
+    save_file({"look/0": torch.arange(3)}, path, metadata=owner)
+    with pytest.raises(NacreError, match="resume the run with that version") as refused:
+        sanitize(run, ingested)
+    assert ". " not in str(refused.value).replace(path.name, "") and path.exists()
+    assert Ledger(run.ledger).find(desk.charge.key).state == "drawing"
+    with pytest.raises(ArtifactError, match="begun by another version"):
+        DrawState(path.parent, desk.charge.key, run.plan.release.hash)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.parquet")), ids=lambda path: path.stem)
+def test_every_golden_plan_of_format_1_is_a_line_with_all_of_its_rules(path):
+    text = pq.read_schema(path).metadata[b"nacre.plan"]
+    line, old = read_plan(text).release, json.loads(text)
+    assert line.hash == canonical_hash(old) and line.budget.epsilon == old["budget"]["epsilon"]
+    assert line.measurement.items() >= {k: v for k, v in old["measurement"].items() if v is not None}.items()
+    assert (line.former.scale is not None) == (line.method in ("nacre", "privbayes"))
+    assert read_plan(Plan(lines=(line,)).model_dump_json()).release == line
+
+
+def test_a_night_is_a_part_and_lines_are_about_the_same_data():
+    schema = Schema.model_validate({**make_schema(partition="ward").model_dump(), "unit": "record"})
+    night = schema.of_partition("north")
+    assert (schema.part, night.part) == ("", "ward")
+    line = read_plan(pq.read_schema(FOLDER / "nacre.parquet").metadata[b"nacre.plan"]).release
+    other = line.model_copy(update={"name": "other", "contract": night})
+    for lines in ((line, line), (line, other)):
+        with pytest.raises(ValueError, match="names of their own and are about the same data"):
+            Plan(lines=lines)

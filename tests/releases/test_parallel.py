@@ -1,0 +1,153 @@
+"""Programmes over disjoint parts of the data: what they cost, what of the number of parts shows, and the way back."""
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ParallelEvent, PureEvent
+from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.partition import Partition
+from dpmodels.errors import ArtifactError
+from dpmodels.mechanisms import exponential, gaussian
+from dpmodels.mechanisms.exponential import exponential_scale, pure_scale
+from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.releases import draw
+from dpmodels.releases.plan import Line
+from dpmodels.releases.steps import Choose, Data, Parallel, Programme, Sum
+from dpmodels.releases.system import System
+from dpmodels.schema.encode import Records
+from tests.every_method import Killed
+from tests.support import desk_in, make_records, make_schema, measured
+
+BUDGET = PrivacyBudget(epsilon=8, delta=1e-5)
+SUM, PICK = GaussianEvent(noise_multiplier=2.0), GaussianEvent(noise_multiplier=3.0)
+PART = ComposedEvent(events=(SUM, PICK))
+WARDS = np.array([[10], [20], [30]])
+
+
+class Wards(System[Moments]):
+    """Counts cells and picks a ward in each part of the records, after one count of all of them."""
+
+    method = "wards"
+
+    def __init__(self, number: int, event: Event, monotonic: bool = False) -> None:
+        self.number, self.charged, self.monotonic = number, event, monotonic
+
+    def design(self, spec: object, contract: object) -> Moments:
+        return Moments(Partition.fine(make_schema(), 4), 1 << 16, 0, 1)
+
+    def event(self, design: Moments, budget: PrivacyBudget) -> Event:
+        return ComposedEvent(events=(SUM, self.charged))
+
+    def fingerprint(self, design: Moments) -> str:
+        return "wards"
+
+    def noise(self, line: Line) -> dict[str, float]:
+        return {}
+
+    def plan(self, contract: object, budget: PrivacyBudget) -> Line:
+        event, design = self.event(self.design(None, contract), budget), self.fingerprint(self.design(None, contract))
+        settings = {"method": self.method, "contract": contract, "budget": budget, "event": event, "measurement": {}}
+        return Line(**settings, fingerprint=design)
+
+    def of(self, line: Line) -> Moments:
+        return self.design(None, line.contract)
+
+    def programme(self, design: Moments) -> Programme:
+        yield Sum.of(design)
+
+        def part() -> Programme:
+            yield Sum.of(design)
+            yield Choose(wards, lambda index: WARDS[index], 1, 1, self.monotonic)
+
+        answers = yield Parallel([part() for _ in range(self.number)], by_smoker)
+        assert [len(taken) for taken in answers] == [2] * self.number
+
+
+def wards(data: Data) -> Sensitive[np.ndarray]:
+    states = [records.states[:, 1] for records in data.records.reveal()]
+    return Sensitive(np.bincount(np.concatenate([*states, np.zeros(0, dtype=np.int64)]).astype(int), minlength=3))
+
+
+def by_smoker(data: Data) -> list[Data]:
+    """Give smokers and others to parts of their own; where nobody smokes there is one part."""
+    table = Records.concat(list(data.records.reveal()))
+    found = [table.take(table.states[:, 3] == state) for state in np.unique(table.states[:, 3])]
+    return [Data(Sensitive([part]), data.device) for part in found]
+
+
+def parallel(*events: Event) -> ParallelEvent:
+    return ParallelEvent(by="smoker", events=events)
+
+
+@pytest.mark.parametrize("event", [parallel(PART), parallel(PART, PART), PART])
+def test_parts_cost_the_heaviest_of_them_and_are_read_as_they_were_drawn(tmp_path, event):
+    system = Wards(2, event)
+    if event is PART:  # composed: the parts would be charged one after the other, and there is no second one
+        with pytest.raises(ArtifactError, match="which is charged as"):
+            measured(system, tmp_path / "run", system.plan(make_schema(), BUDGET), make_records(60))
+        return
+    release, ledger = measured(system, tmp_path / "run", system.plan(make_schema(), BUDGET), make_records(60))
+    expected = spent_epsilon([ComposedEvent(events=(SUM, PART))], Decimal("1e-5"))
+    assert float(ledger.balance("a").spent_epsilon) == pytest.approx(float(expected), rel=1e-3)
+    whole, parts = system.answers(release.value)
+    drawn = np.concatenate([whole.vector, *(taken[0][1].vector for taken in parts)])
+    assert np.array_equal(drawn, release.value.vector)
+    assert release.value.chosen.tolist() == [int(taken[1][1][0]) for taken in parts]
+    assert set(release.value.chosen) <= {10, 20, 30}
+
+
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_the_number_of_parts_that_the_data_has_does_not_show(tmp_path, number, monkeypatch):
+    seen: list[float] = []
+    monkeypatch.setattr(gaussian, "_sampler", lambda values, scale: seen.append(scale) or np.zeros_like(values))
+    monkeypatch.setattr(exponential, "_selector", lambda scores, scale: seen.append(scale) or 1)
+    system, table = Wards(number, parallel(PART)), make_records(60)
+    files, scales = [], []
+    for name, records in (("two", table), ("one", table.take(table.states[:, 3] == 0)), ("none", table.take([]))):
+        measured(system, tmp_path / name, system.plan(make_schema(), BUDGET), records)
+        files.append((tmp_path / name / "public" / "r.parquet").read_bytes())
+        scales.append(list(seen))
+        seen.clear()
+    assert len(set(files)) == 1 and scales[0] == scales[1] == scales[2]
+    assert len(scales[0]) == 1 + 2 * number
+
+
+def test_each_part_may_have_an_event_of_its_own_and_a_choice_has_two_prices(tmp_path, monkeypatch):
+    seen: list[float] = []
+    monkeypatch.setattr(exponential, "_selector", lambda scores, scale: seen.append(scale) or 0)
+    pure = ComposedEvent(events=(SUM, PureEvent(epsilon=0.5)))
+    for monotonic in (False, True):
+        system = Wards(2, parallel(PART, pure), monotonic)
+        measured(system, tmp_path / str(monotonic), system.plan(make_schema(), BUDGET), make_records(60))
+        assert seen == [exponential_scale(1, 3.0, monotonic=monotonic), pure_scale(1, 0.5, monotonic=monotonic)]
+        seen.clear()
+
+
+@pytest.mark.parametrize("wrong", [parallel(PART, PART), parallel(SUM), parallel(ComposedEvent(events=(PICK,) * 3))])
+def test_parts_that_are_charged_otherwise_are_refused(tmp_path, wrong):
+    system = Wards(3, wrong)
+    with pytest.raises(ArtifactError):
+        measured(system, tmp_path / "run", system.plan(make_schema(), BUDGET), make_records(60))
+    assert not (tmp_path / "run" / "public" / "r.parquet").exists()
+
+
+def test_a_draw_that_is_killed_in_a_part_goes_on_there(tmp_path, monkeypatch):
+    system, left, drawn = Wards(2, parallel(PART)), [3], []
+    line = system.plan(make_schema(), BUDGET)
+
+    def noisy(values: np.ndarray, scale: float) -> np.ndarray:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+        drawn.append(gaussian.discrete_gaussian(values, scale))
+        return drawn[-1]
+
+    monkeypatch.setattr(gaussian, "_sampler", noisy)
+    desk, records = desk_in(tmp_path / "run", line), Sensitive([make_records(60)])
+    with pytest.raises(Killed):
+        draw.draw(system, records, line, desk)
+    path = draw.draw(system, records, line, desk).value
+    assert len(drawn) == 3 and desk.held() is not None and path.exists()
