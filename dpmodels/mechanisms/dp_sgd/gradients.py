@@ -48,6 +48,6 @@ class RecordGradients:
     def _term(self, held: list[Tensor]) -> Term:
         """Give a layer's term one dimension for whatever lies between the records and the features."""
         if len(held) != 2:
-            raise InvalidArgument("objective", "with a layer that is not used", "use each trained layer once")
+            raise Unsuitable("the objective trains a layer that it does not use; freeze it")
         a, g = (rows.reshape(len(rows), -1, rows.shape[-1]) for rows in held)
         return a, g

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import Unsuitable
 
 _FLOAT64_BITS = 53
 _MOST_BITS = 22
@@ -59,13 +59,13 @@ class ExactProducts(TorchFunctionMode):
         if func in _MATRIX_PRODUCTS and args[1].dim() == 2:
             return self._linear(args[0], args[1].mT)
         if func in _REFUSED or func in _MATRIX_PRODUCTS:
-            raise InvalidArgument("objective", f"with {func.__name__}", "multiply rows by matrices of weights alone")
+            raise Unsuitable(f"the objective calls {func.__name__}; it may multiply rows by matrices of weights alone")
         return func(*args, **(kwargs or {}))
 
     def _linear(self, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         held = self.terms.get(id(weight))
         if held:
-            raise InvalidArgument("objective", "with a layer that is used twice", "use each trained layer once")
+            raise Unsuitable("the objective uses a trained layer twice; give each use a layer of its own")
         return _apply(input, weight, bias, held, self._came_back)
 
 
