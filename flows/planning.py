@@ -81,7 +81,7 @@ def make_budget(epsilon: float, delta: float, unit: PrivacyUnit, name: str = "ta
     except ValidationError as error:
         if any(fault["loc"] == ("epsilon",) for fault in error.errors()):
             raise InvalidArgument(name, epsilon, "lie between 0.001 and 1000") from None
-        raise InvalidArgument("delta", delta, "lie between 0 and 1, both excluded") from None
+        raise InvalidArgument("delta", delta, "lie between 0 and 1, and only a pure release keeps 0") from None
 
 
 def check_delta(delta: float, allow_large: bool) -> None:
@@ -122,5 +122,5 @@ def account_for(
 
 
 def _scope_account(ledger: Ledger, plan: Plan) -> str | None:
-    scope = (plan.table.name, str(plan.budget.unit), str(plan.budget.adjacency))
+    scope = (plan.table.name, plan.budget.unit.code, str(plan.budget.adjacency))
     return next((account.name for account in ledger.accounts() if account.scope == scope), None)

@@ -1,4 +1,4 @@
-"""The one place where (epsilon, delta) becomes a noise multiplier, and back; both err on the side of privacy.
+"""The one place where a budget becomes the noise of its releases, and back; all of it errs on the side of privacy.
 
 With ``mu = 1 / noise_multiplier`` the Gaussian mechanism is (epsilon, delta)-DP exactly when
 
@@ -11,6 +11,7 @@ Source: Balle and Wang, "Improving the Gaussian mechanism for differential priva
 """
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, localcontext
 
 from dpmodels.errors import InvalidArgument
 from dpmodels.privacy import PrivacyBudget
@@ -29,7 +30,8 @@ def gaussian_noise_multiplier(budget: PrivacyBudget) -> float:
         noise_multiplier: a ratio; times the L2 sensitivity it is the standard deviation of the noise.
 
     Privacy:
-        One-sided: the Gaussian mechanism with this multiplier is (epsilon, delta)-DP under add-or-remove-one.
+        One-sided: the Gaussian mechanism with this multiplier is (epsilon, delta)-DP under the adjacency under which
+        its sensitivity is proved.
 
     Raises:
         InvalidArgument: epsilon or delta lies outside the range in which one-sidedness is proved.
@@ -76,6 +78,25 @@ def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
     return high * (1 + _RELATIVE_MARGIN) + _ABSOLUTE_MARGIN
 
 
+def pure_epsilon(budget: PrivacyBudget, releases: int = 1) -> float:
+    """Return the epsilon of each of some equal pure releases, such that together they spend at most the budget's.
+
+    Privacy: epsilons are added as the decimals that are written, so this one is rounded down to 15 digits.
+    """
+    with localcontext(prec=15, rounding=ROUND_FLOOR):
+        return float(budget.epsilon_exact / releases)
+
+
+def laplace_noise_multiplier(budget: PrivacyBudget, releases: int = 1) -> float:
+    """Return the scale over the L1 sensitivity of each of some equal Laplace releases that share the budget's epsilon.
+
+    Privacy: rounded up to 15 digits; a release is (1 / noise_multiplier)-DP under the adjacency under which its
+        sensitivity is proved.
+    """
+    with localcontext(prec=15, rounding=ROUND_CEILING):
+        return float(releases / budget.epsilon_exact)
+
+
 def _private_enough(epsilon: float, mu: float, delta: float) -> bool:
     """Say whether the Gaussian mechanism of this mu is (epsilon, delta)-DP, up to rounding errors."""
     from scipy.special import erfcx, log_ndtr
@@ -89,5 +110,7 @@ def _private_enough(epsilon: float, mu: float, delta: float) -> bool:
 
 
 def _check_delta(delta: float) -> None:
+    if delta == 0:
+        raise InvalidArgument("delta", delta, "be above 0 for Gaussian noise: only pure releases keep a delta of 0")
     if not 0 < delta < 1:
         raise InvalidArgument("delta", delta, "lie strictly between 0 and 1")

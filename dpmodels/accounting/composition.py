@@ -1,4 +1,4 @@
-"""What several releases spend together: exact for Gaussians, privacy loss distributions for anything else.
+"""What several releases spend together: exact for Gaussians and pure ones, privacy loss distributions for the rest.
 
 Amounts are decimals on a grid of 1e-12, always rounded up, so that a cap is compared exactly and never by luck.
 Every answer depends on the tally alone and is remembered, so an account is reckoned once per appended charge.
@@ -7,6 +7,7 @@ Every answer depends on the tally alone and is remembered, so an account is reck
 import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 SPENT_GRID = Decimal("1e-12")
 REMAINING_GRID = Decimal("1e-9")
+LEAST = Decimal("1e-3")
+"""The smallest epsilon that a budget may have."""
 # Privacy losses are told apart at 1e-4 up to this epsilon and more coarsely beyond, so that time stays bounded.
 FINE_UP_TO = 30.0
 # Distributions that were grouped in other ways differ by less than this; added, so that ours is never the lower one.
@@ -34,18 +37,29 @@ def spent_epsilon(spending: Spending, delta: Decimal, order: int | None = None) 
 
     With an order it is the epsilon of a Renyi filter (see ``renyi``), for a tally that was kept at that order.
 
+    At delta 0 it is infinite unless every release is pure.
+
     Privacy:
-        Adaptive composition under add-or-remove-one. Gaussians compose exactly: mu^2 is the sum of the mu_i^2
-        (Dong, Roth and Su 2019, corollary 3.3), whatever their order.
+        Adaptive composition under the adjacency that every event is proved under (``check_adjacency``). Gaussians
+        compose exactly: mu^2 is the sum of the mu_i^2 (Dong, Roth and Su 2019, corollary 3.3), whatever their order.
+        Pure epsilons add up, as decimals; where delta is above 0 the smaller of their sum and of what privacy loss
+        distributions say is the price, for both hold.
     """
     tally = _tally(spending)
     if order is not None:
         return _ceiling(filter_epsilon(tally.renyi / SCALE, order, _float_below(delta)))
-    return _spent(tally.key, _float_below(delta))
+    pure = tally.pure_epsilon
+    if not tally:
+        return Decimal(0)
+    added = Decimal("Infinity") if pure is None else math.ceil(pure / Fraction(SPENT_GRID)) * SPENT_GRID
+    return min(added, _spent(tally.key, _float_below(delta))) if delta else added
 
 
 def pld_epsilon(spending: Spending, delta: Decimal) -> Decimal:
-    """Return the epsilon by privacy loss distributions, pessimistic up to their own grid, rounded up."""
+    """Return the epsilon by privacy loss distributions, pessimistic up to their own grid, rounded up.
+
+    Units: delta above 0, where these distributions are of use.
+    """
     tally = _tally(spending)
     return _by_pld(tally, _float_below(delta)) if tally else Decimal(0)
 
@@ -53,17 +67,23 @@ def pld_epsilon(spending: Spending, delta: Decimal) -> Decimal:
 def renyi_epsilon(spending: Spending, delta: Decimal) -> Decimal:
     """Return the looser epsilon of Renyi accounting over many orders, rounded up; for comparison, never decides."""
     tally = _tally(spending)
+    if not delta:  # the Renyi divergence of order infinity is the pure epsilon
+        return spent_epsilon(tally, delta)
     return _ceiling(_renyi(tally.key, _float_below(delta))) if tally else Decimal(0)
 
 
 def remaining_epsilon(spending: Spending, cap: Decimal, delta: Decimal, order: int | None = None) -> Decimal:
-    """Return the largest epsilon of one further Gaussian release at delta that still fits under the cap.
+    """Return the largest epsilon of one further release that still fits under the cap: Gaussian, or at delta 0 pure.
 
-    It is found by asking, not by subtracting: cap - spent would be far too small, because epsilons do not add up.
+    A Gaussian one is found by asking, not by subtracting: cap - spent would be far too small, because its epsilons do
+    not add up. Pure ones do.
     Rounded down to 1e-9, or to a five-hundredth of the cap where each question needs a privacy loss distribution; 0
     when not even the smallest budget (0.001) fits.
     """
     tally = _tally(spending)
+    if not delta:
+        left = cap - spent_epsilon(tally, delta)
+        return left if left >= LEAST else Decimal(0)
     grid = max(REMAINING_GRID, cap / 500) if tally.others else REMAINING_GRID
     return _remaining(tally.key, cap, delta, order, grid)
 
@@ -83,20 +103,19 @@ def _remaining(key: tuple, cap: Decimal, delta: Decimal, order: int | None, grid
         )
         return spent <= cap
 
-    least = Decimal("1e-3")
-    if not fits(least):
+    if not fits(LEAST):
         return Decimal(0)
-    low, high = 0, int((cap - least) / grid)  # steps of the grid above the least budget
+    low, high = 0, int((cap - LEAST) / grid)  # steps of the grid above the least budget
     if order is None and not tally.others:
-        guess = int((_gaussian_room(tally.mu_squared, cap, delta) - least) / grid)
+        guess = int((_gaussian_room(tally.mu_squared, cap, delta) - LEAST) / grid)
         width = 3 + guess // 10**7
         below, above = max(low, guess - width), min(high, guess + width)
-        low = below if fits(least + below * grid) else low
-        high = above if not fits(least + above * grid) else high
+        low = below if fits(LEAST + below * grid) else low
+        high = above if not fits(LEAST + above * grid) else high
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(least + middle * grid) else (low, middle - 1)
-    return (least + low * grid).quantize(REMAINING_GRID)
+        low, high = (middle, high) if fits(LEAST + middle * grid) else (low, middle - 1)
+    return (LEAST + low * grid).quantize(REMAINING_GRID)
 
 
 def _gaussian_room(mu_squared: float, cap: Decimal, delta: Decimal) -> Decimal:

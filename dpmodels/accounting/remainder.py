@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import Event, SampledGaussianEvent
-from dpmodels.errors import Unsuitable
+from dpmodels.accounting.events import Event, SampledGaussianEvent, check_adjacency
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import PrivacyBudget
 
 LEAST, MOST, PRECISION = 0.3, 1e4, 1e-3
@@ -18,17 +18,20 @@ def sampled_noise_multiplier(
 
     Privacy:
         One-sided: the answer was itself put to ``spent_epsilon``, the ledger's own reckoning, and found within the
-        budget; it is at most 0.1 % above the least such value.
+        budget; it is at most 0.1 % above the least such value. Under add-or-remove-one alone.
 
     Raises:
-        InvalidArgument: what comes before leaves nothing.
+        InvalidArgument: what comes before leaves nothing, or the budget is one that no Gaussian keeps.
     """
+    check_adjacency([SampledGaussianEvent(noise_multiplier=1, sampling_probability=0.5)], budget.adjacency)
     return _search(budget, tuple(before), sampling_probability, steps)
 
 
 @lru_cache(maxsize=64)
 def _search(budget: PrivacyBudget, before: tuple[Event, ...], probability: float, steps: int) -> float:
     delta, cap = budget.delta_exact, budget.epsilon_exact
+    if not delta:
+        raise InvalidArgument("delta", budget.delta, "be above 0 for DP-SGD: only pure releases keep a delta of 0")
 
     def fits(noise_multiplier: float) -> bool:
         event = SampledGaussianEvent(

@@ -7,6 +7,7 @@ into the ledger's entries, where the hash chain protects it.
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Literal
 
@@ -23,6 +24,7 @@ from dpmodels.accounting.events import (
     leaves,
 )
 from dpmodels.errors import Unsuitable
+from dpmodels.privacy import exact_decimal
 
 # Sums are whole multiples of 2^-160: finer than the last bit of 1/z^2 for every z an event may have.
 SCALE = 2**160
@@ -76,6 +78,14 @@ class Tally(BaseModel):
         return [(parse_kind(kind), times) for kind, times in self.others.items()]
 
     @property
+    def pure_epsilon(self) -> Fraction | None:
+        """The exact sum of all epsilons, each the decimal that was written; None where not every release is pure."""
+        if self.gaussian or self.renyi:
+            return None
+        each = [(_pure_epsilon(part), times) for part, times in self.kinds]
+        return None if any(epsilon is None for epsilon, _ in each) else sum((e * n for e, n in each if e), Fraction(0))
+
+    @property
     def mu_squared(self) -> float:
         """The sum of 1 / noise_multiplier^2, correctly rounded."""
         return self.gaussian / SCALE
@@ -115,6 +125,19 @@ _KIND: TypeAdapter[Leaf | Parallel] = TypeAdapter(Annotated[Leaf | Parallel, Fie
 def parse_kind(kind: str) -> Leaf | Parallel:
     """Read one kind of release back from a tally."""
     return _KIND.validate_json(kind)
+
+
+def _pure_epsilon(part: Leaf | Parallel) -> Fraction | None:
+    """Return the epsilon of one pure release, as the decimal that was written; of parts in parallel the largest."""
+    match part:
+        case PureEvent():
+            return Fraction(exact_decimal(part.epsilon))
+        case LaplaceEvent():
+            return 1 / Fraction(exact_decimal(part.noise_multiplier))
+        case Parallel():
+            parts = [tally.pure_epsilon for tally in part.parts]
+            return None if None in parts else max(epsilon for epsilon in parts if epsilon is not None)
+    return None
 
 
 def exact(value: float) -> int:

@@ -18,6 +18,7 @@ from dpmodels.ledger import store
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.database import lock
 from dpmodels.ledger.records import Account, Charge, Reservation, follow, lives, read_reserve
+from dpmodels.privacy import exact_decimal
 
 VERIFY = "`nacre ledger verify` lists every fault"
 
@@ -157,7 +158,7 @@ def run_limit(connection: Connection, account: Account, charge: Charge) -> list[
     keys = [entry.charge for entry in store.read(connection, *of_run)]
     held = [find(connection, key) for key in keys]
     spent = sum((one.cost for one in held if one and one.state != "voided"), Tally())
-    cap, delta = Decimal(repr(account.run_cap)), account.delta_cap
+    cap, delta = exact_decimal(account.run_cap), account.delta_cap
     return [Limit(f"{account.name} (one run)", (spent,), cap, delta, account.filter_order)]
 
 

@@ -1,7 +1,6 @@
 """The terms of an account: read from the user, compared with what is open, fitted under a parent, changed."""
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,7 +9,7 @@ from sqlalchemy import Connection, insert, or_, select, tuple_
 from dpmodels.errors import InvalidArgument, LedgerError, Unsuitable, rule_of
 from dpmodels.ledger import books, store
 from dpmodels.ledger.records import Account
-from dpmodels.privacy import PrivacyBudget
+from dpmodels.privacy import PrivacyBudget, exact_decimal
 
 
 def new_account(name: str, dataset: str, cap: PrivacyBudget, terms: Mapping[str, Any]) -> Account:
@@ -109,6 +108,6 @@ def _valid(terms: Mapping[str, Any]) -> Account:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise InvalidArgument(".".join(map(str, first["loc"])), first["input"], rule_of(first)) from None
-    if account.run_cap is not None and Decimal(repr(account.run_cap)) > account.epsilon_cap:
+    if account.run_cap is not None and exact_decimal(account.run_cap) > account.epsilon_cap:
         raise InvalidArgument("run_cap", account.run_cap, "not be above the cap")
     return account

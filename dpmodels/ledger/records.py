@@ -95,7 +95,7 @@ class Account(_Model):
     @property
     def scope(self) -> tuple[str, str, str]:
         """What the account is about; there is one account for each."""
-        return self.dataset, str(self.cap.unit), str(self.cap.adjacency)
+        return self.dataset, self.cap.unit.code, str(self.cap.adjacency)
 
     @property
     def row(self) -> dict[str, str]:
@@ -103,7 +103,7 @@ class Account(_Model):
         return {
             "name": self.name,
             "dataset": self.dataset,
-            "unit": str(self.cap.unit),
+            "unit": self.cap.unit.code,
             "adjacency": str(self.cap.adjacency),
             "epsilon_cap": str(self.epsilon_cap),
             "delta_cap": str(self.delta_cap),

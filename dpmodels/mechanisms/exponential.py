@@ -2,8 +2,16 @@
 
 It draws candidate i with probability proportional to exp(score_i / scale).
 
-Accounting. Where one unit moves every score by at most D, the log-likelihood ratio of the outcomes lies in some
-interval [b - h, b] of width h = 2 D / scale: the common normaliser moves the interval, never its width. Such a pair
+Accounting. Let no score of neighbouring data sets differ by more than D, under the adjacency of the budget. The
+log-likelihood ratio of outcome i is then (s_i - s'_i) / scale + log(Z' / Z), where Z sums exp(s_j / scale). The first
+term lies in an interval I of width h = 2 D / scale, and the second is the same for all i. The scores are *monotonic*
+where adding a unit lowers none of them: under add-or-remove-one all differences then have one sign, and h = D / scale.
+Replacing a unit adds one and removes one, so under replace-one no score is monotonic. The same draw has two prices.
+
+**Pure.** It is h-DP: log(Z' / Z) is the logarithm of a mean of exp((s'_j - s_j) / scale), so it lies in -I, and the sum
+of a number in I and one in -I is at most the width of I in magnitude.
+
+**Gaussian.** The ratios of the outcomes lie in some interval [b - h, b]. Such a pair
 (P, Q) is a post-processing of a Gaussian pair N(0, 1), N(mu, 1) with
 
     mu = 2 Phi^-1( 1 / (1 + e^(-h/2)) ),
@@ -20,8 +28,8 @@ so a draw is charged as a Gaussian of noise multiplier 1 / mu and composes in cl
    D' = 2 phi^2 - Phi(z) Phi(-z) is positive at 0 and changes sign once, for the logarithm of phi^2 / (Phi(z) Phi(-z))
    has the derivative r(z) - r(-z) - 2 z < 0, where r = phi / Phi(-.) is the hazard rate, whose slope is below 1.
 
-mu is about 0.627 h. The same draw taken as an h-DP answer of which nothing else is known is charged twice as much
-(it is randomised response: mu about 1.253 h).
+mu is about 0.627 h. In an account that adds up Gaussians the pure price is twice as much (an h-DP answer of which
+nothing else is known is randomized response: mu about 1.253 h); where delta is 0 it is the only one.
 
 Source: McSherry and Talwar (2007); Dong, Durfee and Rogers, "Optimal differential privacy composition for exponential
 mechanisms" (2020), for the bounded range and step 1; Sampford, "Some inequalities on Mill's ratio" (1953), for the
@@ -30,12 +38,13 @@ slope in step 4. The tests check the result numerically as well.
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.errors import InvalidArgument, Unsuitable
-from dpmodels.privacy import Released, Sensitive
+from dpmodels.privacy import Adjacency, Released, Sensitive, exact_decimal
 
 IntegerVector = NDArray[np.int64]
 Selector = Callable[[IntegerVector, float], int]
@@ -44,7 +53,7 @@ Selector = Callable[[IntegerVector, float], int]
 _LIMIT = 2**62
 
 
-def exponential_scale(sensitivity: int, noise_multiplier: float) -> float:
+def exponential_scale(sensitivity: int, noise_multiplier: float, *, monotonic: bool = False) -> float:
     """Return the scale at which a draw is charged as a Gaussian of ``noise_multiplier``, rounded up.
 
     Units: ``sensitivity`` and the scale in steps of the scores; ``noise_multiplier`` is a ratio.
@@ -56,14 +65,36 @@ def exponential_scale(sensitivity: int, noise_multiplier: float) -> float:
     z = 0.5 / noise_multiplier
     # h / 2, the logit of Phi(mu / 2), where nothing cancels
     half = float(2 * math.atanh(erf(z / math.sqrt(2))) if z < 1 else log_ndtr(z) - log_ndtr(-z))
-    return sensitivity / half * (1 + 1e-9)  # rounding errors above stay below 1e-12, relative
+    return sensitivity / (half * (1 + monotonic)) * (1 + 1e-9)  # rounding errors above stay below 1e-12, relative
+
+
+def pure_scale(
+    sensitivity: int, epsilon: float, *, monotonic: bool = False, adjacency: Adjacency = Adjacency.ADD_OR_REMOVE_ONE
+) -> float:
+    """Return the scale at which a draw is epsilon-DP: never less than 2 D / epsilon, or D / epsilon where monotonic.
+
+    Units: ``sensitivity`` D and the scale in steps of the scores.
+
+    Raises:
+        InvalidArgument: epsilon or D is not positive, or the scores are called monotonic under replace-one.
+    """
+    if not (sensitivity > 0 and math.isfinite(epsilon) and epsilon > 0):
+        raise InvalidArgument("epsilon", epsilon, "be positive and finite, as must the sensitivity")
+    if monotonic and adjacency != Adjacency.ADD_OR_REMOVE_ONE:
+        raise InvalidArgument(
+            "monotonic", monotonic, "be false: a unit that is replaced may raise one score and lower another"
+        )
+    exact = (2 - monotonic) * sensitivity / Fraction(exact_decimal(epsilon))
+    scale = float(exact)
+    return scale if scale >= exact else math.nextafter(scale, math.inf)
 
 
 def gumbel_maximum(scores: IntegerVector, scale: float) -> int:
     """Draw from the exponential mechanism; cannot be seeded.
 
-    Under this measure OpenDP adds Gumbel noise. Under pure differential privacy it would permute and flip, whose
-    outcomes do *not* have the bounded range that the accounting above rests on.
+    Under this measure OpenDP adds exact Gumbel noise and returns the largest, which is distributed as
+    exp(score / scale) whatever the draw is charged as. Under pure differential privacy it would permute and flip, whose
+    outcomes are *not* those of the exponential mechanism and lack the bounded range of the Gaussian price.
     """
     import opendp.prelude as dp
 
@@ -75,16 +106,18 @@ def gumbel_maximum(scores: IntegerVector, scale: float) -> int:
 _selector: Selector = gumbel_maximum
 
 
-def select_exponential(scores: Sensitive[IntegerVector], *, sensitivity: int, noise_multiplier: float) -> Released[int]:
+def select_exponential(scores: Sensitive[IntegerVector], *, scale: float) -> Released[int]:
     """Release the index of a high score.
 
-    Privacy: neighbouring score vectors differ by at most ``sensitivity`` in every entry (the caller's proof). Releases
-        one index; charged by the caller's ledger entry as Gaussian(noise_multiplier).
+    Privacy: neighbouring score vectors differ by at most the sensitivity that ``scale`` was made of in every entry
+        (the caller's proof). Releases one index; charged by the caller's ledger entry as the Gaussian of
+        ``exponential_scale`` or the pure epsilon of ``pure_scale``.
 
     Raises:
         InvalidArgument: a scale that is not positive and finite, no candidates, or scores that could overflow.
     """
-    scale = exponential_scale(sensitivity, noise_multiplier)
+    if not (math.isfinite(scale) and scale > 0):
+        raise InvalidArgument("scale", scale, "be positive and finite")
     values = scores.reveal()
     if not values.size:
         raise Unsuitable("there is nothing to choose from; give the score of at least one candidate")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpmodels.accounting.events import GaussianEvent, Leaf, ParallelEvent, SampledGaussianEvent, leaves
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.mechanisms.exponential import select_exponential
+from dpmodels.mechanisms.exponential import exponential_scale, select_exponential
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.plan import Plan
@@ -88,7 +88,7 @@ class Paid:
             return int(self._kept.pop(0)[0])
         exact = scores()
         self.begin()
-        index = select_exponential(exact, sensitivity=sensitivity, noise_multiplier=noise_multiplier).value
+        index = select_exponential(exact, scale=exponential_scale(sensitivity, noise_multiplier)).value
         self.state.keep_vector(np.array([index], dtype=np.int64))
         return index
 

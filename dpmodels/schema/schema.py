@@ -154,6 +154,8 @@ class Schema(BaseModel):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
+        if not self.unit.is_of_rows:
+            raise ValueError(f"the unit of a table is a record or a user, and not a {self.unit}")
         kinds = {name: column.type for name, column in self.columns.items()}
         faults = name_faults(kinds, self.target, self.unit.user)
         faults = faults or constraint_faults(self.constraints, self.columns)

@@ -80,16 +80,17 @@ def show_entries(entries: list[Entry], as_json: bool) -> None:
 
 
 def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times: int, as_json: bool) -> bool:
-    """Print what some Gaussian releases would cost together; return whether they fit."""
+    """Print what some releases would cost together, Gaussian ones or at delta 0 pure ones; return whether they fit."""
     from dpmodels.accounting.calibration import gaussian_noise_multiplier
-    from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+    from dpmodels.accounting.events import ComposedEvent, GaussianEvent, PureEvent
     from dpmodels.ledger.ledger import Charge
     from flows.planning import make_budget
 
     account, before = ledger.account(name), ledger.balance(name)
-    single = make_budget(epsilon, delta, account.cap.unit)
-    z = gaussian_noise_multiplier(single)
-    event = ComposedEvent(events=(GaussianEvent(noise_multiplier=z),) * times)
+    single = make_budget(epsilon, delta, account.cap.unit).model_copy(update={"adjacency": account.cap.adjacency})
+    z = gaussian_noise_multiplier(single) if delta else None
+    each = GaussianEvent(noise_multiplier=z) if z else PureEvent(epsilon=epsilon)
+    event = ComposedEvent(events=(each,) * times)
     whole = single.model_copy(update={"epsilon": min(1000.0, epsilon * times), "delta": min(0.5, delta * times)})
     charge = Charge(
         account=name, dataset=account.dataset, mechanism="plan", event=event, budget=whole,
