@@ -1,6 +1,7 @@
 """Walk the whole ledger and name everything that is not as it was written."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -76,7 +77,7 @@ def _sum_faults(chain: list[Entry]) -> Iterator[str]:
         elif entry.kind == "reserve":
             charge, costs[entry.charge] = read_reserve(entry.content)
             tally += costs[entry.charge]
-            if not _dear_enough(charge.event, costs[entry.charge], orders.get(entry.account, 0)):
+            if not _dear_enough(charge.priced, costs[entry.charge], orders.get(entry.account, 0)):
                 yield f"{entry} counts less than its event costs"
         elif entry.kind == "void":
             tally -= costs.get(entry.charge, Tally())
@@ -90,6 +91,7 @@ def _approval_faults(chain: list[Entry]) -> Iterator[str]:
     """Name each charge whose account had an officer when it was made, and that this officer did not sign."""
     officers: dict[str, Officer | None] = {}
     opened: dict[str, Entry] = {}
+    families: dict[str, _Signed] = {}
     for entry in chain:
         content = entry.content
         if entry.kind in store.ACCOUNT_KINDS:
@@ -101,18 +103,37 @@ def _approval_faults(chain: list[Entry]) -> Iterator[str]:
             while above and not officers.get(above):
                 above = opened[above].content.get("parent", "") if above in opened else ""
             officer = officers.get(above)
-            if officer is not None and not _is_approved(entry, officer, opened[above].hash):
+            given = content.get("approval", {})
+            if "signature" in given:
+                parent = opened[entry.account].content.get("parent", "") if entry.account in opened else ""
+                families[entry.charge] = _Signed.read(entry, parent)
+            signed = families.get(given.get("with", entry.charge))
+            if officer is not None and not (signed and signed.covers(entry, officer, opened[above].hash)):
                 yield f"{entry} is not signed by {officer.name}, the officer of its account"
 
 
-def _is_approved(entry: Entry, officer: Officer, ledger: str) -> bool:
-    """Tell whether the officer signed for a charge, alone or with others of its run."""
-    if "approval" not in entry.content:
-        return False
-    signed = Approval.model_validate(entry.content["approval"])
-    if signed.public_key != officer.public_key or entry.content["plan_hash"] not in signed.plans:
-        return False
-    return Asked(ledger, entry.account, entry.run, signed.plans).is_signed(signed)
+@dataclass(frozen=True)
+class _Signed:
+    """One approval, what was asked of it by each name that it may be for, and the charges that it names."""
+
+    approval: Approval
+    asked: tuple[Asked, ...]
+    named: frozenset[str]
+
+    @classmethod
+    def read(cls, entry: Entry, parent: str) -> "_Signed":
+        """Read the approval that an entry carries: of one run of its account, or of a family of its parent."""
+        approval = Approval.model_validate(entry.content["approval"])
+        names = [name for name in (entry.account, parent) if name]
+        asked = tuple(Asked(approval.ledger, name, entry.run, approval.plans) for name in names)
+        return cls(approval, tuple(one for one in asked if one.is_signed(approval)), frozenset(approval.plans))
+
+    def covers(self, entry: Entry, officer: Officer, ledger: str) -> bool:
+        """Tell whether the officer signed for a charge: by its key in a family, or by its plan in a run of its own."""
+        if (self.approval.public_key, self.approval.ledger) != (officer.public_key, ledger):
+            return False
+        alone = any((one.account, one.run) == (entry.account, entry.run) for one in self.asked)
+        return bool(self.asked) and (entry.charge in self.named or (alone and entry.content["plan_hash"] in self.named))
 
 
 def _dear_enough(event: Event, cost: Tally, order: int) -> bool:

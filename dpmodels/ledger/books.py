@@ -5,8 +5,8 @@ its tally must match their hashes and both of their neighbours. The tally stands
 lowered without breaking the chain there. The rest of the chain is left to ``audit``.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from sqlalchemy import Connection, func, select
@@ -17,7 +17,7 @@ from dpmodels.errors import LedgerError
 from dpmodels.ledger import store
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.database import lock
-from dpmodels.ledger.records import Account, Charge, Reservation, follow, lives, read_reserve
+from dpmodels.ledger.records import Account, Reservation, follow, lives, read_reserve
 from dpmodels.privacy import exact_decimal
 
 VERIFY = "`nacre ledger verify` lists every fault"
@@ -52,13 +52,14 @@ class Book:
 
 @dataclass(frozen=True)
 class Limit:
-    """One cap, and the tallies of which none may pass it.
+    """One cap, the tallies of which none may pass it, and the same tallies after what is asked for.
 
     There is one tally for each line of accounts downward. A privacy unit is in the data of at most one child of each
     account, so it meets the releases of one such line and no others: those of its siblings' data do not change with it
     and are, given everything seen before, as likely with it as without. Its privacy loss is therefore the composition
     along its own line, and the loss of any unit is at most the largest of these (parallel composition; McSherry 2009,
-    theorem 4). This needs the children's data to be disjoint in units, by a rule that looks at each unit alone.
+    theorem 4). This needs the children's data to be disjoint in units, by a rule that looks at each unit alone; under
+    replace-one it needs, besides, that what replaces a unit is in the data of the same child.
     """
 
     name: str
@@ -66,23 +67,30 @@ class Limit:
     cap: Decimal
     delta: Decimal
     order: int | None
+    after: tuple[Tally, ...] = ()
 
-    def spent(self, cost: Tally | None = None) -> Decimal:
-        """Return the epsilon of the heaviest line, with a further cost on it."""
+    def spent(self) -> Decimal:
+        """Return the epsilon of the heaviest line."""
+        return self._largest(self.tallies)
+
+    def spent_after(self) -> Decimal:
+        """Return the epsilon of the heaviest line with what is asked for."""
+        return self._largest(self.after)
+
+    def _largest(self, lines: tuple[Tally, ...]) -> Decimal:
         from dpmodels.accounting.composition import spent_epsilon
 
-        lines = [tally + cost if cost else tally for tally in self.tallies]
         return max(spent_epsilon(line, self.delta, self.order) for line in lines)
 
-    def fits(self, cost: Tally) -> bool:
-        """Tell whether a further cost stays under the cap; Renyi accounting, an upper bound, is asked first."""
+    def fits(self) -> bool:
+        """Tell whether what is asked for stays under the cap; Renyi accounting, an upper bound, is asked first."""
         from dpmodels.accounting.composition import renyi_epsilon, spent_epsilon
 
         def under(tally: Tally) -> bool:
             surely = tally.others and renyi_epsilon(tally, self.delta) <= self.cap
             return bool(surely) or spent_epsilon(tally, self.delta, self.order) <= self.cap
 
-        return all(under(tally + cost) for tally in self.tallies)
+        return all(under(tally) for tally in self.after)
 
     def renyi(self) -> Decimal:
         """Return the epsilon of the heaviest line by Renyi accounting."""
@@ -91,42 +99,72 @@ class Limit:
         return max(renyi_epsilon(tally, self.delta) for tally in self.tallies)
 
     def remaining(self) -> Decimal:
-        """Return the largest further Gaussian release that fits."""
+        """Return the largest further release that fits."""
         from dpmodels.accounting.composition import remaining_epsilon
 
         return min(remaining_epsilon(tally, self.cap, self.delta, self.order) for tally in self.tallies)
 
 
-def book(connection: Connection, name: str) -> Book:
-    """Read one account, from what `newest` finds and the row that mirrors it.
+@dataclass(frozen=True)
+class Family:
+    """Accounts that are charged together, by name, and those above them all, root first."""
+
+    above: tuple[Book, ...]
+    members: dict[str, Book]
+
+    def path(self, name: str) -> list[Book]:
+        """Return one account and those above it, root first."""
+        return [*self.above, self.members[name]]
+
+
+def books(connection: Connection, names: Iterable[str]) -> dict[str, Book]:
+    """Read accounts, from what `standing` finds.
 
     Raises:
-        LedgerError: it is not open, or the entries it is read from are not whole.
+        LedgerError: one is not open, or the entries it is read from are not whole.
     """
-    ends = store.newest(connection, name)
-    if faults := store.link_faults(connection, ends.values()):
+    names = list(names)
+    found = store.standing(connection, names)
+    if faults := store.link_faults(connection, [entry for _, ends in found.values() for entry in ends.values()]):
         raise LedgerError(f"the chain is broken: {faults[0]}; {VERIFY}")
-    row = store.account_row(connection, name)
-    if "open" not in ends and row is None:
-        raise LedgerError(f"account {name} is not open")
-    if "open" not in ends or row is None:
-        raise LedgerError(f"account {name} lacks its row or its opening entry; {VERIFY}")
+    for name in names:
+        if name not in found and not store.read(connection, store.entries.c.account == name):
+            raise LedgerError(f"account {name} is not open")
+        if name not in found or "open" not in found[name][1]:
+            raise LedgerError(f"account {name} lacks its row or its opening entry; {VERIFY}")
+    return {name: _book(connection, *found[name]) for name in names}
+
+
+def _book(connection: Connection, row: dict[str, str], ends: dict[str, store.Entry]) -> Book:
     account = Account.written_in(ends["open"], ends.get("cap"))
     if row != account.row:
-        raise LedgerError(f"account {name} differs from its opening entry; {VERIFY}")
+        raise LedgerError(f"account {row['name']} differs from its opening entry; {VERIFY}")
     return Book(account, _tally(connection, max(ends.values(), key=lambda entry: entry.seq)), ends["open"].hash)
 
 
-def line(connection: Connection, name: str, *, write: bool = False) -> list[Book]:
-    """Read an account and those above it, root first; for writing, hold them as a charge needs it."""
-    names: list[str] = []
-    above: str | None = name
-    while above and above not in names:
-        names.insert(0, above)
-        above = (store.account_row(connection, above) or {}).get("parent")
+def book(connection: Connection, name: str) -> Book:
+    """Read one account."""
+    return books(connection, [name])[name]
+
+
+def family(connection: Connection, names: Sequence[str], *, write: bool = False) -> Family:
+    """Read accounts that are one or siblings, and those above them; for writing, hold them as their charges need it.
+
+    Raises:
+        LedgerError: they do not have one account above them, or as for ``books``.
+    """
+    above: list[str] = []
+    parents = {row["parent"] for row, _ in store.standing(connection, names).values()}
+    if len(names) > 1 and (len(parents) != 1 or not any(parents)):
+        raise LedgerError("accounts that are charged together are the children of one account")
+    parent: str | None = next(iter(parents), "")
+    while parent and parent not in above:
+        above.insert(0, parent)
+        parent = (store.account_row(connection, parent) or {}).get("parent")
     if write:
-        lock(connection, names)
-    return [book(connection, each) for each in names]
+        lock(connection, names, above)
+    found = books(connection, [*above, *names])
+    return Family(tuple(found[name] for name in above), {name: found[name] for name in names})
 
 
 def officer(path: list[Book]) -> tuple[Officer, str] | None:
@@ -138,45 +176,56 @@ def officer(path: list[Book]) -> tuple[Officer, str] | None:
     return (own.account.officer, own.opened) if own and own.account.officer else None
 
 
-def limits(connection: Connection, path: list[Book]) -> list[Limit]:
-    """Return the caps over the last account of a path, its own first, then those above it."""
+def limit(connection: Connection, one: Book) -> Limit:
+    """Return the cap of one account, over what it and those below it have spent."""
+    name = one.account.name
+    return _limit(one.account, [one.tally + line for line in _below(connection, [name])[name]])
+
+
+def limits(connection: Connection, asked: Family, costs: Mapping[str, Tally]) -> list[Limit]:
+    """Return the caps over what a family is asked for: the nearest above first, of one account its own."""
+    below = _below(connection, asked.members)
+    before = {name: [own.tally + line for line in below[name]] for name, own in asked.members.items()}
+    after = {name: [line + costs.get(name, Tally()) for line in lines] for name, lines in before.items()}
+    own = [_limit(asked.members[name].account, before[name], after[name]) for name in asked.members]
+    lines, lines_after = (heaviest(line for some in each.values() for line in some) for each in (before, after))
     found = []
-    tallies = _below(connection, path[-1].account.name)
-    for each in reversed(path):
-        account = each.account
-        tallies = [tally + each.tally for tally in tallies]
-        cap, delta = account.epsilon_cap, account.delta_cap
-        found.append(Limit(account.name, tuple(tallies), cap, delta, account.filter_order))
-    return found
+    for book in reversed(asked.above):
+        lines, lines_after = ([line + book.tally for line in each] for each in (lines, lines_after))
+        found.append(_limit(book.account, lines, lines_after))
+    return [*own, *found] if len(own) == 1 else [*found, *own]
 
 
-def run_limit(connection: Connection, account: Account, charge: Charge) -> list[Limit]:
+def run_limit(connection: Connection, account: Account, run: str, cost: Tally) -> list[Limit]:
     """Return the cap on what one run may spend from the account, if it has one."""
     if account.run_cap is None:
         return []
-    of_run = (store.entries.c.account == account.name, store.entries.c.run == charge.run)
-    keys = [entry.charge for entry in store.read(connection, *of_run)]
-    held = [find(connection, key) for key in keys]
-    spent = sum((one.cost for one in held if one and one.state != "voided"), Tally())
-    cap, delta = exact_decimal(account.run_cap), account.delta_cap
-    return [Limit(f"{account.name} (one run)", (spent,), cap, delta, account.filter_order)]
+    of_run = (store.entries.c.account == account.name, store.entries.c.run == run)
+    held = find(connection, [entry.charge for entry in store.read(connection, *of_run)])
+    spent = sum((one.cost for one in held.values() if one.state != "voided"), Tally())
+    of_one = _limit(account, [spent], [spent + cost])
+    return [replace(of_one, name=f"{account.name} (one run)", cap=exact_decimal(account.run_cap))]
 
 
-def find(connection: Connection, key: str) -> Reservation | None:
-    """Return a charge and its state, or None."""
-    life = store.life(connection, key)
-    return follow(life) if life else None
+def _limit(account: Account, before: list[Tally], after: Sequence[Tally] = ()) -> Limit:
+    cap, delta, order = account.epsilon_cap, account.delta_cap, account.filter_order
+    return Limit(account.name, tuple(before), cap, delta, order, tuple(after))
 
 
-def refuse_expired(connection: Connection, path: list[Book]) -> None:
+def find(connection: Connection, keys: Iterable[str]) -> dict[str, Reservation]:
+    """Return charges and their states; one that was never made is left out."""
+    return {key: follow(life) for key, life in store.lives(connection, keys).items()}
+
+
+def refuse_expired(connection: Connection, some: Iterable[Book]) -> None:
     """Refuse a charge after an account's last day; a clock set back to before the newest entry changes nothing.
 
     Raises:
-        LedgerError: the account, or one above it, has expired.
+        LedgerError: one of them has expired.
     """
-    for account in (each.account for each in path):
+    end = store.head(connection)
+    for account in (each.account for each in some):
         if account.expires is not None:
-            end = store.head(connection)
             today = max(store.now(), end.time if end else "")[:10]
             if today > account.expires.isoformat():
                 raise LedgerError(
@@ -212,14 +261,16 @@ def history(changes: list[store.Entry], points: int) -> Iterator[tuple[str, Deci
             yield entry.time, spent_epsilon(tally, account.delta_cap, account.filter_order), account.epsilon_cap
 
 
-def _below(connection: Connection, name: str) -> list[Tally]:
-    """Return the tally of each line of accounts below one, those left out that another exceeds for certain."""
-    lines = [
-        book(connection, child).tally + deeper
-        for child in store.children(connection, name)
-        for deeper in _below(connection, child)
-    ]
-    return heaviest(lines) or [Tally()]
+def _below(connection: Connection, names: Iterable[str]) -> dict[str, list[Tally]]:
+    """Return the tally of each line of accounts below some, those left out that another exceeds for certain."""
+    names = list(names)
+    children = store.children(connection, names)
+    if not children:
+        return {name: [Tally()] for name in names}
+    found = books(connection, [child for some in children.values() for child in some])
+    deeper = _below(connection, found)
+    lines = {name: [found[c].tally + line for c in some for line in deeper[c]] for name, some in children.items()}
+    return {name: heaviest(lines.get(name, ())) or [Tally()] for name in names}
 
 
 def _tally(connection: Connection, last: store.Entry) -> Tally:

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -96,17 +96,18 @@ def _close(engine: Engine, process: int) -> None:
         engine.dispose()
 
 
-def lock(connection: Connection, root_to_leaf: list[str]) -> bool:
-    """Hold the last account of a path against every writer, and those above it against charges of their own.
+def lock(connection: Connection, held: Iterable[str], above: Iterable[str] = ()) -> bool:
+    """Hold accounts against every writer, and those above them, root first, against charges of their own.
 
-    Children of one parent do not wait for each other here. Locks are taken from the root down, so none deadlock. False
-    where the transaction holds the whole ledger anyway.
+    Children of one parent do not wait for each other here. Locks are taken from the root down and in the order of the
+    names, so none deadlock. False where the transaction holds the whole ledger anyway.
     """
     if connection.dialect.name != "postgresql":
         return False
-    for name in root_to_leaf:
-        wanted = select(store.accounts.c.name).where(store.accounts.c.name == name)
-        connection.execute(wanted.with_for_update(read=name != root_to_leaf[-1]))
+    name = store.accounts.c.name
+    for each in above:
+        connection.execute(select(name).where(name == each).with_for_update(read=True))
+    connection.execute(select(name).where(name.in_(list(held))).order_by(name).with_for_update())
     return True
 
 

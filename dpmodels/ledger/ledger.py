@@ -6,6 +6,7 @@ happens to it afterwards, unless it is voided before any noise was drawn.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,14 +17,16 @@ from dpmodels import artifact
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import InvalidArgument, LedgerError
 from dpmodels.ledger import audit, books, opening, store, weighing
-from dpmodels.ledger.approval import Approval, Officer
+from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.books import Limit
 from dpmodels.ledger.database import Database, lock
 from dpmodels.ledger.records import CAP_TERMS, TRANSITIONS, Account, Balance, Charge, Quote, Reservation, follow
-from dpmodels.ledger.store import Entry
+from dpmodels.ledger.store import Draft, Entry
 from dpmodels.privacy import PrivacyBudget
 
 Proof = Callable[[Connection, Reservation], Mapping[str, object]]
+Opens = Account | Sequence[Account] | None
+"""Accounts to open in the transaction that charges them, unless they are open."""
 
 __all__ = ["Account", "Balance", "Charge", "Entry", "Ledger", "Quote", "Reservation"]
 
@@ -63,18 +66,22 @@ class Ledger:
             raise LedgerError("a cap is changed for a reason, which stays in the ledger")
 
         def work(connection: Connection) -> Account:
-            path = books.line(connection, name, write=True)
-            account, tally = path[-1].account, path[-1].tally
+            book = books.family(connection, [name], write=True).members[name]
+            account, tally = book.account, book.tally
             changed = opening.with_changes(account, changes)
             if changed == account:
                 return account
-            (limit,) = books.limits(connection, [books.Book(changed, tally)])
-            if (spent := limit.spent()) > changed.epsilon_cap:
-                raise LedgerError(f"account {name} has spent epsilon={spent}; its cap cannot be below that")
+            if (spent := books.limit(connection, replace(book, account=changed)).spent()) > changed.epsilon_cap:
+                what = (
+                    "releases that are not pure; its delta"
+                    if spent.is_infinite()
+                    else f"spent epsilon={spent}; its cap"
+                )
+                raise LedgerError(f"account {name} has {what} cannot be below that")
             times = len(store.read(connection, store.entries.c.account == name, store.entries.c.kind == "cap"))
             terms = {term: changed.terms[term] for term in CAP_TERMS}
             payload = {**terms, "reason": reason, "tally": tally.brief}
-            store.append(connection, name, name, "cap", times + 1, payload)
+            store.append(connection, [Draft(name, name, "cap", times + 1, payload)])
             connection.execute(update(store.accounts).where(store.accounts.c.name == name).values(changed.row))
             return changed
 
@@ -85,7 +92,7 @@ class Ledger:
 
         def work(connection: Connection) -> list[Account]:
             names = select(store.entries.c.account).where(store.entries.c.kind == "open").order_by(store.entries.c.seq)
-            return [books.book(connection, name).account for name in connection.execute(names).scalars().all()]
+            return [each.account for each in books.books(connection, connection.execute(names).scalars()).values()]
 
         return self._database.read(work)
 
@@ -116,8 +123,8 @@ class Ledger:
         """Add up an account, with the heaviest line of accounts below it."""
 
         def work(connection: Connection) -> tuple[Limit, int, list[str]]:
-            (limit,) = books.limits(connection, [books.book(connection, name)])
-            return limit, books.charges(connection, name), store.children(connection, name)
+            limit = books.limit(connection, books.book(connection, name))
+            return limit, books.charges(connection, name), store.children(connection, [name]).get(name, [])
 
         limit, charges, children = self._database.read(work)
         spent = limit.spent()
@@ -137,11 +144,15 @@ class Ledger:
         with_tally = [entry for entry in self.entries(account=name) if entry.kind in store.SPENDING_KINDS]
         return list(books.history(with_tally, points))
 
-    def quote(self, charge: Charge, *others: Charge, first_opens: Account | None = None) -> Quote:
+    def quote(self, charge: Charge, *others: Charge, first_opens: Opens = None) -> Quote:
         """Say what ``reserve`` would answer, and write nothing; the state is the first charge's."""
         return self._weigh((charge, *others), first_opens).quote()
 
-    def check(self, charge: Charge, *others: Charge, first_opens: Account | None = None) -> None:
+    def asked(self, charge: Charge, *others: Charge, first_opens: Opens = None) -> tuple[Officer, Asked] | None:
+        """Return who must sign for charges that ``reserve`` is to make, if anybody must, and what is to be signed."""
+        return self._weigh((charge, *others), first_opens).asked()
+
+    def check(self, charge: Charge, *others: Charge, first_opens: Opens = None) -> None:
         """Refuse what ``reserve`` would refuse, the lack of an approval excepted, and write nothing.
 
         Raises:
@@ -152,68 +163,68 @@ class Ledger:
         if not weighed.accepted:
             raise weighed.refusal()
 
-    def _weigh(self, charges: Sequence[Charge], first_opens: Account | None) -> weighing.Weighed:
-        """Weigh charges, in an account that is opened for the occasion if it has to be."""
-        if first_opens is None:
+    def _weigh(self, charges: Sequence[Charge], first_opens: Opens) -> weighing.Weighed:
+        """Weigh charges, in accounts that are opened for the occasion if they have to be."""
+        if not first_opens:
             return self._database.read(lambda connection: weighing.weigh(connection, *charges))
 
         def work(connection: Connection) -> weighing.Weighed:
-            opening.open_first(connection, first_opens)
+            opening.open_missing(connection, _several(first_opens))
             return weighing.weigh(connection, *charges)
 
         return self._database.rehearse(work)
 
     def find(self, key: str) -> Reservation | None:
         """Return a charge and its state, or None."""
-        return self._database.read(lambda connection: books.find(connection, key))
+        return self._database.read(lambda connection: books.find(connection, [key])).get(key)
 
     def officer(self, name: str) -> tuple[Officer, str] | None:
         """Return who must approve an account's charges, its own officer or that of the nearest account above it.
 
         With the hash of the entry that opened the officer's account, which names this ledger in what is signed.
         """
-        return self._database.read(lambda connection: books.officer(books.line(connection, name)))
+        return self._database.read(lambda connection: books.officer(books.family(connection, [name]).path(name)))
 
     def reserve(
         self,
         charge: Charge,
         *others: Charge,
         approval: Approval | None = None,
-        first_opens: Account | None = None,
+        first_opens: Opens = None,
     ) -> Reservation:
         """Charge the account, or return the charge made before under the same key; with others, all or none.
 
-        ``first_opens`` is the account to open where none of its name is open yet, in the same transaction: a first run
-        that fails before it is charged leaves no account behind.
+        The others are of the same account or of its siblings: the clients of a federation, the nights of a month. Each
+        cap, of every child and of those above, is then held against the whole family. ``first_opens`` are the accounts
+        to open where none of their names are open yet, in the same transaction: what fails before it is charged leaves
+        no account behind.
 
         Privacy:
-            The balance is read and the charges are written in one transaction that excludes every other writer of the
-            account, so the cap holds under any concurrency; a refusal happens before any noise exists.
+            The balances are read and the charges are written in one transaction that excludes every other writer of
+            the accounts, so the caps hold under any concurrency; a refusal happens before any noise exists.
 
         Raises:
             BudgetExhausted: the cap of the account, of one above it, or of one run would be passed.
-            LedgerError: the account is for other data or has expired, a charge costs more than its own budget, the
-                first was voided, a key belongs to a different charge, or the account's officer did not sign.
+            LedgerError: an account is for other data or has expired, a charge costs more than its own budget, the
+                first was voided, a key belongs to a different charge, the accounts are no siblings, or their officer
+                did not sign.
         """
-        if any(Tally.of([each.event]).others for each in (charge, *others)):
+        if any(Tally.of([each.priced]).others for each in (charge, *others)):
             # reckoned slowly now and remembered, so that the lock is not held over it
             self.quote(charge, *others, first_opens=first_opens)
 
         def work(connection: Connection) -> Reservation | weighing.Weighed:
-            opening.open_first(connection, first_opens)
+            opening.open_missing(connection, _several(first_opens))
             weighed = weighing.weigh(connection, charge, *others, write=True)
             if weighed.held is not None and weighed.held.state == "voided":
                 raise LedgerError(f"charge {charge.key} is voided and stays so; start a new run")
-            if not weighed.accepted and first_opens is not None:
+            if not weighed.accepted and first_opens:
                 raise weighed.refusal()  # which takes the opening back
             if not weighed.accepted:
                 return weighed
-            tally, signed = weighed.tally, weighed.approved(approval)
-            for fresh, cost in weighed.fresh:
-                tally += cost
-                payload = {**fresh.model_dump(mode="json"), "cost": cost.brief, "tally": tally.brief, **signed}
-                store.append(connection, fresh.account, fresh.key, "reserve", 1, payload)
-            own = dict((fresh.key, cost) for fresh, cost in weighed.fresh)
+            if weighed.fresh:
+                store.append(connection, weighed.drafts(approval))
+            own = {fresh.key: cost for fresh, cost in weighed.fresh}
             return weighed.held or Reservation(charge=charge, state="reserved", cost=own[charge.key])
 
         answer = self._database.write(work)
@@ -268,8 +279,7 @@ class Ledger:
                 raise LedgerError(f"charge {key} is {held.state}: {kind} is not allowed")
             content = payload(connection, held) if callable(payload) else payload
             attempt = held.draws + 1 if kind == "draw" else 1
-            entry = store.append(connection, account, key, kind, attempt, content)
-            return follow([*life, entry])
+            return follow([*life, *store.append(connection, [Draft(account, key, kind, attempt, content)])])
 
         return self._database.write(work)
 
@@ -356,7 +366,11 @@ class Ledger:
 
 
 def _life(connection: Connection, key: str) -> list[Entry]:
-    return store.life(connection, key) or _unknown(key)
+    return store.lives(connection, [key]).get(key) or _unknown(key)
+
+
+def _several(opens: Opens) -> Sequence[Account]:
+    return [opens] if isinstance(opens, Account) else opens or ()
 
 
 def _unknown(key: str) -> NoReturn:

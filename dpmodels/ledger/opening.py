@@ -1,6 +1,6 @@
 """The terms of an account: read from the user, compared with what is open, fitted under a parent, changed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -8,8 +8,9 @@ from sqlalchemy import Connection, insert, or_, select, tuple_
 
 from dpmodels.errors import InvalidArgument, LedgerError, Unsuitable, rule_of
 from dpmodels.ledger import books, store
+from dpmodels.ledger.database import lock
 from dpmodels.ledger.records import Account
-from dpmodels.privacy import PrivacyBudget, exact_decimal
+from dpmodels.privacy import Adjacency, PrivacyBudget, exact_decimal
 
 
 def new_account(name: str, dataset: str, cap: PrivacyBudget, terms: Mapping[str, Any]) -> Account:
@@ -30,21 +31,42 @@ def open_account(connection: Connection, wanted: Account) -> Account:
     """Open an account, or return it if it is open with these terms.
 
     Raises:
-        LedgerError: as for ``known_account`` and ``under_parent``.
+        LedgerError: as for ``known_account`` and ``_under_parent``.
     """
-    known = known_account(connection, wanted)
-    if known is not None:
-        return known
-    opened = under_parent(connection, wanted).model_copy(update={"created": store.now()})
-    connection.execute(insert(store.accounts).values(opened.row))
-    store.append(connection, wanted.name, wanted.name, "open", 1, opened.terms, time=opened.created)
+    return known_account(connection, wanted) or _open(connection, [wanted])[0]
+
+
+def open_missing(connection: Connection, wanted: Sequence[Account]) -> None:
+    """Open those accounts of whose names none is open, whatever the terms of the open ones are.
+
+    Raises:
+        LedgerError: a scope is open under another name, or as for ``_under_parent``.
+    """
+    known = store.standing(connection, [account.name for account in wanted])
+    missing = [account for account in wanted if account.name not in known]
+    if len(missing) < 2:
+        for account in missing:
+            open_account(connection, account)
+        return
+    table = store.accounts.c
+    of_parent = select(table.name, table.dataset, table.unit, table.adjacency)
+    datasets = {account.dataset for account in missing}
+    taken = {tuple(scope): name for name, *scope in connection.execute(of_parent) if scope[0] in datasets}
+    for account in missing:
+        name = taken.setdefault(account.scope, account.name)
+        if name != account.name:
+            raise _second_budget(account, name)
+    _open(connection, missing)
+
+
+def _open(connection: Connection, wanted: Sequence[Account]) -> list[Account]:
+    """Open accounts that are not open, all below one parent or below none."""
+    time = store.now()
+    opened = [account.model_copy(update={"created": time}) for account in _under_parent(connection, wanted)]
+    connection.execute(insert(store.accounts).returning(store.accounts.c.name), [account.row for account in opened])
+    drafts = (store.Draft(each.name, each.name, "open", 1, each.terms, each.created) for each in opened)
+    store.append(connection, drafts)
     return opened
-
-
-def open_first(connection: Connection, wanted: Account | None) -> None:
-    """Open an account unless one of its name is open, whatever that one's terms are."""
-    if wanted is not None and store.account_row(connection, wanted.name) is None:
-        open_account(connection, wanted)
 
 
 def known_account(connection: Connection, wanted: Account) -> Account | None:
@@ -62,31 +84,49 @@ def known_account(connection: Connection, wanted: Account) -> Account | None:
             return known
         if name == wanted.name:
             raise LedgerError(f"account {name} is already open with other terms; `nacre ledger cap` changes a cap")
-        raise LedgerError(
-            f"data set {wanted.dataset} already has account {name} for this unit and adjacency; "
-            "a second account would be a second budget"
-        )
+        raise _second_budget(wanted, name)
     return None
 
 
-def under_parent(connection: Connection, account: Account) -> Account:
-    """Fit a new account under its parent, whose composition it takes over.
+def _second_budget(wanted: Account, name: str) -> LedgerError:
+    return LedgerError(
+        f"data set {wanted.dataset} already has account {name} for this unit and adjacency; "
+        "a second account would be a second budget"
+    )
+
+
+def _under_parent(connection: Connection, wanted: Sequence[Account]) -> list[Account]:
+    """Fit new accounts under their parent, whose composition they take over.
 
     Raises:
-        LedgerError: the parent is not open, hides another unit or adjacency, or has children of another partition.
+        LedgerError: the parent is not open, hides another unit or adjacency, or has children of another partition; or
+            the accounts have more than one parent.
     """
-    if not account.parent:
-        return account
-    parent = books.book(connection, account.parent).account
-    if parent.scope[1:] != account.scope[1:]:
-        raise LedgerError(f"account {account.name} must have the unit and adjacency of its parent {parent.name}")
-    for name in store.children(connection, parent.name):
-        if (sibling := books.book(connection, name).account).partition != account.partition:
+    above, partition = wanted[0].parent, wanted[0].partition
+    if any((account.parent, account.partition) != (above, partition) for account in wanted):
+        raise LedgerError("accounts that are opened together are children of one account, told apart in one way")
+    if not above:
+        return list(wanted)
+    lock(connection, [above])  # so that two children that are told apart in two ways do not come at once
+    parent = books.book(connection, above).account
+    for account in wanted:
+        if parent.scope[1:] != account.scope[1:]:
+            raise LedgerError(f"account {account.name} must have the unit and adjacency of its parent {parent.name}")
+    if partition and parent.cap.adjacency != Adjacency.ADD_OR_REMOVE_ONE:
+        raise LedgerError(
+            f"account {wanted[0].name} is a partition by {partition}, and under {parent.cap.adjacency} a record may "
+            "move from one partition to another, which changes both; partitions need add_or_remove_one"
+        )
+    siblings = store.children(connection, [above]).get(above, [])[:1]  # all are told apart as the first is
+    for sibling in books.books(connection, siblings).values():
+        if sibling.account.partition != partition:
             raise LedgerError(
-                f"account {parent.name} has children that are told apart otherwise ({sibling.name}): a record may be "
-                f"in one of them and in {account.name} as well. Let runs add up in {parent.name} itself (sequential)"
+                f"account {parent.name} has children that are told apart otherwise ({sibling.account.name}): a record "
+                f"may be in one of them and in {wanted[0].name} as well. Let runs add up in {parent.name} itself "
+                "(sequential)"
             )
-    return account.model_copy(update={"composition": parent.composition, "order": parent.order})
+    taken = {"composition": parent.composition, "order": parent.order}
+    return [_possible(account.model_copy(update=taken)) for account in wanted]
 
 
 def with_changes(account: Account, changes: Mapping[str, Any]) -> Account:
@@ -108,6 +148,13 @@ def _valid(terms: Mapping[str, Any]) -> Account:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise InvalidArgument(".".join(map(str, first["loc"])), first["input"], rule_of(first)) from None
+    return _possible(account)
+
+
+def _possible(account: Account) -> Account:
+    """Refuse terms that do not go together."""
+    if account.composition == "renyi_filter" and account.cap.delta == 0:
+        raise InvalidArgument("delta", account.cap.delta, "be above 0 in a Renyi filter; exact composition takes 0")
     if account.run_cap is not None and exact_decimal(account.run_cap) > account.epsilon_cap:
         raise InvalidArgument("run_cap", account.run_cap, "not be above the cap")
     return account

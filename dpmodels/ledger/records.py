@@ -5,9 +5,9 @@ from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from dpmodels.accounting.events import Event
+from dpmodels.accounting.events import Event, ParallelEvent
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import LedgerError
 from dpmodels.ledger.approval import Officer
@@ -114,7 +114,13 @@ class Account(_Model):
 
 
 class Charge(_Model):
-    """One release that a plan wants to make: its event, its target, and the public hashes that identify it."""
+    """One release that a plan wants to make: its event, its target, and the public hashes that identify it.
+
+    Attributes:
+        part: what each release of a family is made from, such as document, client or night; empty for the whole data
+            set. The event is then what each part is charged, in parallel, and the number of parts is not written: it
+            may be private or huge. It is left out of the entry where it is empty, as in entries older than it.
+    """
 
     account: Text
     dataset: Text
@@ -124,11 +130,21 @@ class Charge(_Model):
     plan_hash: Text
     schema_hash: Text
     run: Text
+    part: Annotated[str, Field(max_length=100)] = ""
+
+    @model_serializer(mode="wrap")
+    def _without_no_part(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in write(self).items() if key != "part" or value}
 
     @property
     def key(self) -> str:
         """The idempotency key: the same plan in the same run is the same charge, however often it is asked."""
-        return digest([self.account, self.plan_hash, self.run])
+        return digest([self.account, self.plan_hash, self.run, *([self.part] if self.part else [])])
+
+    @property
+    def priced(self) -> Event:
+        """What the account is charged: the event, once for all parts of a family."""
+        return ParallelEvent(by=self.part, events=(self.event,)) if self.part else self.event
 
 
 class Reservation(_Model):
@@ -171,7 +187,8 @@ class Balance(_Model):
 
     Attributes:
         renyi_epsilon: the same spending by Renyi accounting, looser, for comparison.
-        remaining_epsilon: the largest further Gaussian release that would be accepted; not cap - spent.
+        remaining_epsilon: the largest further Gaussian release that would be accepted, which is not cap - spent; at
+            delta 0 the largest pure one, which is.
         charges: the account's own charges that count.
         children: the accounts directly below; what the heaviest of them spent is part of this balance.
     """
@@ -224,5 +241,5 @@ def read_reserve(content: dict[str, Any]) -> tuple[Charge, Tally]:
     """Take a reserve entry apart: the charge, and what it cost; ledgers older than tallies wrote the charge only."""
     own = {key: value for key, value in content.items() if key not in ("cost", "tally", "approval", "nonce")}
     charge = Charge.model_validate(own)
-    cost = Tally.model_validate(content["cost"]) if "cost" in content else Tally.of([charge.event])
+    cost = Tally.model_validate(content["cost"]) if "cost" in content else Tally.of([charge.priced])
     return charge, cost

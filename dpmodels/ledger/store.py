@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import (
@@ -16,6 +16,8 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    Row,
+    Select,
     String,
     Table,
     UniqueConstraint,
@@ -24,7 +26,6 @@ from sqlalchemy import (
     insert,
     select,
     text,
-    union_all,
 )
 
 from dpmodels.errors import LedgerError
@@ -70,24 +71,30 @@ _HASHED = [column for column in entries.c if column.name != "run"]
 # The statements of a charge, made once: to make them anew would take most of its time.
 _END = select(*_HASHED).order_by(entries.c.seq.desc()).limit(2)
 _AT = select(*_HASHED).where(entries.c.seq.in_(bindparam("seqs", expanding=True))).order_by(entries.c.seq)
-_LIFE = (
+_LIVES = (
     select(*_HASHED)
-    .where(entries.c.charge == bindparam("key"), entries.c.kind.not_in(ACCOUNT_KINDS))
+    .where(entries.c.charge.in_(bindparam("keys", expanding=True)), entries.c.kind.not_in(ACCOUNT_KINDS))
     .order_by(entries.c.seq)
 )
-_NEWEST = select(*_HASHED).where(
-    entries.c.seq.in_(
-        union_all(
-            *(
-                select(func.max(entries.c.seq)).where(entries.c.account == bindparam("account"), entries.c.kind == kind)
-                for kind in SPENDING_KINDS
-            )
-        )
-    )
-)
+# An account's row, and where its newest entry of each spending kind is: one look into an index for each.
+_STANDING = select(
+    *accounts.c,
+    *(
+        select(func.max(entries.c.seq))
+        .where(entries.c.account == accounts.c.name, entries.c.kind == kind)
+        .scalar_subquery()
+        .label(f"newest_{kind}")
+        for kind in SPENDING_KINDS
+    ),
+).where(accounts.c.name.in_(bindparam("names", expanding=True)))
 _ACCOUNT = select(accounts).where(accounts.c.name == bindparam("name"))
-_CHILDREN = select(accounts.c.name).where(accounts.c.parent == bindparam("name")).order_by(accounts.c.name)
-_INSERT = insert(entries)
+_CHILDREN = (
+    select(accounts.c.parent, accounts.c.name)
+    .where(accounts.c.parent.in_(bindparam("names", expanding=True)))
+    .order_by(accounts.c.name)
+)
+_INSERT = insert(entries).returning(entries.c.seq)  # many rows in one statement, and no pipeline of statements
+_AT_ONCE = 5000  # names or numbers in one statement; databases allow some tens of thousands
 
 
 class Entry(BaseModel):
@@ -139,19 +146,21 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def append(
-    connection: Connection,
-    account: str,
-    charge: str,
-    kind: str,
-    attempt: int,
-    payload: Mapping[str, object],
-    *,
-    time: str = "",
-) -> Entry:
-    """Add one entry at the end of the chain, inside the caller's write transaction.
+class Draft(NamedTuple):
+    """What an entry is to say, before it has its place in the chain."""
 
-    Its payload gets a random nonce: an entry's hash goes into manifests, and without one whoever has a manifest could
+    account: str
+    charge: str
+    kind: str
+    attempt: int
+    payload: Mapping[str, object]
+    time: str = ""
+
+
+def append(connection: Connection, drafts: Iterable[Draft]) -> list[Entry]:
+    """Add entries at the end of the chain, inside the caller's write transaction.
+
+    Each payload gets a random nonce: an entry's hash goes into manifests, and without one whoever has a manifest could
     try every microsecond of the day until the hash fits, and learn how long the data took.
 
     Raises:
@@ -163,20 +172,18 @@ def append(
     end, before = [*(_entry(row) for row in last), None, None][:2]
     if end and (end.hash != end.true_hash or end.previous_hash != (before.hash if before else FIRST_HASH)):
         raise LedgerError(f"the chain is broken at its newest {end}; `nacre ledger verify` lists every fault")
-    draft = Entry(
-        seq=end.seq + 1 if end else 1,
-        account=account,
-        charge=charge,
-        kind=kind,
-        attempt=attempt,
-        payload=canonical_json({**payload, "nonce": token_hex(16)}),
-        time=time or now(),
-        previous_hash=end.hash if end else FIRST_HASH,
-        hash="",
-    )
-    entry = draft.model_copy(update={"hash": draft.true_hash})
-    connection.execute(_INSERT, {**entry.model_dump(), "run": entry.run})
-    return entry
+    added: list[Entry] = []
+    for draft in drafts:
+        written = draft._asdict() | {
+            "seq": end.seq + 1 if end else 1,
+            "payload": canonical_json({**draft.payload, "nonce": token_hex(16)}),
+            "time": draft.time or now(),
+            "previous_hash": end.hash if end else FIRST_HASH,
+        }
+        end = Entry(**written, hash=digest(written))
+        added.append(end)
+    connection.execute(_INSERT, [{**entry.model_dump(), "run": entry.run} for entry in added])
+    return added
 
 
 def head(connection: Connection) -> Entry | None:
@@ -189,14 +196,21 @@ def read(connection: Connection, *where: ColumnElement[bool]) -> list[Entry]:
     return [_entry(row) for row in connection.execute(select(*_HASHED).where(*where).order_by(entries.c.seq))]
 
 
-def newest(connection: Connection, account: str) -> dict[str, Entry]:
-    """Return an account's newest entry of each spending kind that it has; one look into an index for each."""
-    return {entry.kind: entry for entry in map(_entry, connection.execute(_NEWEST, {"account": account}))}
+def standing(connection: Connection, names: Iterable[str]) -> dict[str, tuple[dict[str, str], dict[str, Entry]]]:
+    """Return the rows of accounts, with the newest entry of each spending kind that an account has."""
+    rows = [dict(row._mapping) for row in _many(connection, _STANDING, "names", names)]
+    places = {row["name"]: [row.pop(f"newest_{kind}") for kind in SPENDING_KINDS] for row in rows}
+    wanted = [seq for seqs in places.values() for seq in seqs if seq is not None]
+    at = {row.seq: _entry(row) for row in _many(connection, _AT, "seqs", wanted)}
+    return {row["name"]: (row, {at[seq].kind: at[seq] for seq in places[row["name"]] if seq in at}) for row in rows}
 
 
-def life(connection: Connection, key: str) -> list[Entry]:
-    """Return the entries of one charge, oldest first."""
-    return [_entry(row) for row in connection.execute(_LIFE, {"key": key})]
+def lives(connection: Connection, keys: Iterable[str]) -> dict[str, list[Entry]]:
+    """Return the entries of charges, oldest first; a charge that was never made has none."""
+    found: dict[str, list[Entry]] = {}
+    for entry in map(_entry, _many(connection, _LIVES, "keys", keys)):
+        found.setdefault(entry.charge, []).append(entry)
+    return found
 
 
 def account_row(connection: Connection, name: str) -> dict[str, str] | None:
@@ -205,9 +219,12 @@ def account_row(connection: Connection, name: str) -> dict[str, str] | None:
     return dict(row._mapping) if row else None
 
 
-def children(connection: Connection, name: str) -> list[str]:
-    """Name the accounts directly below one."""
-    return list(connection.execute(_CHILDREN, {"name": name}).scalars())
+def children(connection: Connection, names: Iterable[str]) -> dict[str, list[str]]:
+    """Name the accounts directly below some; one without any is left out."""
+    found: dict[str, list[str]] = {}
+    for parent, name in _many(connection, _CHILDREN, "names", names):
+        found.setdefault(parent, []).append(name)
+    return found
 
 
 def chain_faults(chain: Iterable[Entry]) -> list[tuple[int, str]]:
@@ -229,7 +246,7 @@ def link_faults(connection: Connection, some: Iterable[Entry]) -> list[str]:
     """Name each of a few entries that was edited, or that the entries on both sides of it do not fit."""
     some = list(some)
     around = {entry.seq + step for entry in some for step in (-1, 1)}
-    near = {entry.seq: entry for entry in map(_entry, connection.execute(_AT, {"seqs": list(around)}))}
+    near = {row.seq: _entry(row) for row in _many(connection, _AT, "seqs", around)}
     faults = []
     for entry in some:
         before, after = near.get(entry.seq - 1), near.get(entry.seq + 1)
@@ -243,6 +260,13 @@ def link_faults(connection: Connection, some: Iterable[Entry]) -> list[str]:
         if entry.hash != entry.true_hash:
             faults.append(f"{entry} was edited: its content does not match its hash")
     return faults
+
+
+def _many(connection: Connection, statement: Select[Any], name: str, values: Iterable[Any]) -> Iterator[Row[Any]]:
+    """Run a statement about any number of values, some thousands at a time."""
+    left = list(values)
+    for start in range(0, len(left), _AT_ONCE):
+        yield from connection.execute(statement, {name: left[start : start + _AT_ONCE]})
 
 
 def _entry(row: Any) -> Entry:

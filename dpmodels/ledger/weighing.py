@@ -1,21 +1,23 @@
-"""Hold a charge against every cap above it: what a quote says and a reservation decides."""
+"""Hold charges against every cap above them: what a quote says and a reservation decides."""
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from sqlalchemy import Connection
 
+from dpmodels.accounting.events import check_adjacency
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import BudgetExhausted, LedgerError
 from dpmodels.ledger import books
 from dpmodels.ledger.approval import Approval, Asked, Officer
-from dpmodels.ledger.books import Limit
+from dpmodels.ledger.books import Family, Limit
 from dpmodels.ledger.records import Account, Charge, Quote, Reservation
+from dpmodels.ledger.store import Draft
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """Charges that are made together, what each costs, their account's tally before them, and the cap that decides.
+    """Charges that are made together, what each costs, whom they are charged to, and the cap that decides.
 
     ``fresh`` are those that were not made before, with their costs; ``held`` is the first charge as it stands.
     """
@@ -23,23 +25,41 @@ class Weighed:
     charges: tuple[Charge, ...]
     held: Reservation | None
     fresh: tuple[tuple[Charge, Tally], ...]
-    tally: Tally
+    family: Family
     limit: Limit
     accepted: bool
-    officer: tuple[Officer, str] | None = None
 
-    def approved(self, approval: Approval | None) -> dict[str, object]:
-        """Return what the entries of fresh charges say of their approval.
+    def asked(self) -> tuple[Officer, Asked] | None:
+        """Return who must sign for the charges, if anybody must, and what is to be signed.
+
+        Raises:
+            LedgerError: some of them need the signature of one officer, and some that of another.
+        """
+        found = [books.officer(self.family.path(name)) for name in self.family.members]
+        if any(each != found[0] for each in found):
+            raise LedgerError("the accounts of these charges have different officers; charge them in runs of their own")
+        if found[0] is None:
+            return None
+        officer, ledger = found[0]
+        return officer, asked(ledger, self.family, self.charges)
+
+    def drafts(self, approval: Approval | None) -> list[Draft]:
+        """Return the entries of the fresh charges; the first carries the approval, and the others of a family name it.
 
         Raises:
             LedgerError: the account's officer did not sign them.
         """
-        if self.officer is None or not self.fresh:
-            return {}
-        officer, ledger = self.officer
-        first, plans = self.charges[0], tuple(charge.plan_hash for charge in self.charges)
-        signed = Asked(ledger, first.account, first.run, plans).check(officer, approval)
-        return {"approval": signed.model_dump(mode="json")}
+        to_sign = self.asked() if self.fresh else None
+        signed = to_sign[1].check(to_sign[0], approval).model_dump(mode="json") if to_sign else None
+        tallies = {name: book.tally for name, book in self.family.members.items()}
+        alone, drafts = is_one_run(self.charges), list[Draft]()
+        for charge, cost in self.fresh:
+            tallies[charge.account] += cost
+            payload = {**charge.model_dump(mode="json"), "cost": cost.brief, "tally": tallies[charge.account].brief}
+            if signed is not None:
+                payload["approval"] = signed if alone or not drafts else {"with": drafts[0].charge}
+            drafts.append(Draft(charge.account, charge.key, "reserve", 1, payload))
+        return drafts
 
     def quote(self) -> Quote:
         """Add up what was spent, and what would be."""
@@ -48,9 +68,9 @@ class Weighed:
             account=self.limit.name,
             state=self.held.state if self.held else "new",
             accepted=self.accepted,
-            requested_epsilon=self._asked(),
+            requested_epsilon=self._requested(),
             spent_before=before,
-            spent_after=self.limit.spent(self.cost) if self.fresh else before,
+            spent_after=self.limit.spent_after() if self.fresh else before,
             cap=self.limit.cap,
             delta=self.limit.delta,
         )
@@ -59,58 +79,89 @@ class Weighed:
         """Say what was asked and what remains."""
         limit, asked = self.limit, self.charges[0].budget.delta_exact
         remaining = min(limit.remaining(), limit.cap)
-        return BudgetExhausted(limit.name, self._asked(), remaining, limit.cap, limit.delta, asked)
+        return BudgetExhausted(limit.name, self._requested(), remaining, limit.cap, limit.delta, asked)
 
-    @property
-    def cost(self) -> Tally:
-        """What the fresh charges add to the tally."""
-        return sum((cost for _, cost in self.fresh), Tally())
-
-    def _asked(self) -> Decimal:
-        return sum((charge.budget.epsilon_exact for charge in self.charges), Decimal(0))
+    def _requested(self) -> Decimal:
+        """Add up what is asked of one account, the one of which most is asked."""
+        of = dict.fromkeys(self.family.members, Decimal(0))
+        for charge in self.charges:
+            of[charge.account] += charge.budget.epsilon_exact
+        return max(of.values())
 
 
 def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weighed:
-    """Compare charges of one run, made all or none, with the caps of their account, of those above it, and of the run.
+    """Compare charges that are made all or none with the caps of their accounts, of those above, and of their runs.
 
     Raises:
-        LedgerError: one is about other data, has other terms than the same charge had before, comes too late.
+        LedgerError: they are of accounts that are no siblings, or one is about other data, has other terms than the
+            same charge had before, comes too late.
+        InvalidArgument: an event's price is not proved under the adjacency.
     """
-    first = charges[0]
-    path = books.line(connection, first.account, write=write)
-    own = path[-1]
-    standing = []
+    family = books.family(connection, list(dict.fromkeys(charge.account for charge in charges)), write=write)
+    known = books.find(connection, [charge.key for charge in charges])
     for charge in charges:
-        _check_terms(charge, own.account, first)
-        known = books.find(connection, charge.key)
-        if known is not None and known.charge != charge:
+        _check_terms(charge, family.members[charge.account].account)
+        if charge.key in known and known[charge.key].charge != charge:
             raise LedgerError(f"charge {charge.key} was reserved with other terms; a changed plan needs a new run")
-        standing.append(known)
-    caps = books.limits(connection, path) + books.run_limit(connection, own.account, first)
-    fresh = tuple((c, own.cost(c.event)) for c, held in zip(charges, standing, strict=True) if held is None)
-    held = standing[0]
-    accepted, officer = held is None or held.state != "voided", books.officer(path)
-    weighed = Weighed(charges, held, fresh, own.tally, caps[0], accepted, officer)
+    new = {charge.key: charge for charge in charges if charge.key not in known}
+    fresh = tuple((charge, family.members[charge.account].cost(charge.priced)) for charge in new.values())
+    by_account, by_run = dict[str, Tally](), dict[tuple[str, str], Tally]()
+    for charge, cost in fresh:
+        run = charge.account, charge.run
+        by_account[charge.account] = by_account.get(charge.account, Tally()) + cost
+        by_run[run] = by_run.get(run, Tally()) + cost
+    caps = books.limits(connection, family, by_account)
+    for (name, of_run), cost in by_run.items():
+        caps += books.run_limit(connection, family.members[name].account, of_run, cost)
+    held = known.get(charges[0].key)
+    weighed = Weighed(charges, held, fresh, family, caps[0], held is None or held.state != "voided")
     if not fresh:
         return weighed
-    books.refuse_expired(connection, path)
-    passed = next((cap for cap in caps if not cap.fits(weighed.cost)), None)
+    for cap in caps:
+        if not cap.delta and any(cost.pure_epsilon is None for _, cost in fresh):
+            raise _impure(f"account {cap.name} has")
+    books.refuse_expired(connection, [*family.above, *family.members.values()])
+    passed = next((cap for cap in caps if not cap.fits()), None)
     return replace(weighed, limit=passed or caps[0], accepted=passed is None)
 
 
-def _check_terms(charge: Charge, account: Account, first: Charge) -> None:
+def asked(ledger: str, family: Family, charges: tuple[Charge, ...]) -> Asked:
+    """Return what an officer signs: the plans of one run of one account, or the charges of a family by their keys.
+
+    A key is the hash of a charge's account, plan and run. So the signature covers each of them, and whoever receives
+    it with the hand-off of one member learns neither the names nor the plans of the others.
+    """
+    first = charges[0]
+    if is_one_run(charges):
+        return Asked(ledger, first.account, first.run, tuple(charge.plan_hash for charge in charges))
+    account = family.above[-1].account.name if len(family.members) > 1 else first.account
+    return Asked(ledger, account, first.run, tuple(charge.key for charge in charges))
+
+
+def is_one_run(charges: tuple[Charge, ...]) -> bool:
+    """Tell whether all charges are of one account and one run."""
+    return len({(charge.account, charge.run) for charge in charges}) == 1
+
+
+def _check_terms(charge: Charge, account: Account) -> None:
     """Refuse a charge that is about other data than the account, or whose event costs more than it says."""
     from dpmodels.accounting.composition import spent_epsilon
 
-    if (charge.account, charge.run) != (first.account, first.run):
-        raise LedgerError("charges that are made together are of one account and one run")
     asked, cap = charge.budget, account.cap
     if (charge.dataset, asked.unit, asked.adjacency) != (account.dataset, cap.unit, cap.adjacency):
         raise LedgerError(
             f"account {account.name} is for data set {account.dataset}, unit {cap.unit}, {cap.adjacency}; "
             f"the charge is for {charge.dataset}, {asked.unit}, {asked.adjacency}"
         )
-    if spent_epsilon([charge.event], asked.delta_exact) > asked.epsilon_exact:
+    check_adjacency([charge.event], asked.adjacency)
+    spent = spent_epsilon([charge.priced], asked.delta_exact)
+    if spent.is_infinite():
+        raise _impure("the charge's budget has")
+    if spent > asked.epsilon_exact:
         raise LedgerError(
             f"the charge's event costs more than its budget: epsilon={asked.epsilon}, delta={asked.delta}"
         )
+
+
+def _impure(whose: str) -> LedgerError:
+    return LedgerError(f"{whose} a delta of 0, which only pure releases keep, and what is asked for is not pure")

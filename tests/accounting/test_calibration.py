@@ -9,11 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmodels.accounting.calibration import gaussian_epsilon, gaussian_noise_multiplier
+from dpmodels.accounting.calibration import (
+    gaussian_epsilon,
+    gaussian_noise_multiplier,
+    laplace_noise_multiplier,
+    pure_epsilon,
+)
 from dpmodels.accounting.composition import pld_epsilon, spent_epsilon
-from dpmodels.accounting.events import GaussianEvent
+from dpmodels.accounting.events import GaussianEvent, LaplaceEvent, PureEvent
+from dpmodels.accounting.remainder import sampled_noise_multiplier
 from dpmodels.errors import InvalidArgument
-from dpmodels.privacy import PrivacyBudget
+from dpmodels.privacy import Adjacency, PrivacyBudget
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0)
 DELTAS = (1e-3, 1e-5, 1e-9)
@@ -94,3 +100,33 @@ def test_refuses_noise_that_is_none(noise_multiplier: float) -> None:
 def test_refuses_a_budget_that_was_never_validated(epsilon: float, delta: float) -> None:
     with pytest.raises(InvalidArgument):
         gaussian_noise_multiplier(PrivacyBudget.model_construct(epsilon=epsilon, delta=delta))
+
+
+@given(epsilons, st.integers(1, 1000))
+def test_equal_pure_releases_share_an_epsilon_to_the_last_digit_and_never_pass_it(
+    epsilon: float, releases: int
+) -> None:
+    budget = PrivacyBudget(epsilon=epsilon, delta=0)
+    if budget.epsilon / releases < 1e-6 or budget.epsilon > 100:
+        return
+    exact = Decimal(repr(epsilon))
+    for event in (
+        PureEvent(epsilon=pure_epsilon(budget, releases)),
+        LaplaceEvent(noise_multiplier=laplace_noise_multiplier(budget, releases)),
+    ):
+        spent = spent_epsilon([event] * releases, Decimal(0))
+        assert exact * (1 - Decimal("1e-13")) - Decimal("1e-12") <= spent <= exact + Decimal("1e-12")
+        if len(exact.as_tuple().digits) < 12:
+            assert spent <= exact
+
+
+@pytest.mark.parametrize("calibrated", [gaussian_noise_multiplier, lambda b: sampled_noise_multiplier(b, [], 0.1, 10)])
+def test_no_gaussian_keeps_a_delta_of_0(calibrated) -> None:
+    with pytest.raises(InvalidArgument, match=r"delta=0\.0 must be above 0 for .* only pure releases"):
+        calibrated(PrivacyBudget(epsilon=1.0, delta=0))
+
+
+def test_dp_sgd_is_not_calibrated_under_replace_one() -> None:
+    budget = PrivacyBudget(epsilon=1.0, delta=1e-5, adjacency=Adjacency.REPLACE_ONE)
+    with pytest.raises(InvalidArgument, match="add_or_remove_one for DP-SGD"):
+        sampled_noise_multiplier(budget, [], 0.1, 10)

@@ -159,7 +159,7 @@ def refused_schema(folder: Path) -> str:
         ({"target_epsilon": "nan"}, "target_epsilon"),
         ({"target_epsilon": 1e-9}, "target_epsilon=1e-09 must"),
         ({"target_epsilon": 1e9}, "target_epsilon=1000000000.0 must"),
-        ({"delta": 0}, "delta=0.0 must lie between 0 and 1"),
+        ({"delta": 0}, "delta=0.0 must be above 0 for Gaussian noise"),
         ({"delta": 1}, "delta=1.0 must"),
         ({"delta": 1.5}, "delta=1.5 must"),
         ({"target_epsilon": None}, "nothing was given for privacy.target_epsilon"),

@@ -10,15 +10,18 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import NoReturn
 
+from sqlalchemy import Connection
+
 from dpmodels import artifact
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.errors import BudgetExhausted
-from dpmodels.ledger.ledger import Charge, Ledger
+from dpmodels.ledger import store
+from dpmodels.ledger.ledger import Account, Charge, Ledger
 from tests.ledger.conftest import CAP, make_charge
 
 WON, REFUSED, FAILED = 0, 3, 4
@@ -66,6 +69,66 @@ def race(place: str, racers: int, epsilon: float) -> dict[str, object]:
         "affordable": fits,
         "faults": ledger.verify(),
     }
+
+
+def client(number: int) -> Account:
+    return Account(name=f"client-{number}", dataset=f"client {number}", cap=CAP, parent="federation")
+
+
+def asked_of(run: str, numbers: list[int]) -> tuple[list[Charge], list[Account]]:
+    charges = [make_charge(run, 0.3, account=f"client-{n}", dataset=f"client {n}") for n in numbers]
+    return charges, [client(number) for number in numbers]
+
+
+def families(place: str, racers: int) -> dict[str, object]:
+    """Let processes charge families of four of six clients at one moment, each naming them in an order of its own."""
+    Ledger(place).open_account("federation", dataset="federation", budget_cap=CAP)
+    ready, go = os.pipe()
+
+    def reserve(number: int) -> int:
+        os.close(go)
+        os.read(ready, 1)
+        charges, accounts = asked_of(f"round-{number}", random.Random(number).sample(range(6), 4))
+        return WON if Ledger(place).reserve(*charges, first_opens=accounts).state == "reserved" else FAILED
+
+    children = [fork(lambda number=number: reserve(number)) for number in range(racers)]  # type: ignore[misc]
+    os.close(go)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    ledger, faults = Ledger(place), Ledger(place).verify()
+    balances = [ledger.balance(account.name) for account in ledger.accounts()]
+    faults += [f"{balance.account} passed its cap" for balance in balances if balance.spent_epsilon > balance.cap]
+    return {
+        "won": codes.count(WON),
+        "refused": codes.count(REFUSED),
+        "failed": [code for code in codes if code not in (WON, REFUSED)],
+        "charges": sum(balance.charges for balance in balances),
+        "faults": faults,
+    }
+
+
+def kill_family(place: str, moment: str) -> dict[str, object]:
+    """Kill a process after its family's accounts, or after its charges, are written and before they are kept."""
+    ledger = Ledger(place)
+    ledger.open_account("federation", dataset="federation", budget_cap=CAP)
+    write = store.append
+
+    def deadly(connection: Connection, drafts: Iterable[store.Draft]) -> list[store.Entry]:
+        written = write(connection, drafts)
+        if written[0].kind == ("open" if moment == "opened" else "reserve"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return written
+
+    def reserve() -> int:
+        store.append = deadly
+        charges, accounts = asked_of("round", list(range(50)))
+        Ledger(place).reserve(*charges, first_opens=accounts)
+        return WON
+
+    code = os.waitstatus_to_exitcode(os.waitpid(fork(reserve), 0)[1])
+    ledger = Ledger(place)
+    names = [account.name for account in ledger.accounts()]
+    found = {"killed": code == -signal.SIGKILL, "accounts": names, "entries": len(ledger.entries())}
+    return {**found, "faults": ledger.verify()}
 
 
 def affordable(epsilon: float) -> int:
@@ -198,6 +261,10 @@ if __name__ == "__main__":
     what, where, *rest = sys.argv[1:]
     if what == "race":
         answer = race(where, int(rest[0]), float(rest[1]))
+    elif what == "families":
+        answer = families(where, int(rest[0]))
+    elif what == "kill_family":
+        answer = kill_family(where, rest[0])
     else:
         answer = crash(where, Path(rest[0]), int(rest[1]), int(rest[2]))
     print(json.dumps(answer))
