@@ -39,11 +39,11 @@ class Officer(_Model):
 
 
 class Approval(_Model):
-    """An officer's word for the charges of one run.
+    """An officer's word for the charges of one run, or of a family.
 
     Attributes:
         ledger: the hash of the entry that opened the account whose officer signed; no other ledger has it.
-        plans: the hashes of the lines of the run's plan, in order.
+        plans: the hashes of the lines of the run's plan, in order; of a family the keys of its charges.
         signature: of ``approval_text``, base64.
     """
 
@@ -56,17 +56,25 @@ class Approval(_Model):
 
 @dataclass(frozen=True)
 class Asked:
-    """What an officer is asked to sign: the charges of one run of one ledger, by the hashes of their plans."""
+    """What an officer is asked to sign: the charges of one run of one account, by the hashes of their plans.
+
+    Or the charges of a family: of the children of one account, or of several runs of one. They are named by their keys,
+    each of which is the hash of a charge's account, plan and run; so whoever receives the signature with the hand-off
+    of one member learns neither the names nor the plans of the others.
+    """
 
     ledger: str
     account: str
     run: str
     plans: tuple[str, ...]
+    family: bool = False
 
     @property
     def text(self) -> str:
         """What is signed, in the one way that it can be written."""
-        return canonical_json({"nacre": "approval 1", **asdict(self)}) + "\n"
+        terms = asdict(self)
+        kind = "approval 1 of a family" if terms.pop("family") else "approval 1"
+        return canonical_json({"nacre": kind, **terms}) + "\n"
 
     def approve(self, officer: str, key: Path) -> Approval:
         """Sign with a private key in a PEM file."""

@@ -124,16 +124,20 @@ class _Signed:
     def read(cls, entry: Entry, parent: str) -> "_Signed":
         """Read the approval that an entry carries: of one run of its account, or of a family of its parent."""
         approval = Approval.model_validate(entry.content["approval"])
-        names = [name for name in (entry.account, parent) if name]
-        asked = tuple(Asked(approval.ledger, name, entry.run, approval.plans) for name in names)
+        names = [(entry.account, False), (entry.account, True), *([(parent, True)] if parent else [])]
+        asked = tuple(Asked(approval.ledger, name, entry.run, approval.plans, family) for name, family in names)
         return cls(approval, tuple(one for one in asked if one.is_signed(approval)), frozenset(approval.plans))
 
     def covers(self, entry: Entry, officer: Officer, ledger: str) -> bool:
         """Tell whether the officer signed for a charge: by its key in a family, or by its plan in a run of its own."""
         if (self.approval.public_key, self.approval.ledger) != (officer.public_key, ledger):
             return False
-        alone = any((one.account, one.run) == (entry.account, entry.run) for one in self.asked)
-        return bool(self.asked) and (entry.charge in self.named or (alone and entry.content["plan_hash"] in self.named))
+        return any(
+            entry.charge in self.named
+            if asked.family
+            else (asked.account, asked.run) == (entry.account, entry.run) and entry.content["plan_hash"] in self.named
+            for asked in self.asked
+        )
 
 
 def _dear_enough(event: Event, cost: Tally, order: int) -> bool:

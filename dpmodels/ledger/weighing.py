@@ -126,16 +126,12 @@ def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weig
 
 
 def asked(ledger: str, family: Family, charges: tuple[Charge, ...]) -> Asked:
-    """Return what an officer signs: the plans of one run of one account, or the charges of a family by their keys.
-
-    A key is the hash of a charge's account, plan and run. So the signature covers each of them, and whoever receives
-    it with the hand-off of one member learns neither the names nor the plans of the others.
-    """
+    """Return what an officer signs: the plans of one run of one account, or the charges of a family."""
     first = charges[0]
     if is_one_run(charges):
         return Asked(ledger, first.account, first.run, tuple(charge.plan_hash for charge in charges))
     account = family.above[-1].account.name if len(family.members) > 1 else first.account
-    return Asked(ledger, account, first.run, tuple(charge.key for charge in charges))
+    return Asked(ledger, account, first.run, tuple(charge.key for charge in charges), family=True)
 
 
 def is_one_run(charges: tuple[Charge, ...]) -> bool:

@@ -189,6 +189,32 @@ def test_a_charge_that_the_family_approval_does_not_name_is_found(
     assert any("is not signed by Ada" in fault for fault in federation.verify())
 
 
+def test_a_signature_of_a_run_is_none_of_a_family_though_a_plan_is_called_like_a_charge(
+    federation: Ledger, tmp_path: Path
+) -> None:
+    private, public = write_key(tmp_path / "key.pem")
+    federation.change_cap("federation", reason="named", officer=Officer.read("Ada", public))
+    charges, accounts = asked_of(range(2))
+    parts = [
+        make_charge("round-1", 0.1, account="federation", dataset="federation", plan_hash=each.key) for each in charges
+    ]
+    approval = federation.asked(*parts)[1].approve("Ada", private)
+    assert approval.plans == federation.asked(*charges, first_opens=accounts)[1].plans
+    with pytest.raises(LedgerError, match="not signed"):
+        federation.reserve(*charges, approval=approval, first_opens=accounts)
+    federation.reserve(*parts, approval=approval)
+    assert federation.verify() == []
+
+
+def test_several_runs_of_one_account_are_signed_as_a_family(federation: Ledger, tmp_path: Path) -> None:
+    private, public = write_key(tmp_path / "key.pem")
+    federation.change_cap("federation", reason="named", officer=Officer.read("Ada", public))
+    nights = [make_charge(f"night-{n}", 0.1, account="federation", dataset="federation") for n in range(3)]
+    approval = federation.asked(*nights)[1].approve("Ada", private)
+    federation.reserve(*nights, approval=approval)
+    assert spent(federation, "federation") == cost(0.1, 0.1, 0.1) and federation.verify() == []
+
+
 def test_children_with_different_officers_are_charged_in_runs_of_their_own(federation: Ledger, tmp_path: Path) -> None:
     _, public = write_key(tmp_path / "key.pem")
     accounts = [client(0), client(1).model_copy(update={"officer": Officer.read("Ada", public)})]
