@@ -9,7 +9,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.ledger.ledger import Ledger
 from flows.config import SynthesizeConfig, placed
 from flows.synthesize import carry_out, start
-from tasks.accounts import reserve
+from tasks.accounts import charges_of, reserve
 from tasks.ingest import ingest
 from tasks.store import Run
 from tests.support import charges, run_cli, write_clinic
@@ -60,7 +60,8 @@ def test_a_removed_run_is_not_drawn_again_under_its_charge(tmp_path: Path) -> No
 def test_a_run_with_an_open_charge_stays_until_it_is_voided(tmp_path: Path, state: str) -> None:
     run = begun(tmp_path)
     ingest(run)
-    key, ledger = reserve(run).key, Ledger(run.ledger)
+    reserve(run)
+    key, ledger = charges_of(run)[0].key, Ledger(run.ledger)
     if state == "drawing":
         ledger.begin_draw(key)
     code, _, err = remove(run, "--yes")
