@@ -152,9 +152,8 @@ class _Drawing(Walk):
         """Return what the programme computed."""
         return step.integers
 
-    def train(self, step: Train, noise_multiplier: float, data: Data | None) -> Vector:
+    def train(self, step: Train, noise_multiplier: float, data: Any) -> Vector:
         """Take the steps of DP-SGD that the state does not hold yet."""
-        assert data is not None
         sgd, index = step.sgd, self.trained
         self.trained += 1
         saved = self.state.training(index)
@@ -174,9 +173,8 @@ class _Drawing(Walk):
         steps.load_mean()
         return step.weights(objective)
 
-    def parts(self, step: Parallel, data: Data | None) -> Sequence[Data | None]:
+    def parts(self, step: Parallel, data: Any) -> Sequence[Data | None]:
         """Cut the data into as many parts as there are programmes, whatever number of parts it has."""
-        assert data is not None
         number = len(step.programmes)
         found = list(step.by(data))[:number]
         return [*found, *[Data(Sensitive(()), data.device)] * (number - len(found))]

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from dpmodels.embeddings.vectors import transform_vectors
 from dpmodels.mechanisms.dp_sgd import DpSgd, KeyStream, Noise, SgdSpec, training
 from dpmodels.privacy import Sensitive
+from dpmodels.releases.steps import NoisySum
 from dpmodels.synthesizers.registry import create
 from tests import pictures
 from tests.support import make_records, make_schema
@@ -42,12 +43,12 @@ def system_of(method: str, schema, records, **changes: object) -> tuple[nn.Modul
     """Return the objective of a method and what it reads, with the looks left without noise."""
     parameters = {"vae": {"hidden": 8, "imitation_steps": 5}, **changes}
     built = create(method, parameters, {})
-    system = built.system(built.measurement, schema)
+    system = built.design(built.settled(schema), schema)
     rows, looks = transform_vectors(system.vectors, Sensitive([records])), []
     for _ in system.looks:
-        looks.append(system.statistic(rows, looks, 1.0).reveal())
-    data = system.training_rows(rows, looks, 1.0)[0].reveal()
-    return system.build(looks, 1.0, start=True).trainings[0].objective, tuple(tensor[:ROWS] for tensor in data)
+        looks.append(NoisySum(system.statistic(rows, looks).reveal(), 1.0))
+    data = system.training_rows(rows, looks).reveal()
+    return system.build(looks, start=True).objectives[0], tuple(tensor[:ROWS] for tensor in data)
 
 
 OBJECTIVES: dict[str, Callable[[], tuple[nn.Module, tuple[Tensor, ...]]]] = {
