@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.mechanisms.dp_sgd import DpSgd, KeyStream, Noise, SgdSpec, training
+from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
 from dpmodels.mechanisms.dp_sgd.randomness import record_normals
 from dpmodels.privacy import Sensitive
@@ -252,13 +253,15 @@ def test_batch_normalisation_and_impossible_noise_are_refused():
             DpSgd(Regression(), SgdSpec(), noise, KEY)
 
 
-def test_what_is_not_a_whole_linear_layer_is_refused():
+def test_what_is_not_a_whole_linear_layer_is_no_sum_of_products():
     frozen, tied = Regression(), nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     frozen.net[0].bias.requires_grad_(False)
     tied[1].weight = tied[0].weight
-    for objective in (frozen, tied, nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3)), nn.ReLU()):
+    for objective in (frozen, tied, nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))):
         with pytest.raises(InvalidArgument, match="linear layers"):
-            DpSgd(objective, SgdSpec(), Noise(1.0, 1.0), KEY)
+            RecordGradients(objective)
+    with pytest.raises(InvalidArgument, match="none to train"):
+        DpSgd(nn.ReLU(), SgdSpec(), Noise(1.0, 1.0), KEY)
 
 
 def test_a_network_so_wide_that_rounding_would_take_the_bound_is_refused():
@@ -275,7 +278,7 @@ def test_the_draws_of_a_record_are_its_own_normal_and_repeatable():
     assert np.abs(np.corrcoef(drawn.T) - np.eye(7)).max() < 0.1
     for other in (record_normals(KEY, 2, rows, 7), record_normals(KEY, 1, rows + 3000, 7)):
         assert abs(stats.pearsonr(drawn.ravel(), other.ravel()).statistic) < 0.05
-    with pytest.raises(InvalidArgument, match="a record"):
+    with pytest.raises(InvalidArgument, match="each record"):
         record_normals(KEY, 1, rows, 2**18 + 1)
 
 

@@ -78,7 +78,7 @@ def test_the_integers_are_the_clipped_gradient(clip):
 
 
 def test_a_record_that_rounding_puts_above_the_bound_adds_nothing(monkeypatch):
-    monkeypatch.setattr(clipping, "_TARGET", 1.01)  # as if rounding could add a hundredth
+    monkeypatch.setattr(clipping, "TARGET", 1.01)  # as if rounding could add a hundredth
     terms = make_terms(2, 20, 2, 0.0)
     for a, g in terms:
         a[:], g[:] = 1e3, 1.0

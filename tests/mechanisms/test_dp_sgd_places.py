@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dpmodels.mechanisms.dp_sgd import DpSgd, Noise, SgdSpec
+from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
 from dpmodels.privacy import Sensitive
 
@@ -41,12 +42,12 @@ def rows(count: int = 90) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("between", ELEMENTWISE)
 @pytest.mark.parametrize("block", [64, 704])
 def test_blocks_of_whole_64s_are_the_same_bits_wherever_a_record_lies(between, block):
-    assert alike_everywhere(Net(between), rows(), block)
+    assert alike_everywhere(RecordGradients(Net(between)), rows(), block)
 
 
 @pytest.mark.parametrize("between", [by_place, by_others])
 def test_an_objective_that_reads_places_or_others_is_differentiated_one_record_at_a_time(between):
-    assert not alike_everywhere(Net(between), rows(), 64)
+    assert not alike_everywhere(RecordGradients(Net(between)), rows(), 64)
     sgd = DpSgd(Net(between), SgdSpec(steps=1), Noise(1.0, 100.0), bytes(32))
     with pytest.warns(UserWarning, match="each record by itself"):
         next(sgd.train(Sensitive(rows())))
@@ -58,6 +59,6 @@ def test_an_objective_that_reads_places_or_others_is_differentiated_one_record_a
 def test_the_trial_reads_no_row_and_leaves_the_objective_alone():
     objective, before = Net(torch.relu), torch.random.get_rng_state()
     weights = [p.clone() for p in objective.parameters()]
-    assert alike_everywhere(objective, tuple(tensor[:0] for tensor in rows()), 64)
+    assert alike_everywhere(RecordGradients(objective), tuple(tensor[:0] for tensor in rows()), 64)
     assert all(torch.equal(a, b) for a, b in zip(weights, objective.parameters(), strict=True))
     assert torch.equal(before, torch.random.get_rng_state())

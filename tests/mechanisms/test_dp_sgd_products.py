@@ -110,8 +110,8 @@ def test_products_with_other_matrices_are_exact_as_well(loss, monkeypatch):
         (lambda own, x: torch.einsum("bi,bi->b", own.net(x), x)[:, None], "einsum"),
         (lambda own, x: (own.net(x)[:, None] @ x[:, :, None])[:, 0], "matmul"),
         (lambda own, x: torch.bmm(own.net(x)[:, None], x[:, :, None])[:, 0], "bmm"),
-        (lambda own, x: own.net(own.net(x)), "used twice"),
-        (lambda own, x: own.net.bias * x, "not used"),
+        (lambda own, x: own.net(own.net(x)), "layer twice"),
+        (lambda own, x: own.net.bias * x, "does not use"),
     ],
 )
 def test_what_is_no_product_with_weights_or_no_layer_used_once_is_refused(loss, why):

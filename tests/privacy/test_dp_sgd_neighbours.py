@@ -1,6 +1,7 @@
 """DP-SGD on neighbours: with the randomness coupled, one record moves a step by one clip norm, counted in integers."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,11 +9,24 @@ import torch
 from torch import Tensor, nn
 
 from dpmodels.embeddings.vectors import transform_vectors
-from dpmodels.mechanisms.dp_sgd import DpSgd, KeyStream, Noise, SgdSpec, training
+from dpmodels.mechanisms.dp_sgd import (
+    ClipGroups,
+    DpSgd,
+    FormedGradients,
+    KeyStream,
+    Noise,
+    RecordGradients,
+    SgdSpec,
+    gradients,
+    training,
+)
+from dpmodels.mechanisms.dp_sgd.groups import layer_groups
+from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.steps import NoisySum
 from dpmodels.synthesizers.registry import create
 from tests import pictures
+from tests.mechanisms.test_dp_sgd_formed import Critic, crosses
 from tests.support import make_records, make_schema
 
 KEY = bytes(range(32))
@@ -60,10 +74,32 @@ OBJECTIVES: dict[str, Callable[[], tuple[nn.Module, tuple[Tensor, ...]]]] = {
 }
 
 
+def in_groups(objective: nn.Module, scaled: bool) -> ClipGroups:
+    """Return each layer, and all biases, as a group with a norm of its own."""
+    members = layer_groups(objective, biases_apart=True)
+    return ClipGroups.of(members, [0.2 * 2.0**g for g in range(len(members))], scaled=scaled)
+
+
+OPTIONS: dict[str, Callable[[nn.Module], dict[str, Any]]] = {
+    "dp-vae, in groups": lambda own: {"groups": in_groups(own, scaled=False)},
+    "sharp, in scaled groups": lambda own: {"groups": in_groups(own, scaled=True)},
+    "sharp, formed": lambda own: {"gradients": FormedGradients},
+    "critic, formed in groups": lambda own: {"groups": in_groups(own, scaled=True)},
+}
+OBJECTIVES |= {name: OBJECTIVES[name.split(",")[0]] for name in OPTIONS if not name.startswith("critic")}
+OBJECTIVES["critic, formed in groups"] = lambda: (Critic(), (crosses(ROWS),))
+LINEAR = [name for name in OBJECTIVES if "formed" not in name]
+
+
 def start(name: str, records: float = 1000.0, **spec: float) -> tuple[DpSgd, tuple[Tensor, ...]]:
     torch.manual_seed(0)
     objective, rows = OBJECTIVES[name]()
-    return DpSgd(objective, SgdSpec(**spec), Noise(1.0, records), KEY), rows
+    options = OPTIONS[name](objective) if name in OPTIONS else {}
+    sgd = DpSgd(objective, SgdSpec(**spec), Noise(1.0, records), KEY, **options)
+    if not alike_everywhere(sgd.gradients, rows, sgd.block):
+        assert name not in LINEAR, "exact products are the same bits on every machine"
+        sgd.block = 1
+    return sgd, rows
 
 
 def squared(steps: np.ndarray) -> int:
@@ -97,15 +133,15 @@ def test_a_record_that_overflows_moves_nobody_elses_draws(who):
     assert np.array_equal(*sums)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", [name for name in LINEAR if "groups" not in name])
 def test_the_factors_of_a_record_are_the_same_bits_wherever_in_its_block_it_lies(name, monkeypatch):
     seen: list[list[tuple[Tensor, Tensor]]] = []
 
-    def kept(*args, real=training.lattice_factors):
+    def kept(*args, real=gradients.lattice_factors):
         seen.append(real(*args))
         return seen[-1]
 
-    monkeypatch.setattr(training, "lattice_factors", kept)
+    monkeypatch.setattr(gradients, "lattice_factors", kept)
     sgd, rows = start(name, 4000.0)
     order = np.random.default_rng(0).permutation(ROWS)
     for batch in (np.arange(ROWS), np.arange(1, ROWS), order):
@@ -114,6 +150,20 @@ def test_the_factors_of_a_record_are_the_same_bits_wherever_in_its_block_it_lies
         for factor, rest, other in zip(all_of_them, without, shuffled, strict=True):
             assert torch.equal(factor[1:ROWS], rest[: ROWS - 1])
             assert torch.equal(factor[order], other[:ROWS])
+
+
+@pytest.mark.parametrize("who", [0, 20, ROWS - 1])
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("strategy", [RecordGradients, FormedGradients])
+def test_a_record_at_the_norm_of_every_group_moves_a_sum_by_what_is_charged_for_and_no_less(strategy, scaled, who):
+    """The worst neighbour there is: groups that were each charged as if alone would let it move the sum by sqrt(2)."""
+    objective, (x,) = sharp()
+    groups = ClipGroups.of(layer_groups(objective, biases_apart=True), [0.5, 3.0], scaled=scaled)
+    sgd = DpSgd(objective, SgdSpec(), Noise(1.0, 1000.0), KEY, groups=groups, gradients=strategy)
+    everybody = np.arange(ROWS)
+    sgd.block = sgd.block if alike_everywhere(sgd.gradients, (x,), sgd.block) else 1
+    sums = [sgd._clipped_sum((x,), batch) for batch in (everybody, np.delete(everybody, who))]
+    assert 0.99 * SENSITIVITY**2 < squared(sums[0] - sums[1]) <= SENSITIVITY**2
 
 
 class Aligned(nn.Module):

@@ -14,6 +14,10 @@ Privacy: unit one record, add or remove. Randomness is dealt out in blocks of AE
     SampledGaussian(sigma, q) composed T times, which the caller's ledger entry charges. Everything after k is
     post-processing, the mean over steps as well as one step alone, whose weights hold the signs of k.
 
+A gradient is either a sum of outer products, which is never formed (gradients.py: linear layers, each used once), or a
+    vector (formed.py: any layers, a gradient inside the loss). Groups of coordinates may be clipped each to a norm of
+    their own, with one sensitivity for all (groups.py). What an objective must be is said in objective.py.
+
 What this rests on beyond the proof: AES-256 is a good cipher under a key of 32 bytes from the system; sums of products
 of whole numbers below 2**53 are exact in float64, in whatever order a library takes them; and a record's terms are the
 same bits wherever in a block it lies and whoever lies beside it. The last is so piece by piece:
@@ -24,10 +28,24 @@ same bits wherever in a block it lies and whoever lies beside it. The last is so
     numbers at once or fewer, so with one thread nothing is left over.
 This much is known of torch's loops, not promised by torch, so it is tried out as well: before its first step a training
 differentiates a block of public random rows, and then the same block with one row put in before the others (places.py).
-Is a single bit of anybody else's terms another one, then each record is differentiated in a block of its own.
+Is a single bit of anybody else's terms another one, then each record is differentiated in a block of its own. For
+vectors, whose products are a library's own, the trial and what follows from it are all there is.
 """
 
+from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
+from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
+from dpmodels.mechanisms.dp_sgd.groups import ClipGroups
 from dpmodels.mechanisms.dp_sgd.randomness import KeyStream, new_key
 from dpmodels.mechanisms.dp_sgd.training import DpSgd, Noise, Rows, SgdSpec
 
-__all__ = ["DpSgd", "KeyStream", "Noise", "Rows", "SgdSpec", "new_key"]
+__all__ = [
+    "ClipGroups",
+    "DpSgd",
+    "FormedGradients",
+    "KeyStream",
+    "Noise",
+    "RecordGradients",
+    "Rows",
+    "SgdSpec",
+    "new_key",
+]

@@ -25,14 +25,16 @@ import torch
 from torch import Tensor
 
 from dpmodels.errors import InvalidArgument, Unsuitable
-from dpmodels.mechanisms.dp_sgd.gradients import Term
+
+Term = tuple[Tensor, Tensor]
+"""One layer: a [B, L, in + 1] with 1 for the bias, and g [B, L, out]; record i's gradient is sum_l g_il a_il'."""
 
 FACTOR_BITS = 19
 REACH = 32.0
 """Clip norms that the terms of one record may add up to; where they cancel by more than that, it is clipped further."""
 MOST_ROWS = 1024
-_TARGET = 1 - 2.0**-10  # rounding the factors moves a norm by far less
-_SLACK = 2.0**-20
+TARGET = 1 - 2.0**-10  # rounding the factors moves a norm by far less
+SLACK = 2.0**-20
 _UNIT = 2.0**FACTOR_BITS
 
 
@@ -46,7 +48,7 @@ def lattice_factors(terms: Sequence[Term], usable: Tensor, clip_norm: float, bou
         InvalidArgument: a record has so many draws that its norm could be off by more than the slack.
     """
     norm, reach, lengths = _norms(terms)
-    scale = torch.minimum(bound * _TARGET / norm, REACH * _TARGET / reach).clamp(max=1 / clip_norm)
+    scale = torch.minimum(bound * TARGET / norm, REACH * TARGET / reach).clamp(max=1 / clip_norm)
     finite = norm.isfinite() & reach.isfinite()
     scale = scale.where(usable & finite, 0.0)
     factors = [
@@ -54,7 +56,7 @@ def lattice_factors(terms: Sequence[Term], usable: Tensor, clip_norm: float, bou
         for (a, g), length in zip(terms, lengths, strict=True)
     ]
     norm, reach, _ = _norms(factors)
-    keep = (norm**2 <= (bound * _UNIT**2) ** 2 * (1 - _SLACK)) & (reach <= REACH * _UNIT**2 * (1 - _SLACK))
+    keep = (norm**2 <= (bound * _UNIT**2) ** 2 * (1 - SLACK)) & (reach <= REACH * _UNIT**2 * (1 - SLACK))
     return [(alpha, _silenced(beta, keep)) for alpha, beta in factors]
 
 

@@ -6,10 +6,17 @@ import torch
 from torch import Tensor, nn
 
 from dpmodels.errors import Unsuitable
+from dpmodels.mechanisms.dp_sgd.clipping import MOST_ROWS, Term, lattice_factors, lattice_sum
+from dpmodels.mechanisms.dp_sgd.groups import ClipGroups
+from dpmodels.mechanisms.dp_sgd.objective import Held, trained
 from dpmodels.mechanisms.dp_sgd.products import ExactProducts
 
-Term = tuple[Tensor, Tensor]
-"""One layer: a [B, L, in + 1] with 1 for the bias, and g [B, L, out]; record i's gradient is sum_l g_il a_il'."""
+
+def made_of_linear_layers(objective: nn.Module) -> bool:
+    """Return whether what is trained are whole linear layers, each with parameters of its own."""
+    pieces = [p for layer in _layers(objective) for p in layer.parameters()]
+    trained_ones = {id(p) for p in objective.parameters() if p.requires_grad}
+    return len({id(p) for p in pieces}) == len(pieces) and {id(p) for p in pieces} == trained_ones
 
 
 class RecordGradients:
@@ -20,30 +27,46 @@ class RecordGradients:
     """
 
     def __init__(self, objective: nn.Module) -> None:
-        if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in objective.modules()):
-            raise Unsuitable("the objective has batch normalization, which mixes records; use layers that do not")
-        self.objective = objective
-        self.parameters = [p for p in objective.parameters() if p.requires_grad]
-        self.layers = [m for m in objective.modules() if type(m) is nn.Linear and m.weight.requires_grad]
-        own = {id(p) for layer in self.layers for p in layer.parameters() if p.requires_grad}
-        pieces = sum(len(list(layer.parameters())) for layer in self.layers)
-        if not own or len(own) != pieces or own != {id(p) for p in self.parameters}:
+        self.objective, self.parameters, self.most_rows = objective, trained(objective), MOST_ROWS
+        self._groups: tuple[ClipGroups, list[set[int]]] | None = None
+        if not made_of_linear_layers(objective):
             raise Unsuitable("the objective trains more than whole linear layers of their own; freeze the rest")
+        self.layers = _layers(objective)
 
-    def __call__(self, rows: Sequence[Tensor]) -> tuple[Tensor, list[Term]]:
+    def __call__(self, rows: Sequence[Tensor]) -> tuple[Tensor, Held]:
         """Return the losses of the rows and the terms of every layer, in float64."""
         with ExactProducts(layer.weight for layer in self.layers) as products:
             losses: Tensor = self.objective(*rows)
         torch.autograd.grad(losses.sum(), self.parameters, allow_unused=True)
         return losses.detach(), [self._term(products.terms[id(layer.weight)]) for layer in self.layers]
 
-    def flat(self, products: Sequence[Tensor]) -> Tensor:
-        """Put one matrix [out, in + 1] a layer into the order of the parameters."""
-        parts: dict[int, Tensor] = {}
-        for layer, product in zip(self.layers, products, strict=True):
-            parts[id(layer.weight)] = product[:, : layer.in_features]
-            parts[id(layer.bias)] = product[:, layer.in_features :]
-        return torch.cat([parts[id(p)].flatten() for p in self.parameters])
+    def clipped_sum(self, held: Held, usable: Tensor, groups: ClipGroups, bound: float) -> Tensor:
+        """Clip and add up a block's gradients.
+
+        Raises:
+            InvalidArgument: a group holds a part of a weight or of a bias.
+        """
+        if self._groups is None or self._groups[0] is not groups:
+            self._groups = groups, [self._within(members) for members in groups.members]
+        sums: dict[int, Tensor] = {}
+        for own, clip, noise in zip(self._groups[1], groups.clip_norms, groups.noise_norms, strict=True):
+            pieces = [(layer, _piece(layer, term, own)) for layer, term in zip(self.layers, held, strict=True)]
+            pieces = [(layer, piece) for layer, piece in pieces if piece[0].shape[-1]]
+            factors = lattice_factors([piece for _, piece in pieces], usable, noise, bound * (clip / noise))
+            for (layer, _), product in zip(pieces, lattice_sum(factors), strict=True):
+                sums |= {id(layer.weight): product[:, : layer.in_features]} if id(layer.weight) in own else {}
+                sums |= {id(layer.bias): product[:, -1]} if id(layer.bias) in own else {}
+        return torch.cat([sums[id(p)].flatten() for p in self.parameters])
+
+    def _within(self, members: Tensor) -> set[int]:
+        """Return the parameters that a group is made of."""
+        sizes = [p.numel() for p in self.parameters]
+        inside = torch.zeros(sum(sizes), dtype=torch.bool)
+        inside[members] = True
+        parts = list(zip(self.parameters, torch.split(inside, sizes), strict=True))
+        if any(part.any() != part.all() for _, part in parts):
+            raise Unsuitable("a group holds a part of a weight or bias; give linear layers groups of whole ones")
+        return {id(p) for p, part in parts if part.all()}
 
     def _term(self, held: list[Tensor]) -> Term:
         """Give a layer's term one dimension for whatever lies between the records and the features."""
@@ -51,3 +74,15 @@ class RecordGradients:
             raise Unsuitable("the objective trains a layer that it does not use; freeze it")
         a, g = (rows.reshape(len(rows), -1, rows.shape[-1]) for rows in held)
         return a, g
+
+
+def _piece(layer: nn.Linear, term: tuple[Tensor, ...], own: set[int]) -> Term:
+    """Return the part of a layer's term that is a group's, if any; a copy where others want the rest unrounded."""
+    a, g = term
+    first = 0 if id(layer.weight) in own else layer.in_features
+    columns = a[..., first : layer.in_features + (id(layer.bias) in own)]
+    return (a, g) if columns.shape == a.shape else (columns.clone(), g.clone())
+
+
+def _layers(objective: nn.Module) -> list[nn.Linear]:
+    return [m for m in objective.modules() if type(m) is nn.Linear and m.weight.requires_grad]

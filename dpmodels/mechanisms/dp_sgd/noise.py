@@ -28,7 +28,7 @@ def rounded_gaussian(stream: KeyStream, count: int, stddev: float) -> NDArray[np
 
     words = stream.long_words(2 * count).reshape(count, 2)
     high, low = words[:, 0] & np.uint64(2**63 - 1), words[:, 1]
-    tail = np.ldexp(high.astype(np.float64), -64) + np.ldexp(low.astype(np.float64) + 0.5, -_CELL_BITS)
+    tail = high.astype(np.float64) * 2.0**-64 + (low.astype(np.float64) + 0.5) * 2.0**-_CELL_BITS
     size = stddev * -ndtri(tail)
     whole = np.rint(size).astype(np.int64)
     close = np.abs(size - np.floor(size) - 0.5) < stddev * _CLOSE

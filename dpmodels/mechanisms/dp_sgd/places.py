@@ -5,13 +5,15 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
+from dpmodels.mechanisms.dp_sgd.objective import Gradients, Objective
+from dpmodels.mechanisms.dp_sgd.randomness import KEY_BYTES, record_normals
 
 
-def alike_everywhere(objective: nn.Module, data: Sequence[Tensor], block: int) -> bool:
+def alike_everywhere(gradients: Gradients, data: Sequence[Tensor], block: int) -> bool:
     """Return whether putting a row in before the others of a block, and dropping the last, leaves their terms' bits.
 
     Every two neighbouring places of the block are compared on one record, and a record that reads others shows too.
@@ -20,21 +22,26 @@ def alike_everywhere(objective: nn.Module, data: Sequence[Tensor], block: int) -
         they are whole numbers, which every column of labels or cells has; so are the weights, for those that training
         starts from may be zero, and would hide what comes before them.
     """
-    randomness = torch.Generator().manual_seed(0)
-    trial = copy.deepcopy(objective)
+    trial = copy.deepcopy(gradients.objective)
     with torch.no_grad():
-        for weight in trial.parameters():
-            weight.copy_(torch.randn(weight.shape, generator=randomness) / math.sqrt(weight.shape[-1]))
+        for index, weight in enumerate(trial.parameters()):
+            weight.copy_(_normals(tuple(weight.shape), index) / math.sqrt(max(1, weight[:1].numel())))
     device = next(trial.parameters()).device
-    kinds = [*data, torch.empty(0, *cast(tuple[int, ...], trial.normals))]
-    rows = [_rows((block + 1, *own.shape[1:]), own.dtype, randomness).to(device) for own in kinds]
-    _, before = RecordGradients(trial)([tensor[1:] for tensor in rows])
-    _, after = RecordGradients(trial)([tensor[:-1] for tensor in rows])
+    kinds = [*data, torch.empty(0, *cast(Objective, trial).normals)]
+    shapes = [(block + 1, *own.shape[1:]) for own in kinds]
+    rows = [
+        (_normals(shape, 10**6 + index) if own.is_floating_point() else torch.zeros(shape)).to(device, own.dtype)
+        for index, (shape, own) in enumerate(zip(shapes, kinds, strict=True))
+    ]
+    differentiated = type(gradients)(trial)
+    _, before = differentiated([tensor[1:] for tensor in rows])
+    _, after = differentiated([tensor[:-1] for tensor in rows])
     pairs = [pair for layers in zip(before, after, strict=True) for pair in zip(*layers, strict=True)]
-    return all(torch.equal(a[:-1].view(torch.int64), b[1:].view(torch.int64)) for a, b in pairs)
+    return all(torch.equal(a[:-1].double().view(torch.int64), b[1:].double().view(torch.int64)) for a, b in pairs)
 
 
-def _rows(shape: tuple[int, ...], kind: torch.dtype, randomness: torch.Generator) -> Tensor:
-    if not kind.is_floating_point:
-        return torch.zeros(shape, dtype=kind)
-    return torch.randn(shape, generator=randomness, dtype=kind)
+def _normals(shape: tuple[int, ...], step: int) -> Tensor:
+    """Draw under a key that everybody knows."""
+    count = math.prod(shape)
+    drawn = record_normals(bytes(KEY_BYTES), step, np.arange(-(-count // 1024)), 1024)
+    return torch.from_numpy(drawn.reshape(-1)[:count]).view(shape)

@@ -30,8 +30,9 @@ _OTHERS = (
     " conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention"
 )
 _PLACES = (torch, Tensor, functional)
-_REFUSED = {getattr(place, name) for place in _PLACES for name in _OTHERS.split() if hasattr(place, name)}
 _MATRIX_PRODUCTS = {torch.matmul, Tensor.matmul, Tensor.__matmul__}
+_PRODUCTS = {getattr(place, name) for place in _PLACES for name in _OTHERS.split() if hasattr(place, name)}
+_PRODUCTS |= {functional.linear, *_MATRIX_PRODUCTS}
 
 
 class ExactProducts(TorchFunctionMode):
@@ -54,13 +55,13 @@ class ExactProducts(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Take a function of torch."""
+        if func not in _PRODUCTS:
+            return func(*args, **(kwargs or {}))
         if func is functional.linear:
             return self._linear(*args, **(kwargs or {}))
         if func in _MATRIX_PRODUCTS and args[1].dim() == 2:
             return self._linear(args[0], args[1].mT)
-        if func in _REFUSED or func in _MATRIX_PRODUCTS:
-            raise Unsuitable(f"the objective calls {func.__name__}; it may multiply rows by matrices of weights alone")
-        return func(*args, **(kwargs or {}))
+        raise Unsuitable(f"the objective calls {func.__name__}; it may multiply rows by matrices of weights alone")
 
     def _linear(self, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         held = self.terms.get(id(weight))
@@ -88,6 +89,7 @@ class _Product(torch.autograd.Function):
         rows = _rounded_once(gradients[0], ctx.bits, ctx.came_back)
         if ctx.held is not None:
             ctx.held.append(rows)
+            ctx.came_back.clear()  # whoever keeps rows will round them in place
         return _multiplied(rows, ctx.weight) if ctx.needs_input_grad[0] else None, None, None, None, None
 
 

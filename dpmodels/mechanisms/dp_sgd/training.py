@@ -13,15 +13,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from dpmodels.errors import ArtifactError, Unsuitable
-from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS, MOST_ROWS, lattice_factors, lattice_sum
-from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
+from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS
+from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
+from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients, made_of_linear_layers
+from dpmodels.mechanisms.dp_sgd.groups import ClipGroups
 from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
+from dpmodels.mechanisms.dp_sgd.objective import Gradients, Objective
 from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
 from dpmodels.mechanisms.dp_sgd.randomness import KEY_BYTES, KeyStream, record_normals
 from dpmodels.privacy import Sensitive
 
 STEP_BITS = 20
-"""The sum is released in whole numbers of ``clip_norm`` 2**-20."""
+"""The sum is released in whole numbers of 2**-20 of what its noise is measured in, by default the clip norm."""
 STATE_FORMAT = 2
 """Of ``DpSgd.tensors``; the first, whose noise and sums were floats, had no such mark."""
 
@@ -64,20 +67,36 @@ class Noise:
 
 
 class DpSgd:
-    """Trains an objective: a module whose ``forward(*rows, normals)`` returns one loss a row, made of linear layers.
+    """Trains an objective (objective.py), a module that returns one loss a row.
 
-    Its attribute ``normals`` is the shape of the standard normals that the loss of one record reads, (0,) for none.
+    One of linear layers, each used once, is differentiated by what goes through them, any other by a vector a record,
+    unless ``gradients`` says how. All coordinates are one group of ``spec.clip_norm`` unless ``groups`` are given.
     The batch is private, and so is everything about a step but the weights after it: nothing of it is logged.
     """
 
-    def __init__(self, objective: nn.Module, spec: SgdSpec, noise: Noise, key: bytes) -> None:
+    def __init__(
+        self,
+        objective: nn.Module,
+        spec: SgdSpec,
+        noise: Noise,
+        key: bytes,
+        *,
+        groups: ClipGroups | None = None,
+        gradients: type[Gradients] | None = None,
+    ) -> None:
         if not (0 < noise.multiplier < 2.0**30 and 0 < noise.records < math.inf and len(key) == KEY_BYTES):
             raise Unsuitable(f"DP-SGD cannot use {noise}; give positive, finite noise and a key of 32 bytes")
         self.spec, self.noise, self.key, self.step = spec, noise, key, 0
-        self.gradients = RecordGradients(objective)
-        self.normals = cast(tuple[int, ...], objective.normals)
+        chosen = gradients or (RecordGradients if made_of_linear_layers(objective) else FormedGradients)
+        self.gradients: Gradients = chosen(objective)
+        self.normals = cast(Objective, objective).normals
         self.parameters = self.gradients.parameters
-        self.bound, self.block = _bound(sum(p.numel() for p in self.parameters)), _block(spec, noise)
+        size = sum(p.numel() for p in self.parameters)
+        self.bound, self.block = _bound(size), _block(spec, noise, self.gradients.most_rows)
+        self.groups = groups or ClipGroups.one(size, spec.clip_norm)
+        self.units = self.groups.units()
+        if self.groups.size != size:
+            raise Unsuitable(f"the groups hold {self.groups.size} coordinates of {size}; put each into one group")
         self.device = self.parameters[0].device
         self.mean = [p.detach().clone() for p in self.parameters]
         self.adam = torch.optim.Adam(self.parameters, lr=spec.learning_rate, fused=True)
@@ -90,7 +109,7 @@ class DpSgd:
         data = rows.reveal()
         if len(data[0]) >= 2 ** (63 - 2 * FACTOR_BITS):
             raise Unsuitable("the rows are too many for their sum to fit into 64 bits; train on fewer than 2**25")
-        if not alike_everywhere(self.gradients.objective, data, self.block):
+        if not alike_everywhere(self.gradients, data, self.block):
             warnings.warn("DP-SGD treats each record by itself here, for blocks are not the same bits", stacklevel=2)
             self.block = 1
         while self.step < self.spec.steps:
@@ -145,7 +164,7 @@ class DpSgd:
         Privacy: whole units are added up and then rounded to steps, once: in each coordinate a record moves the sum by
             less than one step more or less than its own gradient.
         """
-        total = torch.zeros(sum(p.numel() for p in self.parameters), dtype=torch.int64, device=self.device)
+        total = torch.zeros(self.groups.size, dtype=torch.int64, device=self.device)
         for start in range(0, len(batch), self.block):
             total += self._block_sum(data, batch[start : start + self.block])
         dropped = 2 * FACTOR_BITS - STEP_BITS
@@ -157,10 +176,9 @@ class DpSgd:
         rows = np.pad(part, (0, self.block - len(part)), mode="edge")
         drawn = torch.from_numpy(record_normals(self.key, self.step, rows, math.prod(self.normals)))
         own = [tensor[torch.from_numpy(rows)] for tensor in data] + [drawn.view(self.block, *self.normals)]
-        losses, terms = self.gradients([tensor.to(self.device) for tensor in own])
+        losses, held = self.gradients([tensor.to(self.device) for tensor in own])
         usable = losses.isfinite() & (torch.arange(self.block, device=self.device) < len(part))
-        factors = lattice_factors(terms, usable, self.spec.clip_norm, self.bound)
-        return self.gradients.flat(lattice_sum(factors))
+        return self.gradients.clipped_sum(held, usable, self.groups, self.bound)
 
     def _noise(self, stream: KeyStream, count: int) -> NDArray[np.int64]:
         """Draw the noise of a step, in whole steps: a sensitivity is 2**20 of them."""
@@ -169,7 +187,7 @@ class DpSgd:
     def _descend(self, noisy: NDArray[np.int64]) -> None:
         """Take one step along a noisy sum of gradients, over the released number's batch (post-processing)."""
         expected = self.spec.sampling_probability * self.noise.records
-        gradient = torch.from_numpy(np.ldexp(noisy, -STEP_BITS) * (self.spec.clip_norm / expected))
+        gradient = torch.from_numpy(noisy * 2.0**-STEP_BITS) * (self.units / expected)
         parts = torch.split(gradient.float().to(self.device), [p.numel() for p in self.parameters])
         for parameter, part in zip(self.parameters, parts, strict=True):
             parameter.grad = part.view_as(parameter)
@@ -193,11 +211,11 @@ def _bound(parameters: int) -> float:
     return 1 - rounding
 
 
-def _block(spec: SgdSpec, noise: Noise) -> int:
+def _block(spec: SgdSpec, noise: Noise, most_rows: int) -> int:
     """Return the rows of a block, public: the batch that is expected, and room to spare, in even parts.
 
     They are a multiple of 64, so that no library's loop over a block ends with fewer numbers than it takes at once.
     """
-    expected, most = spec.sampling_probability * noise.records, min(spec.micro_batch, MOST_ROWS)
+    expected, most = spec.sampling_probability * noise.records, min(spec.micro_batch, most_rows)
     room = expected + 2 * math.sqrt(expected)
     return 64 * max(1, min(most // 64, math.ceil(room / math.ceil(room / most) / 64)))

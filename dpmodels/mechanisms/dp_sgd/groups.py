@@ -1,0 +1,82 @@
+"""Clip groups: a public partition of the coordinates of a gradient, each part clipped to a norm of its own.
+
+    same noise      for every coordinate, sigma S with S**2 = sum_g C_g**2
+    scaled noise    for a coordinate of group g, sigma sqrt(G) C_g
+
+Sensitivity: groups are disjoint, so a record's clipped gradient has norm at most sqrt(sum_g C_g**2) = S. Divided by
+    what the noise is measured in, N_g = S or sqrt(G) C_g, its norm is at most sqrt(sum_g (C_g / N_g)**2) = 1 either
+    way: for scaled noise every group adds 1 / G under the root. So the noise on every divided coordinate has standard
+    deviation sigma where a record moves their vector by 1 at most: what SampledGaussian(sigma, q) is charged for.
+One group: C = S = N, and both kinds of noise are the plain mechanism.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dpmodels.errors import InvalidArgument, Unsuitable
+
+
+@dataclass(frozen=True)
+class ClipGroups:
+    """What each group is clipped to, and what its noise is measured in; all of it public.
+
+    Attributes:
+        members: the places of each group in the flat vector of all parameters.
+        clip_norms: C_g; noise_norms: N_g, by which the coordinates of a group are divided.
+    """
+
+    members: tuple[Tensor, ...]
+    clip_norms: tuple[float, ...]
+    noise_norms: tuple[float, ...]
+
+    @classmethod
+    def of(cls, members: Sequence[Tensor], clip_norms: Sequence[float], *, scaled: bool = False) -> "ClipGroups":
+        """Choose the noise of groups.
+
+        Raises:
+            InvalidArgument: they do not partition the coordinates, or a norm is not positive.
+        """
+        places = torch.cat([*members]).sort().values
+        if not torch.equal(places, torch.arange(len(places))) or not all(len(own) for own in members):
+            raise Unsuitable("the groups overlap or leave coordinates out; put each coordinate into one group")
+        if len(clip_norms) != len(members) or not all(0 < norm < math.inf for norm in clip_norms):
+            raise InvalidArgument("clip_norms", clip_norms, "be one positive number a group")
+        whole = clip_norms[0] if len(clip_norms) == 1 else math.hypot(*clip_norms)
+        noise = [math.sqrt(len(members)) * norm if scaled else whole for norm in clip_norms]
+        return cls(tuple(own.sort().values for own in members), tuple(clip_norms), tuple(noise))
+
+    @classmethod
+    def one(cls, parameters: int, clip_norm: float) -> "ClipGroups":
+        """Return all coordinates as one group."""
+        return cls.of([torch.arange(parameters)], [clip_norm])
+
+    @property
+    def size(self) -> int:
+        """Count the coordinates."""
+        return sum(len(own) for own in self.members)
+
+    def units(self) -> Tensor:
+        """Return what each coordinate's noise is measured in. Shapes: [parameters] float64."""
+        units = torch.empty(self.size, dtype=torch.float64)
+        for own, norm in zip(self.members, self.noise_norms, strict=True):
+            units[own] = norm
+        return units
+
+
+def layer_groups(objective: nn.Module, biases_apart: bool = False) -> list[Tensor]:
+    """Return the places of the parameters of each module as a group; with ``biases_apart``, all biases as the last."""
+    owner = {id(p): name.rpartition(".") for name, p in objective.named_parameters() if p.requires_grad}
+    held: dict[str, list[Tensor]] = {}
+    biases: list[Tensor] = []
+    start = 0
+    for parameter in (p for p in objective.parameters() if p.requires_grad):
+        places = torch.arange(start, start + parameter.numel())
+        module, _, name = owner[id(parameter)]
+        own = biases if biases_apart and name == "bias" else held.setdefault(module, [])
+        own.append(places)
+        start += parameter.numel()
+    return [torch.cat(own) for own in (*held.values(), biases) if own]
