@@ -1,6 +1,21 @@
 """The command line, as ``nacre`` or ``python -m nacre``."""
 
-from flows.cli import main
+import sys
+from typing import NoReturn
+
+from dpmodels.late import lacking
+from flows import cli
+
+
+def main() -> NoReturn:
+    """Run the command line; what a base installation lacks is told with the extra that brings it."""
+    try:
+        cli.main()
+    except ModuleNotFoundError as fault:
+        if (error := lacking(fault.name or "")) is None:
+            raise
+        sys.exit(f"error: {error}")
+
 
 if __name__ == "__main__":
     main()

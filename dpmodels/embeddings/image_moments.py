@@ -13,13 +13,12 @@ centres are public or released earlier, and z is a function of the image, of its
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.pose import REFERENCE, Frame, to_spreads
 from dpmodels.errors import InvalidArgument
+from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
@@ -110,7 +109,7 @@ class ImageMoments(Embedding):
         mean_radius = self.mean_step << CODE_BITS
         self.l2_sensitivity = max_rows * integer_radius(self.count_step**2 + mean_radius**2 + one**2)
 
-    def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
+    def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
         """Sum the moments of a batch; exact on the CPU, which is where images are coded."""
         firsts = np.zeros((self.classes, 1 + self.size), dtype=np.int64)
         seconds = np.zeros((self.matrices, symmetric_dim(self.size)), dtype=np.int64)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor
 
 from dpmodels.errors import ArtifactError
 from dpmodels.generators.checkpoint import Part, load_state, save_state
+from dpmodels.late import Tensor
 
 Progress = Callable[[int, int, float], None]
 """Called with (steps done, steps in all, loss)."""

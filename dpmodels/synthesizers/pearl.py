@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
@@ -25,6 +24,7 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.generators.loop import Progress
 from dpmodels.generators.reconstruction import Reconstruction, Target, TrainingSpec
 from dpmodels.generators.tabular import TabularModel
+from dpmodels.late import torch
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.mechanisms.lattice import GRAIN_BITS
 from dpmodels.privacy import PrivacyBudget, Released
@@ -114,7 +114,7 @@ class Pearl(Synthesizer):
         }
 
 
-def reconstruction_target(embedding: ConditionalEmbedding, release: Release) -> tuple[Target, torch.Tensor]:
+def reconstruction_target(embedding: ConditionalEmbedding, release: Release) -> "tuple[Target, torch.Tensor]":
     """Turn a release into the mean embedding of each class, its noise variance, and the class counts.
 
     The private sum is divided by the *released* count, kept above its own noise so that an empty class cannot explode.

@@ -17,21 +17,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
-from torch import Tensor
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent, SampledGaussianEvent
 from dpmodels.accounting.remainder import sampled_noise_multiplier
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
 from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.generators.vae import Objective, VaeSpec
+from dpmodels.generators.sizes import VaeSpec
 from dpmodels.generators.vae_model import VaeModel
+from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
@@ -43,6 +42,9 @@ from dpmodels.releases.steps import Training as DataTraining
 from dpmodels.releases.system import Synthesizer
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals, of_classes
+
+if TYPE_CHECKING:
+    from dpmodels.generators.vae import Objective
 
 WEIGHT_BITS = 24
 """A weight is released as a whole number of 2**-24."""
@@ -78,7 +80,7 @@ class Phase:
 class Training:
     """One DP-SGD training: its objective, and the released number of records that it reads."""
 
-    objective: Objective
+    objective: "Objective"
     records: float
 
 

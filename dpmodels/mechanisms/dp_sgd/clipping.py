@@ -19,10 +19,8 @@ Error of the norm: N products of dots, each at most REACH^2 16**b together, are 
 import math
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor
-
 from dpmodels.errors import InvalidArgument
+from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.dp_sgd.gradients import Term
 
 FACTOR_BITS = 19

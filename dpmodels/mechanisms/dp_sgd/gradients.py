@@ -3,10 +3,8 @@
 import warnings
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor, nn
-
 from dpmodels.errors import InvalidArgument
+from dpmodels.late import Tensor, nn, torch
 
 Term = tuple[Tensor, Tensor]
 """One layer: a [B, L, in + 1] with 1 for the bias, and g [B, L, out]; record i's gradient is sum_l g_il a_il'."""
@@ -19,7 +17,7 @@ class RecordGradients:
         InvalidArgument: rows would be treated together, or something other than linear layers is trained.
     """
 
-    def __init__(self, objective: nn.Module) -> None:
+    def __init__(self, objective: "nn.Module") -> None:
         from opacus.grad_sample import GradSampleModuleFastGradientClipping
 
         if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in objective.modules()):
@@ -53,7 +51,7 @@ class RecordGradients:
             parts[id(layer.bias)] = product[:, layer.in_features :]
         return torch.cat([parts[id(p)].flatten() for p in self.parameters])
 
-    def _collect(self, layer: nn.Linear, activations: list[Tensor], backprops: Tensor) -> dict[Tensor, Tensor]:
+    def _collect(self, layer: "nn.Linear", activations: list[Tensor], backprops: Tensor) -> dict[Tensor, Tensor]:
         """Keep a layer's term; Opacus asks for norms, which are found later, from all layers at once."""
         a, g = (rows.reshape(len(rows), -1, rows.shape[-1]) for rows in (activations[0], backprops))
         factor = a.new_ones((*a.shape[:2], layer.in_features + (layer.bias is not None)), dtype=torch.float64)

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Annotated, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor, nn
 
 from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.late import Tensor, nn, torch
 from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS, MOST_ROWS, lattice_factors, lattice_sum
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
@@ -69,7 +68,7 @@ class DpSgd:
     The batch is private, and so is everything about a step but the weights after it: nothing of it is logged.
     """
 
-    def __init__(self, objective: nn.Module, spec: SgdSpec, noise: Noise, key: bytes) -> None:
+    def __init__(self, objective: "nn.Module", spec: SgdSpec, noise: Noise, key: bytes) -> None:
         if not (0 < noise.multiplier < 2.0**30 and 0 < noise.records < math.inf and len(key) == KEY_BYTES):
             raise InvalidArgument("noise", noise, "be positive and finite, with a key of 32 bytes")
         self.spec, self.noise, self.key, self.step = spec, noise, key, 0
