@@ -18,7 +18,6 @@ EXTRAS = {
     "opacus": "synthesize",
     "numba": "synthesize",
     "sklearn": "synthesize",
-    "threadpoolctl": "synthesize",
     "safetensors": "synthesize",
     "PIL": "synthesize",
     "prefect": "prefect",
