@@ -40,23 +40,46 @@ settings.load_profile("shared-cores")
 # A shell that starts the tests in the background has them ignore Ctrl-C, and every child they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-PROCESSES = {"subprocess", "multiprocessing", "prefect_server", "PrefectServer", "Processes", "servers_of"}
+PROCESSES = {
+    "subprocess",
+    "multiprocessing",
+    "prefect_server",
+    "PrefectServer",
+    "Processes",
+    "servers_of",
+    "begun",
+    "ends_at",
+}
 """What a file of tests imports or defines that starts programs, or servers."""
 SERVERS = {"browser", "pages", "postgres_server", "postgresql", "prefect_api"}
 """The same for a single test: its fixtures, and their parameters."""
 
 
-LONGEST = (
-    "tests/flows/test_deployments.py",
-    "tests/flows/test_server.py",
-    "tests/synthesizers/test_contract.py",
-    "tests/synthesizers/test_private_training.py",
-)
+LONGEST = [
+    f"tests/{name}.py"
+    for name in [
+        "flows/test_deployments",
+        "flows/test_server",
+        "flows/test_ledger_commands",
+        "synthesizers/test_contract",
+        "tasks/test_cluster",
+        "flows/test_report_line",
+        "flows/test_every_method",
+        "flows/test_crash",
+        "browser/test_pages",
+        "synthesizers/test_private_training",
+        "nacre/test_base_install",
+        "nacre/test_installed",
+        "privacy/test_replay",
+        "flows/test_cli",
+        "flows/test_bad_input",
+        "privacy/test_partitions",
+        "evaluation/test_report",
+        "ledger/test_machine",
+    ]
+]
 """Files of the most minutes, which begin: what is long and comes last leaves the other workers idle."""
-APART = {
-    "tests/synthesizers/test_contract.py": "method",
-    "tests/flows/test_deployments.py": "site",
-}
+APART = {"tests/synthesizers/test_contract.py": "method", "tests/flows/test_deployments.py": "site"}
 """Files whose tests need not share a worker, and the parameter by which they are told apart."""
 
 
