@@ -196,7 +196,7 @@ def _run_here(tests: Sequence[str], mutant: Mutant | None) -> None:
             os.environ["NUMBA_CACHE_DIR"] = folder  # compiled loops are looked up by what a mutant may share
             import pytest
 
-            quiet = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not gpu and not processes"]
+            quiet = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not gpu"]
             status = int(pytest.main([*quiet, f"--basetemp={folder}/tests", *tests]))
     finally:
         os._exit(status)
