@@ -21,10 +21,8 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
-import torch
-from torch import Tensor
-
 from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.dp_sgd.gradients import Term
 
 FACTOR_BITS = 19

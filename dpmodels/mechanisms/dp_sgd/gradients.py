@@ -1,12 +1,11 @@
 """Each record's gradient, never formed: what went into every linear layer and what came back."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor, nn
-
 from dpmodels.errors import Unsuitable
-from dpmodels.mechanisms.dp_sgd.products import ExactProducts
+from dpmodels.late import Tensor, nn, torch
 
 Term = tuple[Tensor, Tensor]
 """One layer: a [B, L, in + 1] with 1 for the bias, and g [B, L, out]; record i's gradient is sum_l g_il a_il'."""
@@ -32,6 +31,8 @@ class RecordGradients:
 
     def __call__(self, rows: Sequence[Tensor]) -> tuple[Tensor, list[Term]]:
         """Return the losses of the rows and the terms of every layer, in float64."""
+        from dpmodels.mechanisms.dp_sgd.products import ExactProducts
+
         with ExactProducts(layer.weight for layer in self.layers) as products:
             losses: Tensor = self.objective(*rows)
         torch.autograd.grad(losses.sum(), self.parameters, allow_unused=True)

@@ -1,13 +1,13 @@
 """A trial on the machine at hand: are a record's terms the same bits wherever in a block it lies?"""
 
+from __future__ import annotations
+
 import copy
 import math
 from collections.abc import Sequence
 from typing import cast
 
-import torch
-from torch import Tensor, nn
-
+from dpmodels.late import Tensor, nn, torch
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 
 

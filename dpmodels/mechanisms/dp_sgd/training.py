@@ -1,5 +1,7 @@
 """The steps of DP-SGD: a batch, its lattice sum, noise, Adam; and a state from which they go on after a crash."""
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections.abc import Iterator, Mapping
@@ -7,12 +9,11 @@ from dataclasses import dataclass
 from typing import Annotated, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor, nn
 
 from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.late import Tensor, nn, torch
 from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS, MOST_ROWS, lattice_factors, lattice_sum
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
