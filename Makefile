@@ -39,6 +39,18 @@ test: $(INSTALLED) ## run the tests
 test-fast: $(INSTALLED) ## run the tests that take seconds and start no process
 	$(BIN)/python -m pytest -m 'not gpu and not slow and not processes' --numprocesses 2 --dist worksteal
 
+# The other versions of Python too: make test-light PYTHON=python3.13
+test-light: ## install nacre without extras, and run the tests that need no more
+	$(PYTHON) -m venv --clear $(VENV)-light
+	$(VENV)-light/bin/python -m pip install --quiet --constraint constraints.txt --editable . \
+		pytest pytest-timeout pytest-xdist hypothesis psutil packaging
+	$(VENV)-light/bin/nacre --help >/dev/null
+	$(VENV)-light/bin/python -m pytest --light -m 'not gpu and not processes' --numprocesses 2 --dist worksteal $(LIGHT)
+LIGHT := $(addprefix tests/,accounting ledger mechanisms/test_lattice.py schema statistics)
+
+mutants: $(INSTALLED) ## change the mathematics bit by bit, and see which changes no test notices (hours; ARGS='--sample 100')
+	nice $(BIN)/python -m tests.mutants $(ARGS)
+
 check: $(INSTALLED) ## lint, format, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -12,7 +12,7 @@ from opacus.grad_sample import GradSampleModule
 from torch import Tensor, nn
 
 from benchmarks.common import Table, parse, report
-from dpmodels.mechanisms.dp_sgd import FormedGradients
+from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
 from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
 
 

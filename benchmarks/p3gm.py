@@ -31,7 +31,8 @@ from dpmodels.accounting.events import leaves
 from dpmodels.embeddings.vectors import transform_vectors
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.ledger.ledger import Charge, Ledger
-from dpmodels.mechanisms.dp_sgd import DpSgd, Noise
+from dpmodels.mechanisms.dp_sgd.spec import Noise
+from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.releases.draw import Desk
 from dpmodels.releases.plan import Line

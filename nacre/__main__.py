@@ -1,6 +1,21 @@
 """The command line, as ``nacre`` or ``python -m nacre``."""
 
-from flows.command_line.app import main
+import sys
+from typing import NoReturn
+
+from dpmodels.late import lacking
+from flows.command_line import app
+
+
+def main() -> NoReturn:
+    """Run the command line; what a base installation lacks is told with the extra that brings it."""
+    try:
+        app.main()
+    except ModuleNotFoundError as fault:
+        if (error := lacking(fault.name or "")) is None:
+            raise
+        sys.exit(f"error: {error}")
+
 
 if __name__ == "__main__":
     main()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.keys import private_key
+from dpmodels.late import SYNTHESIS, check_installed, torch
 
 LEAST_FREE = 64 * 2**20
 """Bytes that must be free where the run keeps its state and where it hands over."""
@@ -15,9 +16,11 @@ def check_ready(device: str, out: Path, signing_key: Path | None) -> None:
     """Refuse what would make a later stage fail for a public reason.
 
     Raises:
+        NacreError: a package that a later stage needs is not installed.
         InvalidArgument: no such device, or a key that cannot sign.
         ArtifactError: the hand-off's place is taken, cannot be written, or is full.
     """
+    check_installed(SYNTHESIS)
     pick_device(device)
     if signing_key is not None:
         private_key(signing_key)
@@ -31,8 +34,6 @@ def pick_device(device: str) -> str:
     Raises:
         InvalidArgument: a device that this machine lacks, or that torch's float64 sums do not run on.
     """
-    import torch
-
     cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
     known = ["cpu", *(["cuda", *(f"cuda:{card}" for card in range(cards))] if cards else [])]
     if device == "auto":

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 
 from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.load import Model, load_generator
+from dpmodels.late import torch
 from dpmodels.schema.encode import Codec
 from tasks.engine import Engine, open_engine
 from tasks.progress import progress_bar

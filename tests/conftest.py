@@ -4,6 +4,7 @@ Which tests share a worker of ``make test``, and which of them begin, is said he
 """
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from benchmarks import postgres
+from dpmodels.late import EXTRAS
 
 # Before torch and OpenBLAS are imported, whatever the shell that starts the tests asks for; workers of xdist too.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", DO_NOT_TRACK="1")
@@ -40,24 +42,76 @@ settings.load_profile("shared-cores")
 # A shell that starts the tests in the background has them ignore Ctrl-C, and every child they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-PROCESSES = {"subprocess", "multiprocessing", "prefect_server", "PrefectServer", "Processes", "servers_of"}
+PROCESSES = {
+    "subprocess",
+    "multiprocessing",
+    "prefect_server",
+    "PrefectServer",
+    "Processes",
+    "servers_of",
+    "begun",
+    "ends_at",
+}
 """What a file of tests imports or defines that starts programs, or servers."""
 SERVERS = {"browser", "pages", "postgres_server", "postgresql", "prefect_api"}
 """The same for a single test: its fixtures, and their parameters."""
 
 
-LONGEST = (
-    "tests/flows/test_deployments.py",
-    "tests/flows/test_server.py",
-    "tests/synthesizers/test_contract.py",
-    "tests/synthesizers/test_private_training.py",
-)
+LONGEST = [
+    f"tests/{name}.py"
+    for name in [
+        "flows/test_deployments",
+        "flows/test_server",
+        "flows/test_ledger_commands",
+        "synthesizers/test_contract",
+        "tasks/test_cluster",
+        "flows/test_report_line",
+        "flows/test_every_method",
+        "flows/test_crash",
+        "browser/test_pages",
+        "synthesizers/test_private_training",
+        "nacre/test_base_install",
+        "nacre/test_installed",
+        "privacy/test_replay",
+        "flows/test_cli",
+        "flows/test_bad_input",
+        "privacy/test_partitions",
+        "evaluation/test_report",
+        "ledger/test_machine",
+    ]
+]
 """Files of the most minutes, which begin: what is long and comes last leaves the other workers idle."""
-APART = {
-    "tests/synthesizers/test_contract.py": "method",
-    "tests/flows/test_deployments.py": "site",
-}
+APART = {"tests/synthesizers/test_contract.py": "method", "tests/flows/test_deployments.py": "site"}
 """Files whose tests need not share a worker, and the parameter by which they are told apart."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--light", action="store_true", help="skip what needs more than a base installation")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[pytest.CollectReport]:
+    """Leave out a file that imports what an extra brings, if the tests are of a base installation."""
+    report = yield
+    if collector.config.getoption("light") and (said := _lacks(str(report.longrepr))):
+        report.outcome, report.longrepr, report.result = "skipped", (str(collector.path), 0, said), []
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[pytest.TestReport]:
+    """Leave out a test that came upon a lacking extra, if the tests are of a base installation."""
+    report = yield
+    if item.config.getoption("light") and report.failed and call.excinfo and (said := _lacks(repr(call.excinfo.value))):
+        report.outcome, report.longrepr = "skipped", (str(item.path), item.location[1] or 0, said)
+    return report
+
+
+def _lacks(failure: str) -> str:
+    """Return what is missing if a failure is that an extra of nacre is not installed, or nothing."""
+    named = re.search(r"No module named '(\w+)|this needs (\w+), which a base installation lacks", failure)
+    package = next(filter(None, named.groups())) if named else ""
+    return f"needs {package}" if package in EXTRAS else ""
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from dpmodels.late import Tensor, torch
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
@@ -66,7 +64,7 @@ class Layout:
         """Number of design coordinates."""
         return self.blocks[-1].stop if self.blocks else 0
 
-    def design(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
+    def design(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
         """Return integer design vectors: ``2**VALUE_BITS`` at a one-hot's place, the value in steps at a number's.
 
         Shapes: [B, dim] float64 holding integers, so that matrix products of them stay exact below 2**53.
@@ -106,7 +104,7 @@ class Embedding(ABC):
     l2_sensitivity: int
 
     @abstractmethod
-    def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
+    def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
         """Sum the truncated features of a batch. Shapes: [dim] int64 on the CPU. Exact: no rounding depends on B."""
 
     @abstractmethod

@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from dpmodels.embeddings.base import VALUE_BITS, Embedding
+from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.schema.encode import Records
 
@@ -37,7 +36,7 @@ class CellCounts(Embedding):
         self.dim = sum(self.sizes)
         self.l2_sensitivity = max_rows * integer_radius(len(self.sizes) * STEP**2)
 
-    def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
+    def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
         """Count the records of a batch, table by table."""
         cells = self.read(records)
         parts = [np.bincount(cells[:, t], minlength=size) for t, size in enumerate(self.sizes)]

@@ -10,14 +10,13 @@ import math
 from typing import Annotated, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor
 
 from dpmodels.embeddings.base import VALUE_BITS, Layout, ProductRows
 from dpmodels.embeddings.kernels import add_turns, compiled
 from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import GRAIN_BITS, integer_radius, truncate
 from dpmodels.schema.encode import Records
 
@@ -65,10 +64,10 @@ class CharacteristicFunction:
                 "scale_high", spec.scale_high, "be lower: at this scale a phase could pass 2**53 steps"
             )
         angles = 2 * math.pi * np.arange(TURN) / TURN
-        self._cos = torch.from_numpy(truncate(np.cos(angles) / math.sqrt(spec.count)).astype(np.int32))
-        self._sin = torch.from_numpy(truncate(np.sin(angles) / math.sqrt(spec.count)).astype(np.int32))
+        self._cos = truncate(np.cos(angles) / math.sqrt(spec.count)).astype(np.int32)
+        self._sin = truncate(np.sin(angles) / math.sqrt(spec.count)).astype(np.int32)
         # the bound is proved entry by entry on the table that is used, not on the cosine it came from
-        pairs = self._cos.to(torch.int64) ** 2 + self._sin.to(torch.int64) ** 2
+        pairs = self._cos.astype(np.int64) ** 2 + self._sin.astype(np.int64) ** 2
         self.squared_norm = int(pairs.max()) * spec.count
         if integer_radius(self.squared_norm) > 2**GRAIN_BITS:
             raise InvalidArgument(
@@ -98,7 +97,7 @@ class CharacteristicFunction:
         turns = design @ self._phases(design.device)
         half = 1 << (VALUE_BITS - 1)
         index = ((turns.to(torch.int64) + half) >> VALUE_BITS) & (TURN - 1)
-        cos, sin = self._cos.to(design.device), self._sin.to(design.device)
+        cos, sin = (torch.from_numpy(table).to(design.device) for table in (self._cos, self._sin))
         return torch.cat([cos[index], sin[index]], dim=1)
 
     def lattice_sums(self, records: Records) -> NDArray[np.int64]:
@@ -118,7 +117,7 @@ class CharacteristicFunction:
         units = np.full(layout.dim, 1 << VALUE_BITS, dtype=np.int64)  # a one is 2**VALUE_BITS steps
         units[values] = 1
         turns = ((self.phases * units[:, None]) % wrap).astype(np.uint32)
-        table = np.stack([self._cos.numpy(), self._sin.numpy()], axis=1)
+        table = np.stack([self._cos, self._sin], axis=1)
         half, shift = np.uint32(1 << (VALUE_BITS - 1)), np.uint32(VALUE_BITS)
         out = np.zeros((layout.classes, self.spec.count, 2), dtype=np.int64)
         label = records.labels(layout.class_column)
@@ -145,7 +144,7 @@ class CharacteristicFunction:
             real, imag = real * c - imag * s, real * s + imag * c
         return torch.complex(real, imag)
 
-    def _phases(self, device: torch.device) -> Tensor:
+    def _phases(self, device: "torch.device") -> Tensor:
         return torch.as_tensor(self.phases, dtype=torch.float64, device=device)
 
 

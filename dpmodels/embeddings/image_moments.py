@@ -13,13 +13,12 @@ centres are public or released earlier, and z is a function of the image, of its
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.pose import REFERENCE, Frame, to_spreads
 from dpmodels.errors import Unsuitable
+from dpmodels.late import Tensor, torch
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.class_moments import ClassMoments
@@ -96,7 +95,7 @@ class ImageMoments(ClassMoments, Embedding):
         self.code, self.clip = code, clip
         self.l2_sensitivity *= max_rows
 
-    def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
+    def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
         """Sum the moments of a batch; exact on the CPU, which is where images are coded."""
         total = np.zeros(self.dim, dtype=np.int64)
         for start in range(0, len(records), BLOCK_ROWS):

@@ -10,14 +10,13 @@ that (triangle inequality).
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from dpmodels.embeddings.base import Embedding, Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction
 from dpmodels.embeddings.kernels import COMPILED_ROWS
 from dpmodels.errors import InvalidArgument
+from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import GRAIN_BITS, integer_radius, to_real
 from dpmodels.schema.encode import Records
 
@@ -40,7 +39,7 @@ class ConditionalEmbedding(Embedding):
         self.dim = layout.classes * self.width
         self.l2_sensitivity = max_rows * integer_radius(features.squared_norm + weight**2)
 
-    def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
+    def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
         """Sum the truncated features of a batch; by matrix products where it is small or on a GPU."""
         if torch.device(device).type == "cpu" and len(records) >= COMPILED_ROWS:
             counts = np.bincount(records.labels(self.layout.class_column), minlength=self.layout.classes)

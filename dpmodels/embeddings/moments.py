@@ -15,14 +15,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.kernels import COMPILED_ROWS, CellFinder, compiled, count_moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import Unsuitable
+from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.schema.encode import Records
 
@@ -78,7 +77,7 @@ class Moments(Embedding):
         columns = len(self.partition.sizes)
         return columns * self.one_way**2 + pairs_within(columns, self.reach) * self.two_way**2
 
-    def lattice_sum(self, records: Records, device: str | torch.device = "cpu") -> Tensor:
+    def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
         """Sum the features of a batch: by compiled counting, or by Gram products where a batch is small or on a GPU."""
         if torch.device(device).type == "cpu" and len(records) >= COMPILED_ROWS:
             return torch.from_numpy(self._counted(records))

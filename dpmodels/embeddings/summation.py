@@ -8,11 +8,11 @@ from functools import partial
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from dpmodels.embeddings.base import Embedding
 from dpmodels.errors import Unsuitable
+from dpmodels.late import torch
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Records
 
@@ -29,7 +29,7 @@ class Parted(Protocol):
 
 
 def transform_sum(
-    embedding: Embedding, batches: Sensitive[Iterable[Records]], device: str | torch.device = "cpu"
+    embedding: Embedding, batches: Sensitive[Iterable[Records]], device: "str | torch.device" = "cpu"
 ) -> Sensitive[Vector]:
     """Sum an embedding over a stream of records.
 
@@ -43,7 +43,7 @@ def transform_sum(
     return Sensitive(total)
 
 
-def sum_records(embedding: Embedding, device: str | torch.device, batches: Iterable[Records]) -> Vector:
+def sum_records(embedding: Embedding, device: "str | torch.device", batches: Iterable[Records]) -> Vector:
     """Sum an embedding over records that are at hand. Shapes: [dim] int64, as sensitive as they are."""
     total = torch.zeros(embedding.dim, dtype=torch.int64)
     for records in batches:

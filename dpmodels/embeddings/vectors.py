@@ -16,15 +16,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from dpmodels.embeddings.base import VALUE_BITS, Layout
 from dpmodels.embeddings.image_moments import BASIS_BITS, smooth_basis
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.pose import Frame
 from dpmodels.errors import Unsuitable
+from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Records

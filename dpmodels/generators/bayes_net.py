@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from dpmodels.embeddings.contingency import Family, Views
 from dpmodels.embeddings.partition import Partition
@@ -19,6 +17,7 @@ from dpmodels.generators.denoise import denoise_table, pool, project
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.randomness import cumulate, draw_grouped
 from dpmodels.generators.sampling import Sampler
+from dpmodels.late import Tensor, torch
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 

@@ -2,19 +2,18 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-
-import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor, nn
+from typing import TypeAlias
 
 from dpmodels.errors import ArtifactError
+from dpmodels.late import Tensor, nn, torch
 
-Part = nn.Module | torch.optim.Optimizer
+Part: TypeAlias = "nn.Module | torch.optim.Optimizer"
 
 
 def save_state(path: Path, parts: Mapping[str, Part], metadata: Mapping[str, str]) -> None:
     """Write every part's tensors under its name; the file is either the old one or the new one, never half."""
+    from safetensors.torch import save_file
+
     tensors = {f"{name}/{key}": t.contiguous() for name, part in parts.items() for key, t in _tensors(part).items()}
     temporary = path.with_suffix(".tmp")
     save_file(tensors, temporary, metadata=dict(metadata))
@@ -27,6 +26,8 @@ def load_state(path: Path, parts: Mapping[str, Part], *, expect: Mapping[str, st
     Raises:
         ArtifactError: the file is damaged, or was written with other settings than ``expect``.
     """
+    from safetensors import SafetensorError, safe_open
+
     try:
         with safe_open(path, framework="pt") as file:
             metadata: dict[str, str] = file.metadata() or {}

@@ -1,13 +1,12 @@
 """What a decoder's outputs mean: the likelihood of a target given them, and how records are drawn from them."""
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.vectors import Vectors
 from dpmodels.errors import Unsuitable
 from dpmodels.generators.randomness import categorical
+from dpmodels.late import Tensor, torch
 from dpmodels.schema.encode import Records
 
 INK_STDDEV, VALUE_STDDEV = 0.15, 0.1
@@ -32,7 +31,7 @@ class CellHead:
         ]
         return torch.stack(parts).sum(dim=0)
 
-    def draw(self, out: Tensor, y: Tensor, randomness: torch.Generator) -> Records:
+    def draw(self, out: Tensor, y: Tensor, randomness: "torch.Generator") -> Records:
         """Draw a cell a column, then a value within it."""
         columns = torch.split(out.T.contiguous(), self.sizes)
         uniform = torch.rand(len(columns), len(out), generator=randomness)
@@ -66,7 +65,7 @@ class ValueHead:
                 total = total - (wanted[..., block.start : block.value] * shares).sum(dim=-1)
         return total
 
-    def draw(self, out: Tensor, y: Tensor, randomness: torch.Generator) -> Records:
+    def draw(self, out: Tensor, y: Tensor, randomness: "torch.Generator") -> Records:
         """Draw a state a column, and a value where the state is to have one."""
         states = torch.zeros(len(out), len(self.schema.modelled), dtype=torch.int32)
         values = torch.zeros(states.shape, dtype=torch.float64)
@@ -93,7 +92,7 @@ class InkHead:
         """Return -log p(target) up to a constant. Shapes: [B, L, pixels], [B, pixels] uint8 -> [B, L]."""
         return ((out - target[:, None].to(out.dtype) / 255) ** 2).sum(dim=-1) / (2 * INK_STDDEV**2)
 
-    def draw(self, out: Tensor, y: Tensor, randomness: torch.Generator) -> Records:
+    def draw(self, out: Tensor, y: Tensor, randomness: "torch.Generator") -> Records:
         """Draw the ink."""
         pixels = (255 * out.clamp(0, 1)).round().to(torch.uint8).numpy()
         states = y.to(torch.int32).numpy()[:, None]

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from dpmodels.embeddings.image_moments import BASIS_BITS, UNIT, ImageCode, Whole
 from dpmodels.embeddings.pose import REFERENCE, from_spreads
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler
+from dpmodels.late import Tensor, torch
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 

@@ -10,13 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
-import torch
 from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor
-from torch.optim import Optimizer
 
 from dpmodels.errors import ArtifactError
 from dpmodels.generators.checkpoint import Part, load_state, save_state
+from dpmodels.late import Tensor, torch
 
 Progress = Callable[[int, int, float], None]
 """Called with (steps done, steps in all, loss)."""
@@ -52,7 +50,7 @@ class TrainingLoop(ABC):
         """Return the part of a learning rate that is left at this step."""
         return 0.5 * (1 + math.cos(math.pi * self.step / self.loop.steps))
 
-    def improve(self, optimizer: Optimizer, learning_rate: float, objective: Tensor) -> None:
+    def improve(self, optimizer: "torch.optim.Optimizer", learning_rate: float, objective: Tensor) -> None:
         """Take one step of an optimiser, at a learning rate that decays with the steps."""
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * self.decay

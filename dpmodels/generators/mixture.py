@@ -12,43 +12,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from dpmodels.embeddings.partition import Counts, Partition
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.randomness import cumulate, draw_block, spread
 from dpmodels.generators.sampling import Sampler
+from dpmodels.late import Tensor, torch
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
 Floats = NDArray[np.float64]
-
-
-class MixtureNetwork(nn.Module):
-    """Component probabilities as a function of trainable logits.
-
-    Shapes: forward returns [classes, K, D]; within a component every column's cells sum to 1.
-    """
-
-    points: Tensor
-
-    def __init__(self, log_shares: Tensor, sizes: list[int], components: int, directions: int, seed: int) -> None:
-        super().__init__()
-        randomness = torch.Generator().manual_seed(seed)
-        classes, cells = log_shares.shape
-        spread = 0.3 / directions**0.5
-        self.sizes = sizes
-        self.register_buffer("points", torch.randn(components, directions, generator=randomness))
-        self.bias = nn.Parameter(log_shares[:, None, :].clone())
-        self.directions = nn.Parameter(spread * torch.randn(classes, directions, cells, generator=randomness))
-        self.offsets = nn.Parameter(torch.zeros(classes, components, cells))
-
-    def forward(self) -> Tensor:
-        """Return the probabilities of every component."""
-        logits = self.bias + self.points @ self.directions + self.offsets
-        return torch.cat([torch.softmax(part, dim=2) for part in torch.split(logits, self.sizes, dim=2)], dim=2)
 
 
 @dataclass

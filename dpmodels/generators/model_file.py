@@ -5,16 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
-
 from dpmodels.errors import ArtifactError
+from dpmodels.late import Tensor
 from dpmodels.schema.schema import Schema
 
 
 def write_model(path: Path, kind: str, schema: Schema, tensors: Mapping[str, Tensor], **facts: Any) -> None:
     """Write a generator of one kind; the same content gives the same bytes."""
+    from safetensors.torch import save_file
+
     facts |= {"kind": kind, "schema": schema.model_dump(mode="json")}
     whole = {key: tensor.cpu().contiguous() for key, tensor in tensors.items()}
     # under one key, because safetensors writes several in no fixed order
@@ -27,6 +26,8 @@ def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     Raises:
         ArtifactError: the file is missing or damaged.
     """
+    from safetensors import SafetensorError, safe_open
+
     try:
         with safe_open(path, framework="pt") as file:
             facts = json.loads(file.metadata()["nacre"])

@@ -11,13 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
 from dpmodels.generators.checkpoint import Part
 from dpmodels.generators.loop import LoopSpec, Progress, TrainingLoop
-from dpmodels.generators.mixture import MixtureNetwork
+from dpmodels.late import Tensor, torch
 
 LEAST_COMPONENTS = 64
 """Components a class is left with, however many classes there are."""
@@ -81,6 +79,8 @@ class MomentMatching(TrainingLoop):
     """The mixture and its optimizer."""
 
     def __init__(self, target: MomentTarget, spec: MixtureSpec, *, seed: int, device: str) -> None:
+        from dpmodels.generators.mixture_network import MixtureNetwork
+
         super().__init__(spec)
         self.spec = spec
         classes = len(target.share)

@@ -1,22 +1,14 @@
 """The generator network of PEARL for tables: FC-BN-ReLU-FC-BN-ReLU-FC, softmax for states, sigmoid for values."""
 
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 from torch.nn.utils.fusion import fuse_linear_bn_eval
 
 from dpmodels.embeddings.base import Layout, ProductRows
-
-
-class NetworkSpec(BaseModel):
-    """Size of the generator network."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    latent_dim: Annotated[int, Field(ge=1)] = 32
-    hidden_dim: Annotated[int, Field(ge=1)] = 256
+from dpmodels.generators.sizes import NetworkSpec
 
 
 class TabularGenerator(nn.Module):

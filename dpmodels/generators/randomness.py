@@ -3,15 +3,15 @@
 from itertools import pairwise
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+
+from dpmodels.late import Tensor, torch
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def stream(seed: int, step: int) -> torch.Generator:
+def stream(seed: int, step: int) -> "torch.Generator":
     """Return the generator of one step of one seed.
 
     The pair is hashed to 32 bits, because torch's CPU generator ignores the upper half of a 64-bit seed.

@@ -11,18 +11,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
 from dpmodels.embeddings.characteristic import CharacteristicFunction
 from dpmodels.generators.checkpoint import Part
-from dpmodels.generators.critic import FrequencyCritic
 from dpmodels.generators.loop import LoopSpec, Progress, TrainingLoop
-from dpmodels.generators.networks import NetworkSpec, TabularGenerator, initialise
 from dpmodels.generators.randomness import stream
+from dpmodels.generators.sizes import NetworkSpec
+from dpmodels.late import Tensor, torch
+
+if TYPE_CHECKING:
+    from dpmodels.generators.networks import TabularGenerator
 
 
 class TrainingSpec(LoopSpec):
@@ -63,6 +64,9 @@ class Reconstruction(TrainingLoop):
     def __init__(
         self, features: CharacteristicFunction, target: Target, spec: TrainingSpec, *, seed: int, device: str
     ) -> None:
+        from dpmodels.generators.critic import FrequencyCritic
+        from dpmodels.generators.networks import TabularGenerator, initialise
+
         super().__init__(spec)
         self.features, self.spec, self.seed, self.device = features, spec, seed, torch.device(device)
         self.target = Target(target.mean.to(device), target.noise_variance.to(device))
@@ -78,7 +82,7 @@ class Reconstruction(TrainingLoop):
         self.generator_optimizer = torch.optim.Adam(self.generator.parameters(), lr=spec.generator_learning_rate)
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=spec.critic_learning_rate, maximize=True)
 
-    def run(self, checkpoint: Path | None, progress: Progress | None = None) -> TabularGenerator:
+    def run(self, checkpoint: Path | None, progress: Progress | None = None) -> "TabularGenerator":
         """Train to the end, from the checkpoint if there is one, and return the averaged generator."""
         self.train(checkpoint, progress)
         return self.average.eval()
@@ -99,7 +103,7 @@ class Reconstruction(TrainingLoop):
         detached: Tensor = loss.detach()
         return detached
 
-    def _residuals(self, index: Tensor, randomness: torch.Generator) -> Tensor:
+    def _residuals(self, index: Tensor, randomness: "torch.Generator") -> Tensor:
         """Return unbiased |Phi_released - Phi_theta|^2 less the known noise, weighed over classes. Shapes: [J]."""
         labels = torch.arange(self.classes).repeat_interleave(self.half).repeat(2)
         z = torch.randn(len(labels), self.spec.network.latent_dim, generator=randomness)
@@ -111,7 +115,7 @@ class Reconstruction(TrainingLoop):
         weighed: Tensor = (weights / weights.sum()) @ squared
         return weighed
 
-    def _choose_frequencies(self, randomness: torch.Generator) -> Tensor:
+    def _choose_frequencies(self, randomness: "torch.Generator") -> Tensor:
         count = min(self.spec.frequencies_per_step, self.features.spec.count)
         return torch.randperm(self.features.spec.count, generator=randomness)[:count].to(self.device)
 

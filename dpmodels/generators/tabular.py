@@ -3,20 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from dpmodels.embeddings.base import Layout
 from dpmodels.generators.checkpoint import under
 from dpmodels.generators.model_file import write_model
-from dpmodels.generators.networks import NetworkSpec, TabularGenerator
 from dpmodels.generators.randomness import categorical
 from dpmodels.generators.sampling import Sampler
+from dpmodels.generators.sizes import NetworkSpec
+from dpmodels.late import Tensor, torch
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from dpmodels.generators.networks import TabularGenerator
 
 CHUNK_ROWS = 2048
 """Rows that go through the network together on a CPU: their activations stay in its cache."""
@@ -31,7 +33,7 @@ class TabularModel(Sampler):
 
     batch_rows: ClassVar[int] = 16_384
     schema: Schema
-    network: TabularGenerator
+    network: "TabularGenerator"
     class_counts: Tensor
     release_entry: str
 
@@ -60,7 +62,6 @@ class TabularModel(Sampler):
                 values[:, block.column] = np.where(states[:, block.column] == 0, value, 0)
         return Records(states, values)
 
-    @torch.no_grad()
     def _logits(self, z: Tensor, y: Tensor) -> Tensor:
         """Propose rows, one a column. Shapes: [dim, B]."""
         layers = self.network.folded().to(z.device)
@@ -68,7 +69,8 @@ class TabularModel(Sampler):
         step = CHUNK_ROWS if z.device.type == "cpu" else len(z)
         for start in range(0, len(z), step):
             chunk = slice(start, start + step)
-            logits[:, chunk] = layers(self.network.inputs(z[chunk], y[chunk])).T
+            with torch.no_grad():
+                logits[:, chunk] = layers(self.network.inputs(z[chunk], y[chunk])).T
         return logits
 
     def save(self, path: Path) -> None:
@@ -80,6 +82,8 @@ class TabularModel(Sampler):
     @classmethod
     def of(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "TabularModel":
         """Rebuild what ``save`` wrote."""
+        from dpmodels.generators.networks import TabularGenerator
+
         network = TabularGenerator(NetworkSpec.model_validate(facts["network"]), Layout.of(facts["schema"]))
         network.load_state_dict(under("network/", tensors))
         return cls(facts["schema"], network.eval(), tensors["class_counts"], facts["release_entry"])

@@ -3,13 +3,13 @@
 import math
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.generators.denoise import denoise_pairs, pool, project, split_by_halves
 from dpmodels.generators.moment_matching import MomentTarget
+from dpmodels.late import torch
 from dpmodels.schema.columns import Continuous
 
 Floats = NDArray[np.float64]

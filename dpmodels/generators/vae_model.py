@@ -3,20 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from dpmodels.embeddings.vectors import Vectors
 from dpmodels.generators.checkpoint import under
 from dpmodels.generators.heads import head_of
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler
-from dpmodels.generators.vae import Decoder, Prior
+from dpmodels.late import Tensor, torch
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from dpmodels.generators.vae import Decoder, Prior
 
 
 @dataclass
@@ -28,8 +29,8 @@ class VaeModel(Sampler):
 
     batch_rows: ClassVar[int] = 8192
     vectors: Vectors
-    decoders: list[Decoder]
-    priors: list[Prior]
+    decoders: "list[Decoder]"
+    priors: "list[Prior]"
     class_counts: Tensor
     stddev: Tensor
     release_entry: str
@@ -37,7 +38,6 @@ class VaeModel(Sampler):
     def __post_init__(self) -> None:
         self.schema: Schema = self.vectors.schema
 
-    @torch.no_grad()
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
         """Draw one batch; on any device, by the CPU."""
         head = head_of(self.vectors, self.stddev)
@@ -52,7 +52,8 @@ class VaeModel(Sampler):
         out = torch.zeros(rows, head.outputs)
         for index, (decoder, prior) in enumerate(zip(self.decoders, self.priors, strict=True)):
             own = which == index
-            out[own] = decoder(prior.sample(y[own], randomness), y[own])
+            with torch.no_grad():
+                out[own] = decoder(prior.sample(y[own], randomness), y[own])
         return head.draw(out, y, randomness)
 
     def save(self, path: Path) -> None:
@@ -79,7 +80,9 @@ class VaeModel(Sampler):
         return cls(vectors, decoders, priors, tensors["counts"], tensors["stddev"], facts["release_entry"])
 
 
-def _decoder(state: dict[str, Tensor]) -> Decoder:
+def _decoder(state: dict[str, Tensor]) -> "Decoder":
+    from dpmodels.generators.vae import Decoder
+
     latent, outputs = state["base_weight"].shape
     hidden, inputs = state["net.0.weight"].shape
     decoder = Decoder(latent, inputs - latent, outputs, hidden)
@@ -87,7 +90,9 @@ def _decoder(state: dict[str, Tensor]) -> Decoder:
     return decoder.eval()
 
 
-def _prior(state: dict[str, Tensor]) -> Prior:
+def _prior(state: dict[str, Tensor]) -> "Prior":
+    from dpmodels.generators.vae import Prior
+
     classes, _, latent = state["means"].shape
     prior = Prior.standard(classes, latent)
     for name, value in state.items():

@@ -1,11 +1,10 @@
 """Where a decoder of cells starts: what the inverse of the released projection says about each column."""
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.partition import Partition
+from dpmodels.late import Tensor, torch
 from dpmodels.schema.columns import Continuous
 from dpmodels.statistics.component_moments import Floats
 

@@ -14,7 +14,8 @@ import numpy as np
 from dpmodels.embeddings.summation import check_repeatable
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.ledger import Charge, Ledger, Reservation
-from dpmodels.mechanisms.dp_sgd import DpSgd, Noise, new_key
+from dpmodels.mechanisms.dp_sgd.randomness import new_key
+from dpmodels.mechanisms.dp_sgd.spec import Noise
 from dpmodels.mechanisms.exponential import select_exponential
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
@@ -154,6 +155,8 @@ class _Drawing(Walk):
 
     def train(self, step: Train, noise_multiplier: float, data: Any) -> Vector:
         """Take the steps of DP-SGD that the state does not hold yet."""
+        from dpmodels.mechanisms.dp_sgd.training import DpSgd
+
         sgd, index = step.sgd, self.trained
         self.trained += 1
         saved = self.state.training(index)

@@ -9,14 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
 
 from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError
+from dpmodels.late import Tensor, torch
 
 STATE_FORMAT = "2"
 """The first kept an index where something was chosen, and said no format."""
@@ -53,10 +50,14 @@ class DrawState:
         self.path.unlink(missing_ok=True)
 
     def _write(self, tensors: Mapping[str, Tensor]) -> None:
+        from safetensors.torch import save_file
+
         self.tensors |= tensors
         write_whole(self.path, lambda part: save_file(self.tensors, part, metadata=self.owner))
 
     def _read(self) -> dict[str, Tensor]:
+        from safetensors import SafetensorError, safe_open
+
         try:
             with safe_open(self.path, framework="pt") as file:
                 owner, found = file.metadata(), {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.summation import transform_sum
-from dpmodels.mechanisms.dp_sgd import SgdSpec
+from dpmodels.mechanisms.dp_sgd.spec import SgdSpec
 from dpmodels.privacy import Sensitive
 
 Vector = NDArray[np.int64]

@@ -12,14 +12,14 @@ kernel features and lets DP-SGD's rate depend on a cluster's private size; here 
 from typing import Annotated
 
 import numpy as np
-import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.events import ParallelEvent, SampledGaussianEvent
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_cluster, transform_designs
 from dpmodels.generators.heads import VALUE_STDDEV
-from dpmodels.generators.vae import VaeSpec
-from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
+from dpmodels.generators.sizes import VaeSpec
+from dpmodels.late import torch
+from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.steps import Data, Parallel, Programme
 from dpmodels.schema.schema import Schema

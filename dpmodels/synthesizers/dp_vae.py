@@ -4,21 +4,24 @@ measure   the count of each class + noise; q(z|x) = N(mu(x), sigma(x)), p(x|z,y)
 sample    y by its released share, z ~ N(0, I), decode
 """
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_designs
 from dpmodels.generators.heads import VALUE_STDDEV, head_of
-from dpmodels.generators.vae import Decoder, FreeEncoder, Objective, Prior, VaeSpec
-from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
+from dpmodels.generators.sizes import VaeSpec
+from dpmodels.late import torch
+from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.cluster_sums import transform_class_counts
 from dpmodels.statistics.component_moments import Floats, Whole
 from dpmodels.synthesizers.private_training import Built, Looks, Phase, Phases, PrivateTraining, Untrained
+
+if TYPE_CHECKING:
+    from dpmodels.generators.vae import Objective
 
 
 class DpVaeMeasurement(BaseModel):
@@ -36,8 +39,10 @@ class DpVaeMeasurement(BaseModel):
     vae: VaeSpec = VaeSpec()
 
 
-def plain_vae(vectors: Vectors, latent: int, spec: VaeSpec, seed: int) -> Objective:
+def plain_vae(vectors: Vectors, latent: int, spec: VaeSpec, seed: int) -> "Objective":
     """Return an untrained VAE with a standard normal prior."""
+    from dpmodels.generators.vae import Decoder, FreeEncoder, Objective, Prior
+
     head = head_of(vectors)
     decoder = Decoder(latent, vectors.classes, head.outputs, spec.hidden)
     decoder.start(seed)

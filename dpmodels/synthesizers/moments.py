@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
-import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
@@ -22,6 +21,7 @@ from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
 from dpmodels.generators.targets import moment_target
+from dpmodels.late import torch
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release

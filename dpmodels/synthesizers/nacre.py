@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -29,6 +28,7 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
 from dpmodels.generators.targets import details, moment_target
+from dpmodels.late import torch
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Line

@@ -11,13 +11,11 @@ The AE variant keeps sigma at nothing (Eq. 9). What differs from the paper, and 
 
 import math
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor
 
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.vectors import (
@@ -32,9 +30,10 @@ from dpmodels.embeddings.vectors import (
     transform_training,
 )
 from dpmodels.generators.heads import CellHead, Head, head_of
-from dpmodels.generators.vae import Decoder, FixedMean, FixedPoint, Objective, Prior, VaeSpec, imitate, pretrain
+from dpmodels.generators.sizes import VaeSpec
 from dpmodels.generators.vae_start import inverse_log_shares
-from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
+from dpmodels.late import Tensor, torch
+from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.class_moments import ClassMoments, leading_directions, transform_class_moments
@@ -52,6 +51,9 @@ from dpmodels.statistics.symmetric import DIAGONAL
 from dpmodels.synthesizers.nacre import NacreMeasurement
 from dpmodels.synthesizers.private_training import Built, Looks, Phase, Phases, PrivateTraining, Untrained
 from dpmodels.synthesizers.warm_start import WarmStart
+
+if TYPE_CHECKING:
+    from dpmodels.generators.vae import Decoder, Prior
 
 SUITED: dict[str, dict[str, Any]] = {
     "table": {"directions": 25, "least_variance": 1.0, "pca_share": 0.2, "em_share": 0.4, "sgd": SgdSpec()},
@@ -149,6 +151,8 @@ class P3gmSystem(Phases):
 
     def build(self, released: Looks, start: bool) -> Built:
         """Return the one objective of P3GM, its decoder set to the inverse of the projection."""
+        from dpmodels.generators.vae import FixedMean, FixedPoint, Objective, Prior, pretrain
+
         warm, released = released[: self.first], released[self.first :]
         projection = self._projection(released)
         moments, size = self._moments(projection.size), projection.size
@@ -223,8 +227,10 @@ class P3gmSystem(Phases):
             return start_mixture(projection.spread**2, np.random.default_rng(self.vae.seed).standard_normal(shape))
         return self._moments(projection.size).maximise(released[-1].vector, released[-1].noise_stddev)
 
-    def _decoder(self, projection: Projection, prior: Prior, head: Head, start: bool) -> Decoder:
+    def _decoder(self, projection: Projection, prior: "Prior", head: Head, start: bool) -> "Decoder":
         """Return the decoder: of cells one that imitates the inverse projection, else that plus a network."""
+        from dpmodels.generators.vae import Decoder, imitate
+
         vectors, size = self.vectors, projection.size
         decoder = Decoder(size, vectors.classes, head.outputs, self.vae.hidden)
 

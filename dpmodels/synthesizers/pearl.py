@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Annotated
 
-import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
@@ -23,6 +22,7 @@ from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.errors import Unsuitable
 from dpmodels.generators.reconstruction import Reconstruction, Target, TrainingSpec
 from dpmodels.generators.tabular import TabularModel
+from dpmodels.late import torch
 from dpmodels.mechanisms.lattice import GRAIN_BITS
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Line
@@ -102,7 +102,7 @@ class Pearl(Synthesizer[ConditionalEmbedding]):
         return design.parts.fingerprint()
 
 
-def reconstruction_target(embedding: ConditionalEmbedding, release: Release) -> tuple[Target, torch.Tensor]:
+def reconstruction_target(embedding: ConditionalEmbedding, release: Release) -> "tuple[Target, torch.Tensor]":
     """Turn a release into the mean embedding of each class, its noise variance, and the class counts.
 
     The private sum is divided by the *released* count, kept above its own noise so that an empty class cannot explode.

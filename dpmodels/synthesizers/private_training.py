@@ -14,22 +14,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
-from torch import Tensor
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ParallelEvent, SampledGaussianEvent, leaves
 from dpmodels.accounting.remainder import sampled_noise_multiplier
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
 from dpmodels.errors import ArtifactError, Unsuitable
-from dpmodels.generators.vae import Objective, VaeSpec
+from dpmodels.generators.sizes import VaeSpec
 from dpmodels.generators.vae_model import VaeModel
-from dpmodels.mechanisms.dp_sgd import Rows, SgdSpec
+from dpmodels.late import Tensor, torch
+from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -37,6 +36,9 @@ from dpmodels.releases.steps import Data, NoisySum, Programme, Sum, Train
 from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals, of_classes
+
+if TYPE_CHECKING:
+    from dpmodels.generators.vae import Objective
 
 WEIGHT_BITS = 24
 """A weight is released as a whole number of 2**-24."""
@@ -76,7 +78,7 @@ class Built:
     Shapes: ``counts`` [objectives, classes], released; ``stddev`` [dim] of values about what is decoded.
     """
 
-    objectives: list[Objective]
+    objectives: "list[Objective]"
     counts: Tensor
     stddev: Tensor
 
@@ -122,7 +124,7 @@ class Phases(ABC):
         built = self.build(released, start=False)
         dim = sum(parameter.numel() for parameter in built.objectives[index].decoder.parameters())
 
-        def objective(start: bool) -> Objective:
+        def objective(start: bool) -> "Objective":
             return self.build(released, start).objectives[index]
 
         return Train(objective, rows, float(built.counts[index].sum()), _weights, dim, self.sgd)

@@ -1,15 +1,14 @@
 """What ``constraints.txt`` pins is what is installed, and everything that is installed for nacre is pinned."""
 
-import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+from benchmarks.common import ROOT
+from benchmarks.install import PROJECT, closure
+
 PINNED = [line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if line[0] != "#"]
 PINS = {canonicalize_name(name): version for name, version in (line.split("==") for line in PINNED)}
 
@@ -22,37 +21,13 @@ def installed(name: str) -> str | None:
         return None
 
 
-def wanted() -> set[str]:
-    """Return every distribution that ``nacre[dev]`` needs here, directly or through another one."""
-    found: set[tuple[str, str]] = set()
-    todo = [("nacre", extra) for extra in ("", "dev")]
-    while todo:
-        name, extra = todo.pop()
-        if (name, extra) in found or (name != "nacre" and installed(name) is None):
-            continue
-        found.add((name, extra))
-        for each in requirements(name, extra):
-            todo += [(canonicalize_name(each.name), one) for one in ("", *each.extras)]
-    return {name for name, _ in found} - {"nacre"}
-
-
-def requirements(name: str, extra: str) -> list[Requirement]:
-    """Return what one distribution asks for with this extra; nacre's own are read from the checkout."""
-    if name == "nacre":
-        lines = PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]
-    else:
-        lines = distribution(name).requires or []
-    found = [Requirement(line) for line in lines]
-    return [each for each in found if each.marker is None or each.marker.evaluate({"extra": extra})]
-
-
 def test_what_is_installed_is_what_was_pinned() -> None:
     other = {name: (version, installed(name)) for name, version in PINS.items()}
     assert {name: pair for name, pair in other.items() if pair[1] not in (pair[0], None)} == {}
 
 
 def test_everything_that_nacre_needs_is_pinned() -> None:
-    needed = wanted()
+    needed = {canonicalize_name(name) for name in closure("dev")}
     assert {"torch", "prefect", "great-expectations", "mpmath", "pytest"} <= needed
     assert needed - set(PINS) == set()
 

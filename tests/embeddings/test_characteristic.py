@@ -39,7 +39,7 @@ def test_no_record_moves_the_sum_by_more_than_its_bound_and_the_bound_is_tight(s
 def test_the_bound_holds_for_every_phase_there_is(spec):
     """Every record's phases are some entries of the table, so bounding all entries bounds the worst record."""
     features = CharacteristicFunction(spec, LAYOUT)
-    pairs = features._cos.to(torch.int64) ** 2 + features._sin.to(torch.int64) ** 2
+    pairs = features._cos.astype(np.int64) ** 2 + features._sin.astype(np.int64) ** 2
     assert len(pairs) == TURN
     assert int(pairs.max()) * spec.count == features.squared_norm <= 2 ** (2 * GRAIN_BITS)
 

@@ -9,22 +9,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.children import ends_at
 from tests.support import charges, run_cli, servers_of, synthesize_words, write_clinic
 
 ROOT = Path(__file__).parents[2]
-KILL_AT = """
-import os, signal, sys
-import {module} as module
-from flows.command_line import app
-real = module.{name}
-def deadly(*args, **kwargs):
-    if {before}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    real(*args, **kwargs)
-    os.kill(os.getpid(), signal.SIGKILL)
-module.{name} = deadly
-app.main()
-"""
 # what is being done when the power goes: the module that calls it, and the name it calls
 MOMENTS = {
     "ingest": ("tasks.ingest", "transform_encode"),
@@ -40,11 +28,7 @@ MOMENTS = {
 
 
 def kill_at(folder: Path, moment: str, before: bool) -> None:
-    module, name = MOMENTS[moment]
-    script = KILL_AT.format(module=module, name=name, before=before)
-    words = [str(word) for word in synthesize_words(folder)]
-    ended = subprocess.run([sys.executable, "-c", script, *words], cwd=ROOT, capture_output=True, timeout=120)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    assert ends_at(*MOMENTS[moment], before, *synthesize_words(folder)) == -signal.SIGKILL
 
 
 def only_run(folder: Path) -> str:
@@ -103,7 +87,7 @@ def test_an_interrupted_prefect_run_leaves_no_server_and_resumes(tmp_path, how):
 
 DROPPED = """
 import signal, sys, time, weakref
-from flows.command_line import app
+from flows.command_line import app as cli
 class Thing: ...
 def app():
     thing = Thing()
@@ -114,7 +98,7 @@ def app():
     finally:
         print("ended in order")
 cli.app = app
-app.main()
+cli.main()
 """
 
 

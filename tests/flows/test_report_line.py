@@ -3,8 +3,6 @@
 import json
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +21,8 @@ from tasks.ingest import ingest
 from tasks.receive import sample_again
 from tasks.sanitize import sanitize
 from tasks.store import Run
-from tests.flows.test_crash import KILL_AT, ROOT, only_run
+from tests.children import ends_at
+from tests.flows.test_crash import only_run
 from tests.support import charges, make_schema, run_cli, synthesize_words, write_clinic
 
 LIFE = ["reserve", "draw", "seal", "commit"]
@@ -125,10 +124,7 @@ def test_a_finished_run_is_replayed_without_drawing_or_charging(tmp_path):
 )
 def test_killed_while_scoring_a_run_resumes_to_one_charge_a_line(tmp_path, module, name, before):
     write_clinic(tmp_path, rows=60)
-    words = [str(word) for word in synthesize_words(tmp_path, report_epsilon=0.5)]
-    script = KILL_AT.format(module=module, name=name, before=before)
-    ended = subprocess.run([sys.executable, "-c", script, *words], cwd=ROOT, capture_output=True, timeout=120)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    assert ends_at(module, name, before, *synthesize_words(tmp_path, report_epsilon=0.5)) == -signal.SIGKILL
     code, _, err = run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")
     assert code == 0, err
     run = Run.find(tmp_path / "home", only_run(tmp_path))

@@ -9,10 +9,12 @@ from scipy import stats
 from torch import Tensor, nn
 
 from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.mechanisms.dp_sgd import DpSgd, KeyStream, Noise, SgdSpec, training
+from dpmodels.mechanisms.dp_sgd import training
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
-from dpmodels.mechanisms.dp_sgd.randomness import record_normals
+from dpmodels.mechanisms.dp_sgd.randomness import KeyStream, record_normals
+from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
+from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import Sensitive
 from tests.statistical.test_noise import has_stddev
 

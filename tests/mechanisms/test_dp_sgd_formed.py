@@ -7,8 +7,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dpmodels.errors import InvalidArgument
-from dpmodels.mechanisms.dp_sgd import DpSgd, FormedGradients, Noise, RecordGradients, SgdSpec
+from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
+from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
+from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
+from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import Sensitive
 from tests.mechanisms.test_dp_sgd import KEY, Regression, make_rows
 

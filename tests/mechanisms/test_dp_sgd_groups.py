@@ -9,8 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from dpmodels.errors import InvalidArgument
-from dpmodels.mechanisms.dp_sgd import ClipGroups, DpSgd, FormedGradients, KeyStream, Noise, RecordGradients, SgdSpec
-from dpmodels.mechanisms.dp_sgd.groups import layer_groups
+from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
+from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
+from dpmodels.mechanisms.dp_sgd.groups import ClipGroups, layer_groups
+from dpmodels.mechanisms.dp_sgd.randomness import KeyStream
+from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
+from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from tests.mechanisms.test_dp_sgd import KEY, NoDraws, Regression, make_rows
 from tests.statistical.test_noise import has_stddev
 

@@ -8,8 +8,8 @@ from mpmath import mp
 from scipy import stats
 from scipy.special import ndtri
 
-from dpmodels.mechanisms.dp_sgd import KeyStream
 from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
+from dpmodels.mechanisms.dp_sgd.randomness import KeyStream
 from tests.statistical.test_noise import has_stddev
 
 KEY = bytes(range(32))

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dpmodels.mechanisms.dp_sgd import DpSgd, Noise, SgdSpec
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
+from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
+from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import Sensitive
 
 ELEMENTWISE = [torch.relu, torch.sigmoid, torch.tanh, torch.exp, functional.silu, functional.softplus, functional.gelu]

@@ -23,3 +23,7 @@ def test_the_integer_radius_is_the_least_bound(squared):
     assert r * r >= squared
     assert r == 0 or (r - 1) ** 2 < squared
     assert r == math.isqrt(squared) or r == math.isqrt(squared) + 1
+
+
+def test_a_feature_of_one_has_as_many_steps_as_in_every_release_that_was_paid_for():
+    assert truncate(np.array([1.0, -1.0])).tolist() == [16_777_216, -16_777_216]

@@ -9,19 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from dpmodels.embeddings.vectors import transform_vectors
-from dpmodels.mechanisms.dp_sgd import (
-    ClipGroups,
-    DpSgd,
-    FormedGradients,
-    KeyStream,
-    Noise,
-    RecordGradients,
-    SgdSpec,
-    gradients,
-    training,
-)
-from dpmodels.mechanisms.dp_sgd.groups import layer_groups
+from dpmodels.mechanisms.dp_sgd import gradients, training
+from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
+from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
+from dpmodels.mechanisms.dp_sgd.groups import ClipGroups, layer_groups
 from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
+from dpmodels.mechanisms.dp_sgd.randomness import KeyStream
+from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
+from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.steps import NoisySum
 from dpmodels.synthesizers.registry import create

@@ -18,7 +18,7 @@ from pydantic import create_model
 from dpmodels.errors import ArtifactError
 from dpmodels.evaluation.published.charged_facts import charged_facts
 from dpmodels.hand_off.verify import verify_hand_off
-from dpmodels.mechanisms.dp_sgd import SgdSpec
+from dpmodels.mechanisms.dp_sgd.spec import SgdSpec
 from dpmodels.privacy import Released
 from dpmodels.releases.draw import read
 from dpmodels.releases.release import FORMAT, Release, read_release

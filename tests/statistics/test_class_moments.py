@@ -80,3 +80,8 @@ def test_directions_part_the_classes_first_and_stop_where_noise_begins():
     assert np.allclose(np.abs(directions[:, 0]), np.eye(6)[5])
     assert np.allclose(np.abs(directions[:, 1:]), np.eye(6)[:, :3])
     assert leading_directions(covariance, offsets[:1], 5, least=10.0).shape == (6, 1)  # one at least
+
+
+def test_directions_are_no_more_than_were_asked_for():
+    offsets = np.array([[0, 0, 0, 0, 0, 2.0], [0, 0, 0, 0, 0, -2.0]])
+    assert leading_directions(5 * np.eye(6), offsets, 3, least=1.0).shape == (6, 3)

@@ -7,7 +7,13 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms import gaussian
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import Sensitive
-from dpmodels.statistics.cluster_sums import ClusterSums, nearest, start_centroids, transform_cluster_sums
+from dpmodels.statistics.cluster_sums import (
+    ClusterSums,
+    nearest,
+    start_centroids,
+    transform_class_counts,
+    transform_cluster_sums,
+)
 from dpmodels.statistics.component_moments import Z_BITS, Points
 from tests.support import repeated_noise
 
@@ -60,3 +66,11 @@ def test_every_record_goes_to_the_nearest_centroid():
     z, centroids = rng.integers(-R, R, (50, 3)), rng.standard_normal((6, 3))
     by_hand = [int(np.linalg.norm(x / R - centroids, axis=1).argmin()) for x in z]
     assert nearest(z, centroids).tolist() == by_hand
+
+
+def test_classes_are_counted_with_those_that_nobody_has_and_by_cluster_if_there_are_any():
+    points = Sensitive(Points(np.array([[R, 0], [-R, 0], [-R, 0]]), np.array([0, 1, 1])))
+    assert transform_class_counts(points, 3, None).reveal().tolist() == [1, 2, 0]
+    assert transform_class_counts(points, 1, None).reveal().tolist() == [3]
+    centroids = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 9.0]])
+    assert transform_class_counts(points, 2, centroids).reveal().tolist() == [0, 2, 1, 0, 0, 0]

@@ -140,3 +140,13 @@ def test_a_class_without_records_still_has_a_proper_mixture():
     assert np.isfinite(mixture.means).all() and np.allclose(mixture.shares.sum(axis=1), 1)
     assert np.linalg.eigvalsh(mixture.covariances).min() > 0
     assert np.linalg.norm(mixture.means, axis=-1).max() <= 1 + 1e-9
+
+
+def test_the_records_of_each_of_two_classes_are_counted_apart_and_an_empty_component_as_one():
+    moments, label = ComponentMoments(2, 1, 2, 1.0, 1.0), np.array([0, 1, 1])
+    total = transform_component_moments(moments, Sensitive(Points(np.zeros((3, 2), dtype=np.int64), label)), None)
+    assert moments.unpack(total.reveal())[0].ravel().tolist() == [1, 2]
+    two = ComponentMoments(1, 2, 2, 1.0, 1.0)
+    rho = np.tile([ONE, 0], (3, 1))
+    found = two.maximise(two.total(np.zeros((3, 2), dtype=np.int64), rho, np.zeros(3, dtype=np.int64)), 0.0)
+    assert found.shares[0].tolist() == [0.75, 0.25]

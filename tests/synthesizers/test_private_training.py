@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -33,6 +31,7 @@ from dpmodels.synthesizers.registry import create
 from flows.config import SynthesizeConfig
 from flows.synthesize import synthesize
 from tests import pictures, support
+from tests.children import begun
 from tests.privacy.test_replay import neighbours, public_files
 from tests.statistical.test_noise import has_stddev
 from tests.support import charges, make_records, make_schema, make_table, run_cli, synthesize_words, write_clinic
@@ -171,17 +170,16 @@ def clinic(folder: Path, steps: int) -> None:
 def test_a_killed_training_resumes_under_the_same_charge_with_every_step_once(tmp_path, monkeypatch):
     steps = 600
     clinic(tmp_path, steps)
-    command = [sys.executable, "-m", "nacre", *map(str, synthesize_words(tmp_path))]
-    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    child = begun(*synthesize_words(tmp_path))
     try:
         end = time.monotonic() + 300
         while not (states := list((tmp_path / "home").glob("sensitive/*/draw-*"))) or not_begun(states[0]):
-            assert time.monotonic() < end and child.poll() is None
+            assert time.monotonic() < end and child.is_alive()
             time.sleep(0.05)
         os.kill(child.pid, signal.SIGKILL)
     finally:
         child.kill()
-        child.wait()
+        child.join()
     before = DrawState(states[0].parent, *identity(states[0]))
     done, looks = int(before.training(0)["step"]), before.vectors()
     assert 0 < done < steps

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
+from dpmodels.late import torch
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import NoisySum

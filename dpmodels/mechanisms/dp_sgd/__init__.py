@@ -31,21 +31,3 @@ differentiates a block of public random rows, and then the same block with one r
 Is a single bit of anybody else's terms another one, then each record is differentiated in a block of its own. For
 vectors, whose products are a library's own, the trial and what follows from it are all there is.
 """
-
-from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
-from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
-from dpmodels.mechanisms.dp_sgd.groups import ClipGroups
-from dpmodels.mechanisms.dp_sgd.randomness import KeyStream, new_key
-from dpmodels.mechanisms.dp_sgd.training import DpSgd, Noise, Rows, SgdSpec
-
-__all__ = [
-    "ClipGroups",
-    "DpSgd",
-    "FormedGradients",
-    "KeyStream",
-    "Noise",
-    "RecordGradients",
-    "Rows",
-    "SgdSpec",
-    "new_key",
-]

@@ -3,13 +3,11 @@
 import math
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from dpmodels.errors import ArtifactError, Unsuitable
@@ -21,49 +19,13 @@ from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
 from dpmodels.mechanisms.dp_sgd.objective import Gradients, Objective
 from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
 from dpmodels.mechanisms.dp_sgd.randomness import KEY_BYTES, KeyStream, record_normals
+from dpmodels.mechanisms.dp_sgd.spec import Noise, Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 
 STEP_BITS = 20
 """The sum is released in whole numbers of 2**-20 of what its noise is measured in, by default the clip norm."""
 STATE_FORMAT = 2
 """Of ``DpSgd.tensors``; the first, whose noise and sums were floats, had no such mark."""
-
-Rows = tuple[Tensor, ...]
-"""Tensors with one row a record; they are handed to the objective block by block."""
-
-
-class SgdSpec(BaseModel):
-    """Public parameters of DP-SGD; part of the plan.
-
-    Attributes:
-        sampling_probability: of each record in each step.
-        steps: in all; an epoch is ``1 / sampling_probability`` of them.
-        clip_norm: L2 norm that the gradient of one record is clipped to.
-        learning_rate: of Adam, falling to a tenth along a cosine.
-        average: share of the older weights in the running mean that is released.
-        micro_batch: rows differentiated at once, at most, but never fewer than 64; bounds memory.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-    sampling_probability: Annotated[float, Field(ge=1e-6, le=0.5)] = 0.02
-    steps: Annotated[int, Field(ge=1, le=10**6)] = 600
-    clip_norm: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    learning_rate: Annotated[float, Field(gt=0, le=1)] = 2e-3
-    average: Annotated[float, Field(ge=0, lt=1)] = 0.98
-    micro_batch: Annotated[int, Field(ge=1)] = 4096
-
-    @property
-    def epoch(self) -> int:
-        """Count the steps after which each record was in one batch, as expected."""
-        return max(1, round(1 / self.sampling_probability))
-
-
-@dataclass(frozen=True)
-class Noise:
-    """What is charged: sigma (noise stddev over clip norm), and a released number of records to divide by."""
-
-    multiplier: float
-    records: float
 
 
 class DpSgd:
