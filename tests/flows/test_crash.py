@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 MOMENTS = {
     "ingest": ("tasks.ingest", "transform_encode"),
     "sanitize: summing": ("dpmodels.releases.steps", "transform_sum"),
-    "sanitize: drawing": ("dpmodels.releases.paid", "measure_gaussian"),
+    "sanitize: drawing": ("dpmodels.releases.draw", "measure_gaussian"),
     "sanitize: publishing": ("dpmodels.artifact", "publish"),
     "train": ("dpmodels.generators.loop", "save_state"),
     "sample": ("tasks.sample", "write_parts"),
