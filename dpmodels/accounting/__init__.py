@@ -1,1 +1,1 @@
-"""What a release costs and what costs add up to: pure mathematics, no database."""
+"""What a release costs and what several releases cost together: pure mathematics, no database."""

@@ -1,10 +1,10 @@
-"""The one place where a budget becomes the noise of its releases, and back; all of it errs on the side of privacy.
+"""The one place where a budget becomes noise, and noise an epsilon; every rounding is on the side of privacy.
 
 With ``mu = 1 / noise_multiplier`` the Gaussian mechanism is (epsilon, delta)-DP exactly when
 
     delta >= Phi(a) - e^epsilon Phi(b),    a = mu/2 - epsilon/mu,    b = -mu/2 - epsilon/mu.
 
-Because ``b^2 - a^2 = 2 epsilon``, both terms share the factor ``exp(-a^2/2)``; what is left are two scaled
+Because ``b^2 - a^2 = 2 epsilon``, both terms share the factor ``exp(-a^2/2)``. The other factors are scaled
 complementary error functions, so neither a delta of 1e-300 nor an epsilon of 1000 leaves the range of a float.
 
 Source: Balle and Wang, "Improving the Gaussian mechanism for differential privacy" (2018), theorem 8.
@@ -16,7 +16,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, localcontext
 from dpmodels.errors import InvalidArgument
 from dpmodels.privacy import PrivacyBudget
 
-# Relative surplus of noise. It buys an epsilon at least 1e-8 (relative) under the target, a hundred times what
+# Relative surplus of noise. It lowers epsilon to at least 1e-8 (relative) under the target, a hundred times what
 # ``gaussian_epsilon`` and the ledger's rounding add back, so a charge of exactly the cap fits under the cap.
 CALIBRATION_SLACK = 1e-8
 # What ``gaussian_epsilon`` adds against its own rounding errors, which stay below 1e-12 relative and 1e-15 absolute.
@@ -24,10 +24,10 @@ _RELATIVE_MARGIN, _ABSOLUTE_MARGIN = 1e-10, 1e-13
 
 
 def gaussian_noise_multiplier(budget: PrivacyBudget) -> float:
-    """Return the least noise stddev / L2 sensitivity that spends at most the budget, and at most 1e-6 more of it.
+    """Return the least noise_multiplier (noise stddev / L2 sensitivity) that keeps the budget, within a factor 1+1e-6.
 
     Units:
-        noise_multiplier: a ratio; times the L2 sensitivity it is the standard deviation of the noise.
+        noise_multiplier: a ratio; multiplied by the L2 sensitivity it is the standard deviation of the noise.
 
     Privacy:
         One-sided: the Gaussian mechanism with this multiplier is (epsilon, delta)-DP under the adjacency under which
@@ -57,7 +57,7 @@ def gaussian_noise_multiplier(budget: PrivacyBudget) -> float:
 
 
 def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
-    """Return the epsilon that a Gaussian release spends at delta, rounded up; 0 where delta alone pays for it.
+    """Return the epsilon that a Gaussian release spends at delta, rounded up; 0 where it is (0, delta)-DP.
 
     Raises:
         InvalidArgument: the multiplier is not positive and finite, or delta is not between 0 and 1.
@@ -79,16 +79,18 @@ def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
 
 
 def pure_epsilon(budget: PrivacyBudget, releases: int = 1) -> float:
-    """Return the epsilon of each of some equal pure releases, such that together they spend at most the budget's.
+    """Return the epsilon of each of ``releases`` equal pure releases that together spend at most the budget's epsilon.
 
-    Privacy: epsilons are added as the decimals that are written, so this one is rounded down to 15 digits.
+    Privacy: epsilons are added as the decimals that are written, so the returned one is rounded down to 15 digits.
     """
     with localcontext(prec=15, rounding=ROUND_FLOOR):
         return float(budget.epsilon_exact / releases)
 
 
 def laplace_noise_multiplier(budget: PrivacyBudget, releases: int = 1) -> float:
-    """Return the scale over the L1 sensitivity of each of some equal Laplace releases that share the budget's epsilon.
+    """Return the noise_multiplier of each of ``releases`` equal Laplace releases that share the budget's epsilon.
+
+    Units: noise_multiplier is a ratio, the scale of the noise over the L1 sensitivity.
 
     Privacy: rounded up to 15 digits; a release is (1 / noise_multiplier)-DP under the adjacency under which its
         sensitivity is proved.

@@ -1,7 +1,7 @@
-"""What several releases spend together: exact for Gaussians and pure ones, privacy loss distributions for the rest.
+"""What several releases spend together: exact for Gaussian and pure ones, privacy loss distributions for the rest.
 
-Amounts are decimals on a grid of 1e-12, always rounded up, so that a cap is compared exactly and never by luck.
-Every answer depends on the tally alone and is remembered, so an account is reckoned once per appended charge.
+Amounts are decimals on a grid of 1e-12, always rounded up, so that the comparison with a cap is exact. Every answer
+depends on the tally alone and is remembered, so an account's spending is computed once for each appended charge.
 """
 
 import math
@@ -24,9 +24,9 @@ SPENT_GRID = Decimal("1e-12")
 REMAINING_GRID = Decimal("1e-9")
 LEAST = Decimal("1e-3")
 """The smallest epsilon that a budget may have."""
-# Privacy losses are told apart at 1e-4 up to this epsilon and more coarsely beyond, so that time stays bounded.
+# The grid of privacy losses has steps of 1e-4 up to this epsilon, and larger ones beyond, so that time stays bounded.
 FINE_UP_TO = 30.0
-# Distributions that were grouped in other ways differ by less than this; added, so that ours is never the lower one.
+# Grouping the distributions in another way changes epsilon by less than this, which is added to ours.
 _PLD_MARGIN = 2e-7
 
 Spending = Tally | Sequence[Event]
@@ -35,15 +35,14 @@ Spending = Tally | Sequence[Event]
 def spent_epsilon(spending: Spending, delta: Decimal, order: int | None = None) -> Decimal:
     """Return the epsilon that all events spend together at delta, rounded up; adding an event never lowers it.
 
-    With an order it is the epsilon of a Renyi filter (see ``renyi``), for a tally that was kept at that order.
-
-    At delta 0 it is infinite unless every release is pure.
+    With an order, this is the epsilon of a Renyi filter (see ``renyi``), for a tally that was kept at that order. At
+    delta 0 it is infinite unless every release is pure.
 
     Privacy:
         Adaptive composition under the adjacency that every event is proved under (``check_adjacency``). Gaussians
         compose exactly: mu^2 is the sum of the mu_i^2 (Dong, Roth and Su 2019, corollary 3.3), whatever their order.
-        Pure epsilons add up, as decimals; where delta is above 0 the smaller of their sum and of what privacy loss
-        distributions say is the price, for both hold.
+        Pure epsilons add up, as decimals. Where delta is above 0, the epsilon by privacy loss distributions holds as
+        well, and the smaller of the two is the price.
     """
     tally = _tally(spending)
     if order is not None:
@@ -58,14 +57,14 @@ def spent_epsilon(spending: Spending, delta: Decimal, order: int | None = None) 
 def pld_epsilon(spending: Spending, delta: Decimal) -> Decimal:
     """Return the epsilon by privacy loss distributions, pessimistic up to their own grid, rounded up.
 
-    Units: delta above 0, where these distributions are of use.
+    Units: delta is above 0.
     """
     tally = _tally(spending)
     return _by_pld(tally, _float_below(delta)) if tally else Decimal(0)
 
 
 def renyi_epsilon(spending: Spending, delta: Decimal) -> Decimal:
-    """Return the looser epsilon of Renyi accounting over many orders, rounded up; for comparison, never decides."""
+    """Return the looser epsilon of Renyi accounting over many orders, rounded up; for comparison only."""
     tally = _tally(spending)
     if not delta:  # the Renyi divergence of order infinity is the pure epsilon
         return spent_epsilon(tally, delta)
@@ -75,10 +74,10 @@ def renyi_epsilon(spending: Spending, delta: Decimal) -> Decimal:
 def remaining_epsilon(spending: Spending, cap: Decimal, delta: Decimal, order: int | None = None) -> Decimal:
     """Return the largest epsilon of one further release that still fits under the cap: Gaussian, or at delta 0 pure.
 
-    A Gaussian one is found by asking, not by subtracting: cap - spent would be far too small, because its epsilons do
-    not add up. Pure ones do.
-    Rounded down to 1e-9, or to a five-hundredth of the cap where each question needs a privacy loss distribution; 0
-    when not even the smallest budget (0.001) fits.
+    The epsilon of a Gaussian release is found by a search for the largest that fits: cap - spent would be far too
+    small, because epsilons of Gaussian releases do not add up. Those of pure releases do. The answer is rounded down to
+    1e-9, or to a five-hundredth of the cap where each trial needs a privacy loss distribution; it is 0 when not even
+    the smallest budget (0.001) fits.
     """
     tally = _tally(spending)
     if not delta:
@@ -119,7 +118,7 @@ def _remaining(key: tuple, cap: Decimal, delta: Decimal, order: int | None, grid
 
 
 def _gaussian_room(mu_squared: float, cap: Decimal, delta: Decimal) -> Decimal:
-    """Guess what remains from the 1/z^2 that is left under the cap; the search starts there."""
+    """Guess the remaining epsilon, where the search starts, from the 1/z^2 that is left under the cap."""
     at = _float_below(delta)
     whole = gaussian_noise_multiplier(PrivacyBudget(epsilon=float(cap), delta=at)) ** -2
     left = max(whole - mu_squared, 1e-20)
@@ -153,7 +152,7 @@ def _by_pld(tally: Tally, delta: float, coarser: int = 1) -> Decimal:
 
 
 def _composed(tally: Tally, grid: float) -> "PrivacyLossDistribution":
-    """Compose everything in a tally that is not empty."""
+    """Compose all releases of a tally that is not empty."""
     parts = [_all_others(tally.key[1], grid)] if tally.others else []
     if tally.gaussian:
         parts.append(_distribution(GaussianEvent(noise_multiplier=tally.mu_squared**-0.5), grid))
@@ -162,7 +161,7 @@ def _composed(tally: Tally, grid: float) -> "PrivacyLossDistribution":
 
 @lru_cache(maxsize=8)
 def _all_others(others: tuple[tuple[str, int], ...], grid: float) -> "PrivacyLossDistribution":
-    """Compose everything that is not Gaussian, short distributions first: each step costs the length of both."""
+    """Compose all releases that are not Gaussian, short distributions first: a step's cost grows with both lengths."""
     parts = sorted((_repeated(kind, times, grid) for kind, times in others), key=_width)
     whole = parts[0]
     for part in parts[1:]:
@@ -204,10 +203,10 @@ def _distribution(part: Leaf | Parallel, grid: float) -> "PrivacyLossDistributio
 
 
 def _largest(parts: list[Any], grid: float) -> Any:
-    """Return the privacy losses of the pair whose divergence is at every epsilon the largest of some pairs'.
+    """Return the privacy loss distribution whose divergence is, at every epsilon, the largest among the parts.
 
-    Every curve of divergences is linear in e^epsilon between the points of the grid, so the largest, being convex, lies
-    under the chords that connect its values on the grid.
+    Each part's divergence is linear in e^epsilon between the points of the grid, so the largest of them, being convex,
+    lies under the chords that connect its values on the grid.
     """
     import numpy as np
     from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots_fixed_gap

@@ -1,4 +1,4 @@
-"""What a mechanism costs, as data: our own serialised events."""
+"""Privacy events: what a mechanism costs, as data that is written to plans and ledgers."""
 
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal
@@ -49,7 +49,7 @@ class SampledGaussianEvent(_EventModel):
 
     Units:
         noise_multiplier: noise standard deviation / clip norm, a ratio.
-        sampling_probability: the chance of each record to be in a step's sample, below 1.
+        sampling_probability: the probability, below 1, that a record is in the sample of a step.
     """
 
     kind: Literal["sampled_gaussian"] = "sampled_gaussian"
@@ -75,22 +75,22 @@ class ComposedEvent(_EventModel):
 
 
 class ParallelEvent(_EventModel):
-    """Releases from disjoint parts of the data, of which a privacy unit meets one; it costs its heaviest part.
+    """Releases from disjoint parts of the data, one of which holds a privacy unit; together they cost the heaviest.
 
     ``events`` holds one event for each part, or a single one for all of them: a family whose number of parts is
-    private or unknown is one event, and its number is never written.
+    private or unknown has a single event, and that number is never written.
 
     Privacy:
-        Two neighbouring data sets must differ in one part at most. Under add-or-remove-one that is so where the part
-        of a unit follows from the unit alone. Under replace-one a unit must be replaced within its part (a sentence
-        within its document, a record within its client); where it may move, a replacement changes two parts.
+        Two neighboring data sets must differ in one part at most. Under add-or-remove-one they do if the part of a unit
+        follows from the unit alone. Under replace-one a unit must be replaced within its part (a sentence within its
+        document, a record within its client); where the new unit may be in another part, a replacement changes two.
         What the other parts release is then equally likely with both data sets, so the hockey-stick divergence of
         everything is at every epsilon at most the largest of the parts', and the same holds for Renyi divergences and
-        pure epsilons. The largest of convex curves is a convex curve, which is that of one pair of distributions, so
-        it composes with other releases as any event (Zhu, Dong and Wang 2022, theorem 10).
+        pure epsilons. The largest of convex curves is a convex curve, and so the divergence of one pair of
+        distributions, which composes with other releases as any event does (Zhu, Dong and Wang 2022, theorem 10).
 
     Attributes:
-        by: what the parts are, such as cluster, document or client.
+        by: the kind of part, such as cluster, document or client.
     """
 
     kind: Literal["parallel"] = "parallel"
@@ -105,7 +105,7 @@ ParallelEvent.model_rebuild()
 
 
 def leaves(events: Iterable[Event]) -> Iterator[Leaf | ParallelEvent]:
-    """Walk the releases that add up, in order; a parallel release is one of them, for its parts do not add up."""
+    """Yield the releases whose costs add up, in order; a parallel release is one of them, for its parts do not."""
     for event in events:
         if isinstance(event, ComposedEvent):
             yield from leaves(event.events)
@@ -116,9 +116,9 @@ def leaves(events: Iterable[Event]) -> Iterator[Leaf | ParallelEvent]:
 def check_adjacency(events: Iterable[Event], adjacency: Adjacency) -> None:
     """Refuse events whose price is not proved under an adjacency.
 
-    Gaussian, Laplace and pure events are priced from ratios to a sensitivity, or from an epsilon, which whoever plans
-    them proves under the adjacency of the budget: their price is the same under each. That of Poisson samples is proved
-    under add-or-remove-one alone, where a unit that is in no sample changes nothing.
+    Gaussian, Laplace and pure events are priced from a ratio to a sensitivity, or from an epsilon, which the system
+    that plans them proves under the adjacency of the budget; so their price is the same under each adjacency. The price
+    of Poisson samples is proved under add-or-remove-one alone, where a unit that is in no sample changes nothing.
 
     Raises:
         InvalidArgument: there are sampled Gaussians and the adjacency is replace-one.

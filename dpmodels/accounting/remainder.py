@@ -1,4 +1,4 @@
-"""How much noise DP-SGD needs so that it and everything released before it stay within one budget."""
+"""The noise that DP-SGD needs so that its steps and the releases before them stay within one budget."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,14 +14,17 @@ LEAST, MOST, PRECISION = 0.3, 1e4, 1e-3
 def sampled_noise_multiplier(
     budget: PrivacyBudget, before: Sequence[Event], sampling_probability: float, steps: int
 ) -> float:
-    """Return the least noise stddev / clip norm with which the steps still fit beside the events before them.
+    """Return the least noise_multiplier with which DP-SGD's steps and the events before them fit into the budget.
+
+    Units:
+        noise_multiplier: noise standard deviation / clip_norm, a ratio.
 
     Privacy:
-        One-sided: the answer was itself put to ``spent_epsilon``, the ledger's own reckoning, and found within the
-        budget; it is at most 0.1 % above the least such value. Under add-or-remove-one alone.
+        One-sided: ``spent_epsilon``, which the ledger uses, found the returned value within the budget; it is at most
+        0.1 % above the least such value. Under add-or-remove-one alone.
 
     Raises:
-        InvalidArgument: what comes before leaves nothing, or the budget is one that no Gaussian keeps.
+        InvalidArgument: the events before leave nothing of the budget, or no Gaussian can keep the budget.
     """
     check_adjacency([SampledGaussianEvent(noise_multiplier=1, sampling_probability=0.5)], budget.adjacency)
     return _search(budget, tuple(before), sampling_probability, steps)

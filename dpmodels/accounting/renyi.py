@@ -1,11 +1,11 @@
-"""Renyi divergences of our events in closed form, and the one order at which a cap is a filter.
+"""Renyi divergences of our events in closed form, and the one order at which a cap works as a Renyi filter.
 
 **Filter.** Let the order a be fixed before the first release, and let release i, with whatever parameters the analyst
 chooses after seeing releases 1..i-1, have Renyi divergence at most r_i (both directions, over all neighbours). If
-sum r_i <= B whatever is seen, then everything together has divergence at most B at order a: the products of the
+sum r_i <= B whatever is seen, then all releases together have divergence at most B at order a: the products of the
 conditional densities to the power a integrate to at most exp((a-1) B), by induction from the last release to the
-first (Feldman and Zrnic 2021, theorem 4.3). With the conversion below that is (epsilon, delta)-DP. The order must not
-be chosen from the releases, so it is written into the entry that opens the account.
+first (Feldman and Zrnic 2021, theorem 4.3). By the conversion below they are (epsilon, delta)-DP. The order must not
+depend on the releases, so it is written into the entry that opens the account.
 
 Source: Mironov, "Renyi differential privacy" (2017); Mironov, Talwar and Zhang, "Renyi differential privacy of the
 sampled Gaussian mechanism" (2019), section 3.3; Feldman and Zrnic, "Individual privacy accounting via a Renyi filter"
@@ -33,9 +33,9 @@ _MARGIN = 1e-12  # relative; rounding errors of the formulas below stay under it
 
 
 def divergence(part: Leaf | Parallel, order: int) -> float:
-    """Return the Renyi divergence of one release at an integer order; steps are not counted.
+    """Return the Renyi divergence of one release at an integer order; for DP-SGD that of one step.
 
-    For sampled Gaussians the direction computed (sample against base) is the larger one: Mironov et al., theorem 5.
+    For sampled Gaussians the computed direction (sample against base) is the larger one: Mironov et al., theorem 5.
     """
     match part:
         case Parallel():
@@ -48,7 +48,7 @@ def divergence(part: Leaf | Parallel, order: int) -> float:
             b, a = part.noise_multiplier, order
             terms = [math.log(a / (2 * a - 1)) + (a - 1) / b, math.log((a - 1) / (2 * a - 1)) - a / b]
             return _conjugate(terms, a, 1e-15)
-        case PureEvent():  # the worst pair is randomised response
+        case PureEvent():  # the worst pair is randomized response
             e, a = part.epsilon, order
             log_p, log_q = -math.log1p(math.exp(-e)), -e - math.log1p(math.exp(-e))
             return _conjugate([a * log_p + (1 - a) * log_q, a * log_q + (1 - a) * log_p], a, 1e-15)
@@ -61,7 +61,7 @@ def tally_divergence(tally: Tally, order: int) -> float:
 
 
 def filter_cost(events: Iterable[Event], order: int) -> Tally:
-    """Add up the divergences of events, rounded up; what a charge adds to the tally of a Renyi filter."""
+    """Add up the divergences of events, rounded up: what a charge adds to the tally of a Renyi filter."""
     total = 0
     for part in leaves(events):
         if isinstance(part, ParallelEvent):
@@ -73,7 +73,7 @@ def filter_cost(events: Iterable[Event], order: int) -> Tally:
 
 
 def filter_epsilon(spent: float, order: int, delta: float) -> float:
-    """Convert a divergence at an order into epsilon at delta; nothing spent is 0.
+    """Convert a divergence at an order into epsilon at delta; a divergence of 0 is an epsilon of 0.
 
     Source: Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy" (2020), proposition 12.
     """
@@ -84,7 +84,7 @@ def filter_epsilon(spent: float, order: int, delta: float) -> float:
 
 
 def filter_order(cap: Decimal, delta: Decimal) -> int:
-    """Return the order at which the cap has room for the most Gaussian releases; public, since the cap is.
+    """Return the order at which the cap has room for the most Gaussian releases; it depends on the public cap alone.
 
     A cap of epsilon leaves the divergence B = epsilon - filter_epsilon(0+), and a Gaussian release costs order/2 per
     1/z^2, so the best order has the largest B / order.
@@ -108,7 +108,7 @@ def _sampled_gaussian(q: float, z: float, order: int) -> float:
 
 
 def _conjugate(log_terms: list[float], order: int, error: float) -> float:
-    """Return log(sum of terms) / (order - 1), plus a bound on what is lost where the sum is 1 + something tiny."""
+    """Return log(sum of terms) / (order - 1), plus a bound on the rounding error where the sum is close to 1."""
     top = max(log_terms)
     log_sum = top + math.log(math.fsum(math.exp(term - top) for term in log_terms))
     return (max(0.0, log_sum) + error * order) / (order - 1)

@@ -1,6 +1,6 @@
 """The running sum of an account: all that later charges need to know about earlier ones, in constant size.
 
-A tally is exact and forgets order and nesting, so a void takes back precisely what its charge added. It is written
+A tally is exact and keeps neither order nor nesting, so a void subtracts precisely what its charge added. It is written
 into the ledger's entries, where the hash chain protects it.
 """
 
@@ -28,7 +28,7 @@ from dpmodels.privacy import exact_decimal
 
 # Sums are whole multiples of 2^-160: finer than the last bit of 1/z^2 for every z an event may have.
 SCALE = 2**160
-# An account composes this many different kinds of releases beside Gaussians; each may be repeated without limit.
+# An account may have this many different kinds of releases beside Gaussians, each repeated without limit.
 MAX_KINDS = 64
 
 
@@ -37,10 +37,10 @@ class Tally(BaseModel):
 
     Attributes:
         gaussian: the sum of 1 / noise_multiplier^2 over all Gaussian releases, in units of 2^-160.
-        others: every other release, as canonical JSON, with the number of times it was made; also parts in parallel
-            of which none is surely the heaviest.
+        others: every other release, as canonical JSON, with the number of times it was made; parallel parts of which
+            none is surely the heaviest are such a release.
         renyi: in an account that is a Renyi filter, the Renyi divergences at its order, in units of 2^-160; the other
-            two are then not kept.
+            two fields are then empty.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,7 +50,7 @@ class Tally(BaseModel):
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> "Tally":
-        """Add events up; parts in parallel count as their heaviest."""
+        """Add events up; parallel parts count as their heaviest."""
         gaussian, others = 0, Counter[str]()
         for part in leaves(events):
             if isinstance(part, GaussianEvent):
@@ -69,12 +69,12 @@ class Tally(BaseModel):
 
     @property
     def brief(self) -> dict[str, object]:
-        """The tally as it is written into an entry: without what is empty."""
+        """The tally as it is written into an entry, without empty fields."""
         return self.model_dump(exclude_defaults=True)
 
     @property
     def kinds(self) -> list[tuple["Leaf | Parallel", int]]:
-        """What ``others`` holds, parsed."""
+        """The releases in ``others``, parsed, with the number of times each was made."""
         return [(parse_kind(kind), times) for kind, times in self.others.items()]
 
     @property
@@ -111,7 +111,7 @@ class Tally(BaseModel):
 
 
 class Parallel(BaseModel):
-    """What parts in parallel cost, of which none is surely the heaviest; each accountant has its largest."""
+    """The costs of parallel parts of which none is surely the heaviest; each way of accounting takes its largest."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: Literal["parallel"] = "parallel"
@@ -128,7 +128,7 @@ def parse_kind(kind: str) -> Leaf | Parallel:
 
 
 def _pure_epsilon(part: Leaf | Parallel) -> Fraction | None:
-    """Return the epsilon of one pure release, as the decimal that was written; of parts in parallel the largest."""
+    """Return the epsilon of one pure release, as the decimal that was written; for parallel parts the largest."""
     match part:
         case PureEvent():
             return Fraction(exact_decimal(part.epsilon))
@@ -147,7 +147,7 @@ def exact(value: float) -> int:
 
 
 def heaviest(tallies: Iterable[Tally]) -> list[Tally]:
-    """Leave out every tally that another one covers, so that it is lighter for certain."""
+    """Leave out every tally that is surely lighter than another, because the other covers it."""
     best: dict[tuple[tuple[str, int], ...], Tally] = {}
     for tally in tallies:
         _, others, _ = tally.key
@@ -159,13 +159,13 @@ def heaviest(tallies: Iterable[Tally]) -> list[Tally]:
 
 
 def heaviest_parts(events: Sequence[Event]) -> list[Event]:
-    """Return, of events in parallel, those that may be the heaviest; of equal ones the first."""
+    """Return those of some parallel events that may be the heaviest; of equal events the first."""
     parts = [(event, Tally.of([event])) for event in events]
     return [next(event for event, tally in parts if tally == heavy) for heavy in heaviest(t for _, t in parts)]
 
 
 def _parallel(event: ParallelEvent) -> Tally:
-    """Reduce parts in parallel to their heaviest, or to those that may be."""
+    """Reduce parallel parts to the heaviest, or to those that may be the heaviest."""
     parts = heaviest(Tally.of([part]) for part in event.events)
     if len(parts) == 1:
         return parts[0]
@@ -178,9 +178,10 @@ def _parallel(event: ParallelEvent) -> Tally:
 
 
 def _covers(heavy: Tally, light: Tally) -> bool:
-    """Tell whether one tally holds for each release of another one as heavy: the other is its post-processing.
+    """Tell whether ``heavy`` has, for each release of ``light``, another that is as heavy: ``light`` post-processes it.
 
-    The Gaussian releases of a tally are one, so they are compared as one. Different tallies never cover each other.
+    The Gaussian releases of a tally are one, so they are compared as one. Two different tallies never cover each other
+    mutually.
     """
     if heavy.gaussian < light.gaussian or heavy.renyi < light.renyi:
         return False
@@ -196,7 +197,7 @@ def _covers(heavy: Tally, light: Tally) -> bool:
 
 
 def _outweighs(heavy: str, light: str) -> bool:
-    """Tell whether one release is surely heavier than another of its kind: more noise, or a smaller sample, is less."""
+    """Tell whether a release surely costs more than another of its kind; more noise or a smaller sample costs less."""
     match parse_kind(heavy), parse_kind(light):
         case (PureEvent() as a, PureEvent() as b):
             return a.epsilon > b.epsilon
@@ -209,6 +210,6 @@ def _outweighs(heavy: str, light: str) -> bool:
 
 
 def _kind(part: Leaf) -> str:
-    """Write an event without its multiplicity and without its label, which cost nothing."""
+    """Write an event without its multiplicity, which is counted apart, and its label, which costs nothing."""
     content = part.model_dump(mode="json", exclude={"steps", "mechanism"})
     return json.dumps(content, sort_keys=True, separators=(",", ":"))

@@ -23,10 +23,10 @@ def to_dp_accounting(event: Event, adjacency: Adjacency = Adjacency.ADD_OR_REMOV
     """Translate one event into dp-accounting's vocabulary, for its accountants of the same adjacency.
 
     Our multipliers are ratios to the sensitivity under the adjacency at hand. Those of dp-accounting are ratios to the
-    norm of one unit's contribution, which under replace-one is half of that sensitivity. What has no twin there
-    becomes an upper bound. A pure event is the worst of its kind, two answers whose odds differ by the factor
-    e^epsilon: that is the discrete Laplace mechanism at sensitivity 1 (add-or-remove-one), or randomized response
-    (replace-one, where a Laplace event is taken for a pure one). Parts in parallel of which none is surely the heaviest
+    norm of one unit's contribution, which under replace-one is half of that sensitivity. An event that dp-accounting
+    lacks becomes an upper bound. A pure event becomes the worst of its kind, two answers whose odds differ by the
+    factor e^epsilon: the discrete Laplace mechanism at sensitivity 1 (add-or-remove-one), or randomized response
+    (replace-one, where a Laplace event is taken for a pure one). Parallel parts of which none is surely the heaviest
     are all composed.
 
     Raises:

@@ -1,1 +1,1 @@
-"""What is handed over: the manifest, its signature, and the check that whoever receives it can make."""
+"""What is handed over: the manifest, its signature, and the check that a recipient can make."""

@@ -1,6 +1,6 @@
-"""The manifest: what a hand-off says of itself, as one model that is written by us and read by whoever receives it.
+"""The manifest: what a hand-off says of itself, as one model, which we write and every recipient reads.
 
-Its format is numbered, and it is written in the oldest format that can say it:
+Its format is numbered, and each manifest is written in the oldest format that can hold its content:
 
     1   a release, paid for from a ledger that is at hand, and the charged scores of the report if there are any
     2   a generator that was fitted again to a release that was paid for before. Where the release came as a file
@@ -25,7 +25,7 @@ from dpmodels.privacy import Adjacency
 MANIFEST = "manifest.json"
 NEWEST = 2
 LARGEST = 4 * 2**20
-"""Bytes: room for the hashes of five thousand million rows' files. A larger manifest is not read."""
+"""Bytes that a manifest may have: room for the hashes of the files of 5e9 rows. A larger one is not read."""
 MOST_FAULTS = 10
 LEFT_OUT = (
     "The release came as a file, without the ledger that paid for it. Its footer names the charge. The account, the "
@@ -39,7 +39,7 @@ Delta = Annotated[float, Field(ge=0, lt=1)]
 
 
 class ManifestError(ArtifactError):
-    """A manifest is not as nacre writes it; ``faults`` are whole sentences, each of which names its field."""
+    """A manifest is not as nacre writes it; ``faults`` are whole sentences, each of which names a field."""
 
     def __init__(self, faults: Iterable[str]) -> None:
         self.faults = list(faults)
@@ -51,14 +51,14 @@ class _Model(BaseModel):
 
 
 class Target(_Model):
-    """What a line of the plan asked for."""
+    """The budget that a line of the plan asked for."""
 
     epsilon: Annotated[float, Field(gt=0, le=1000)]
     delta: Delta
 
 
 class Cost(_Model):
-    """What a line, or both together, cost: epsilon rounded up to 1e-12."""
+    """The cost of one line, or of both together: epsilon rounded up to 1e-12."""
 
     epsilon: Annotated[Decimal, Field(ge=0, max_digits=20, decimal_places=12)]
     delta: Delta
@@ -67,7 +67,7 @@ class Cost(_Model):
 class Entry(_Model):
     """An entry of the ledger: its place, its day, and the hash that nobody without the ledger could know.
 
-    The day and no more: the time that a run takes grows with the data. Early manifests had the time in its place.
+    The time of day is left out, because the time that a run takes grows with the data. Early manifests held the time.
     """
 
     seq: Annotated[int, Field(ge=1, lt=2**63)]
@@ -95,7 +95,7 @@ class Line(_Model):
 
     @property
     def sealed(self) -> bool:
-        """Tell whether what was paid for was drawn and sealed. A release always was: without it there is no run."""
+        """Tell whether the line was drawn and sealed. A release always was, for nothing is handed over without it."""
         return True
 
 
@@ -106,7 +106,7 @@ class ReportLine(Line):
 
     @property
     def sealed(self) -> bool:
-        """Tell whether the scores are there."""
+        """Tell whether the scores were drawn and sealed."""
         return self.scores_sha256 is not None
 
 
@@ -126,10 +126,10 @@ class _Head(_Model):
 
 
 class Manifest(Line, _Head):
-    """What was asked, what was spent, what came of it, and which ledger entries paid.
+    """What was asked for, what was spent, what came of it, and which ledger entries paid.
 
     Attributes:
-        run: the run that paid, which is the one that made this hand-off unless another one is named below.
+        run: the run that paid; it also made this hand-off, unless one of the next two fields names another run.
         sampled_again_as: the run that sampled the payer's generator again.
         fitted_again_as: the run that fitted a generator of its own to the payer's release.
         left_out: says that ``run``, ``ledger.account`` and ``ledger.entries`` are not known, and why.
@@ -174,12 +174,12 @@ class Manifest(Line, _Head):
         return self
 
     def to_json(self) -> str:
-        """Write the manifest, fields that say nothing left out."""
+        """Write the manifest without empty fields."""
         return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=1)
 
 
 def oldest_format(fitted_again_as: str | None) -> int:
-    """Return the oldest format that can say what is to be said."""
+    """Return the oldest format that can hold the manifest's content."""
     return 2 if fitted_again_as else 1
 
 
@@ -187,17 +187,17 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a hand-off, whoever wrote it.
 
     Raises:
-        ManifestError: it is not as nacre writes it; every fault is named.
-        ArtifactError: there is none that can be read, or a later version wrote it.
+        ManifestError: the manifest is not as nacre writes it; every fault is named.
+        ArtifactError: there is no readable manifest, or a later version wrote it.
     """
     return parse_manifest(read_bytes(folder))
 
 
 def read_bytes(folder: Path) -> bytes:
-    """Read the bytes of a hand-off's manifest: those that are signed.
+    """Read the bytes of a hand-off's manifest, which are the bytes that are signed.
 
     Raises:
-        ArtifactError: there is none, or it is far too large.
+        ArtifactError: there is no manifest, or it is far too large.
     """
     try:
         with open_plain(folder, folder / MANIFEST) as file:
@@ -229,12 +229,12 @@ def parse_manifest(content: bytes) -> Manifest:
 
 
 def printable(text: str) -> str:
-    """Return text that was written by anybody as it may be shown on a terminal: short, and without control signs."""
+    """Make text from an unknown source safe to show on a terminal: short, and without control characters."""
     return "".join(sign if sign.isprintable() else "?" for sign in text[:120])
 
 
 def _plain(content: bytes) -> dict[str, Any]:
-    """Parse JSON in which no field is written twice, since every reader would take another one of the two."""
+    """Parse JSON in which no field is written twice, since readers differ in which of the two they take."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -253,7 +253,7 @@ def _plain(content: bytes) -> dict[str, Any]:
 
 
 def _sentence(kind: str, place: tuple[int | str, ...], message: str) -> str:
-    """Say what is wrong with a field. Pydantic's words are used where they quote nothing of what they judge."""
+    """Say what is wrong with a field, in pydantic's words where they quote nothing of the input."""
     field = printable(".".join(map(str, place)))
     if kind == "missing":
         return f"{MANIFEST} lacks the field {field}"

@@ -1,4 +1,4 @@
-"""The signature beside a manifest: whose word it is."""
+"""The signature beside a manifest: it shows who vouches for the manifest."""
 
 import base64
 import json
@@ -16,10 +16,10 @@ NOBODY = "none: nobody vouches for this manifest"
 
 
 def sign_manifest(folder: Path, key: Path) -> None:
-    """Sign a folder's manifest with the user's private key, beside it.
+    """Sign a folder's manifest with the user's private key, and write the signature beside it.
 
     Raises:
-        InvalidArgument: the key is no readable, unencrypted ed25519 private key.
+        InvalidArgument: the key is not a readable, unencrypted ed25519 private key.
     """
     private = private_key(key)
     signature = base64.b64encode(private.sign((folder / MANIFEST).read_bytes())).decode()
@@ -27,10 +27,10 @@ def sign_manifest(folder: Path, key: Path) -> None:
 
 
 def check_signature(folder: Path, manifest: bytes, wanted: str) -> str:
-    """Say who signed these bytes of a manifest; with a key, it must be that one.
+    """Say who signed these bytes of a manifest; if ``wanted`` names a key, they must be signed with it.
 
     Raises:
-        ArtifactError: it is signed with another key, or what lies beside it is no signature of it.
+        ArtifactError: the manifest is signed with another key, or the file beside it is not a signature of it.
     """
     if not os.path.lexists(folder / SIGNATURE):
         if wanted:

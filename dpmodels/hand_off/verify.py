@@ -1,11 +1,11 @@
-"""Check a hand-off by itself: for whoever receives one, without access to our store or ledger.
+"""Check a hand-off by itself: for a recipient, without access to our store or ledger.
 
-What can be seen: that every file is the one the manifest names and none is missing or added, that the budget is what
-the events cost, that the charge and its entries hang together, and who signed the manifest. What cannot: that the
-manifest is true. A signature says whose word that is; the ledger's hashes in it let an auditor check it there.
+The check shows that every file is the one that the manifest names and none is missing or added, that the budget is what
+the events cost, that the charge and its entries are consistent, and who signed the manifest. It cannot show that the
+manifest is true: a signature says who vouches for it, and the ledger's hashes in it let an auditor check it there.
 
-A hand-off that was made of a release file alone cannot say which account and run paid. That is no fault, since it says
-so itself; ``charge`` tells whoever checks it what remains to be asked of whoever keeps the ledger.
+A hand-off that was made from a release file alone cannot say which account and run paid. This is not a fault, since the
+manifest says so; ``charge`` then tells the recipient what to ask of whoever keeps the ledger.
 """
 
 import re
@@ -41,7 +41,7 @@ CLOSE = Decimal("1e-9")
 
 @dataclass
 class Verified:
-    """What was found: faults, the number of files that are as they should be, and sentences on charge and signature."""
+    """What the check found: faults, the number of unchanged files, and sentences on the charge and the signature."""
 
     faults: list[str] = field(default_factory=list)
     files: int = 0
@@ -50,10 +50,10 @@ class Verified:
 
 
 def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
-    """Check every file of a hand-off, its budget and its signature; with a key, it must be signed with that one.
+    """Check every file of a hand-off, its budget and its signature; a given key must have signed it.
 
     Raises:
-        ArtifactError: there is no manifest that could be read, or a later version wrote it.
+        ArtifactError: there is no readable manifest, or a later version wrote it.
         InvalidArgument: the key cannot be read.
     """
     wanted = key_text(read_public_key(public_key)) if public_key else ""
@@ -79,7 +79,7 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
 
 
 def _check_files(folder: Path, artifacts: dict[str, str], found: Verified) -> None:
-    """Compare every file with the manifest; what no nacre hands over is a fault, whatever the manifest says."""
+    """Compare every file with the manifest; a file that nacre never hands over is a fault even if it is listed."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
     for name in sorted(present - artifacts.keys() - {MANIFEST, SIGNATURE}):
         found.faults.append(f"{printable(name)} is not in the manifest")
@@ -103,7 +103,7 @@ def _check_file(folder: Path, name: str, sha256: str, found: Verified) -> None:
 
 
 def _check_proved(line: Line, adjacency: Adjacency, found: Verified) -> None:
-    """See that the price of every event is proved under the manifest's adjacency."""
+    """Check that the price of every event is proved under the manifest's adjacency."""
     try:
         check_adjacency(line.events, adjacency)
     except InvalidArgument as error:
@@ -111,7 +111,7 @@ def _check_proved(line: Line, adjacency: Adjacency, found: Verified) -> None:
 
 
 def _check_budget(line: Line, found: Verified) -> None:
-    """Reckon the epsilon of a line's events again."""
+    """Compute the epsilon of a line's events again, and compare it with the manifest."""
     reckoned = _reckoned([line], found)
     if reckoned is None:
         return
@@ -122,7 +122,7 @@ def _check_budget(line: Line, found: Verified) -> None:
 
 
 def _check_total(manifest: Manifest, found: Verified) -> None:
-    """Reckon what both lines cost together."""
+    """Compute the cost of both lines together again, and compare it with the manifest."""
     said = manifest.total_spent
     reckoned = _reckoned(manifest.lines, found) if said else None
     if said is None or reckoned is None:
@@ -132,13 +132,13 @@ def _check_total(manifest: Manifest, found: Verified) -> None:
 
 
 def _reckoned(lines: Sequence[Line], found: Verified) -> Decimal | None:
-    """Return what the events of some lines cost together, unless they are such as nobody charges for."""
+    """Return what the events of some lines cost together; None, with a fault, if no plan could have such events."""
     from dpmodels.accounting.composition import renyi_epsilon, spent_epsilon
 
     asked, delta = sum(line.asked.epsilon for line in lines), Decimal(repr(lines[0].asked.delta))
     try:
         tally = Tally.of(event for line in lines for event in line.events)
-        # a quick bound first: the exact cost of events that are far beyond what was asked can take an hour
+        # a quick bound comes first: the exact cost of events far beyond the target can take an hour to compute
         if len(tally.others) <= MAX_KINDS and renyi_epsilon(tally, delta) <= 4 * asked + 1:
             return spent_epsilon(tally, delta)
     except (ArithmeticError, Unsuitable):  # beyond what a float holds, or too many parts
@@ -148,9 +148,9 @@ def _reckoned(lines: Sequence[Line], found: Verified) -> Decimal | None:
 
 
 def _check_charge(line: Line, run: str | None, found: Verified) -> None:
-    """See that the charge's key is that of its plan and run, and that its life is complete and in order."""
+    """Check that the charge's key is that of its plan and run, and that its entries are complete and in order."""
     paid, entries = line.ledger, line.ledger.entries
-    if entries is None:  # left out, which the manifest says; then nothing but the release's footer names the charge
+    if entries is None:  # the manifest says that they are left out; only the release's footer names the charge
         return
     if paid.charge != digest([paid.account, line.plan_sha256, run]):
         found.faults.append("the charge is not that of this plan and run")
@@ -161,7 +161,7 @@ def _check_charge(line: Line, run: str | None, found: Verified) -> None:
 
 
 def _check_approved(manifest: Manifest, found: Verified) -> None:
-    """See that the officer's signature is of this run's lines."""
+    """Check that the officer signed this run's lines."""
     signed = manifest.approved
     if signed is None or manifest.run is None or manifest.ledger.account is None:
         return
@@ -171,7 +171,7 @@ def _check_approved(manifest: Manifest, found: Verified) -> None:
 
 
 def _paid(manifest: Manifest) -> str:
-    """Say who paid, and what remains to be asked where the hand-off cannot tell."""
+    """Say who paid or, where the hand-off does not know it, what to ask of whoever keeps the ledger."""
     paid = manifest.ledger
     if paid.account is None:
         return (

@@ -1,1 +1,1 @@
-"""Who has paid: accounts, charges and their caps in an append-only, hash-chained SQL ledger that refuses the rest."""
+"""Who has paid: an append-only, hash-chained SQL ledger of accounts and charges, which refuses charges above a cap."""

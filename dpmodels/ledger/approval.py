@@ -1,9 +1,9 @@
 """An officer's approval: an ed25519 signature of what a run will be charged for, by a key that the account names.
 
 Whoever can write a file, or press a button of a server that knows no identities, can write any name. Only the holder of
-the key can sign. What is signed names the ledger, the account, the run and the hash of every line of its plan, so a
-signature is worth nothing for another plan, a second run, or accounts of these names in another ledger. The ledger asks
-for it inside the transaction that charges.
+the key can sign. The signed text names the ledger, the account, the run and the hash of every line of its plan, so a
+signature is worth nothing for another plan, a second run, or accounts of these names in another ledger. The ledger
+checks the signature inside the transaction that charges.
 """
 
 import base64
@@ -34,17 +34,17 @@ class Officer(_Model):
 
     @classmethod
     def read(cls, name: str, key: Path) -> "Officer":
-        """Make an officer of a name and a public key in a PEM file."""
+        """Make an officer from a name and a public key in a PEM file."""
         return cls(name=name, public_key=key_text(public_key(key, "key")))
 
 
 class Approval(_Model):
-    """An officer's word for the charges of one run, or of a family.
+    """An officer's signature for the charges of one run, or of a family.
 
     Attributes:
         ledger: the hash of the entry that opened the account whose officer signed; no other ledger has it.
-        plans: the hashes of the lines of the run's plan, in order; of a family the keys of its charges.
-        signature: of ``approval_text``, base64.
+        plans: the hashes of the lines of the run's plan, in order; for a family the keys of its charges.
+        signature: the signature of ``Asked.text``, base64.
     """
 
     officer: str
@@ -58,9 +58,9 @@ class Approval(_Model):
 class Asked:
     """What an officer is asked to sign: the charges of one run of one account, by the hashes of their plans.
 
-    Or the charges of a family: of the children of one account, or of several runs of one. They are named by their keys,
-    each of which is the hash of a charge's account, plan and run; so whoever receives the signature with the hand-off
-    of one member learns neither the names nor the plans of the others.
+    Or it is the charges of a family: those of the children of one account, or of several runs of one account. A family
+    is named by the keys of its charges, each of which is the hash of a charge's account, plan and run; so whoever
+    receives the signature with the hand-off of one member learns neither the names nor the plans of the others.
     """
 
     ledger: str
@@ -71,7 +71,7 @@ class Asked:
 
     @property
     def text(self) -> str:
-        """What is signed, in the one way that it can be written."""
+        """The text that is signed, in canonical form."""
         terms = asdict(self)
         kind = "approval 1 of a family" if terms.pop("family") else "approval 1"
         return canonical_json({"nacre": kind, **terms}) + "\n"
@@ -84,10 +84,10 @@ class Asked:
         return Approval(officer=officer, public_key=public, ledger=self.ledger, plans=self.plans, signature=signature)
 
     def check(self, officer: Officer, approval: Approval | None) -> Approval:
-        """Return an approval that the officer signed.
+        """Return the approval if the officer signed it.
 
         Raises:
-            LedgerError: there is none, or it is not of these charges by this officer's key.
+            LedgerError: there is no approval, or it is for other charges or by another key.
         """
         run = self.run
         if approval is None:

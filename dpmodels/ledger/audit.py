@@ -18,7 +18,7 @@ from dpmodels.ledger.store import Entry
 
 
 def audit(connection: Connection, released: Mapping[str, Path]) -> list[str]:
-    """Name every fault: edited, deleted or moved entries, account rows, illegal lives, wrong sums, changed artifacts.
+    """Name every fault: edited, deleted or moved entries and account rows, illegal lives, sums, changed artifacts.
 
     ``released`` maps charge keys to artifacts whose hashes are compared with the sealed ones.
     """
@@ -66,7 +66,7 @@ def _life_faults(life: list[Entry], released: Path | None) -> list[str]:
 
 
 def _sum_faults(chain: list[Entry]) -> Iterator[str]:
-    """Add every account up again, and compare with the tallies that its entries carry."""
+    """Add every account's charges up again, and compare the sums with the tallies that its entries carry."""
     running: dict[str, Tally] = {}
     costs: dict[str, Tally] = {}
     orders: dict[str, int] = {}
@@ -88,7 +88,7 @@ def _sum_faults(chain: list[Entry]) -> Iterator[str]:
 
 
 def _approval_faults(chain: list[Entry]) -> Iterator[str]:
-    """Name each charge whose account had an officer when it was made, and that this officer did not sign."""
+    """Name each charge that was made while its account had an officer, and that this officer did not sign."""
     officers: dict[str, Officer | None] = {}
     opened: dict[str, Entry] = {}
     families: dict[str, _Signed] = {}
@@ -114,7 +114,7 @@ def _approval_faults(chain: list[Entry]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Signed:
-    """One approval, what was asked of it by each name that it may be for, and the charges that it names."""
+    """One approval, what its signature is valid for, and the charges that it names."""
 
     approval: Approval
     asked: tuple[Asked, ...]
@@ -122,14 +122,14 @@ class _Signed:
 
     @classmethod
     def read(cls, entry: Entry, parent: str) -> "_Signed":
-        """Read the approval that an entry carries: of one run of its account, or of a family of its parent."""
+        """Read the approval that an entry carries: for one run of its account, or for a family of its parent."""
         approval = Approval.model_validate(entry.content["approval"])
         names = [(entry.account, False), (entry.account, True), *([(parent, True)] if parent else [])]
         asked = tuple(Asked(approval.ledger, name, entry.run, approval.plans, family) for name, family in names)
         return cls(approval, tuple(one for one in asked if one.is_signed(approval)), frozenset(approval.plans))
 
     def covers(self, entry: Entry, officer: Officer, ledger: str) -> bool:
-        """Tell whether the officer signed for a charge: by its key in a family, or by its plan in a run of its own."""
+        """Tell whether the officer signed for a charge: by the charge's key for a family, by its plan for one run."""
         if (self.approval.public_key, self.approval.ledger) != (officer.public_key, ledger):
             return False
         return any(
@@ -141,7 +141,7 @@ class _Signed:
 
 
 def _dear_enough(event: Event, cost: Tally, order: int) -> bool:
-    """Tell whether a charge's cost is its event's, up to rounding errors of another machine's logarithms."""
+    """Tell whether a charge's cost is at least its event's, up to rounding of another machine's logarithms."""
     from dpmodels.accounting.renyi import filter_cost
 
     if order:

@@ -1,7 +1,7 @@
-"""An account as its entries have it, and the caps that a charge must fit under; constant work, however many entries.
+"""An account as its entries state it, and the caps that a charge must fit under; constant work, however many entries.
 
-What is reckoned with is checked first: the entries that opened the account, last changed its caps and last changed
-its tally must match their hashes and both of their neighbours. The tally stands inside such an entry, so it cannot be
+Entries are checked before they are used: those that opened the account, last changed its caps and last changed its
+tally must match their hashes and both of their neighbors. The tally stands inside such an entry, so it cannot be
 lowered without breaking the chain there. The rest of the chain is left to ``audit``.
 """
 
@@ -52,14 +52,15 @@ class Book:
 
 @dataclass(frozen=True)
 class Limit:
-    """One cap, the tallies of which none may pass it, and the same tallies after what is asked for.
+    """One cap, the tallies of which none may pass it, and the same tallies with the charges that are asked for.
 
-    There is one tally for each line of accounts downward. A privacy unit is in the data of at most one child of each
-    account, so it meets the releases of one such line and no others: those of its siblings' data do not change with it
-    and are, given everything seen before, as likely with it as without. Its privacy loss is therefore the composition
-    along its own line, and the loss of any unit is at most the largest of these (parallel composition; McSherry 2009,
-    theorem 4). This needs the children's data to be disjoint in units, by a rule that looks at each unit alone; under
-    replace-one it needs, besides, that what replaces a unit is in the data of the same child.
+    There is one tally for each line of accounts downward, from parent to child to grandchild. A privacy unit is in the
+    data of at most one child of each account, so it takes part in the releases of one such line and no others: releases
+    about other children's data do not depend on the unit and are, given everything seen before, as likely with it as
+    without. The unit's privacy loss is therefore the composition along its own line, and the loss of any unit is at
+    most the largest of these (parallel composition; McSherry 2009, theorem 4). This needs the children's data to be
+    disjoint in units, by a rule that looks at each unit alone; under replace-one it needs, besides, that what replaces
+    a unit is in the data of the same child.
     """
 
     name: str
@@ -74,7 +75,7 @@ class Limit:
         return self._largest(self.tallies)
 
     def spent_after(self) -> Decimal:
-        """Return the epsilon of the heaviest line with what is asked for."""
+        """Return the epsilon of the heaviest line with the charges that are asked for."""
         return self._largest(self.after)
 
     def _largest(self, lines: tuple[Tally, ...]) -> Decimal:
@@ -83,7 +84,7 @@ class Limit:
         return max(spent_epsilon(line, self.delta, self.order) for line in lines)
 
     def fits(self) -> bool:
-        """Tell whether what is asked for stays under the cap; Renyi accounting, an upper bound, is asked first."""
+        """Tell whether every line stays under the cap; Renyi accounting, a quick upper bound, is tried first."""
         from dpmodels.accounting.composition import renyi_epsilon, spent_epsilon
 
         def under(tally: Tally) -> bool:
@@ -107,7 +108,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Family:
-    """Accounts that are charged together, by name, and those above them all, root first."""
+    """Accounts that are charged together, by name, and the accounts above all of them, root first."""
 
     above: tuple[Book, ...]
     members: dict[str, Book]
@@ -118,10 +119,10 @@ class Family:
 
 
 def books(connection: Connection, names: Iterable[str]) -> dict[str, Book]:
-    """Read accounts, from what `standing` finds.
+    """Read accounts from the rows and entries that ``standing`` finds.
 
     Raises:
-        LedgerError: one is not open, or the entries it is read from are not whole.
+        LedgerError: an account is not open, or the entries that it is read from are damaged.
     """
     names = list(names)
     found = store.standing(connection, names)
@@ -148,10 +149,10 @@ def book(connection: Connection, name: str) -> Book:
 
 
 def family(connection: Connection, names: Sequence[str], *, write: bool = False) -> Family:
-    """Read accounts that are one or siblings, and those above them; for writing, hold them as their charges need it.
+    """Read one account, or siblings, and the accounts above; with ``write`` take the locks that charges need.
 
     Raises:
-        LedgerError: they do not have one account above them, or as for ``books``.
+        LedgerError: several accounts do not share one parent, or as for ``books``.
     """
     above: list[str] = []
     parents = {row["parent"] for row, _ in store.standing(connection, names).values()}
@@ -168,22 +169,22 @@ def family(connection: Connection, names: Sequence[str], *, write: bool = False)
 
 
 def officer(path: list[Book]) -> tuple[Officer, str] | None:
-    """Return who must approve charges of the last account of a path, its own officer or the nearest above it.
+    """Return who must approve charges of a path's last account: its own officer or that of the nearest account above.
 
-    With the hash of the entry that opened the officer's account.
+    The second value is the hash of the entry that opened the officer's account.
     """
     own = next((each for each in reversed(path) if each.account.officer), None)
     return (own.account.officer, own.opened) if own and own.account.officer else None
 
 
 def limit(connection: Connection, one: Book) -> Limit:
-    """Return the cap of one account, over what it and those below it have spent."""
+    """Return the cap of one account, with what the account and those below it have spent."""
     name = one.account.name
     return _limit(one.account, [one.tally + line for line in _below(connection, [name])[name]])
 
 
 def limits(connection: Connection, asked: Family, costs: Mapping[str, Tally]) -> list[Limit]:
-    """Return the caps over what a family is asked for: the nearest above first, of one account its own."""
+    """Return the caps that a family's charges must fit under, nearest above first; a lone account's own leads."""
     below = _below(connection, asked.members)
     before = {name: [own.tally + line for line in below[name]] for name, own in asked.members.items()}
     after = {name: [line + costs.get(name, Tally()) for line in lines] for name, lines in before.items()}
@@ -213,15 +214,15 @@ def _limit(account: Account, before: list[Tally], after: Sequence[Tally] = ()) -
 
 
 def find(connection: Connection, keys: Iterable[str]) -> dict[str, Reservation]:
-    """Return charges and their states; one that was never made is left out."""
+    """Return charges and their states by key; a charge that was never made is left out."""
     return {key: follow(life) for key, life in store.lives(connection, keys).items()}
 
 
 def refuse_expired(connection: Connection, some: Iterable[Book]) -> None:
-    """Refuse a charge after an account's last day; a clock set back to before the newest entry changes nothing.
+    """Refuse a charge after an account's last day; setting the clock back before the newest entry does not help.
 
     Raises:
-        LedgerError: one of them has expired.
+        LedgerError: one of the accounts has expired.
     """
     end = store.head(connection)
     for account in (each.account for each in some):
@@ -235,14 +236,14 @@ def refuse_expired(connection: Connection, some: Iterable[Book]) -> None:
 
 
 def charges(connection: Connection, name: str) -> int:
-    """Count an account's charges that count."""
+    """Return the number of an account's charges that were not voided."""
     kinds = select(store.entries.c.kind, func.count()).where(store.entries.c.account == name)
     count = {kind: number for kind, number in connection.execute(kinds.group_by(store.entries.c.kind))}
     return int(count.get("reserve", 0) - count.get("void", 0))
 
 
 def history(changes: list[store.Entry], points: int) -> Iterator[tuple[str, Decimal, Decimal]]:
-    """Yield time, spent epsilon and cap after some of an account's own changes, always the first and the last."""
+    """Yield time, spent epsilon and cap after some of an account's own entries, the first and the last among them."""
     from dpmodels.accounting.composition import spent_epsilon
 
     opening, cap, tally = changes[0], None, Tally()
@@ -262,7 +263,7 @@ def history(changes: list[store.Entry], points: int) -> Iterator[tuple[str, Deci
 
 
 def _below(connection: Connection, names: Iterable[str]) -> dict[str, list[Tally]]:
-    """Return the tally of each line of accounts below some, those left out that another exceeds for certain."""
+    """Return the tally of each line of accounts below the named ones, without tallies that another surely exceeds."""
     names = list(names)
     children = store.children(connection, names)
     if not children:
@@ -279,7 +280,7 @@ def _tally(connection: Connection, last: store.Entry) -> Tally:
         return Tally()
     if "tally" in last.content:
         return Tally.model_validate(last.content["tally"])
-    # Written before entries carried tallies: add up once, from a chain that is whole; the next charge writes it down.
+    # The entry is older than tallies in entries: add up once, from a whole chain; the next charge writes the tally.
     chain = store.read(connection)
     if faults := store.chain_faults(chain):
         raise LedgerError(f"the chain is broken: {faults[0][1]}; {VERIFY}")

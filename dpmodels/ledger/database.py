@@ -1,7 +1,7 @@
 """The ledger's database: SQLite in one file, or PostgreSQL; the only module that speaks their dialects.
 
-A writing transaction holds what it reads against every other writer until it is durable: on SQLite the whole ledger
-(BEGIN IMMEDIATE), on PostgreSQL the rows of its accounts, and the table for the moment of the append.
+A writing transaction locks what it reads against every other writer until it is durable: on SQLite the whole ledger
+(BEGIN IMMEDIATE), on PostgreSQL the rows of its accounts, and the table of entries while it appends.
 """
 
 import os
@@ -23,8 +23,8 @@ from dpmodels.ledger import store
 T = TypeVar("T")
 HEAD = "0002"  # the newest migration
 _CREATION_LOCK = 0x6E61637265  # an advisory lock's number, "nacre" in ASCII
-# Serialisation failure, deadlock, and a row that another writer made a moment earlier: nothing was written, and the
-# next attempt sees what that other one wrote.
+# SQLSTATEs after which an attempt is repeated: serialization failure, deadlock, and a row that another writer had just
+# inserted. Nothing was written, and the next attempt sees what that writer wrote.
 _PASSING = {"40001", "40P01", "23505"}
 _ATTEMPTS = 20
 
@@ -54,7 +54,7 @@ class Database:
         return self._run(work, write=False)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Run work in one durable transaction; again where the database asks for it.
+        """Run work in one durable transaction, and again after a failure that may pass.
 
         Raises:
             LedgerError: the database refuses (locked for a minute, full disk, not a ledger); nothing was written.
@@ -62,7 +62,7 @@ class Database:
         return self._run(work, write=True)
 
     def rehearse(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` as ``write`` would, and take back whatever it wrote."""
+        """Run ``work`` as ``write`` would, and roll back whatever it wrote."""
         return self._run(work, write=True, keep=False)
 
     def _connect(self) -> Engine:
@@ -91,16 +91,16 @@ class Database:
 
 
 def _close(engine: Engine, process: int) -> None:
-    """Close the connections of a ledger that nobody holds any more, in the process that opened them."""
+    """Close the connections of a ledger that is no longer referenced, in the process that opened them."""
     if os.getpid() == process:
         engine.dispose()
 
 
 def lock(connection: Connection, held: Iterable[str], above: Iterable[str] = ()) -> bool:
-    """Hold accounts against every writer, and those above them, root first, against charges of their own.
+    """Lock accounts against every writer, and the accounts above them, root first, against charges of their own.
 
     Children of one parent do not wait for each other here. Locks are taken from the root down and in the order of the
-    names, so none deadlock. False where the transaction holds the whole ledger anyway.
+    names, so no two writers deadlock. Return False where the transaction holds the whole ledger anyway.
     """
     if connection.dialect.name != "postgresql":
         return False
@@ -112,7 +112,7 @@ def lock(connection: Connection, held: Iterable[str], above: Iterable[str] = ())
 
 
 def _options(engine: Engine, write: bool) -> Engine:
-    """Set how a transaction begins; a PostgreSQL reader sees one snapshot, a writer what its locks protect."""
+    """Set how a transaction begins: a PostgreSQL reader sees one snapshot, a writer the newest committed rows."""
     if engine.dialect.name == "sqlite":
         return engine.execution_options(nacre_write=write)
     return engine.execution_options(isolation_level="READ COMMITTED" if write else "REPEATABLE READ")
@@ -123,7 +123,7 @@ def _is_passing(error: Exception) -> bool:
 
 
 def _version(connection: Connection) -> str | None:
-    """Return the migration a database stands at; None for an empty one, 0001 for one older than migrations."""
+    """Return the migration that a database is at: None if it is empty, 0001 if it is older than migrations."""
     tables = set(inspect(connection).get_table_names())
     if store.VERSION_TABLE in tables:
         version = connection.execute(text(f"SELECT version_num FROM {store.VERSION_TABLE}")).scalar_one_or_none()
@@ -132,7 +132,7 @@ def _version(connection: Connection) -> str | None:
 
 
 def _make_or_migrate(connection: Connection) -> None:
-    """Make the tables, or bring those of an older nacre up to date; all of it or nothing."""
+    """Make the tables, or bring those of an older version up to date; all of it or nothing."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
     version = _version(connection)
@@ -171,11 +171,11 @@ def _new_sqlite(path: Path) -> None:
     engine = _engine(URL.create("sqlite", database=str(path)))
     with engine.execution_options(nacre_write=True).begin() as connection:
         _make_or_migrate(connection)
-    engine.dispose()  # the last connection to close moves the log into the file
+    engine.dispose()  # closing the last connection moves the write-ahead log into the file
 
 
 def _readable(data: bytes) -> str:
-    """Read text that someone may have changed into bytes that are none, so that `verify` can still name its row."""
+    """Decode text that somebody may have changed into invalid bytes, so that `verify` can still name its row."""
     return data.decode(errors="backslashreplace")
 
 

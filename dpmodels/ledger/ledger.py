@@ -1,4 +1,4 @@
-"""The privacy ledger: what each account may spend, what was spent, and the refusal of everything beyond.
+"""The privacy ledger: it knows what each account may spend and has spent, and refuses every charge beyond its cap.
 
 A charge lives through reserve -> draw -> seal -> commit, each durable before the next. Entries are appended, never
 changed; what is spent is read from them, never stored beside them. A reserved charge counts as spent, whatever
@@ -44,22 +44,22 @@ class Ledger:
         its parent's unit, adjacency and composition; opening it declares its data disjoint from its siblings'.
 
         Raises:
-            LedgerError: the name is open with other terms, its data set, unit and adjacency have an account, or the
-                parent is of another kind.
+            LedgerError: the name is open with other terms, another account has this data set, unit and adjacency, or
+                the parent is of another kind.
             InvalidArgument: a term is impossible.
         """
         wanted = opening.new_account(name, dataset, budget_cap, terms)
         return self._database.write(lambda connection: opening.open_account(connection, wanted))
 
     def change_cap(self, name: str, *, reason: str, **changes: Any) -> Account:
-        """Change an account's epsilon, delta, run_cap, expires or officer; change and reason are entries for ever.
+        """Change an account's epsilon, delta, run_cap, expires or officer; an entry keeps change and reason for ever.
 
         Privacy:
             Nothing is given back: what was spent counts against the new cap, and a cap below it is refused. A cap that
             is raised after looking at releases promises the new cap only.
 
         Raises:
-            LedgerError: less than what is spent, or no reason.
+            LedgerError: the new cap is below what is spent, or there is no reason.
             InvalidArgument: a term is impossible.
         """
         if not reason.strip():
@@ -100,7 +100,7 @@ class Ledger:
         """Return one account.
 
         Raises:
-            LedgerError: no such account is open, or the entries it is read from are broken.
+            LedgerError: no such account is open, or the entries that it is read from are damaged.
         """
         return self._database.read(lambda connection: books.book(connection, name).account)
 
@@ -116,11 +116,11 @@ class Ledger:
         return found[0] if found else None
 
     def head(self) -> Entry | None:
-        """Return the newest entry, or None of an empty chain."""
+        """Return the newest entry, or None if the chain is empty."""
         return self._database.read(store.head)
 
     def balance(self, name: str) -> Balance:
-        """Add up an account, with the heaviest line of accounts below it."""
+        """Return what an account has spent, with the heaviest line of accounts below it, and what remains."""
 
         def work(connection: Connection) -> tuple[Limit, int, list[str]]:
             limit = books.limit(connection, books.book(connection, name))
@@ -140,12 +140,15 @@ class Ledger:
         )
 
     def history(self, name: str, points: int) -> list[tuple[str, Decimal, Decimal]]:
-        """Return time, spent epsilon and cap after entries that changed them: all, or as many, evenly, as asked."""
+        """Return time, spent epsilon and cap after ``points`` of the entries that changed them, evenly spread, or all.
+
+        Units: epsilon at the account's delta.
+        """
         with_tally = [entry for entry in self.entries(account=name) if entry.kind in store.SPENDING_KINDS]
         return list(books.history(with_tally, points))
 
     def quote(self, charge: Charge, *others: Charge, first_opens: Opens = None) -> Quote:
-        """Say what ``reserve`` would answer, and write nothing; the state is the first charge's."""
+        """Say what ``reserve`` would answer, and write nothing; the quote's state is that of the first charge."""
         return self._weigh((charge, *others), first_opens).quote()
 
     def asked(self, charge: Charge, *others: Charge, first_opens: Opens = None) -> tuple[Officer, Asked] | None:
@@ -164,7 +167,7 @@ class Ledger:
             raise weighed.refusal()
 
     def _weigh(self, charges: Sequence[Charge], first_opens: Opens) -> weighing.Weighed:
-        """Weigh charges, in accounts that are opened for the occasion if they have to be."""
+        """Weigh charges and write nothing; accounts that are not open are opened in a transaction that is undone."""
         if not first_opens:
             return self._database.read(lambda connection: weighing.weigh(connection, *charges))
 
@@ -179,9 +182,10 @@ class Ledger:
         return self._database.read(lambda connection: books.find(connection, [key])).get(key)
 
     def officer(self, name: str) -> tuple[Officer, str] | None:
-        """Return who must approve an account's charges, its own officer or that of the nearest account above it.
+        """Return who must approve an account's charges: its own officer or that of the nearest account above it.
 
-        With the hash of the entry that opened the officer's account, which names this ledger in what is signed.
+        The second value is the hash of the entry that opened the officer's account; it names this ledger in what is
+        signed.
         """
         return self._database.read(lambda connection: books.officer(books.family(connection, [name]).path(name)))
 
@@ -194,10 +198,10 @@ class Ledger:
     ) -> Reservation:
         """Charge the account, or return the charge made before under the same key; with others, all or none.
 
-        The others are of the same account or of its siblings: the clients of a federation, the nights of a month. Each
-        cap, of every child and of those above, is then held against the whole family. ``first_opens`` are the accounts
-        to open where none of their names are open yet, in the same transaction: what fails before it is charged leaves
-        no account behind.
+        The other charges are of the same account or of its siblings, such as the clients of a federation or the nights
+        of a month. The whole family must then fit under the cap of every child and of every account above.
+        ``first_opens`` are accounts that are opened in the same transaction where their names are not open yet, so a
+        charge that fails leaves no account behind.
 
         Privacy:
             The balances are read and the charges are written in one transaction that excludes every other writer of
@@ -210,7 +214,7 @@ class Ledger:
                 did not sign.
         """
         if any(Tally.of([each.priced]).others for each in (charge, *others)):
-            # reckoned slowly now and remembered, so that the lock is not held over it
+            # this slow computation is remembered, so that it is not made while the lock is held
             self.quote(charge, *others, first_opens=first_opens)
 
         def work(connection: Connection) -> Reservation | weighing.Weighed:
@@ -219,7 +223,7 @@ class Ledger:
             if weighed.held is not None and weighed.held.state == "voided":
                 raise LedgerError(f"charge {charge.key} is voided and stays so; start a new run")
             if not weighed.accepted and first_opens:
-                raise weighed.refusal()  # which takes the opening back
+                raise weighed.refusal()  # raising rolls the opening back
             if not weighed.accepted:
                 return weighed
             if weighed.fresh:
@@ -233,11 +237,11 @@ class Ledger:
         return answer
 
     def begin_draw(self, key: str) -> Reservation:
-        """Record that noise is about to be drawn; again if the draw before was never sealed."""
+        """Record that noise is about to be drawn, also where an earlier draw was never sealed."""
         return self._advance(key, "draw", {})
 
     def seal(self, key: str, artifact_hash: str) -> Reservation:
-        """Record the sha256 of the drawn artifact; from here on no other draw can ever take its place."""
+        """Record the SHA-256 of the drawn artifact; from then on no other draw can take its place."""
         if len(artifact_hash) != 64 or set(artifact_hash) - set("0123456789abcdef"):
             raise InvalidArgument("artifact_hash", artifact_hash, "be a sha256 in lower-case hexadecimal digits")
         return self._advance(key, "seal", {"artifact_hash": artifact_hash})
@@ -247,11 +251,11 @@ class Ledger:
         return self._advance(key, "commit", {})
 
     def void(self, key: str, reason: str) -> Reservation:
-        """Give a charge back whose draw never began; the entry, its reason and the proof stay.
+        """Give a charge back whose draw never began; an entry keeps the reason and the proof.
 
         Privacy:
-            A draw is recorded durably before it begins, so a chain without that entry proves that there was none; from
-            this entry on none can begin.
+            A draw is recorded durably before it begins, so a chain without a draw entry proves that there was no draw;
+            after the void entry no draw can begin.
 
         Raises:
             LedgerError: a draw began, or there is no reason.
@@ -272,7 +276,7 @@ class Ledger:
         def work(connection: Connection) -> Reservation:
             life = _life(connection, key)
             account = life[0].account
-            if lock(connection, [account]):  # what was read before may have changed since
+            if lock(connection, [account]):  # another writer may have appended before the lock was taken
                 life = _life(connection, key)
             held = follow(life)
             if (held.state, kind) not in TRANSITIONS:
@@ -294,14 +298,14 @@ class Ledger:
     ) -> Path:
         """Release one artifact for one charge; after a crash, call it again with the same arguments.
 
-        ``draw`` writes the artifact to the path it is given, with the charge's key in its footer. One that is
-        ``announced`` calls ``begin_draw`` itself, right before its first noise: what fails before can be given back.
+        ``draw`` writes the artifact to the path it is given, with the charge's key in its footer. An ``announced`` draw
+        calls ``begin_draw`` itself, right before its first noise; if it fails before, the charge can be voided.
 
         Privacy:
             One charge pays for one artifact. A draw is first staged inside the sensitive zone and leaves it only
             after its hash is sealed, and a charge is sealed at most once. A draw that a crash kept from being sealed
-            was therefore seen by nobody outside the zone: it is deleted, or sealed if it is complete, and drawing
-            again is the first draw the outside could see. What the outside sees is one output of the mechanism.
+            was therefore seen by nobody outside the zone: it is sealed if it is complete, and otherwise deleted and
+            drawn again. So the outside sees one output of the mechanism.
 
         Raises:
             BudgetExhausted: the cap would be passed; ``draw`` was not called.
@@ -325,8 +329,8 @@ class Ledger:
     def recover(self, key: str, *, staged: Path, released: Path) -> Reservation:
         """Finish what a crash left of one charge, as far as that needs no draw, and return where it stands.
 
-        A complete draw is sealed and released; a charge whose draw never began, or was never completed, stays charged
-        until its run is resumed (or, in the first case, until it is voided).
+        A complete draw is sealed and released. A charge whose draw never began, or was never completed, stays charged
+        until its run is resumed; if the draw never began, the charge can also be voided.
 
         Raises:
             ArtifactError: a sealed artifact is missing or was changed.
@@ -339,7 +343,7 @@ class Ledger:
         return self.find(key) or held
 
     def _draw(self, draw: Callable[[Path, str], None], part: Path, key: str) -> None:
-        """Draw, and see that the ledger was told before."""
+        """Draw, and check that the ledger has an entry of the draw."""
         draw(part, key)
         if (self.find(key) or _unknown(key)).state != "drawing":
             raise LedgerError(f"charge {key} was drawn without a word to the ledger; the artifact is not sealed")
@@ -356,11 +360,11 @@ class Ledger:
         return artifact.checked(released, held.artifact_hash)
 
     def verify(self, released: Mapping[str, Path] | None = None) -> list[str]:
-        """Walk the whole chain and name every fault: entries, account rows, illegal lives, wrong sums.
+        """Walk the whole chain and name every fault: changed entries or account rows, illegal lives, wrong sums.
 
         ``released`` maps charge keys to artifacts whose hashes are compared with the sealed ones. Two things cannot
         be seen from inside: that the newest entries were all cut off, and that the whole chain was rewritten with
-        new hashes. Against both, compare the newest entry's hash with one kept elsewhere, as in a manifest.
+        new hashes. To notice either, compare the newest entry's hash with one kept elsewhere, as in a manifest.
         """
         return self._database.read(lambda connection: audit.audit(connection, released or {}))
 

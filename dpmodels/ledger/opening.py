@@ -14,7 +14,7 @@ from dpmodels.privacy import Adjacency, PrivacyBudget, exact_decimal
 
 
 def new_account(name: str, dataset: str, cap: PrivacyBudget, terms: Mapping[str, Any]) -> Account:
-    """Make an account of a user's terms; a Renyi filter gets its order here, from its cap alone.
+    """Make an account from a user's terms; a Renyi filter gets its order here, from its cap alone.
 
     Raises:
         InvalidArgument: a term is unknown or impossible.
@@ -37,7 +37,7 @@ def open_account(connection: Connection, wanted: Account) -> Account:
 
 
 def open_missing(connection: Connection, wanted: Sequence[Account]) -> None:
-    """Open those accounts of whose names none is open, whatever the terms of the open ones are.
+    """Open the accounts whose names are not open; accounts that are open are kept, whatever their terms.
 
     Raises:
         LedgerError: a scope is open under another name, or as for ``_under_parent``.
@@ -60,7 +60,7 @@ def open_missing(connection: Connection, wanted: Sequence[Account]) -> None:
 
 
 def _open(connection: Connection, wanted: Sequence[Account]) -> list[Account]:
-    """Open accounts that are not open, all below one parent or below none."""
+    """Open accounts that are not open yet, all of them under one parent or all without a parent."""
     time = store.now()
     opened = [account.model_copy(update={"created": time}) for account in _under_parent(connection, wanted)]
     connection.execute(insert(store.accounts).returning(store.accounts.c.name), [account.row for account in opened])
@@ -96,10 +96,10 @@ def _second_budget(wanted: Account, name: str) -> LedgerError:
 
 
 def _under_parent(connection: Connection, wanted: Sequence[Account]) -> list[Account]:
-    """Fit new accounts under their parent, whose composition they take over.
+    """Fit new accounts under their parent, whose composition they inherit.
 
     Raises:
-        LedgerError: the parent is not open, hides another unit or adjacency, or has children of another partition; or
+        LedgerError: the parent is not open, has another unit or adjacency, or has children of another partition; or
             the accounts have more than one parent.
     """
     above, partition = wanted[0].parent, wanted[0].partition
@@ -107,7 +107,7 @@ def _under_parent(connection: Connection, wanted: Sequence[Account]) -> list[Acc
         raise LedgerError("accounts that are opened together are children of one account, told apart in one way")
     if not above:
         return list(wanted)
-    lock(connection, [above])  # so that two children that are told apart in two ways do not come at once
+    lock(connection, [above])  # so that no other child is opened at once with another partition
     parent = books.book(connection, above).account
     for account in wanted:
         if parent.scope[1:] != account.scope[1:]:
@@ -117,7 +117,7 @@ def _under_parent(connection: Connection, wanted: Sequence[Account]) -> list[Acc
             f"account {wanted[0].name} is a partition by {partition}, and under {parent.cap.adjacency} a record may "
             "move from one partition to another, which changes both; partitions need add_or_remove_one"
         )
-    siblings = store.children(connection, [above]).get(above, [])[:1]  # all are told apart as the first is
+    siblings = store.children(connection, [above]).get(above, [])[:1]  # all siblings have the same partition
     for sibling in books.books(connection, siblings).values():
         if sibling.account.partition != partition:
             raise LedgerError(
@@ -152,7 +152,7 @@ def _valid(terms: Mapping[str, Any]) -> Account:
 
 
 def _possible(account: Account) -> Account:
-    """Refuse terms that do not go together."""
+    """Refuse terms that contradict each other."""
     if account.composition == "renyi_filter" and account.cap.delta == 0:
         raise InvalidArgument("delta", account.cap.delta, "be above 0 in a Renyi filter; exact composition takes 0")
     if account.run_cap is not None and exact_decimal(account.run_cap) > account.epsilon_cap:

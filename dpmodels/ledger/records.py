@@ -1,4 +1,4 @@
-"""The ledger's words: an account, a charge and its life, a quote, a balance."""
+"""The ledger's models: an account, a charge and its life, a quote, a balance."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -14,17 +14,17 @@ from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.store import ACCOUNT_KINDS, Entry, digest
 from dpmodels.privacy import PrivacyBudget
 
-# state before, kind of entry -> state after. Whatever is not here is refused.
+# (state before, kind of entry) -> state after; every other transition is refused.
 TRANSITIONS = {
     ("new", "reserve"): "reserved",
     ("reserved", "draw"): "drawing",
-    ("drawing", "draw"): "drawing",  # the draw before this one was never sealed, so nobody saw it
+    ("drawing", "draw"): "drawing",  # the earlier draw was never sealed, so nobody saw it
     ("drawing", "seal"): "sealed",
     ("sealed", "commit"): "committed",
     ("reserved", "void"): "voided",
 }
 
-# What an account's `cap` entry may change; everything else is as it was opened.
+# The fields that an account's `cap` entry may change; all others stay as they were opened.
 CAP_TERMS = ("cap", "run_cap", "expires", "officer")
 
 Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -39,14 +39,14 @@ class Account(_Model):
 
     Attributes:
         owner: who answers for the account.
-        parent: the account above; what a child spends counts there too, in parallel with its siblings.
+        parent: the account above; what a child spends counts there too, in parallel with what its siblings spend.
         run_cap: the epsilon that all charges of one run may spend together at the cap's delta.
         expires: the last day on which a charge is accepted. What was spent stays spent: a budget never refreshes.
         composition: ``exact`` composes what was released; ``renyi_filter`` holds a cap on one Renyi divergence, which
             is valid for any releases whose budgets were chosen after seeing earlier ones.
         order: the order of the Renyi filter; 0 when the composition is exact.
-        partition: the column by which this account's data is told apart from its siblings', if they are partitions.
-        officer: who must sign every charge of this account, and of those below that have no officer of their own.
+        partition: the column whose values separate this account's data from its siblings', if they are partitions.
+        officer: who must sign every charge of this account, and of accounts below that have no officer of their own.
     """
 
     name: Text
@@ -75,7 +75,7 @@ class Account(_Model):
 
     @property
     def terms(self) -> dict[str, object]:
-        """What the opening entry records; the name and the time stand in the entry itself."""
+        """The payload of the opening entry; the name and the time have fields of their own in the entry."""
         return self.model_dump(mode="json", exclude={"name", "created"})
 
     @classmethod
@@ -89,12 +89,12 @@ class Account(_Model):
 
     @property
     def filter_order(self) -> int | None:
-        """The order to reckon at, or None where composition is exact."""
+        """The order of the Renyi filter, or None where composition is exact."""
         return self.order or None
 
     @property
     def scope(self) -> tuple[str, str, str]:
-        """What the account is about; there is one account for each."""
+        """Data set, unit and adjacency: there is at most one account for each such triple."""
         return self.dataset, self.cap.unit.code, str(self.cap.adjacency)
 
     @property
@@ -117,9 +117,10 @@ class Charge(_Model):
     """One release that a plan wants to make: its event, its target, and the public hashes that identify it.
 
     Attributes:
-        part: what each release of a family is made from, such as document, client or night; empty for the whole data
-            set. The event is then what each part is charged, in parallel, and the number of parts is not written: it
-            may be private or huge. It is left out of the entry where it is empty, as in entries older than it.
+        part: the kind of part that each release of a family is made from, such as document, client or night; empty for
+            the whole data set. With a part, the event is what each part is charged, in parallel, and the number of
+            parts is not written: it may be private or huge. An empty part is left out of the entry, as it is in entries
+            that are older than this field.
     """
 
     account: Text
@@ -143,12 +144,12 @@ class Charge(_Model):
 
     @property
     def priced(self) -> Event:
-        """What the account is charged: the event, once for all parts of a family."""
+        """The event that the account is charged, once for all parts of a family."""
         return ParallelEvent(by=self.part, events=(self.event,)) if self.part else self.event
 
 
 class Reservation(_Model):
-    """A charge, how far its life has gone, and what it added to its account's tally."""
+    """A charge, its state, and what it added to its account's tally."""
 
     charge: Charge
     state: str = "new"
@@ -187,9 +188,9 @@ class Balance(_Model):
 
     Attributes:
         renyi_epsilon: the same spending by Renyi accounting, looser, for comparison.
-        remaining_epsilon: the largest further Gaussian release that would be accepted, which is not cap - spent; at
-            delta 0 the largest pure one, which is.
-        charges: the account's own charges that count.
+        remaining_epsilon: the epsilon of the largest further release that would be accepted. Of a Gaussian release it
+            is not cap - spent; at delta 0 the release is pure, and it is.
+        charges: the number of the account's own charges that were not voided.
         children: the accounts directly below; what the heaviest of them spent is part of this balance.
     """
 
@@ -209,7 +210,7 @@ class Balance(_Model):
 
 
 def lives(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    """Sort entries by charge, oldest first; what is about accounts is left out."""
+    """Sort entries by charge, oldest first; entries about accounts are left out."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.kind not in ACCOUNT_KINDS:
@@ -221,7 +222,7 @@ def follow(life: Iterable[Entry]) -> Reservation:
     """Follow one charge through its entries.
 
     Raises:
-        LedgerError: an entry was edited, or is not allowed in the state it meets.
+        LedgerError: an entry was edited, or is not allowed in the charge's state.
     """
     state, draws, seen = "new", 0, {}
     for entry in life:
@@ -238,7 +239,7 @@ def follow(life: Iterable[Entry]) -> Reservation:
 
 
 def read_reserve(content: dict[str, Any]) -> tuple[Charge, Tally]:
-    """Take a reserve entry apart: the charge, and what it cost; ledgers older than tallies wrote the charge only."""
+    """Read the charge and its cost from a reserve entry; ledgers older than tallies wrote the charge only."""
     own = {key: value for key, value in content.items() if key not in ("cost", "tally", "approval", "nonce")}
     charge = Charge.model_validate(own)
     cost = Tally.model_validate(content["cost"]) if "cost" in content else Tally.of([charge.priced])

@@ -33,7 +33,7 @@ from dpmodels.errors import LedgerError
 VERSION_TABLE = "ledger_version"  # Alembic's, under a name that no other program's has
 FIRST_HASH = "0" * 64
 ACCOUNT_KINDS = ("open", "cap")  # entries about an account; all others are about a charge
-SPENDING_KINDS = ("open", "cap", "reserve", "void")  # entries that carry the account's tally from there on
+SPENDING_KINDS = ("open", "cap", "reserve", "void")  # entries that carry the account's tally
 
 metadata = MetaData()
 accounts = Table(
@@ -62,13 +62,13 @@ entries = Table(
     Column("time", String, nullable=False),
     Column("previous_hash", String, nullable=False, unique=True),  # no fork, on any database
     Column("hash", String, nullable=False),
-    Column("run", String, nullable=False, server_default=""),  # the payload's, of a reserve entry; to find it by
+    Column("run", String, nullable=False, server_default=""),  # of a reserve entry's payload, to search by
     UniqueConstraint("charge", "kind", "attempt"),
     Index("ix_entries_account_kind_seq", "account", "kind", "seq"),
     Index("ix_entries_account_run", "account", "run"),
 )
 _HASHED = [column for column in entries.c if column.name != "run"]
-# The statements of a charge, made once: to make them anew would take most of its time.
+# The statements of a charge are built once: building them each time would take most of a charge's time.
 _END = select(*_HASHED).order_by(entries.c.seq.desc()).limit(2)
 _AT = select(*_HASHED).where(entries.c.seq.in_(bindparam("seqs", expanding=True))).order_by(entries.c.seq)
 _LIVES = (
@@ -76,7 +76,7 @@ _LIVES = (
     .where(entries.c.charge.in_(bindparam("keys", expanding=True)), entries.c.kind.not_in(ACCOUNT_KINDS))
     .order_by(entries.c.seq)
 )
-# An account's row, and where its newest entry of each spending kind is: one look into an index for each.
+# An account's row, and the places of its newest entries of each spending kind: one index lookup for each.
 _STANDING = select(
     *accounts.c,
     *(
@@ -147,7 +147,7 @@ def now() -> str:
 
 
 class Draft(NamedTuple):
-    """What an entry is to say, before it has its place in the chain."""
+    """The content of an entry before it has its place in the chain."""
 
     account: str
     charge: str
@@ -160,13 +160,14 @@ class Draft(NamedTuple):
 def append(connection: Connection, drafts: Iterable[Draft]) -> list[Entry]:
     """Add entries at the end of the chain, inside the caller's write transaction.
 
-    Each payload gets a random nonce: an entry's hash goes into manifests, and without one whoever has a manifest could
-    try every microsecond of the day until the hash fits, and learn how long the data took.
+    Each payload gets a random nonce. An entry's hash goes into manifests, and without a nonce whoever has a manifest
+    could try every microsecond of the day until the hash fits, and learn how long the run took, which grows with the
+    data.
 
     Raises:
         LedgerError: the newest entry was edited, or does not follow the one before it.
     """
-    if connection.dialect.name == "postgresql":  # writers of other accounts wait here; readers do not
+    if connection.dialect.name == "postgresql":  # other writers wait here, readers do not
         connection.execute(text("LOCK TABLE entries IN EXCLUSIVE MODE"))
     last = connection.execute(_END)
     end, before = [*(_entry(row) for row in last), None, None][:2]
@@ -197,7 +198,7 @@ def read(connection: Connection, *where: ColumnElement[bool]) -> list[Entry]:
 
 
 def standing(connection: Connection, names: Iterable[str]) -> dict[str, tuple[dict[str, str], dict[str, Entry]]]:
-    """Return the rows of accounts, with the newest entry of each spending kind that an account has."""
+    """Return the rows of accounts, each with its newest entry of every spending kind."""
     rows = [dict(row._mapping) for row in _many(connection, _STANDING, "names", names)]
     places = {row["name"]: [row.pop(f"newest_{kind}") for kind in SPENDING_KINDS] for row in rows}
     wanted = [seq for seqs in places.values() for seq in seqs if seq is not None]
@@ -220,7 +221,7 @@ def account_row(connection: Connection, name: str) -> dict[str, str] | None:
 
 
 def children(connection: Connection, names: Iterable[str]) -> dict[str, list[str]]:
-    """Name the accounts directly below some; one without any is left out."""
+    """Name the accounts directly below each of some accounts; an account without children is left out."""
     found: dict[str, list[str]] = {}
     for parent, name in _many(connection, _CHILDREN, "names", names):
         found.setdefault(parent, []).append(name)
@@ -243,7 +244,7 @@ def chain_faults(chain: Iterable[Entry]) -> list[tuple[int, str]]:
 
 
 def link_faults(connection: Connection, some: Iterable[Entry]) -> list[str]:
-    """Name each of a few entries that was edited, or that the entries on both sides of it do not fit."""
+    """Name each of a few entries that was edited, or that does not fit the entries on both sides of it."""
     some = list(some)
     around = {entry.seq + step for entry in some for step in (-1, 1)}
     near = {row.seq: _entry(row) for row in _many(connection, _AT, "seqs", around)}
@@ -263,7 +264,7 @@ def link_faults(connection: Connection, some: Iterable[Entry]) -> list[str]:
 
 
 def _many(connection: Connection, statement: Select[Any], name: str, values: Iterable[Any]) -> Iterator[Row[Any]]:
-    """Run a statement about any number of values, some thousands at a time."""
+    """Run a statement for any number of values, some thousands at a time."""
     left = list(values)
     for start in range(0, len(left), _AT_ONCE):
         yield from connection.execute(statement, {name: left[start : start + _AT_ONCE]})

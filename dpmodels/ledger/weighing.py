@@ -1,4 +1,4 @@
-"""Hold charges against every cap above them: what a quote says and a reservation decides."""
+"""Compare charges with every cap above them, for a quote and for a reservation."""
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,9 +17,9 @@ from dpmodels.ledger.store import Draft
 
 @dataclass(frozen=True)
 class Weighed:
-    """Charges that are made together, what each costs, whom they are charged to, and the cap that decides.
+    """Charges that are made together, what each costs, the accounts that pay, and the cap that decides.
 
-    ``fresh`` are those that were not made before, with their costs; ``held`` is the first charge as it stands.
+    ``fresh`` are the charges that were not made before, with their costs; ``held`` is the first charge with its state.
     """
 
     charges: tuple[Charge, ...]
@@ -44,10 +44,10 @@ class Weighed:
         return officer, asked(ledger, self.family, self.charges)
 
     def drafts(self, approval: Approval | None) -> list[Draft]:
-        """Return the entries of the fresh charges; the first carries the approval, and the others of a family name it.
+        """Return the entries of the fresh charges; a family's first carries the approval, and the others name it.
 
         Raises:
-            LedgerError: the account's officer did not sign them.
+            LedgerError: the account's officer did not sign the charges.
         """
         to_sign = self.asked() if self.fresh else None
         signed = to_sign[1].check(to_sign[0], approval).model_dump(mode="json") if to_sign else None
@@ -62,7 +62,7 @@ class Weighed:
         return drafts
 
     def quote(self) -> Quote:
-        """Add up what was spent, and what would be."""
+        """Return the quote: what was spent, and what would be spent with the charges."""
         before = self.limit.spent()
         return Quote(
             account=self.limit.name,
@@ -76,13 +76,13 @@ class Weighed:
         )
 
     def refusal(self) -> BudgetExhausted:
-        """Say what was asked and what remains."""
+        """Return the error that says what was asked for and what remains."""
         limit, asked = self.limit, self.charges[0].budget.delta_exact
         remaining = min(limit.remaining(), limit.cap)
         return BudgetExhausted(limit.name, self._requested(), remaining, limit.cap, limit.delta, asked)
 
     def _requested(self) -> Decimal:
-        """Add up what is asked of one account, the one of which most is asked."""
+        """Return the epsilon that is asked for in all, of the account of which most is asked."""
         of = dict.fromkeys(self.family.members, Decimal(0))
         for charge in self.charges:
             of[charge.account] += charge.budget.epsilon_exact
@@ -90,11 +90,11 @@ class Weighed:
 
 
 def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weighed:
-    """Compare charges that are made all or none with the caps of their accounts, of those above, and of their runs.
+    """Compare charges, made all or none, with the caps of their accounts, of accounts above, and of their runs.
 
     Raises:
-        LedgerError: they are of accounts that are no siblings, or one is about other data, has other terms than the
-            same charge had before, comes too late.
+        LedgerError: their accounts are not siblings; or a charge is about other data than its account, has other terms
+            than it had before, or comes after the account's last day.
         InvalidArgument: an event's price is not proved under the adjacency.
     """
     family = books.family(connection, list(dict.fromkeys(charge.account for charge in charges)), write=write)
@@ -126,7 +126,7 @@ def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weig
 
 
 def asked(ledger: str, family: Family, charges: tuple[Charge, ...]) -> Asked:
-    """Return what an officer signs: the plans of one run of one account, or the charges of a family."""
+    """Return what an officer must sign: the plans of one run of one account, or the charges of a family."""
     first = charges[0]
     if is_one_run(charges):
         return Asked(ledger, first.account, first.run, tuple(charge.plan_hash for charge in charges))
@@ -140,7 +140,7 @@ def is_one_run(charges: tuple[Charge, ...]) -> bool:
 
 
 def _check_terms(charge: Charge, account: Account) -> None:
-    """Refuse a charge that is about other data than the account, or whose event costs more than it says."""
+    """Refuse a charge about other data than the account's, or one whose event costs more than its target."""
     from dpmodels.accounting.composition import spent_epsilon
 
     asked, cap = charge.budget, account.cap

@@ -1,1 +1,1 @@
-"""The only noise in the library: every draw is exact, on integers, from system randomness."""
+"""The only noise in the library: every draw is exact, on integers, and takes its randomness from the system."""

@@ -2,26 +2,26 @@
 
 It draws candidate i with probability proportional to exp(score_i / scale).
 
-Accounting. Let no score of neighbouring data sets differ by more than D, under the adjacency of the budget. The
+Accounting. Let no score differ by more than D between neighboring data sets, under the adjacency of the budget. The
 log-likelihood ratio of outcome i is then (s_i - s'_i) / scale + log(Z' / Z), where Z sums exp(s_j / scale). The first
 term lies in an interval I of width h = 2 D / scale, and the second is the same for all i. The scores are *monotonic*
 where adding a unit lowers none of them: under add-or-remove-one all differences then have one sign, and h = D / scale.
-Replacing a unit adds one and removes one, so under replace-one no score is monotonic. The same draw has two prices.
+Replacing a unit adds one and removes one, so under replace-one no score is monotonic. One draw has two valid prices.
 
 **Pure.** It is h-DP: log(Z' / Z) is the logarithm of a mean of exp((s'_j - s_j) / scale), so it lies in -I, and the sum
 of a number in I and one in -I is at most the width of I in magnitude.
 
-**Gaussian.** The ratios of the outcomes lie in some interval [b - h, b]. Such a pair
-(P, Q) is a post-processing of a Gaussian pair N(0, 1), N(mu, 1) with
+**Gaussian.** The log-likelihood ratios of the outcomes lie in some interval [b - h, b]. Such a pair (P, Q) of output
+distributions is a post-processing of a Gaussian pair N(0, 1), N(mu, 1) with
 
     mu = 2 Phi^-1( 1 / (1 + e^(-h/2)) ),
 
-so a draw is charged as a Gaussian of noise multiplier 1 / mu and composes in closed form with every other one. Proof.
+so a draw is charged as a Gaussian of noise multiplier 1 / mu and composes in closed form with other Gaussians. Proof.
 1. The likelihood ratio has mean 1 under P and values in [e^(b-h), e^b]; in convex order it is largest when only the two
    ends occur, so (P, Q) is a garbling (Blackwell) of two-point distributions (p, 1-p), (q, 1-q) with
    logit q - logit p = h.
 2. Thresholding the Gaussian pair where N(0, 1) exceeds the threshold with probability p, N(mu, 1) exceeds it with
-   probability Phi(Phi^-1(p) + mu). If that is at least q, the two-point pair is a randomised test of the Gaussian one.
+   probability Phi(Phi^-1(p) + mu). If that is at least q, the two-point pair is a randomized test of the Gaussian one.
 3. So mu must be sup over p of Phi^-1(q) - Phi^-1(p) with logit q = logit p + h. The derivative of Phi^-1 by the logit,
    Phi(z) Phi(-z) / phi(z), is even in z and falls in |z|, so the interval that gains most is centred: logit q = h/2.
 4. It falls, that is D(z) = phi(z) (2 Phi(z) - 1) - z Phi(z) Phi(-z) > 0 for z > 0: D is 0 at 0 and at infinity, and
@@ -48,22 +48,22 @@ from dpmodels.privacy import Adjacency, Released, Sensitive, exact_decimal
 
 IntegerVector = NDArray[np.int64]
 Selector = Callable[[IntegerVector, float], int]
-"""Draws an index with probability proportional to exp(score / scale); only tests inject another."""
+"""Draws an index with probability proportional to exp(score / scale); only tests inject another sampler."""
 
 _LIMIT = 2**62
 
 
 def exponential_scale(sensitivity: int, noise_multiplier: float, *, monotonic: bool = False) -> float:
-    """Return the scale at which a draw is charged as a Gaussian of ``noise_multiplier``, rounded up.
+    """Return the least scale, rounded up, at which a draw costs one Gaussian of ``noise_multiplier``.
 
-    Units: ``sensitivity`` and the scale in steps of the scores; ``noise_multiplier`` is a ratio.
+    Units: ``sensitivity`` and the scale are in steps of the scores; ``noise_multiplier`` is a ratio.
     """
     from scipy.special import erf, log_ndtr
 
     if not (sensitivity > 0 and math.isfinite(noise_multiplier) and noise_multiplier > 0):
         raise InvalidArgument("noise_multiplier", noise_multiplier, "be positive and finite, as must the sensitivity")
     z = 0.5 / noise_multiplier
-    # h / 2, the logit of Phi(mu / 2), where nothing cancels
+    # h / 2, which is the logit of Phi(mu / 2), in the form in which nothing cancels
     half = float(2 * math.atanh(erf(z / math.sqrt(2))) if z < 1 else log_ndtr(z) - log_ndtr(-z))
     return sensitivity / (half * (1 + monotonic)) * (1 + 1e-9)  # rounding errors above stay below 1e-12, relative
 
@@ -73,7 +73,7 @@ def pure_scale(
 ) -> float:
     """Return the scale at which a draw is epsilon-DP: never less than 2 D / epsilon, or D / epsilon where monotonic.
 
-    Units: ``sensitivity`` D and the scale in steps of the scores.
+    Units: ``sensitivity`` D and the scale are in steps of the scores.
 
     Raises:
         InvalidArgument: epsilon or D is not positive, or the scores are called monotonic under replace-one.
@@ -92,9 +92,10 @@ def pure_scale(
 def gumbel_maximum(scores: IntegerVector, scale: float) -> int:
     """Draw from the exponential mechanism; cannot be seeded.
 
-    Under this measure OpenDP adds exact Gumbel noise and returns the largest, which is distributed as
-    exp(score / scale) whatever the draw is charged as. Under pure differential privacy it would permute and flip, whose
-    outcomes are *not* those of the exponential mechanism and lack the bounded range of the Gaussian price.
+    Under this measure OpenDP adds exact Gumbel noise to the scores and returns the index of the largest, whose
+    probability is proportional to exp(score / scale) whatever the draw is charged as. Under its measure of pure
+    differential privacy OpenDP would permute and flip: the outcomes would *not* be those of the exponential mechanism,
+    and would lack the bounded range that the Gaussian price needs.
     """
     import opendp.prelude as dp
 
@@ -109,8 +110,8 @@ _selector: Selector = gumbel_maximum
 def select_exponential(scores: Sensitive[IntegerVector], *, scale: float) -> Released[int]:
     """Release the index of a high score.
 
-    Privacy: neighbouring score vectors differ by at most the sensitivity that ``scale`` was made of in every entry
-        (the caller's proof). Releases one index; charged by the caller's ledger entry as the Gaussian of
+    Privacy: neighboring score vectors differ in every entry by at most the sensitivity from which ``scale`` was
+        computed (the caller's proof). Releases one index; charged by the caller's ledger entry as the Gaussian of
         ``exponential_scale`` or the pure epsilon of ``pure_scale``.
 
     Raises:

@@ -3,8 +3,8 @@
 Accounting. The mechanism is charged as a *continuous* Gaussian of noise multiplier z, so it must be at least as
 private as one. Let N_Z(0, s^2) be the discrete Gaussian and s^2 = (z * sensitivity)^2 + SMOOTHING. Draw
 y ~ N(q, s^2 - SMOOTHING) and round each coordinate to the integer x with probability proportional to
-exp(-(x - y)^2 / (2 * SMOOTHING)). By Poisson summation the normaliser of that rounding is constant in y up to a factor
-1 +- 2 exp(-2 pi^2 * SMOOTHING), so x follows q + N_Z(0, s^2) up to the square of that factor a coordinate. With
+exp(-(x - y)^2 / (2 * SMOOTHING)). By Poisson summation the normalizer of that rounding is constant in y up to a factor
+1 +- 2 exp(-2 pi^2 * SMOOTHING), so each coordinate of x follows q + N_Z(0, s^2) up to the square of that factor. With
 SMOOTHING = 16 it is 1 +- 1e-136: the discrete Gaussian *is* a post-processing of the continuous one, up to an additive
 epsilon below 1e-125 for 1e9 coordinates, which the one-sided calibration absorbs.
 
@@ -23,7 +23,7 @@ from dpmodels.privacy import Released, Sensitive
 
 IntegerVector = NDArray[np.int64]
 Sampler = Callable[[IntegerVector, float], IntegerVector]
-"""Adds zero-mean integer noise of a given standard deviation. The product has one, below; only tests inject another."""
+"""Adds zero-mean integer noise of a given standard deviation; only tests inject another sampler than the one below."""
 
 SMOOTHING = 16.0
 _LIMIT = 2**62
@@ -42,12 +42,12 @@ _sampler: Sampler = discrete_gaussian
 
 
 def lattice_noise_stddev(l2_sensitivity: int, noise_multiplier: float) -> float:
-    """Return the discrete noise scale, in lattice steps, that is accounted as ``noise_multiplier``.
+    """Return the noise scale of the discrete Gaussian, in lattice steps, that is charged as ``noise_multiplier``.
 
-    Units: ``l2_sensitivity`` in lattice steps; ``noise_multiplier`` is noise standard deviation over sensitivity.
+    Units: ``l2_sensitivity`` is in lattice steps; ``noise_multiplier`` is noise standard deviation over sensitivity.
     """
     stddev = math.sqrt((noise_multiplier * l2_sensitivity) ** 2 + SMOOTHING)
-    return stddev * (1 + 2.0**-50)  # four roundings above lose less than this, so never less noise than charged for
+    return stddev * (1 + 2.0**-50)  # the four roundings above lose less than is added here
 
 
 def measure_gaussian(
@@ -56,7 +56,7 @@ def measure_gaussian(
     """Release an integer vector with discrete Gaussian noise.
 
     Shapes: ``total`` is any 1-d int64 vector; the release has the same shape.
-    Privacy: releases ``total + N_Z(0, s^2 I)`` where neighbouring totals differ by at most ``l2_sensitivity`` in L2
+    Privacy: releases ``total + N_Z(0, s^2 I)`` where neighboring totals differ by at most ``l2_sensitivity`` in L2
         norm (the caller's proof). Charged by the caller's ledger entry as Gaussian(noise_multiplier).
 
     Raises:

@@ -1,4 +1,4 @@
-"""The integer lattice every bounded feature lands on before it is summed.
+"""The integer lattice that every bounded feature is truncated onto before it is summed.
 
 A real feature is truncated *toward zero* onto multiples of ``2**-GRAIN_BITS``, so no coordinate ever grows and the norm
 bound of the real vector is a norm bound of the integer one. Integer sums are exact and associative: the total is the
@@ -23,7 +23,7 @@ def truncate(features: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def to_real(lattice: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return lattice steps to feature units (post-processing)."""
+    """Convert lattice steps back to feature units (post-processing)."""
     return np.ldexp(lattice.astype(np.float64), -GRAIN_BITS)
 
 

@@ -1,6 +1,6 @@
-"""What is public of the data: all that the driver, the ledger and the hand-off may know of it.
+"""The contract of a data set: everything public about it, and all that driver, ledger and hand-off may know of it.
 
-A system knows the kind of contract that it is for, and reads more from it: of a table its columns.
+A system knows the kind of contract that it is for, and reads more from it, such as the columns of a table.
 """
 
 import json
@@ -19,8 +19,8 @@ class Contract(Protocol):
     Attributes:
         name: of the data set, under which an account is opened for it.
         unit, adjacency: whose presence is hidden, and how two neighbouring data sets differ.
-        part: the kind of part that the data is of a larger whole, such as a night; empty for the whole.
-        hash: SHA-256 of all of it.
+        part: for data that is a part of a larger whole, the kind of part, such as a night; empty for the whole.
+        hash: SHA-256 of the whole contract.
     """
 
     name: str
@@ -44,7 +44,7 @@ KINDS: dict[str, type[BaseModel]] = {"table": Schema}
 
 
 def read_contract(written: Any) -> Contract:
-    """Read a contract from ``{kind: content}``; one that is read already is returned.
+    """Read a contract from ``{kind: content}``; a contract that was read already is returned as it is.
 
     Raises:
         ValueError: there is no such kind, or its content is not as it should be.

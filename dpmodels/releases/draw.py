@@ -1,7 +1,7 @@
 """The one draw: a line's programme on the data, inside one charge; and the one way to read what it released.
 
-What a step released is kept in the sensitive zone until the draw is sealed, so a draw that goes on after a failure is
-the same draw, and no outcome can be drawn again because a later step did not like it.
+What a step released is kept in the sensitive zone until the draw is sealed. So a draw that goes on after a failure is
+the same draw, and a failure at a later step cannot be used to draw an earlier outcome again.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from dpmodels.releases.steps import Choose, Data, Keep, Parallel, Programme, Sum
 from dpmodels.releases.walk import Taken, Walk, values_of
 
 Ticks = Callable[[int, int], None]
-"""Called with (steps of DP-SGD taken, steps in all): both numbers are public."""
+"""Called with the number of DP-SGD steps taken and the number of all steps, both of which are public."""
 
 
 class Measurable(Protocol):
@@ -52,15 +52,15 @@ class Desk:
     progress: Ticks | None = None
 
     def held(self) -> Reservation | None:
-        """Return how far the charge has come, or None before it was reserved."""
+        """Return the charge and its state, or None before it was reserved."""
         return self.ledger.find(self.charge.key)
 
 
 def check_line(system: Measurable, line: Line) -> None:
-    """Refuse a line that its own system would not make of the same contract and budget.
+    """Refuse a line that differs from what its own system plans for the same contract and budget.
 
     Raises:
-        ArtifactError: it was changed since it was made, or another version made it.
+        ArtifactError: the line was changed since it was planned, or another version planned it.
     """
     if system.plan(line.contract, line.budget) != line.model_copy(update={"former": None}):
         raise ArtifactError(
@@ -70,10 +70,10 @@ def check_line(system: Measurable, line: Line) -> None:
 
 
 def draw(system: Measurable, records: Sensitive[Any], line: Line, desk: Desk) -> Released[Path]:
-    """Run a line's programme inside one ledger charge; called again after a failure, the draw goes on where it was.
+    """Run a line's programme inside one ledger charge; called again after a failure, it goes on where it stopped.
 
-    Privacy: every step takes the next event of what is charged, and its noise. Data is read by the steps alone. What
-        they release stays in the sensitive zone until all of it is sealed.
+    Privacy: every step takes the next of the charged events, and gets the noise of that event. Only the steps read
+        data. What they release stays in the sensitive zone until all of it is sealed.
 
     Raises:
         ArtifactError: the line is not the one that its system makes, or a step is not what its event charges.
@@ -95,7 +95,7 @@ def draw(system: Measurable, records: Sensitive[Any], line: Line, desk: Desk) ->
 
 
 def read(system: Measurable, release: Release) -> Taken:
-    """Run a line's programme without data: each step is answered with what it released (post-processing)."""
+    """Run a line's programme without data, answering each step with what it released (post-processing)."""
     reading = _Reading(release)
     taken = reading.take(system.steps(release.line), release.line.event, None)
     if len(reading.values) or len(reading.integers):
@@ -106,7 +106,7 @@ def read(system: Measurable, release: Release) -> Taken:
 class _Drawing(Walk):
     """Answers the steps from the data, and from what was drawn before a failure.
 
-    ``begin`` is recorded in the ledger right before the first noise: a charge without it can be given back.
+    ``begin`` makes a ledger entry right before the first noise: a charge without that entry can be voided.
     """
 
     def __init__(self, line: Line, desk: Desk, state: DrawState) -> None:
@@ -121,7 +121,7 @@ class _Drawing(Walk):
         self.begun = True
 
     def sum(self, step: Sum, scale: tuple[int, float], data: Data | None) -> Vector:
-        """Measure, unless it was released before."""
+        """Measure the sum with noise, unless it was released before."""
         l2_sensitivity, noise_multiplier = scale
 
         def noisy(exact: Sensitive[Vector]) -> Vector:
@@ -130,7 +130,7 @@ class _Drawing(Walk):
         return self._once(step.total, noisy, data)
 
     def choose(self, step: Choose, scale: float, data: Data | None) -> Vector:
-        """Choose, unless it was chosen before."""
+        """Choose an option, unless it was chosen before."""
 
         def chosen(scores: Sensitive[Vector]) -> Vector:
             index = select_exponential(scores, scale=scale).value
@@ -166,7 +166,7 @@ class _Drawing(Walk):
         if saved:
             steps.restore(saved)
         else:
-            self.state.keep_training(index, steps.tensors())  # the key is kept before its first use
+            self.state.keep_training(index, steps.tensors())  # keeps the key of the randomness before its first use
         part, parts = self.place
         for taken in steps.train(rows):
             if taken % sgd.epoch == 0 or taken == sgd.steps:
@@ -177,7 +177,7 @@ class _Drawing(Walk):
         return step.weights(objective)
 
     def parts(self, step: Parallel, data: Any) -> Sequence[Data | None]:
-        """Cut the data into as many parts as there are programmes, whatever number of parts it has."""
+        """Cut the data into as many parts as there are programmes, however many parts the data has."""
         number = len(step.programmes)
         found = list(step.by(data))[:number]
         return [*found, *[Data(Sensitive(()), data.device)] * (number - len(found))]
@@ -222,7 +222,7 @@ def _whole(answer: Vector, dim: int) -> Vector:
 
 
 def _columns(taken: Taken) -> dict[str, Any]:
-    """Name the values: the step that released each, and where all are coordinates of embeddings, which."""
+    """Name, for each value, the step that released it, and its coordinate where all steps sum embeddings."""
     steps = [(step, vector) for step, vector in values_of(taken) if isinstance(step, Sum | Train)]
     named = [
         {"look": np.full(len(vector), number)}
@@ -234,7 +234,7 @@ def _columns(taken: Taken) -> dict[str, Any]:
 
 
 def _laid_out(taken: Taken) -> tuple[Vector, Vector]:
-    """Lay what the steps released out as the values of the file, and the integers of its footer."""
+    """Split what the steps released into the values of the file and the integers of its footer."""
     values, integers = list[Vector](), list[Vector]([np.zeros(0, dtype=np.int64)])
     for step, vector in values_of(taken):
         (values if isinstance(step, Sum | Train) else integers).append(vector)

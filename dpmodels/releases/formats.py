@@ -1,11 +1,11 @@
-"""The formats that releases and plans were ever written in, and the way from each to what this version works with.
+"""All formats that releases and plans were ever written in, and how each is read into the form of this version.
 
-    1   a plan is one table and one event; its noise is a multiplier times one sensitivity; of what a method goes by,
-        some is a constant of the version; what PrivBayes chose lies among the values
-    2   a plan is lines; a line names all it goes by; what was chosen or kept lies in the footer
+    1   a plan is one table and one event; its noise is a multiplier times one sensitivity; some parameters of a method
+        are constants of the version; what PrivBayes chose lies among the values
+    2   a plan is lines; a line names all parameters of its method; what was chosen or kept lies in the footer
 
-A release is the most expensive file there is. So whatever was published is read for ever, to the same bits, and what
-is written here of an earlier format is never changed.
+A release is the most expensive file there is. So every published release is read for ever, to the same bits, and what
+this module says of an earlier format is never changed.
 """
 
 import json
@@ -17,7 +17,7 @@ from dpmodels.releases.plan import RELEASE, REPORT, Former, Line, Plan, canonica
 from dpmodels.releases.steps import Vector
 
 FORMAT = 2
-"""What this version writes."""
+"""The format that this version writes."""
 
 ONE_SCALE = ("nacre", "privbayes")
 """Methods of format 1 all of whose sums had one noise scale."""
@@ -52,16 +52,16 @@ RULES_OF_1: dict[str, dict[str, Any]] = {
     "nacre-images": {"floor": 3.0},
     "privbayes": {"fine_limit": 2**17, "family_limit": 2**17, "table_limit": 2**14},
 }
-"""What methods of format 1 went by and did not write down."""
+"""The parameters that methods of format 1 used and did not write into the plan."""
 NACRE_OF_1 = {"fine_cells": 256, "fine_share": 0.3, "one_way_weight": 1.0, "runs": 32, "least_noise": 2.0}
-"""What nacre measured where it gave P3GM a warm start."""
+"""The parameters of nacre's measurement where it gave P3GM a warm start."""
 
 
 def read_plan(text: str | bytes, report: str | bytes | None = None) -> Plan:
     """Read a plan of any format; in format 1 the report's line is a file of its own.
 
     Raises:
-        ValueError: it is no plan.
+        ValueError: the text is no plan.
     """
     written = json.loads(text)
     if "lines" in written:
@@ -72,8 +72,8 @@ def read_plan(text: str | bytes, report: str | bytes | None = None) -> Plan:
 def values_of(line: Line, table: pa.Table, values: Vector, chosen: Vector) -> tuple[Vector, Vector]:
     """Return the values and integers of a release as format 2 has them.
 
-    PrivBayes of format 1 wrote its network among the values: of each family, beginning with the first column's own, the
-    child and its parents.
+    PrivBayes of format 1 wrote its network among the values: for each family, beginning with that of the first column,
+    the child and its parents.
     """
     if line.former is None or line.method != "privbayes" or "look" not in table.column_names:
         return values, chosen
@@ -83,7 +83,7 @@ def values_of(line: Line, table: pa.Table, values: Vector, chosen: Vector) -> tu
 
 
 def _line(old: dict[str, Any]) -> Line:
-    """Turn a plan of format 1 into the line that it is."""
+    """Turn a plan of format 1 into a line of format 2."""
     method, table = old["method"], old["table"]
     given = {key: value for key, value in old["measurement"].items() if value is not None}
     scale = (old["l2_sensitivity"], old["noise_multiplier"]) if method in ONE_SCALE else None
@@ -100,7 +100,7 @@ def _line(old: dict[str, Any]) -> Line:
 
 
 def _rules(method: str, table: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Return what a method of format 1 went by and did not write down."""
+    """Return the parameters that a method of format 1 used and did not write into the plan."""
     if method not in ("p3gm", "p3gm-ae", REPORT):
         return RULES_OF_1.get(method, {})
     has_image = any(column["type"] == "image" for column in table["columns"].values())

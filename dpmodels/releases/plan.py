@@ -21,16 +21,16 @@ from dpmodels.releases.contract import AnyContract
 from dpmodels.schema.schema import Schema
 
 RELEASE, REPORT = "release", "report"
-"""The lines of a run on a table: what it releases, and if it was asked for it the charged scores of its report."""
+"""Names of the lines of a run on a table: its release, and the charged scores of its report if they were asked for."""
 
 
 class Former(BaseModel):
     """What is kept of a line that was written in format 1.
 
     Attributes:
-        hash: of that line as it was written; the ledger and the hand-offs know the line by it.
+        hash: hash of that line as it was written, by which the ledger and the hand-offs know the line.
         scale: L2 sensitivity (in lattice steps) and noise multiplier whose product was the one noise scale of all sums;
-            None where every sum had a scale of its own. Its last bits may decide where cells were cut.
+            None where every sum had a scale of its own. The last bits of the scale may decide where cells were cut.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,11 +42,12 @@ class Line(BaseModel):
     """One measurement of a plan and its price: one charge, or one for each part of the data.
 
     Attributes:
-        name: in the plan; part: "" for the whole data set, otherwise the kind of part, each of which is charged alone.
-        method: name of the system that plans, measures and reads it.
-        contract: what is public of the data, in full: a release can be read with nothing but itself.
+        name: name of the line in the plan.
+        part: "" for the whole data set, otherwise the kind of part; each part is charged on its own.
+        method: name of the system that plans, measures and reads the line.
+        contract: everything public about the data, in full, so that a release can be read with nothing but itself.
         budget: the target; event: what the ledger is charged.
-        measurement: the method's own public parameters, all of them: none is left to the defaults of a version.
+        measurement: all public parameters of the method; none is left to the defaults of a version.
         fingerprint: hash of what the method makes of contract and parameters.
     """
 
@@ -70,15 +71,15 @@ class Line(BaseModel):
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the canonical JSON form; of a line of format 1 what it was there."""
+        """SHA-256 of the canonical JSON form; for a line of format 1 the hash that it had there."""
         return self.former.hash if self.former else canonical_hash(self.model_dump(mode="json"))
 
     def noise(self, event: GaussianEvent, l2_sensitivity: int) -> tuple[int, float]:
-        """Return the sensitivity and the noise multiplier that the noise of a sum is the product of."""
+        """Return the sensitivity and the noise multiplier whose product is the noise scale of a sum."""
         return (self.former and self.former.scale) or (l2_sensitivity, event.noise_multiplier)
 
     def noise_stddev(self, step: int, l2_sensitivity: int) -> float:
-        """Return the standard deviation of the noise of the sum that takes the event of this number.
+        """Return the standard deviation of the noise of the sum that takes event number ``step``.
 
         Units: ``l2_sensitivity`` of the sum, and the standard deviation, in lattice steps.
         """
@@ -110,13 +111,13 @@ class Plan(BaseModel):
 
     @property
     def events(self) -> list[Event]:
-        """What all lines charge."""
+        """The events that all lines charge."""
         return [line.event for line in self.lines]
 
     @model_validator(mode="before")
     @classmethod
     def _hand_out(cls, data: Any) -> Any:
-        """Give every line the contract that is written once."""
+        """Give every line the contract, which the file holds once."""
         if not isinstance(data, dict) or "contract" not in data:
             return data
         rest = {key: value for key, value in data.items() if key != "contract"}
@@ -137,5 +138,5 @@ class Plan(BaseModel):
 
 
 def canonical_hash(content: Any) -> str:
-    """Return the SHA-256 of the one way to write JSON."""
+    """Return the SHA-256 of content in its canonical JSON form."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -26,7 +26,7 @@ PLAN_KEY, ENTRY_KEY, HASH_KEY, CHOSEN_KEY, EVENT_KEY, ADJACENCY_KEY = (
     b"nacre.adjacency",
 )
 FORMAT_KEY = b"nacre.format"
-"""Files that were written before there was a number have none; they are of format 1."""
+"""Footer key of the format's number; files that have none were written before there were numbers, in format 1."""
 
 
 class Release(BaseModel):
@@ -47,7 +47,7 @@ def write_release(
     values: NDArray[np.int64],
     chosen: NDArray[np.int64],
 ) -> None:
-    """Write a release as Parquet, one row a value, everything needed to read it in the footer."""
+    """Write a release as Parquet, one row for each value, with everything needed to read it in the footer."""
     vector = np.ascontiguousarray(values, dtype="<i8")
     metadata = {
         FORMAT_KEY: str(FORMAT),
@@ -66,7 +66,7 @@ def read_release(source: Path | bytes) -> Released[Release]:
     """Read a release back, from a file or from its bytes, and check its vector against the hash in the footer.
 
     Raises:
-        ArtifactError: the file is missing, damaged, of a later format, or its values were changed.
+        ArtifactError: the file is missing, is damaged, is of a later format, or had its values changed.
     """
     name = source.name if isinstance(source, Path) else "artifact"
     try:
@@ -85,7 +85,7 @@ def read_release(source: Path | bytes) -> Released[Release]:
         line, entry = read_plan(metadata[PLAN_KEY]).release, metadata[ENTRY_KEY].decode()
         changed = _hash(vector, chosen) != metadata[HASH_KEY].decode()
         vector, chosen = values_of(line, table, vector, chosen)
-    except (KeyError, TypeError, ValueError, OverflowError):  # their messages quote the file
+    except (KeyError, TypeError, ValueError, OverflowError):  # these errors quote the file
         raise ArtifactError(f"{name} is not as nacre writes a release: its footer or its values were changed") from None
     if changed:
         raise ArtifactError(f"the values of release {name} were changed after it was written")

@@ -1,8 +1,8 @@
-"""What a long draw has drawn so far: kept in the sensitive zone beside the staged artifact, whole or absent.
+"""The state of an unfinished draw: kept in the sensitive zone beside the staged artifact, whole or absent.
 
-It is bound to one charge and one plan. A resumed draw goes on from it and so is the same draw: released vectors are not
-drawn again, steps are neither repeated nor lost, and the key of the randomness stays the same. It is deleted with the
-draw's end; until then it is as sensitive as the data, because the key in it undoes the noise.
+The state is bound to one charge and one plan. A resumed draw goes on from it and so is the same draw: released vectors
+are not drawn again, steps are neither repeated nor lost, and the key of the randomness stays the same. The state is
+deleted when the draw ends; until then it is as sensitive as the data, because the key in it undoes the noise.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.late import Tensor, torch
 
 STATE_FORMAT = "2"
-"""The first kept an index where something was chosen, and said no format."""
+"""The state's format; the first one named no format and kept the index of each choice, not the option."""
 
 
 class DrawState:

@@ -1,14 +1,14 @@
-"""The steps that a measurement is made of. A programme yields them, and is sent what each released.
+"""The steps that a measurement is made of. A programme yields steps, and is sent what each of them released.
 
-    first = yield Sum(...)              a noisy sum over records, with the deviation of its noise
+    first = yield Sum(...)              a noisy sum over records, with the standard deviation of its noise
     option = yield Choose(...)          one of several public options, by the exponential mechanism
     kept = yield Keep(...)              integers computed from what was released before, kept with the release
     weights = yield Train(...)          DP-SGD
     answers = yield Parallel(...)       programmes over disjoint parts of the data
 
-A step says what is measured and how far one unit moves it. How much noise that gets is no business of the step: the
-draw reads it off the event that the step is charged as. So a programme is written once, beside its paper's algorithm,
-and runs with the data (``draw``) or without it, from a release (``read``).
+A step says what is measured and how far one unit moves it. It does not say how much noise is added: the draw takes that
+from the event that the step is charged as. So a programme is written once, beside its paper's algorithm, and runs with
+the data (``draw``) or without it, from a release (``read``).
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -28,7 +28,7 @@ Vector = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Data:
-    """What a draw reads: records that can be read again and again, and where to compute."""
+    """What a draw reads: records that can be read any number of times, and the device to compute on."""
 
     records: Sensitive[Any]
     device: str = "cpu"
@@ -39,9 +39,9 @@ class Sum:
     """Release a sum over records with discrete Gaussian noise.
 
     Attributes:
-        total: measures it; one unit moves the result by at most ``l2_sensitivity`` lattice steps in L2 norm.
+        total: computes the exact sum; one unit moves it by at most ``l2_sensitivity`` lattice steps in L2 norm.
         dim: the size of the sum.
-        embedding: what is summed, where it is a function of one record that others can be held against.
+        embedding: the function of one record that is summed, where it can also be evaluated on other records; or None.
     """
 
     total: Callable[[Data], Sensitive[Vector]]
@@ -51,7 +51,7 @@ class Sum:
 
     @classmethod
     def of(cls, embedding: Embedding, l2_sensitivity: int = 0) -> "Sum":
-        """Sum an embedding; a sensitivity above its own is one that was planned for it, before it was known."""
+        """Sum an embedding; a given sensitivity was planned before the embedding was known, and is at least its own."""
 
         def total(data: Data) -> Sensitive[Vector]:
             return transform_sum(embedding, data.records, data.device)
@@ -64,7 +64,7 @@ class NoisySum:
     """What a sum released. Units: lattice steps. Shapes: ``vector`` [dim].
 
     Attributes:
-        embedding: what was summed over records; None where that is no embedding.
+        embedding: the embedding that was summed; None where something else was summed.
     """
 
     vector: Vector
@@ -77,9 +77,9 @@ class Choose:
     """Release one of several options, more probably one of a high score, by the exponential mechanism.
 
     Attributes:
-        scores: measures them, one an option; one unit moves each by at most ``sensitivity``.
-        option: writes the option of an index as whole numbers, which are what is released. Shapes: [width].
-        monotonic: whether a unit that is added lowers no score; only where neighbours add or remove one.
+        scores: computes one score for each option; one unit moves each score by at most ``sensitivity``.
+        option: writes the option of an index as whole numbers, which are released. Shapes: [width].
+        monotonic: whether adding a unit lowers no score; allowed under add-or-remove-one alone.
     """
 
     scores: Callable[[Data], Sensitive[Vector]]
@@ -93,7 +93,7 @@ class Choose:
 class Keep:
     """Keep integers that were computed from what was released before (post-processing).
 
-    They are read back and not computed again, because the arithmetic of another machine may round otherwise.
+    The integers are read back and not computed again, because the arithmetic of another machine may round otherwise.
     """
 
     integers: Vector
@@ -104,9 +104,9 @@ class Train:
     """Release weights that DP-SGD trained. Shapes: [dim].
 
     Attributes:
-        objective: builds what is trained; True for the first time, when there is no state to go on from.
-        rows: what it reads; records: their released number.
-        weights: reads what is released off the trained objective.
+        objective: builds the objective; its argument is True when there is no state to go on from.
+        rows: transforms the data into the rows that training reads; records: their released number.
+        weights: reads the released weights off the trained objective.
     """
 
     objective: Callable[[bool], Any]
@@ -119,14 +119,13 @@ class Train:
 
 @dataclass(frozen=True)
 class Parallel:
-    """Release what programmes measure, each on a part of the data of its own; what they cost is their heaviest.
+    """Release what programmes measure, each on its own part of the data; together they cost as much as the heaviest.
 
-    There are as many parts as programmes, which is a number made of public and released ones. A part of the data
-    without a programme is not read, and a programme without a part reads no records, so the number of parts that the
-    data has does not show.
+    The number of programmes is public or was released. A part of the data without a programme is not read, and a
+    programme without a part reads no records, so the number of parts that the data has does not show.
 
     Attributes:
-        by: cuts the data; one unit lies in one part, whatever the others hold.
+        by: cuts the data into parts; which part a unit lies in does not depend on other units.
     """
 
     programmes: Sequence["Programme"]

@@ -1,12 +1,12 @@
-"""What every system is: it plans, it says step by step what it measures, and it fits a generator to what that released.
+"""What every system does: it plans, it says step by step what it measures, and it fits a generator to the release.
 
 plan(contract, budget)    -> Line        what it will charge; touches no data
 programme(design)         -> steps       what it measures, each step chosen from what those before it released
 fit(release, craft)       -> Generator   post-processing, free for ever
 
-Between them stands the ``design``: what the system makes of its public parameters and the contract, such as cells,
-weights and sensitivities. It is made for the plan, and made again, and held against the plan's fingerprint, whenever
-something is measured or read.
+The three share a ``design``: what the system makes of its public parameters and the contract, such as cells, weights
+and sensitivities. The design is made for the plan. Whenever something is measured or read it is made again and compared
+with the plan's fingerprint.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ class Craft:
     """What fitting needs besides the release.
 
     Attributes:
-        checkpoint: where the state of a long fit is kept, to go on from; None where none is wanted.
+        checkpoint: where a long fit keeps the state from which it can go on; None for no checkpoint.
     """
 
     seed: int = 0
@@ -65,8 +65,8 @@ class System(ABC, Generic[Design]):
     """A measurement: planned, charged, drawn and read.
 
     Attributes:
-        method: name in the registry; measurement: the public parameters, a model.
-        line: name of the line that it plans; about: the kind of contract that it is for.
+        method: name in the registry; measurement: the pydantic model of the public parameters.
+        line: name of the line that the system plans; about: the kind of contract that the system is for.
     """
 
     method: str
@@ -76,30 +76,30 @@ class System(ABC, Generic[Design]):
 
     @abstractmethod
     def design(self, spec: Any, contract: Any) -> Design:
-        """Make of public inputs what is measured; touches no data.
+        """Make the design from public inputs; touches no data.
 
         Raises:
-            InvalidArgument: the contract is none that this system can measure, or a parameter does not suit it.
+            InvalidArgument: this system cannot measure what the contract describes, or a parameter does not suit it.
         """
 
     @abstractmethod
     def event(self, design: Design, budget: PrivacyBudget) -> Event:
-        """Decide what to charge: one leaf, or one parallel event, for each step of the programme."""
+        """Decide what to charge: for each step of the programme one leaf event or one parallel event."""
 
     @abstractmethod
     def programme(self, design: Design) -> Programme:
-        """Yield the steps, each made of what those before it released."""
+        """Yield the steps, each of which may depend on what those before it released."""
 
     @abstractmethod
     def fingerprint(self, design: Design) -> str:
-        """Return a hash of whatever in a design a release could be misread without."""
+        """Return a hash of everything in a design that is needed to read a release rightly."""
 
     @abstractmethod
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
 
     def settled(self, contract: Any) -> BaseModel:
-        """Return the parameters with nothing left to defaults; those that depend on the contract are set here."""
+        """Return all parameters with their values; those whose defaults depend on the contract are set here."""
         settled: BaseModel = self.measurement
         return settled
 
@@ -129,7 +129,7 @@ class System(ABC, Generic[Design]):
         """Make the design of a line again.
 
         Raises:
-            ArtifactError: this version makes another one, by which a release would be misread.
+            ArtifactError: this version makes another design, by which a release would be misread.
         """
         design = self.design(type(self.measurement).model_validate(line.measurement), line.contract)
         if self.fingerprint(design) != line.fingerprint:
@@ -143,8 +143,8 @@ class System(ABC, Generic[Design]):
     def measure(self, records: Sensitive[Any], line: Line, desk: Desk) -> Released[Path]:
         """Run the programme on the data, inside one ledger charge; the only verb that reads data.
 
-        Privacy: adaptive composition of the events of ``line.event``, which are charged; each step's own proof is where
-            the step is made. Nothing else is read out.
+        Privacy: adaptive composition of the events of ``line.event``, which are charged; the proof of each step's
+            sensitivity is where the step is made. Nothing else leaves the data.
         """
         return draw(self, records, line, desk)
 
@@ -153,13 +153,13 @@ class System(ABC, Generic[Design]):
         return [answer for _, answer in read(self, release)]
 
     def sums(self, release: Release) -> list[NoisySum]:
-        """Return the noisy sums of records that a release is made of, each of which other rows can be held against."""
+        """Return the noisy sums of embeddings in a release; the sums of other rows can be compared with them."""
         taken = read(self, release)
         return [answer for step, answer in taken if isinstance(step, Sum) and answer.embedding is not None]
 
 
 class Synthesizer(System[Design]):
-    """A system that makes a generator of its release."""
+    """A system that fits a generator to its release."""
 
     @abstractmethod
     def fit(self, release: Released[Release], craft: Craft) -> Generator:
@@ -179,7 +179,7 @@ def without_image(schema: Schema, method: str) -> Schema:
     """Return a schema that has no image.
 
     Raises:
-        InvalidArgument: it has one, and the method is for columns.
+        InvalidArgument: the schema has an image, and the method is for columns.
     """
     if schema.image:
         raise InvalidArgument("method", method, "be nacre-images for a schema with a column of type image")

@@ -1,7 +1,7 @@
-"""A programme held against the event that its line is charged: one event for each step, in order, none left over.
+"""A walk through a programme, step by step, along the charged event: one event for each step, in order, none left over.
 
-Whoever answers the steps, from the data (``draw``) or from a release (``read``), goes this way, so that what can be
-drawn can be read. A step gets the noise of its event and no other: there is none that it could ask for.
+Steps are answered from the data (``draw``) or from a release (``read``); both walk this way, so what can be drawn can
+be read. A step cannot ask for an amount of noise: it gets that of its event.
 """
 
 from abc import ABC, abstractmethod
@@ -25,10 +25,10 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.steps import Choose, Data, Keep, NoisySum, Parallel, Programme, Step, Sum, Train, Vector
 
 ROUNDING = 2.0**-50
-"""What float operations may take off a noise scale; ``lattice_noise_stddev`` adds as much to the noise."""
+"""Relative rounding error by which a noise scale may be too small; ``lattice_noise_stddev`` adds as much noise."""
 
 Taken = list[tuple[Step, Any]]
-"""The steps of a programme with what each released; of parallel programmes one such list for each part."""
+"""The steps of a programme with what each released; a parallel step has one such list for each part."""
 
 
 class Walk(ABC):
@@ -38,7 +38,7 @@ class Walk(ABC):
         self.line = line
 
     def take(self, programme: Programme, event: Event, data: Data | None) -> Taken:
-        """Take every step, and hand each answer back to the programme.
+        """Take every step of a programme, and send it the answer.
 
         Raises:
             ArtifactError: a step is not what its event charges, or there are more or fewer steps than events.
@@ -75,7 +75,7 @@ class Walk(ABC):
         raise ArtifactError(f"a step of the measurement is a {type(step).__name__}, which is charged as {event!r}")
 
     def _scale(self, step: Choose, event: GaussianEvent | PureEvent) -> float:
-        """Return the scale of the scores at which a choice costs what it is charged as."""
+        """Return the scale of the scores at which a choice costs as much as its event."""
         adjacency = self.line.budget.adjacency
         if step.monotonic and adjacency != Adjacency.ADD_OR_REMOVE_ONE:
             raise ArtifactError(f"scores are not monotonic under {adjacency}, where one may rise and another fall")
@@ -84,7 +84,7 @@ class Walk(ABC):
         return exponential_scale(step.sensitivity, event.noise_multiplier, monotonic=step.monotonic)
 
     def _parallel(self, step: Parallel, event: Leaf | ParallelEvent, data: Data | None) -> list[Taken]:
-        """Take the programmes of all parts, each with its own event, or all with one; of older lines with a plain one.
+        """Take the programmes of all parts, each with its own event or all with one; older lines hold that one bare.
 
         Privacy: the parts are disjoint, so together they cost the heaviest of them (accounting/events.py).
         """
@@ -99,16 +99,16 @@ class Walk(ABC):
         ]
 
     def parts(self, step: Parallel, data: Data | None) -> Sequence[Data | None]:
-        """Cut the data, where there is any."""
+        """Cut the data into parts, where there is data."""
         return [None] * len(step.programmes)
 
     @abstractmethod
     def sum(self, step: Sum, scale: tuple[int, float], data: Data | None) -> Vector:
-        """Return the noisy sum; the noise is that of the sensitivity and the noise multiplier in ``scale``."""
+        """Return the noisy sum; ``scale`` holds the sensitivity and the noise multiplier of its noise."""
 
     @abstractmethod
     def choose(self, step: Choose, scale: float, data: Data | None) -> Vector:
-        """Return the chosen option; scores get noise of this scale."""
+        """Return the chosen option; ``scale`` is that of the exponential mechanism."""
 
     @abstractmethod
     def keep(self, step: Keep) -> Vector:

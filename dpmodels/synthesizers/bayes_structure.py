@@ -24,17 +24,18 @@ class PrivBayesMeasurement(BaseModel):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
-        degree: most parents of a column.
-        fine_cells: cells of an interval column at the first look.
+        degree: largest number of parents of a column.
+        fine_cells: number of cells that the first look cuts an interval column into.
         fine_share: share of the budget (mu squared) that the first look takes.
-        select_share: share that all selections take together.
-        runs: merged cells that the values of an interval column are cut into, where the mass allows.
-        least_noise: what a merged cell should hold at least, in standard deviations of a table's noise.
-        groups: coarse cells of a column as a parent, beside its merged cells.
-        price: weight of the error that a table's noise is expected to cause, against what the table says.
-        fine_limit: fine cells of all columns together; table_limit: cells of one family's table.
-        family_limit: families scored in all, which bounds time. The degree is lowered until they fit, at last to 1
-            with the first column, the target, as the only parent: of more the selection would tell little.
+        select_share: share of the budget that all selections take together.
+        runs: number of merged cells that the values of an interval column are cut into, where the mass allows.
+        least_noise: mass that a merged cell should hold at least, in standard deviations of a table's noise.
+        groups: number of coarse cells that a column may have as a parent, instead of its merged cells.
+        price: weight, in the score of a family, of the error that the noise of its table is expected to cause.
+        fine_limit: upper bound on the fine cells of all columns; table_limit: on the cells of one family's table.
+        family_limit: upper bound on the families that are scored, and so on time. The degree is lowered until they fit,
+            at last to 1 with the first column, the target, as the only parent: a selection among more families would
+            tell little.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -73,7 +74,7 @@ class Network:
         self.l2_sensitivity = math.ceil(math.sqrt(looks / (1 - select_share)))
 
     def event(self, noise_multiplier: float) -> ComposedEvent:
-        """Return the Gaussians that are charged: two vectors of one noise scale, and every selection as one."""
+        """Return the Gaussians that are charged: one for each of two vectors of one noise scale and each selection."""
         scale = noise_multiplier * self.l2_sensitivity
         vectors = (("fine one-way", self.first.l2_sensitivity), ("tables of the network", self.tables_radius))
         events = [GaussianEvent(noise_multiplier=scale / radius, mechanism=name) for name, radius in vectors]
@@ -92,11 +93,11 @@ class Network:
         return Views.of(partition, merged, self.spec.groups), [_shares(counts) for counts in merged]
 
     def openings(self) -> list[Family]:
-        """List the families without parents, one a column but the first; they may come whenever."""
+        """List the families without parents, one for each column but the first; any step may select one of them."""
         return [Family(column, ()) for column in range(self.columns) if column != self.root]
 
     def joining(self, views: Views, placed: list[int]) -> list[Family]:
-        """List the families that the column placed last makes possible: it and others with a place are the parents."""
+        """List the families that became possible last: their parents are the newest column and some placed before."""
         *older, newest = placed
         if self.star and newest != self.root:
             return []
@@ -111,14 +112,16 @@ class Network:
         return [family for family in families if math.prod(views.shape(family)) <= self.spec.table_limit]
 
     def penalty(self, views: Views, noise_stddev: float, family: Family) -> int:
-        """Return half the expected L1 norm of a table's noise, times the price, in score steps."""
+        """Return half the expected L1 norm of the noise of a family's table, times the price, in score steps."""
         noise = noise_stddev / self.unit / math.sqrt(2 * math.pi)
         return round(float(self.spec.price * math.prod(views.shape(family)) * noise * SCORE_STEP))
 
     def steps(self, views: Views, families: list[Family]) -> list[int]:
-        """Share the tables' sensitivity among them: steps a record in proportion to the cube root of a table's cells.
+        """Return the lattice steps of a record in each table, in proportion to the cube root of the table's cells.
 
-        That makes the expected L1 norm of all noise least. Privacy: sum steps^2 <= F unit^2 = tables_radius^2 / m^2.
+        This makes the expected L1 norm of the noise of all tables least.
+
+        Privacy: sum steps^2 <= F unit^2 = tables_radius^2 / m^2, for F families and m rows of a unit.
         """
         weights = np.cbrt([math.prod(views.shape(family)) for family in families])
         scale = self.unit * math.sqrt(len(families)) / float(np.linalg.norm(weights))
@@ -142,7 +145,7 @@ def read_family(written: NDArray[np.int64]) -> Family:
 
 
 def _families(columns: int, degree: int) -> int:
-    """Bound the families that are scored: a set of columns, the last of which is the child, parents at two levels."""
+    """Bound the number of scored families: sets of columns whose last is the child, parents at one of two levels."""
     return sum(math.comb(columns, size + 1) * 2**size for size in range(degree + 1))
 
 

@@ -4,9 +4,9 @@
               one VAE a cluster by DP-SGD on the cluster's records
     sample    cluster and class by their released share, z ~ N(0, I), decode
 
-Privacy: given the released centroids a record lies in one cluster, so it takes part in one training only: under add or
-remove the trainings together cost what one of them does (parallel composition), and one is charged. The paper clusters
-kernel features and lets DP-SGD's rate depend on a cluster's private size; here both are public.
+Privacy: given the released centroids a record lies in one cluster, so it takes part in one training only. Under
+add-or-remove-one the trainings together cost what one of them does (parallel composition), and one is charged. The
+paper clusters kernel features and lets DP-SGD's rate depend on a cluster's private size; here both are public.
 """
 
 from typing import Annotated
@@ -38,10 +38,12 @@ class DpGmMeasurement(BaseModel):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
-        clusters, iterations: of DP k-means; its centroids start on a sphere of ``start_radius``.
-        cluster_share, count_share: of the budget's squared mu; DP-SGD has the rest.
-        count_weight: of a count beside a sum of vectors of norm 1.
-        latent: coordinates of z; image_radius: norm that images are clipped to, in root mean square ink a pixel.
+        clusters, iterations: numbers of both in DP k-means; its centroids start on a sphere of ``start_radius``.
+        cluster_share, count_share: shares of the budget's squared mu that k-means and the counts of cluster and class
+            take; DP-SGD has the rest.
+        count_weight: weight of a cluster's count, where its sum of vectors of norm 1 has 1.
+        latent: number of coordinates of z; image_radius: norm that images are clipped to, in root mean square ink a
+            pixel.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -71,7 +73,7 @@ class DpGmSystem(Phases):
         )
 
     def statistic(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Whole]:
-        """Return sums and counts of the clusters, at last the counts of cluster and class."""
+        """Return sums and counts of the clusters in each iteration, and after the last the counts by class."""
         points = transform_bounded(rows, self.vectors, np.ones(self.vectors.dim))
         centroids = self._centroids(released)
         if len(released) < self.spec.iterations:
@@ -85,15 +87,15 @@ class DpGmSystem(Phases):
         return Built(objectives, torch.from_numpy(counts), torch.full((self.vectors.dim,), VALUE_STDDEV))
 
     def class_counts(self, released: Looks) -> tuple[Floats, float]:
-        """Return the last look, added up over the clusters."""
+        """Return the released counts of cluster and class, added up over the clusters, and their noise_stddev."""
         return self._counts(released).sum(axis=0), released[-1].noise_stddev * self.spec.clusters**0.5
 
     def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
-        """Return the vectors of the rows of a cluster."""
+        """Return the vectors of a cluster's rows."""
         return transform_designs(rows)
 
     def sampled(self, steps: SampledGaussianEvent) -> ParallelEvent:
-        """Charge one training for all: a record takes part in one of them."""
+        """Charge one training for all, since a record takes part in one of them only."""
         return ParallelEvent(by="cluster", events=(steps,))
 
     def trainings(self, rows: Reader, released: Looks) -> Programme:
@@ -114,7 +116,7 @@ class DpGmSystem(Phases):
         return released[-1].vector.astype(np.float64).reshape(self.spec.clusters, self.vectors.classes)
 
     def _centroids(self, released: Looks) -> Floats:
-        """Go through the released iterations from the public start."""
+        """Return the centroids after the released iterations, which begin at a public start."""
         normal = np.random.default_rng(self.vae.seed).standard_normal((self.spec.clusters, self.vectors.size))
         centroids = start_centroids(normal, self.spec.start_radius)
         for look in released[: self.spec.iterations]:

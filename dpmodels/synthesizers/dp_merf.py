@@ -1,6 +1,7 @@
 """DP-MERF (Harder, Adamczewski, Park; AISTATS 2021): PEARL's frame with fixed random Fourier features and no critic.
 
-The baseline. Every frequency looks at every column and all have one public bandwidth; corrected like PEARL otherwise.
+This is a baseline: every frequency looks at every column, and all frequencies have one public bandwidth. Otherwise it
+has the corrections of PEARL.
 """
 
 from typing import Literal
@@ -23,5 +24,5 @@ class DpMerfTraining(TrainingSpec):
 
 
 def dp_merf(measurement: DpMerfMeasurement, training: DpMerfTraining) -> Pearl:
-    """Make the baseline."""
+    """Return DP-MERF."""
     return Pearl(measurement, training, "dp-merf")

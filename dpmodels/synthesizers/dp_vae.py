@@ -28,8 +28,8 @@ class DpVaeMeasurement(BaseModel):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
-        latent: coordinates of z.
-        count_share: of the budget's squared mu, for the counts of the classes; DP-SGD has the rest.
+        latent: number of coordinates of z.
+        count_share: share of the budget's squared mu that the counts of the classes take; DP-SGD has the rest.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -71,11 +71,11 @@ class DpVaeSystem(Phases):
         return Built([objective], counts, torch.full((self.vectors.dim,), VALUE_STDDEV))
 
     def class_counts(self, released: Looks) -> tuple[Floats, float]:
-        """Return the one look."""
+        """Return the counts of the classes, which the only look released."""
         return released[0].vector.astype(np.float64), released[0].noise_stddev
 
     def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
-        """Return the records' designs."""
+        """Return the vectors of the records."""
         return transform_designs(rows)
 
 

@@ -5,8 +5,9 @@
               s = sum_x [ a ; b z ; z z' ] (x) e_class,  z = clip((code - mean_class) V)  + noise
     fit       covariances without their noise; Gaussians whose images have them        generators/image_matching.py
 
-Centring by class halves the norm that must be covered, and evening the directions out (alpha) makes the same noise hurt
-them alike: between the many weak directions that tell classes apart and the few strong ones that they share.
+Centering by class halves the norm that must be covered. Bringing the variances of the directions closer to each other
+(alpha) makes the same noise hurt alike the many weak directions, which tell classes apart, and the few strong ones,
+which classes share.
 
 Privacy: both looks get discrete Gaussian noise, of multipliers z / sqrt(share) and z / sqrt(1 - share) over their
 sensitivities (proof: embeddings/image_moments.py). The second look may depend on the released first; two Gaussian
@@ -52,15 +53,17 @@ class ImageMeasurement(BaseModel):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
-        coefficients: of the public basis; smoothness: its length scale, in pixels of a 28 x 28 image.
-        pose_weight: one public spread of a pose, in the norm of an image with one pixel of full ink (28 x 28).
-        directions: kept from the first look.
+        coefficients: number of coefficients of the public basis; smoothness: the length scale of that basis, in pixels
+            of a 28 x 28 image.
+        pose_weight: norm of one public spread of a pose, where one pixel of full ink (28 x 28) has norm 1.
+        directions: number of directions that are kept from the first look.
         basis_share: share of the squared sensitivity (so of the budget, mu squared) that the first look takes.
         basis_radius: norm that codes are clipped to at the first look, in root mean square ink a pixel.
-        class_radius: norm clipped to at the second look, in the root mean square norm that the first look foresees.
+        class_radius: norm that codes are clipped to at the second look, as a multiple of the root mean square norm that
+            the first look predicts.
         evening: alpha above; 0 leaves the directions as they vary, 1 brings all to the same variance.
-        count_weight, mean_weight: of count and first moment beside a second moment.
-        floor: what the edge of the noise is divided by to be the least variance that a direction is given.
+        count_weight, mean_weight: weights of a count and of a first moment, where a second moment has 1.
+        floor: a direction's variance is taken to be at least the edge of the noise divided by this.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -92,12 +95,13 @@ class ImageLooks:
     def choose(self, first: Whole, noise_stddev: float) -> Whole:
         """Return directions, class centres and clip radius of the second look as whole numbers (post-processing).
 
-        They are kept with the release: an eigenvector of another machine may differ by a rounding.
-        ``noise_stddev``: of the first look, in lattice steps; what is below it is not divided by.
+        They are kept with the release, since an eigenvector that another machine computes may differ by a rounding.
+
+        Units: ``noise_stddev`` of the first look, in lattice steps.
         """
         counts, sums, moments = self.first.unpack(first)
         means = sums / at_least_noise(counts, noise_stddev, self.first)[:, None]
-        means /= np.maximum(1.0, np.linalg.norm(means, axis=1, keepdims=True))  # as of vectors of norm 1
+        means /= np.maximum(1.0, np.linalg.norm(means, axis=1, keepdims=True))  # codes have norm at most 1
         total = max(float(counts.sum()), 1.0)
         within = moments[0] / total - np.einsum("c,ci,cj->ij", counts.clip(min=0) / total, means, means)
         directions = principal_directions(within, self.size)
@@ -124,7 +128,7 @@ class ImageLooks:
 
 @dataclass(frozen=True)
 class NacreImages(Synthesizer[ImageLooks]):
-    """Nacre for images; its design is the two looks, both of one sensitivity, since both clip to the same norm."""
+    """Nacre for images; its design is the two looks, whose sensitivities are equal, since they clip to one norm."""
 
     method = "nacre-images"
     measurement: ImageMeasurement = field(default_factory=ImageMeasurement)
@@ -135,7 +139,7 @@ class NacreImages(Synthesizer[ImageLooks]):
         return ImageLooks(spec, contract)
 
     def event(self, design: ImageLooks, budget: PrivacyBudget) -> ComposedEvent:
-        """Charge two Gaussians: the first takes its share of the squared mu of one, the second the rest."""
+        """Charge two Gaussians: the first takes ``basis_share`` of the budget's squared mu, the second the rest."""
         z, share = gaussian_noise_multiplier(budget), design.spec.basis_share
         parts = ("basis", z / math.sqrt(share)), ("moments by class", z / math.sqrt(1 - share))
         return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=own, mechanism=name) for name, own in parts))
@@ -147,7 +151,7 @@ class NacreImages(Synthesizer[ImageLooks]):
         yield Sum.of(design.second(chosen), design.first.l2_sensitivity)
 
     def fit(self, release: Released[Release], craft: Craft) -> ImageModel:
-        """Shrink the released covariances and fit the Gaussians whose images have them; seconds, so no checkpoint.
+        """Shrink the released covariances and fit Gaussians whose images have them; in seconds, without checkpoints.
 
         Privacy: post-processing.
         """
@@ -168,7 +172,7 @@ class NacreImages(Synthesizer[ImageLooks]):
         return ImageModel(table, settings, painter, means, factors, counts, entry)
 
     def marginals(self, release: Release) -> Marginals | None:
-        """Return the counts of the classes, of the second look (post-processing)."""
+        """Return the counts of the classes that the second look released (post-processing)."""
         _, _, second = self.answers(release)
         counts = second.embedding.unpack(second.vector)[0]
         return of_classes(release.line.table, counts, second.noise_stddev / second.embedding.count_step)
@@ -190,11 +194,11 @@ class NacreImages(Synthesizer[ImageLooks]):
 
 
 def at_least_noise(counts: Floats, noise_stddev: float, embedding: ImageMoments) -> Floats:
-    """Return released counts as divisors: no less than their own noise, so that a tiny class cannot explode."""
+    """Raise released counts to at least their own noise, so that no quotient explodes where a class is tiny."""
     divisor: Floats = counts.clip(min=max(1.0, noise_stddev / embedding.count_step))
     return divisor
 
 
 def _unit_noise(noise_stddev: float) -> float:
-    """Return lattice steps of noise in squares of a code, where the clip norm is 1."""
+    """Convert noise from lattice steps to units of a code's square, where the clip norm is 1."""
     return noise_stddev / (DIAGONAL * 4.0**CODE_BITS)

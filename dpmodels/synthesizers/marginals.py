@@ -1,4 +1,4 @@
-"""One-way counts that a release states, with their known noise; every system says itself which those are.
+"""One-way counts that a release states, with their known noise; each system's ``marginals`` method returns its own.
 
 Privacy: post-processing of released vectors and public noise scales.
 """
@@ -25,9 +25,10 @@ class Marginal:
     """What a release says about the counts of one column.
 
     Attributes:
-        counts, stddev: of its fine cells, as released, and the noise of each. Shapes: [fine cells].
-        place: from fine cell to cell.
-        pooled, pooled_stddev: of its cells, averaged over all that was released about them. Shapes: [cells].
+        counts, stddev: the released counts of its fine cells, and the noise_stddev of each. Shapes: [fine cells].
+        place: the cell that each fine cell belongs to. Shapes: [fine cells].
+        pooled, pooled_stddev: the counts of its cells, averaged over everything that was released about them, and the
+            noise_stddev of these averages. Shapes: [cells].
     """
 
     counts: Floats
@@ -47,10 +48,10 @@ class Marginals:
     """What a release says about one-way counts, without any smoothing.
 
     Attributes:
-        codec: whose cells are counted.
-        columns: by name; those that the release has nothing direct to say about are left out.
-        pair_stddev: noise of the count of one pair of cells of two columns, if pairs were released.
-        pair_cells: cells that a column has in these pairs, on average.
+        codec: the codec whose cells are counted.
+        columns: the marginals by column; a column that the release says nothing direct about is left out.
+        pair_stddev: noise_stddev of the count of one pair of cells of two columns, if pairs were released.
+        pair_cells: number of cells that a column has in these pairs, on average.
     """
 
     codec: Codec
@@ -60,7 +61,7 @@ class Marginals:
 
     @property
     def records(self) -> float:
-        """Return the number of records, by the column whose noisy counts add up with the least noise."""
+        """Return the number of records, estimated from the column whose noisy counts add up with the least noise."""
         noise = {name: one.stddev**2 * len(one.counts) for name, one in self.columns.items()}
         best = self.columns[min(noise, key=lambda name: noise[name])]
         return max(float(best.counts.sum()), 1.0)
@@ -80,7 +81,7 @@ def of_classes(schema: Schema, counts: Floats, stddev: float) -> Marginals | Non
 
 
 def of_moments(embedding: Moments, vector: NDArray[np.int64], steps: float) -> Marginals:
-    """Add the classes up for every column, and all cells up for the class itself, by inverse variances."""
+    """Add every column's counts up over the classes; weight the columns' totals of a class by inverse variances."""
     partition, noise = embedding.partition, steps / embedding.one_way
     counts = embedding.unpack(vector)[0]
     parts = [counts[:, a:b] for a, b in zip(partition.offsets[:-1], partition.offsets[1:], strict=True)]
@@ -101,7 +102,7 @@ def with_pairs(
     vector: NDArray[np.int64],
     steps: float,
 ) -> Marginals:
-    """Average a column's merged cells over both looks: their fine cells, themselves, and every table they are in."""
+    """Average all estimates of a column's merged cells: from fine cells, own counts, and every table they are in."""
     partition = moments.partition
     parts = first.unpack(fine)[0], *moments.unpack(vector)
     names = [name for index, name in enumerate(found.codec.columns) if index != partition.class_column]

@@ -3,7 +3,7 @@
     measure   s = sum_x [ b onehot(x) ; onehot(x) onehot(x)' ] (x) e_class  + noise          embeddings/moments.py
     fit       the mixture of nacre                                                           generators/mixture.py
 
-The baseline that says what nacre's first look is worth: interval columns are cut into equal widths, known in advance.
+This baseline shows what nacre's first look is worth: it has none, and cuts interval columns into equal widths.
 """
 
 from dataclasses import dataclass, field
@@ -31,14 +31,17 @@ from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals, of_moments
 
 PAIR_LIMIT = 2**20
-"""Second moments of all classes together, counted both ways; it bounds memory and the time of a training step."""
+"""Upper bound on the second moments of all classes, each pair of cells counted in both orders.
+
+It bounds memory and the time of a training step.
+"""
 
 
 class MomentsMeasurement(BaseModel):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
-        cells: of equal width that an interval column is cut into.
+        cells: number of cells of equal width that an interval column is cut into.
         one_way_weight: weight of a first moment, where a second moment has 1.
     """
 
@@ -56,7 +59,7 @@ class MomentsSystem(Synthesizer[Moments]):
     training: MixtureSpec = field(default_factory=MixtureSpec)
 
     def design(self, spec: MomentsMeasurement, contract: Schema) -> Moments:
-        """Make the embedding of a schema: public cells, and conditional on the target where it has classes.
+        """Make the embedding of a schema, on public cells, conditional on the target where the target has classes.
 
         Raises:
             InvalidArgument: the schema has an image, no column besides the target, or too many cells.

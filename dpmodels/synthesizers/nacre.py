@@ -3,7 +3,7 @@
     measure   h = sum_x a onehot_fine(x) (x) e_class                       + noise      where the mass of each column is
               cells = merge(h)                                             released     thin cells merged, from h alone
               s = sum_x [ b onehot(x) ; c onehot(x) onehot(x)' ] (x) e_class  + noise   all 1-way, 2-way, label-3-way
-    denoise   average what measures the same, shrink what is noise         generators/denoise.py
+    denoise   average estimates of the same count, shrink what is noise    generators/denoise.py
     fit       a mixture of product distributions to the moments            generators/moment_matching.py
 
 Privacy: both looks get discrete Gaussian noise of one scale z * Delta, with Delta^2 = Delta_h^2 + Delta_s^2 (proofs:
@@ -43,19 +43,22 @@ class NacreMeasurement(BaseModel):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
-        fine_cells: cells of an interval column at the first look.
+        fine_cells: number of cells that the first look cuts an interval column into.
         fine_share: share of the squared sensitivity (so of the budget, mu squared) that the first look takes.
         one_way_weight: weight of a first moment at the second look, where a second moment has 1.
-        small_class: standard deviations of a second moment's noise below which a class is small.
+        small_class: size below which a class is small, in standard deviations of a second moment's noise.
         most_weight: upper bound on the extra weight of first moments where the first look finds a small class.
-        runs: merged cells that the values of an interval column are cut into, where mass and noise allow.
-        least_runs: cells that they are cut into however large the noise is.
-        resolved: association of two columns, in runs of equal mass, that should stand out of their moments' noise.
-        least_noise: what a merged cell should hold at least, in standard deviations of a second moment's noise.
-        fine_limit: fine cells of all classes and columns together.
-        pair_limit: second moments of all classes together; it bounds noise draws and the time of a training step.
-        square_limit: cells squared, of all classes together; it bounds memory.
-        paired_columns: columns up to which all are paired with each other; in wider tables the pairs would drown.
+        runs: number of merged cells that the values of an interval column are cut into, where mass and noise allow.
+        least_runs: lower bound on that number of cells, however large the noise is.
+        resolved: association of two columns, cut into runs of equal mass, that should stand out of the noise of their
+            second moments; columns are cut into fewer runs until it does.
+        least_noise: mass that a merged cell should hold at least, in standard deviations of a second moment's noise.
+        fine_limit: upper bound on the number of fine cells, over all classes and columns.
+        pair_limit: upper bound on the number of second moments of all classes; it bounds the number of noise draws and
+            the time of a training step.
+        square_limit: upper bound on the square of the number of cells, added up over the classes; it bounds memory.
+        paired_columns: number of columns up to which every column is paired with every other; in wider tables the
+            noise would drown that many pairs.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -74,13 +77,14 @@ class NacreMeasurement(BaseModel):
     paired_columns: Annotated[int, Field(ge=2, le=4096)] = 64
 
     def square(self, columns: int, paired: int) -> int:
-        """Return how many cells squared, of all classes together, the limits leave room for."""
+        """Return the square of the number of cells, added up over the classes, that the limits leave room for."""
         return min(self.square_limit, self.pair_limit * columns**2 // max(pairs_within(columns, paired), 1))
 
     def reach(self, columns: int) -> int:
-        """Return how many of the next columns a column is paired with: as many as leave no more pairs than allowed.
+        """Return with how many of the columns that follow it a column is paired, within the limit on all pairs.
 
-        The schema's order is what a wide table (a signal, a spectrum, a questionnaire) publicly says of its dependence.
+        In a wide table (a signal, a spectrum, a questionnaire) the schema's order is public and says which columns are
+        likely to depend on each other.
         """
         most = self.paired_columns
         return columns - 1 if columns <= most else max(1, most * (most - 1) // 2 // columns)
@@ -94,7 +98,7 @@ class Looks:
         self.reach = spec.reach(columns - labelled)
         square = spec.square(columns - labelled, self.reach)
         conditional = columns > labelled and schema.classes * (2 * (columns - labelled)) ** 2 <= square
-        if labelled and not conditional:  # the target is a column like others, and must be paired with all of them
+        if labelled and not conditional:  # the target is then an ordinary column, paired with every other
             self.reach = columns - 1
             square = spec.square(columns, self.reach)
         columns -= labelled and conditional
@@ -116,7 +120,7 @@ class Looks:
     def second(self, first: NDArray[np.int64], noise_stddev: float) -> Moments:
         """Return the second embedding, on cells merged and with weights set by the released first vector.
 
-        Privacy: post-processing of the first look; whatever it says, the norm stays within ``second_radius``.
+        Privacy: post-processing of the first look; whatever that released, the norm stays within ``second_radius``.
         """
         counts = first.reshape(self.fine.classes, -1)
         records = counts.sum(axis=1) / (len(self.fine.sizes) * self.first.one_way)
@@ -128,9 +132,12 @@ class Looks:
         return Moments(partition, one_way, two_way, self.max_rows, self.reach)
 
     def weights(self, smallest: float, noise: float) -> tuple[int, int]:
-        """Return the steps of a first and of a second moment: where a class is small, its margins come first.
+        """Return the lattice steps of one record in a first and in a second moment, within the planned norm.
 
-        Units: records; ``smallest`` has the smallest class, ``noise`` is the standard deviation of a second moment's.
+        Where the smallest class is small, first moments get a larger part of that norm.
+
+        Units: records; ``smallest`` is the size of the smallest class, ``noise`` the standard deviation of the noise of
+        a second moment.
         """
         spec = self.spec
         factor = min(max(spec.small_class * noise / max(smallest, noise), 1.0), spec.most_weight)
@@ -142,10 +149,11 @@ class Looks:
     def runs(self, records: float, noise: float) -> int:
         """Return how many runs an interval column is cut into: fewer where second moments would drown in their noise.
 
-        Two columns of k runs each and association rho differ from independent ones by one direction of norm
-        rho records / k, and the noise of their k x k moments reaches 2 noise sqrt(k) in some direction.
+        The second moments of two columns of k runs each and association rho differ from those of independent columns by
+        one direction of norm rho records / k, and the noise of the k x k moments reaches 2 noise sqrt(k) in some
+        direction.
 
-        Units: records; ``noise`` is the standard deviation of a second moment's.
+        Units: records; ``noise`` is the standard deviation of the noise of a second moment.
         """
         runs, resolved = self.spec.runs, self.spec.resolved
         while runs > self.spec.least_runs and runs**3 * (2 * noise) ** 2 > (resolved * max(records, 0.0)) ** 2:
@@ -172,7 +180,7 @@ class Nacre(Synthesizer[Looks]):
         return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=scale / r, mechanism=m) for m, r in parts))
 
     def programme(self, design: Looks) -> Programme:
-        """Sum the fine histograms, then the moments on cells that their noisy sum sets."""
+        """Sum the fine histograms, then the moments on cells that are merged by the noisy histograms."""
         fine = yield Sum.of(design.first)
         yield Sum.of(design.second(fine.vector, fine.noise_stddev), design.second_radius)
 
@@ -217,7 +225,7 @@ class Nacre(Synthesizer[Looks]):
         }
 
     def fingerprint(self, design: Looks) -> str:
-        """Hash the cells, the weights, and the rules that set both from the first look."""
+        """Hash the fine cells, the weights, and the rules by which the first look sets those of the second."""
         spec, cells = design.spec, [design.fine.sizes, design.fine.classes, design.most_cells, design.reach]
         rules = [spec.small_class, spec.most_weight, spec.resolved, spec.least_runs]
         return fingerprint_of(*cells, design.first.one_way, design.one_way, design.two_way, *rules)

@@ -6,7 +6,7 @@
     phase 2   q(z|x) = N(f(x), sigma(x)), p(x|z,y) by DP-SGD on the bound (Eq. 5, KL by Eq. 6)             DP-SGD
     sample    y by its released share, z ~ p(z|y), decode
 
-The AE variant keeps sigma at nothing (Eq. 9). What differs from the paper, and why, is in docs/privacy.md.
+The AE variant keeps sigma at 0 (Eq. 9). What differs from the paper, and why, is in docs/privacy.md.
 """
 
 import math
@@ -60,23 +60,28 @@ SUITED: dict[str, dict[str, Any]] = {
     "ink": {"directions": 40, "least_variance": 0.5, "pca_share": 0.3, "em_share": 0.6}
     | {"sgd": SgdSpec(steps=150, learning_rate=5e-4)},
 }
-"""What suits tables or images, where it is not asked for. A decoder of ink learns little beside the projection."""
+"""Parameters that suit tables or images, used where none are given.
+
+The decoder of an image learns little beyond the inverse projection.
+"""
 
 
 class P3gmMeasurement(BaseModel):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
-        directions: at most kept by DP-PCA. This, the next and the shares of DP-PCA and DP-EM, and DP-SGD's parameters
-            are by default what suits tables or images; a plan holds what they were.
-        least_variance: of the edge of the noise, what a principal direction's variance must reach to be kept.
-        components, iterations: of DP-EM in each class.
-        warm_share: of the budget's squared mu, for nacre's release, whose samples the decoder learns first; 0 for none.
-        warm: what nacre then measures.
-        scale_share, pca_share, em_share: of the budget's squared mu; DP-SGD has the rest. Only values are scaled.
+        directions: largest number of directions that DP-PCA keeps. By default this, ``least_variance``, ``pca_share``,
+            ``em_share`` and ``sgd`` are what suits tables or images (``SUITED``); a plan holds the values used.
+        least_variance: variance that a principal direction must have to be kept, as a multiple of the noise's edge.
+        components, iterations: numbers of both that DP-EM has in each class.
+        warm_share: share of the budget's squared mu that goes to a release of nacre, whose samples the decoder learns
+            first; 0 for no such release.
+        warm: what that release of nacre measures.
+        scale_share, pca_share, em_share: shares of the budget's squared mu; DP-SGD has the rest. Only tables of values
+            are scaled.
         radius: norm that f(x) is clipped to, where x has norm at most 1.
         image_radius: norm that images are clipped to, in root mean square ink a pixel.
-        count_weight, mean_weight: of count and first moment beside a second moment.
+        count_weight, mean_weight: weights of a count and of a first moment, where a second moment has 1.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -97,7 +102,7 @@ class P3gmMeasurement(BaseModel):
     vae: VaeSpec = VaeSpec()
 
     def settled(self, schema: Schema) -> "P3gmMeasurement":
-        """Set what was left to what suits the schema."""
+        """Set every parameter that was not given to what suits the schema."""
         suited = SUITED["ink" if schema.image else "table"] | {"warm": NacreMeasurement() if self.warm_share else None}
         return self.model_copy(update={key: value for key, value in suited.items() if getattr(self, key) is None})
 
@@ -112,7 +117,7 @@ class P3gmSystem(Phases):
         self.size = min(spec.directions or 1, self.vectors.size)
         weights = spec.count_weight, spec.mean_weight
         pca_share, em_share = spec.pca_share or 0.0, spec.em_share or 0.0
-        if self.spec.warm_share:  # it is taken from all phases alike
+        if self.spec.warm_share:  # DP-PCA and DP-EM each give up this part of their own share
             pca_share, em_share = (share * (1 - spec.warm_share) for share in (pca_share, em_share))
         self.gram = ClassMoments(self.vectors.classes, self.vectors.size, *weights)
         scaled, l2 = self.vectors.scale_dim, self._moments(self.size).l2_sensitivity
@@ -122,13 +127,13 @@ class P3gmSystem(Phases):
             *(self.warm.phases if self.warm else ()),
             *([Phase("scales", scaled, self.vectors.scale_sensitivity, spec.scale_share)] if scaled else []),
             Phase("DP-PCA", self.gram.dim, self.gram.l2_sensitivity, pca_share),
-            # how many directions there are to be fitted depends on DP-PCA
+            # the size is not known yet: it depends on how many directions DP-PCA keeps
             *(Phase(f"DP-EM {i + 1}", 0, l2, em_share / spec.iterations) for i in range(spec.iterations)),
         )
         self.before = bool(scaled)
 
     def statistic(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Whole]:
-        """Return the histograms of scale, the second moment, then the statistics of each iteration."""
+        """Return what the next look sums: nacre's moments, histograms of scale, DP-PCA's or DP-EM's statistics."""
         if self.warm and len(released) < self.first:
             return self.warm.statistic(rows, released)
         released = released[self.first :]
@@ -142,7 +147,7 @@ class P3gmSystem(Phases):
         return transform_component_moments(moments, points, self._mixture(released, projection))
 
     def dim(self, released: Looks) -> int:
-        """Return the size of the next look; of nacre's second, as its cells are cut; of DP-EM, by the directions."""
+        """Return the size of the next look: of nacre's second by its merged cells, of DP-EM by DP-PCA's directions."""
         if self.warm and len(released) < self.first:
             return self.warm.embedding(released).dim
         if len(released) <= self.first + self.before:
@@ -170,7 +175,7 @@ class P3gmSystem(Phases):
         return Built([objective], torch.from_numpy(counts)[None], stddev)
 
     def class_counts(self, released: Looks) -> tuple[Floats, float] | None:
-        """Return the counts of one component a class; those of several are also off by rounding."""
+        """Return the counts of the classes if each has one component; counts of several are also off by rounding."""
         if self.spec.components > 1:
             return None
         moments = self._moments(self._projection(released[self.first :]).size)
@@ -198,11 +203,11 @@ class P3gmSystem(Phases):
         mean /= max(1.0, float(np.linalg.norm(mean)))
         covariance = second[0] / count - np.outer(mean, mean)
         steps = released[self.before].noise_stddev
-        noise = steps / (DIAGONAL * 4.0**Z_BITS * count)  # of one variance; see `shrink` for the edge
+        noise = steps / (DIAGONAL * 4.0**Z_BITS * count)  # noise_stddev of one variance; `shrink` explains the edge
         offsets = sums - counts[:, None] * mean
         edge = noise * math.sqrt(2 * len(mean))
         directions = leading_directions(covariance, offsets, self.size, (self.spec.least_variance or 0.0) * edge)
-        usual = max(float(np.trace(covariance)) / len(mean), 1e-6)  # of one coordinate: known better than any one is
+        usual = max(float(np.trace(covariance)) / len(mean), 1e-6)  # of one coordinate: known better than each
         variances = np.einsum("ij,ik,kj->j", directions, covariance, directions)
         variances = np.maximum(variances, max(1e-4, min(usual, noise)))
         left = np.diag(covariance) - (directions**2 * variances).sum(axis=1)
@@ -228,7 +233,7 @@ class P3gmSystem(Phases):
         return self._moments(projection.size).maximise(released[-1].vector, released[-1].noise_stddev)
 
     def _decoder(self, projection: Projection, prior: "Prior", head: Head, start: bool) -> "Decoder":
-        """Return the decoder: of cells one that imitates the inverse projection, else that plus a network."""
+        """Return the decoder: the inverse projection plus a network, or for cells a network that imitates it."""
         from dpmodels.generators.vae import Decoder, imitate
 
         vectors, size = self.vectors, projection.size

@@ -82,7 +82,7 @@ class Pearl(Synthesizer[ConditionalEmbedding]):
         return TabularModel(release.value.line.table, network.to("cpu"), counts, release.value.entry)
 
     def marginals(self, release: Release) -> Marginals | None:
-        """Return the counts of the classes: no other is in the release (post-processing)."""
+        """Return the counts of the classes, the only counts in the release (post-processing)."""
         (once,) = self.answers(release)
         counts = once.embedding.unpack(once.vector)[1]
         return of_classes(release.line.table, counts, once.noise_stddev / once.embedding.count_step)
@@ -119,6 +119,6 @@ def reconstruction_target(embedding: ConditionalEmbedding, release: Release) -> 
 
 
 def _steps(embedding: ConditionalEmbedding, line: Line) -> float:
-    """Return the noise of one coordinate as it is charged, in lattice steps; the drawn one is larger by a trace."""
+    """Return the noise_stddev of one coordinate as charged, in lattice steps; the drawn noise is slightly larger."""
     (event,) = leaves([line.event])
     return event.noise_multiplier * embedding.l2_sensitivity if isinstance(event, GaussianEvent) else math.nan

@@ -1,12 +1,13 @@
-"""Systems that train under DP-SGD: Gaussian looks at the data first, then steps, all one plan and one charge.
+"""Systems that train under DP-SGD: Gaussian looks at the data first, then steps, in one plan and one charge.
 
     measure   v_1, v_2, ... Gaussian releases, each chosen from those before                  the looks
               weights by DP-SGD on an objective built from the looks                          mechanisms/dp_sgd
     fit       builds the generator; everything was trained inside the charge
 
-Privacy: look i gets noise of multiplier z / sqrt(share_i), z that of the whole budget as one Gaussian. DP-SGD gets the
-least noise with which looks and steps together stay within the budget by privacy loss distributions, as the ledger
-reckons them (accounting/remainder.py). Weights are released as whole numbers of 2**-WEIGHT_BITS.
+Privacy: look i gets noise of multiplier z / sqrt(share_i), where z is the multiplier of one Gaussian that spends the
+whole budget. DP-SGD gets the least noise with which looks and steps together stay within the budget by privacy loss
+distributions, as the ledger computes them (accounting/remainder.py). Weights are released as whole multiples of
+2**-WEIGHT_BITS.
 """
 
 import math
@@ -41,14 +42,14 @@ if TYPE_CHECKING:
     from dpmodels.generators.vae import Objective
 
 WEIGHT_BITS = 24
-"""A weight is released as a whole number of 2**-24."""
+"""A weight is released as a whole multiple of 2**-24."""
 
 STEPS = ("sampling_probability", "steps", "clip_norm", "learning_rate", "average", "micro_batch")
-"""What a fingerprint holds of DP-SGD; later parameters are in the plan alone."""
+"""The parameters of DP-SGD that a fingerprint covers; parameters added later are in the plan alone."""
 
 Whole = NDArray[np.int64]
 Looks = list[NoisySum]
-"""What was released so far."""
+"""What the looks have released so far."""
 
 
 class Untrained(BaseModel):
@@ -67,7 +68,7 @@ class Phase:
     share: float
 
     def event(self, whole: float) -> GaussianEvent:
-        """Return what it is charged as, where the whole budget as one Gaussian has the noise multiplier ``whole``."""
+        """Return the event that is charged; one Gaussian of multiplier ``whole`` would spend the whole budget."""
         return GaussianEvent(noise_multiplier=whole / math.sqrt(self.share), mechanism=self.name)
 
 
@@ -75,7 +76,9 @@ class Phase:
 class Built:
     """What released looks lead to: the objectives that are trained, each on rows of its own.
 
-    Shapes: ``counts`` [objectives, classes], released; ``stddev`` [dim] of values about what is decoded.
+    Attributes:
+        counts: the released counts. Shapes: [objectives, classes].
+        stddev: the standard deviation of values about what is decoded. Shapes: [dim].
     """
 
     objectives: "list[Objective]"
@@ -100,7 +103,7 @@ class Phases(ABC):
         """Return what the next look releases, given what was released before it."""
 
     def dim(self, released: Looks) -> int:
-        """Return the size of the next look; a public one, unless a look's form is read off those before it."""
+        """Return the size of the next look: a public constant, unless what was released before decides it."""
         return self.looks[len(released)].dim
 
     @abstractmethod
@@ -109,14 +112,14 @@ class Phases(ABC):
 
     @abstractmethod
     def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
-        """Return what a training reads."""
+        """Return the rows that a training reads."""
 
     def sampled(self, steps: SampledGaussianEvent) -> Event:
-        """Return what the trainings are charged as, where one of them costs this."""
+        """Return the event that all trainings are charged as, from the event of one."""
         return steps
 
     def trainings(self, rows: "Reader", released: Looks) -> Programme:
-        """Train what the looks lead to."""
+        """Train the objectives that the looks lead to."""
         yield self.training(released, 0, lambda data: self.training_rows(rows(data), released))
 
     def training(self, released: Looks, index: int, rows: Callable[[Data], Sensitive[Rows]]) -> Train:
@@ -130,7 +133,7 @@ class Phases(ABC):
         return Train(objective, rows, float(built.counts[index].sum()), _weights, dim, self.sgd)
 
     def class_counts(self, released: Looks) -> tuple[NDArray[np.float64], float] | None:
-        """Return the released number of records of each class and its noise; None where none was released as such."""
+        """Return the released number of records of each class and its noise_stddev, or None if none was released."""
         return None
 
     def fingerprint(self) -> str:
@@ -169,7 +172,7 @@ class PrivateTraining(Synthesizer[Phases]):
         return self.phases(spec, contract)
 
     def event(self, design: Phases, budget: PrivacyBudget) -> ComposedEvent:
-        """Charge the looks, and the steps with what the looks leave."""
+        """Charge the looks, and DP-SGD's steps with what the looks leave of the budget."""
         whole, sgd = gaussian_noise_multiplier(budget), design.sgd
         looks = [look.event(whole) for look in design.looks]
         steps = SampledGaussianEvent(
@@ -244,7 +247,7 @@ def _weights(objective: Any) -> Whole:
 
 
 def _plain(event: Event) -> Iterator[GaussianEvent | SampledGaussianEvent]:
-    """Walk looks and steps; of trainings side by side the first, for all are alike."""
+    """Yield the events of the looks and the steps; of parallel trainings the first alone, for all are alike."""
     for each in leaves([event]):
         if isinstance(each, ParallelEvent):
             yield from _plain(each.events[0])

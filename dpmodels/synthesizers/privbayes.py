@@ -6,12 +6,13 @@
               t = sum_x onehot(x_child, x_parents) a family + noise    the tables of the network, in one vector
     fit       p(child | parents) of every family                       generators/bayes_net.py
 
-What differs from the paper, and why. Its scores divide by the private number of records and its theta-usefulness reads
-that number; ours (embeddings/contingency.py) counts records, against shares that are already released, and moves by at
-most one (replacing a record: two, the paper's R three n-ths). A family's price is the error that the noise of its table
-will cause, in records too: so wide tables are chosen where much is to be said, and no degree need be tuned to n. Bins
-come from a charged look. The target, if there is one, is the first column of the network. Noise is Gaussian and not
-Laplace: at epsilon 1 and delta 1e-5 that is less from eight columns on, since a record is in a table of every column.
+What differs from the paper, and why. The paper's scores divide by the private number n of records, and its
+theta-usefulness reads n. Our score (embeddings/contingency.py) counts records against shares that are already released,
+and one record moves it by at most one (replacing a record: by two, and the paper's R by 3 / n). A family's price is the
+error that the noise of its table will cause, in records too; so wide tables are chosen where they say much, and the
+degree need not be tuned to n. Bins come from a charged look. The target, if there is one, is the first column of the
+network. Noise is Gaussian and not Laplace: at epsilon 1 and delta 1e-5 Gaussian noise is the smaller from eight columns
+on, since a record is in as many tables as there are columns.
 
 Privacy: both vectors get discrete Gaussian noise of one scale z * Delta. As Gaussian mechanisms of
 mu_h = Delta_h / (z Delta) and mu_t = Delta_t / (z Delta), and with every selection charged as a Gaussian
@@ -47,7 +48,7 @@ from dpmodels.synthesizers.marginals import Marginal, Marginals, pooled
 
 
 class PrivBayesTraining(BaseModel):
-    """There is nothing to choose once the network is measured."""
+    """Settings of fitting: none, for there is nothing to choose once the network is measured."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -84,8 +85,8 @@ class PrivBayes(Synthesizer[Network]):
     def programme(self, design: Network) -> Programme:
         """Sum the fine histograms, select the network, then sum its tables.
 
-        Privacy: candidates, prices and shares are read off what was released before. F - 1 selections; the first column
-            is public.
+        Privacy: candidates, prices and shares depend on what was released before alone. Of F columns F - 1 are
+            selected; the first is public.
         """
         network = design
         first = yield Sum(Sum.of(network.first).total, network.first.dim, network.first.l2_sensitivity)
@@ -129,7 +130,7 @@ class PrivBayes(Synthesizer[Network]):
     def marginals(self, release: Release) -> Marginals:
         """Return every column's counts, averaged over its histogram and all tables it is in (post-processing).
 
-        A table says something of a column's cells where it holds them: of the child, and of parents by their cells.
+        A table counts a column's merged cells if the column is its child, or a parent by these cells.
         """
         network = self.of(release.line)
         found = tables_of(network, self.answers(release))
@@ -198,7 +199,7 @@ def tables_of(network: Network, answers: list[Any]) -> Tables:
 
 
 def _cut(network: Network, views: Views, families: list[Family], counts: NoisySum) -> list[Estimate]:
-    """Cut the released tables apart."""
+    """Cut the released vector into one table for each family."""
     end, tables = 0, []
     for family, step in zip(families, network.steps(views, families), strict=True):
         shape = views.shape(family)

@@ -1,4 +1,4 @@
-"""The methods by name, as data: what runs one, and the two models of its settings. A new system is one entry."""
+"""The methods by name: the system of each, and the two models of its settings. A new system is one entry."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, A
     """Make a synthesizer from its name and its settings.
 
     Raises:
-        InvalidArgument: no such method, or a setting it does not have or may not take.
+        InvalidArgument: there is no such method, or it lacks a setting or refuses its value.
     """
     if method not in METHODS:
         raise InvalidArgument("method", method, f"be one of {', '.join(METHODS)}")

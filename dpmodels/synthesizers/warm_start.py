@@ -1,8 +1,10 @@
 """A warm start for a decoder: nacre's one-shot release, from a share of the budget, and records sampled from it.
 
-What is sampled is post-processing, so a decoder may be trained on it without noise for as long as it takes; DP-SGD then
-only refines. Privacy: nacre's two sums are two Gaussian looks (synthesizers/nacre.py has the proofs); both get noise of
-one scale, so that together they cost one Gaussian of multiplier z / sqrt(share).
+The sampled records are post-processing, so a decoder may be trained on them without noise for as long as it takes;
+DP-SGD then only refines it.
+
+Privacy: nacre's two sums are two Gaussian looks (synthesizers/nacre.py has the proofs). Both get noise of one scale, so
+together they cost one Gaussian of multiplier z / sqrt(share).
 """
 
 from collections.abc import Sequence
@@ -22,7 +24,7 @@ from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from dpmodels.synthesizers.private_training import Phase
 
 SAMPLED_ROWS = 40_000
-"""Records that a decoder is pre-trained on."""
+"""Number of records that a decoder is pre-trained on."""
 
 
 class WarmStart:
@@ -35,11 +37,11 @@ class WarmStart:
         first, second = (share * (radius / self.looks.l2_sensitivity) ** 2 for radius in radii)
         self.phases = (
             Phase("nacre, fine one-way", self.looks.first.dim, radii[0], first),
-            Phase("nacre, one- and two-way", 0, radii[1], second),  # its cells depend on the first
+            Phase("nacre, one- and two-way", 0, radii[1], second),  # size unknown: its cells depend on the first look
         )
 
     def embedding(self, released: Sequence[NoisySum]) -> Moments:
-        """Return what the next look sums."""
+        """Return the embedding that the next look sums."""
         return self.looks.second(released[0].vector, released[0].noise_stddev) if released else self.looks.first
 
     def statistic(self, rows: Sensitive[VectorRows], released: Sequence[NoisySum]) -> Sensitive[Whole]:

@@ -1,1 +1,1 @@
-"""One file a migration."""
+"""The migrations, one in each file."""

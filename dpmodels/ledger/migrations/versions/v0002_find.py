@@ -1,4 +1,4 @@
-"""Find an account's newest entries, its children and the charges of one run without reading the chain."""
+"""Columns and indices that find an account's newest entries, its children and one run's charges without the chain."""
 
 import json
 
@@ -25,7 +25,7 @@ def upgrade() -> None:
 
 
 def _run(payload: str) -> str:
-    """Read the run of a charge; an entry that was tampered with keeps none, and `verify` names it."""
+    """Read the run of a charge; an entry that was tampered with gets no run, and `verify` names that entry."""
     try:
         return str(json.loads(payload)["run"])
     except (ValueError, TypeError, KeyError):
