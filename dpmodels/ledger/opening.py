@@ -19,9 +19,13 @@ def new_account(name: str, dataset: str, cap: PrivacyBudget, terms: Mapping[str,
     Raises:
         InvalidArgument: a term is unknown or impossible.
     """
-    account = _valid({"name": name, "dataset": dataset, "cap": cap, **terms})
+    return _ordered(_valid({"name": name, "dataset": dataset, "cap": cap, **terms}))
+
+
+def _ordered(account: Account) -> Account:
+    """Set the order of an account that is no child: that of a filter follows from its cap alone."""
     if account.composition == "exact":
-        return account
+        return account.model_copy(update={"order": 0})
     from dpmodels.accounting.renyi import filter_order
 
     return account.model_copy(update={"order": filter_order(account.epsilon_cap, account.delta_cap)})
@@ -106,7 +110,7 @@ def _under_parent(connection: Connection, wanted: Sequence[Account]) -> list[Acc
     if any((account.parent, account.partition) != (above, partition) for account in wanted):
         raise LedgerError("accounts that are opened together are children of one account, told apart in one way")
     if not above:
-        return list(wanted)
+        return [_ordered(_possible(account)) for account in wanted]
     lock(connection, [above])  # so that no other child is opened at once with another partition
     parent = books.book(connection, above).account
     for account in wanted:

@@ -99,9 +99,10 @@ def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weig
     """
     family = books.family(connection, list(dict.fromkeys(charge.account for charge in charges)), write=write)
     known = books.find(connection, [charge.key for charge in charges])
+    of_key = {key: held.charge for key, held in known.items()}
     for charge in charges:
         _check_terms(charge, family.members[charge.account].account)
-        if charge.key in known and known[charge.key].charge != charge:
+        if of_key.setdefault(charge.key, charge) != charge:
             raise LedgerError(f"charge {charge.key} was reserved with other terms; a changed plan needs a new run")
     new = {charge.key: charge for charge in charges if charge.key not in known}
     fresh = tuple((charge, family.members[charge.account].cost(charge.priced)) for charge in new.values())
@@ -135,8 +136,11 @@ def asked(ledger: str, family: Family, charges: tuple[Charge, ...]) -> Asked:
 
 
 def is_one_run(charges: tuple[Charge, ...]) -> bool:
-    """Tell whether all charges are of one account and one run."""
-    return len({(charge.account, charge.run) for charge in charges}) == 1
+    """Tell whether all charges are of one account and one run, so that their plans say which they are.
+
+    Charges of parts are a family: one plan may be charged for documents and again for clients.
+    """
+    return len({(charge.account, charge.run, charge.part) for charge in charges}) == 1 and not charges[0].part
 
 
 def _check_terms(charge: Charge, account: Account) -> None:

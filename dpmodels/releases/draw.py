@@ -69,6 +69,17 @@ def check_line(system: Measurable, line: Line) -> None:
         )
 
 
+def check_charge(line: Line, charge: Charge) -> None:
+    """Refuse a charge that is not the line's own: the noise is the line's, and the price the charge's.
+
+    Raises:
+        ArtifactError: they differ.
+    """
+    paid = charge.event, charge.budget, charge.plan_hash, charge.mechanism, charge.dataset, charge.schema_hash
+    if paid != (line.event, line.budget, line.hash, line.method, line.contract.name, line.contract.hash):
+        raise ArtifactError(f"the line {line.name} of {line.method} is charged for another line; nothing was drawn")
+
+
 def draw(system: Measurable, records: Sensitive[Any], line: Line, desk: Desk) -> Released[Path]:
     """Run a line's programme inside one ledger charge; called again after a failure, it goes on where it stopped.
 
@@ -76,10 +87,12 @@ def draw(system: Measurable, records: Sensitive[Any], line: Line, desk: Desk) ->
         data. What they release stays in the sensitive zone until all of it is sealed.
 
     Raises:
-        ArtifactError: the line is not the one that its system makes, or a step is not what its event charges.
+        ArtifactError: the line is not the one that its system makes or that the desk's charge pays for, or a step is
+            not what its event charges.
         InvalidArgument: the data can be read only once.
     """
     check_line(system, line)
+    check_charge(line, desk.charge)
     check_repeatable(records)
     owner = desk.staged.parent, desk.charge.key, line.hash
 
@@ -127,7 +140,7 @@ class _Drawing(Walk):
         def noisy(exact: Sensitive[Vector]) -> Vector:
             return measure_gaussian(exact, l2_sensitivity=l2_sensitivity, noise_multiplier=noise_multiplier).value
 
-        return self._once(step.total, noisy, data)
+        return self._once(step.total, noisy, step.dim, data)
 
     def choose(self, step: Choose, scale: float, data: Data | None) -> Vector:
         """Choose an option, unless it was chosen before."""
@@ -136,16 +149,22 @@ class _Drawing(Walk):
             index = select_exponential(scores, scale=scale).value
             return step.option(index)
 
-        return self._once(step.scores, chosen, data)
+        return self._once(step.scores, chosen, step.width, data)
 
     def _once(
-        self, measure: Callable[[Data], Sensitive[Vector]], release: Callable[[Sensitive[Vector]], Vector], data: Any
+        self,
+        measure: Callable[[Data], Sensitive[Vector]],
+        release: Callable[[Sensitive[Vector]], Vector],
+        dim: int,
+        data: Any,
     ) -> Vector:
         if self.kept:
             return self.kept.pop(0)
         exact = measure(data)
         self.begin()
         released = release(exact).copy()  # an option may be part of a larger array
+        if released.shape != (dim,) or released.dtype != np.int64:  # it would be read back as something else
+            raise ArtifactError("a step releases whole numbers of another size than it says; its system is at fault")
         self.state.keep_vector(released)
         return released
 
@@ -229,13 +248,13 @@ def _columns(taken: Taken) -> dict[str, Any]:
         | (step.embedding.coordinates() if isinstance(step, Sum) and step.embedding else {})
         for number, (step, vector) in enumerate(steps, start=1)
     ]
-    common = [key for key in named[0] if all(key in own for own in named)]
+    common = [key for key in (named or [{}])[0] if all(key in own for own in named)]
     return {key: np.concatenate([own[key] for own in named]) for key in common}
 
 
 def _laid_out(taken: Taken) -> tuple[Vector, Vector]:
     """Split what the steps released into the values of the file and the integers of its footer."""
-    values, integers = list[Vector](), list[Vector]([np.zeros(0, dtype=np.int64)])
+    values, integers = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for step, vector in values_of(taken):
         (values if isinstance(step, Sum | Train) else integers).append(vector)
     return np.concatenate(values), np.concatenate(integers)

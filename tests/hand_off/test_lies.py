@@ -1,0 +1,85 @@
+"""Hand-offs that hang together file by file and lie all the same, in ways that whoever receives one can see."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmodels.hand_off.manifest import MANIFEST
+from dpmodels.hand_off.verify import verify_hand_off
+from tests.hand_off.test_manifest import facts, own
+
+__all__ = ["own"]
+Json = dict[str, Any]
+
+
+def faults(folder: Path, change: Callable[[Json], object]) -> list[str]:
+    whole = facts()
+    change(whole)
+    (folder / MANIFEST).write_text(json.dumps(whole))
+    return verify_hand_off(folder).faults
+
+
+def test_parallel_events_that_are_nested_cost_no_memory(own: Path) -> None:
+    """Each level wrote the one below as text within text, which doubles its quotes: 3 KiB were gigabytes."""
+    event: Json = {"kind": "pure", "epsilon": 0.5}
+    for level in range(20):
+        event = {"kind": "parallel", "by": "x", "events": [event, {"kind": "gaussian", "noise_multiplier": 50 + level}]}
+    found = faults(own, lambda whole: whole.update(events=[event]))
+    assert "the events cost far more than was asked for, or are more than any plan has" in found
+
+
+def test_a_life_in_which_anything_but_the_draw_is_said_twice_is_a_fault(own: Path) -> None:
+    """A charge is sealed at most once: two seals are two artifacts for one price."""
+    for kind in ("reserve", "seal", "commit"):
+
+        def twice(whole: Json, kind: str = kind) -> None:
+            entries = whole["ledger"]["entries"]
+            place = next(place for place, entry in enumerate(entries) if entry["kind"] == kind)
+            later = [{**entry, "seq": entry["seq"] + 100} for entry in entries[place:]]
+            entries[place + 1 :] = later
+
+        assert any("not a complete life" in fault for fault in faults(own, twice)), kind
+
+    def drawn_again(whole: Json) -> None:
+        entries = whole["ledger"]["entries"]
+        entries[2:] = [{**entry, "seq": entry["seq"] + 100} for entry in entries[1:]]
+
+    assert faults(own, drawn_again) == []
+
+
+def test_one_payment_does_not_pay_for_release_and_report(own: Path) -> None:
+    def borrowed(whole: Json) -> None:
+        line = ("asked", "spent", "events", "plan_sha256", "ledger")
+        whole["report"] |= {name: whole[name] for name in line}
+        whole["total_spent"]["epsilon"] = "1.483399471219"
+
+    assert any("one charge" in fault for fault in faults(own, borrowed))
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("privacy/spent_epsilon", 0.1), ("privacy/unit", "user (age, at most 3 rows)"), ("hashes/plan_sha256", "0" * 64)],
+)
+def test_a_report_that_says_another_price_than_the_manifest_is_a_fault(own: Path, place: str, said: object) -> None:
+    report = json.loads((own / "report.json").read_text())
+    section, field = place.split("/")
+    report[section][field] = said
+    (own / "report.json").write_text(json.dumps(report))
+    sha256 = hashlib.sha256((own / "report.json").read_bytes()).hexdigest()
+    assert any(
+        "report.json" in fault for fault in faults(own, lambda w: w["artifacts"].update({"report.json": sha256}))
+    )
+
+
+def test_a_schema_of_another_hash_than_the_manifest_names_is_a_fault(own: Path) -> None:
+    """Its unit is what the reader takes the price to be for."""
+    text = (own / "schema.yaml").read_text().replace("unit: record", "unit: {user: age, max_rows: 5}")
+    (own / "schema.yaml").write_text(text)
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    assert any(
+        "schema.yaml" in fault for fault in faults(own, lambda w: w["artifacts"].update({"schema.yaml": sha256}))
+    )
