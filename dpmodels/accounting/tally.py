@@ -30,6 +30,8 @@ from dpmodels.privacy import exact_decimal
 SCALE = 2**160
 # An account may have this many different kinds of releases beside Gaussians, each repeated without limit.
 MAX_KINDS = 64
+MAX_TEXT = 2**16
+"""Signs of parts in parallel as they are written: of parts within parts every level doubles the quotes of the last."""
 
 
 class Tally(BaseModel):
@@ -174,6 +176,8 @@ def _parallel(event: ParallelEvent) -> Tally:
             f"the parts by {event.by} have too many prices; let them have at most {MAX_KINDS} different ones"
         )
     texts = sorted(json.dumps(part.brief, sort_keys=True, separators=(",", ":")) for part in parts)
+    if sum(map(len, texts)) > MAX_TEXT:
+        raise Unsuitable(f"the parts by {event.by} hold too many releases, or parts within parts too deep; split them")
     return Tally(others={f'{{"kind":"parallel","parts":[{",".join(texts)}]}}': 1})
 
 

@@ -125,6 +125,8 @@ def _check_total(manifest: Manifest, found: Verified) -> None:
     """Compute the cost of both lines together again, and compare it with the manifest."""
     said = manifest.total_spent
     reckoned = _reckoned(manifest.lines, found) if said else None
+    if manifest.report is not None and manifest.report.ledger.charge == manifest.ledger.charge:
+        found.faults.append("release and report name one charge, and each is paid by its own")
     if said is None or reckoned is None:
         return
     if said.delta != manifest.asked.delta or abs(reckoned - said.epsilon) > CLOSE:
@@ -154,7 +156,8 @@ def _check_charge(line: Line, run: str | None, found: Verified) -> None:
         return
     if paid.charge != digest([paid.account, line.plan_sha256, run]):
         found.faults.append("the charge is not that of this plan and run")
-    places, kinds = [entry.seq for entry in entries], list(dict.fromkeys(entry.kind for entry in entries))
+    places, kinds = [entry.seq for entry in entries], [entry.kind for entry in entries]
+    kinds = [kind for kind, before in zip(kinds, ["", *kinds[:-1]], strict=True) if (before, kind) != ("draw", "draw")]
     whole = LIFE if line.sealed else LIFE[: len(kinds)]
     if kinds != whole or places != sorted(set(places)):
         found.faults.append("the charge's entries are not a complete life: reserve, draw, seal, commit")
