@@ -24,7 +24,7 @@ def test_an_approval_is_good_for_one_charge_and_not_for_one_of_each_part(
     approval = asked[1].approve("Ada", private)
     ledger.reserve(charge(epsilon=0.2), approval=approval)
     for part in ("document", "client", "night"):
-        with pytest.raises(LedgerError, match="not signed|lacks"):
+        with pytest.raises(LedgerError, match=r"not signed|lacks"):
             ledger.reserve(charge(epsilon=0.2, part=part), approval=approval)
     again = ledger.asked(charge(epsilon=0.2, part="document"))
     assert again is not None
