@@ -23,10 +23,11 @@ from tests.support import write_clinic
 def test_a_plan_that_calls_itself_by_the_hash_of_another_is_not_taken_over(tmp_path):
     """A line of format 1 keeps the hash that it had. One of format 2 that says it had one could be any plan."""
     write_clinic(tmp_path)
-    run = start(config(tmp_path, model={"method": "nacre"}))
+    run = start(config(tmp_path))
     reserve(run)
     line = run.plan.release
-    other = create(line.method, {**line.measurement, "runs": 2}, {}).plan(line.contract, line.budget)
+    measurement = line.measurement | {"frequencies": {**line.measurement["frequencies"], "count": 16}}
+    other = create(line.method, measurement, {}).plan(line.contract, line.budget)
     assert other.event == line.event and other.hash != line.hash
     forged = other.model_copy(update={"former": Former(hash=line.hash)})
     lines = (forged, *run.plan.lines[1:])
