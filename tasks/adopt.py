@@ -55,11 +55,14 @@ def find_old(home: Path, name: str, ledger_url: str = "") -> Found:
     if run.exists:
         raise ArtifactError(f"run {name} needs no taking over: `nacre resume {name}` goes on with it")
     has_report = (run.released / REPORT_PLAN).exists()
-    plan = read_plan(_read(run, "plan.json"), _read(run, REPORT_PLAN) if has_report else None)
+    text = _read(run, "plan.json")
+    plan = read_plan(text, _read(run, REPORT_PLAN) if has_report else None)
     written = json.loads(_read(run, "settings.json"))
     kept = {key: value for key, value in written.items() if key not in DROPPED}
     settings = Settings.model_validate({**kept, "ledger": ledger_url})
     ledger = Ledger(ledger_url or run.home / "ledger.sqlite")
+    if "lines" in json.loads(text) and any(line.former for line in plan.lines):
+        raise _never_charged(run)  # the hash of a former line is that of a text which is not at hand
     held = {STAGES[line.name]: _charged(ledger, run, line, settings) for line in plan.lines}
     sealed = {stage: one.artifact_hash for stage, one in held.items() if one.state == "committed"}
     for stage, sha256 in sealed.items():
@@ -75,10 +78,14 @@ def _charged(ledger: Ledger, run: Run, line: Line, settings: Settings) -> Reserv
     """Return the charge of a line, which binds its plan."""
     held = ledger.find(charge_of(settings.paid_by or run.name, line, settings.account).key)
     if held is None:
-        raise ArtifactError(
-            f"run {run.name} was never charged for the plan in its files, so nothing vouches for it; start a new run"
-        )
+        raise _never_charged(run)
     return held
+
+
+def _never_charged(run: Run) -> ArtifactError:
+    return ArtifactError(
+        f"run {run.name} was never charged for the plan in its files, so nothing vouches for it; start a new run"
+    )
 
 
 def _check_sealed(run: Run, stage: str, sha256: str) -> None:

@@ -19,7 +19,7 @@ from dpmodels.evaluation.published import charged
 from dpmodels.evaluation.published.fidelity import Measured
 from dpmodels.files import read_plain
 from dpmodels.ledger.ledger import Charge
-from dpmodels.releases.plan import REPORT, Plan
+from dpmodels.releases.plan import RELEASE, REPORT, Plan
 from dpmodels.releases.release import Release, read_release
 from dpmodels.synthesizers.registry import METHODS, create
 from tasks.accounts import desk_of
@@ -128,6 +128,8 @@ def check_fits(release: Release, training: Mapping[str, Any]) -> None:
     plan, older = release.line, "fit it with the version that measured it, whose number stands in its manifest"
     if plan.method == charged.METHOD:
         raise ArtifactError("the file holds the scores of a report, to which no generator is fitted; name a release")
+    if plan.name != RELEASE:
+        raise ArtifactError("the file's line is no line of a release; name the release.parquet of a run")
     if plan.method not in METHODS:
         raise ArtifactError(f"the release is of method {plan.method!r}, which this version does not know; {older}")
     if not re.fullmatch("[0-9a-f]{64}", release.entry):

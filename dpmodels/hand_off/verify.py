@@ -8,6 +8,7 @@ A hand-off that was made from a release file alone cannot say which account and 
 manifest says so; ``charge`` then tells the recipient what to ask of whoever keeps the ledger.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from pathlib import Path
 from dpmodels.accounting.events import check_adjacency
 from dpmodels.accounting.tally import MAX_KINDS, Tally
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
-from dpmodels.files import sha256_plain
+from dpmodels.files import open_plain, sha256_plain
 from dpmodels.hand_off.manifest import (
     MANIFEST,
     Line,
@@ -37,6 +38,7 @@ from dpmodels.privacy import Adjacency
 HANDED_OVER = re.compile(r"synthetic/part-[0-9]{5}\.parquet|schema\.yaml|report\.html|report\.json|checks\.html")
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
+LARGEST_REPORT = 2**26
 
 
 @dataclass
@@ -69,6 +71,7 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
             _check_budget(line, found)
             _check_charge(line, manifest.run, found)
         _check_total(manifest, found)
+        _check_report(folder, manifest, found)
         _check_approved(manifest, found)
         found.charge = _paid(manifest)
     try:
@@ -131,6 +134,23 @@ def _check_total(manifest: Manifest, found: Verified) -> None:
         return
     if said.delta != manifest.asked.delta or abs(reckoned - said.epsilon) > CLOSE:
         found.faults.append(f"release and report cost epsilon={reckoned} together, the manifest says {said.epsilon}")
+
+
+def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
+    """See that the report's figures are about this release, this unit and this price."""
+    try:
+        with open_plain(folder, folder / "report.json") as file:
+            told = json.loads(file.read(LARGEST_REPORT))
+        said = [told["privacy"][name] for name in ("unit", "adjacency", "delta", "spent_epsilon", "total_epsilon")]
+        said += [told["hashes"][name] for name in ("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge")]
+    except (ArtifactError, OSError):
+        return  # that it is missing is told with the other files
+    except (ValueError, KeyError, TypeError, RecursionError):
+        said = []
+    spent, total = float(manifest.spent.epsilon), float(manifest.whole_cost.epsilon)
+    true = [manifest.unit, manifest.adjacency, manifest.spent.delta, spent, total, manifest.plan_sha256]
+    if said != [*true, manifest.schema_sha256, manifest.release_sha256, manifest.ledger.charge]:
+        found.faults.append("report.json is about another release, unit or price than the manifest")
 
 
 def _reckoned(lines: Sequence[Line], found: Verified) -> Decimal | None:

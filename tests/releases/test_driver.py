@@ -1,6 +1,7 @@
 """What the driver holds a line, its charge and its steps against, whoever wrote the system."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from dpmodels.errors import ArtifactError
 from dpmodels.privacy import Sensitive
 from dpmodels.releases import draw
 from dpmodels.releases.steps import Choose, Data, Programme, Sum
+from dpmodels.synthesizers.registry import create
+from tests import every_method
 from tests.releases.test_parallel import BUDGET, PICK, SUM, WARDS, Wards, wards
 from tests.support import desk_in, make_records, make_schema, measured
 
@@ -86,3 +89,14 @@ def test_a_line_is_not_drawn_under_a_charge_for_something_else(tmp_path, field):
     with pytest.raises(ArtifactError, match="is charged for another line"):
         draw.draw(system, Sensitive([make_records(60)]), line, cheap)
     assert not desk.released.exists() and cheap.held() is None
+
+
+def test_the_steps_of_trainings_in_parallel_are_told_as_one_row_of_steps(tmp_path):
+    """Whoever watches sees one bar to its end, and not one for each part."""
+    method = every_method.QUICK["dp-gm"]
+    system = create("dp-gm", method.measurement, method.training)
+    line = system.plan(make_schema(), BUDGET)
+    seen: list[tuple[int, int]] = []
+    desk = replace(desk_in(tmp_path / "run", line), progress=lambda step, steps: seen.append((step, steps)))
+    system.measure(Sensitive([make_records(60)]), line, desk)
+    assert seen == [(number, len(seen)) for number in range(1, len(seen) + 1)]

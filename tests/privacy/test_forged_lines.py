@@ -1,0 +1,67 @@
+"""Lines that somebody wrote into a file, with the hash of a line that was paid for or the name of another stage."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmodels.errors import ArtifactError
+from dpmodels.releases.plan import Former, Line, Plan
+from dpmodels.releases.release import read_release, write_release
+from dpmodels.synthesizers.registry import create
+from tasks.accounts import reserve
+from tasks.adopt import find_old
+from tasks.refit import start_fit
+from tasks.store import Run
+from tests.privacy.test_control import config, start
+from tests.releases.make_golden import GOLDEN
+from tests.support import write_clinic
+
+
+def test_a_plan_that_calls_itself_by_the_hash_of_another_is_not_taken_over(tmp_path):
+    """A line of format 1 keeps the hash that it had. One of format 2 that says it had one could be any plan."""
+    write_clinic(tmp_path)
+    run = start(config(tmp_path))
+    reserve(run)
+    line = run.plan.release
+    measurement = line.measurement | {"frequencies": {**line.measurement["frequencies"], "count": 16}}
+    other = create(line.method, measurement, {}).plan(line.contract, line.budget)
+    assert other.event == line.event and other.hash != line.hash
+    forged = other.model_copy(update={"former": Former(hash=line.hash)})
+    lines = (forged, *run.plan.lines[1:])
+    (run.released / "plan.json").write_text(Plan(lines=lines).model_dump_json())
+    (run.released / "settings.json").write_text((run.control / "settings.json").read_text())
+    shutil.rmtree(run.control)
+    with pytest.raises(ArtifactError, match="never charged for the plan"):
+        find_old(run.home, run.name)
+
+
+def forged_release(folder: Path, **changes: object) -> Path:
+    release = read_release(GOLDEN / "FORMAT-1" / "pearl.parquet").value
+    line: Line = release.line.model_copy(update=changes)
+    columns = {"look": np.ones(len(release.vector), dtype=np.int64)}
+    write_release(folder / "forged.parquet", line, release.entry, columns, release.vector, release.chosen)
+    return folder / "forged.parquet"
+
+
+@pytest.mark.parametrize("name", ["report", "x"])
+def test_a_release_whose_line_is_no_release_is_not_fitted(tmp_path, name):
+    """As the line of a report it would have its run call the stage that holds rows against scores."""
+    write_clinic(tmp_path)
+    given = start(config(tmp_path)).settings
+    wished = given.model_copy(update={"account": "", "opens": None, "training": {}, "out": tmp_path / "fitted"})
+    run = Run(home=tmp_path / "home", name="again")
+    with pytest.raises(ArtifactError, match="is no line of a release"):
+        start_fit(run, forged_release(tmp_path, name=name), wished)
+    assert not run.exists
+
+
+def test_a_release_as_it_was_written_is_still_fitted(tmp_path):
+    write_clinic(tmp_path)
+    given = start(config(tmp_path)).settings
+    wished = given.model_copy(update={"account": "", "opens": None, "training": {}, "out": tmp_path / "fitted"})
+    run = Run(home=tmp_path / "home", name="again")
+    start_fit(run, forged_release(tmp_path), wished)
+    assert run.exists and json.loads((run.control / "plan.json").read_text())["lines"][0]["name"] == "release"
