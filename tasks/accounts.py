@@ -1,7 +1,7 @@
-"""The account that a run is charged to: what it asks of the ledger, what the ledger says, and the desk of a line.
+"""The account that a run is charged to: what the run asks of the ledger, what the ledger says, and the desk of a line.
 
-The first run on a data set opens its account with that run's budget as the cap. It does so in the transaction that
-charges it, so a run that fails before leaves nothing behind; until then the ledger is asked what it would say.
+The first run on a data set opens the data set's account with its own budget as the cap. It does so in the transaction
+that charges the run, so a run that fails before leaves nothing behind; until then the ledger is only asked for a quote.
 """
 
 from pathlib import Path
@@ -22,13 +22,13 @@ STAGES = {RELEASE: "sanitize", REPORT: "score"}
 
 
 def desk_of(run: Run, name: str = RELEASE, device: str = "cpu", progress: Ticks | None = None) -> Desk:
-    """Return the desk at which a line of a run's plan is measured: the ledger, the line's charge, and its places."""
+    """Return the desk at which a line of a run's plan is measured: the ledger, the line's charge, and its files."""
     charge, made = _charge(run, run.plan[name]), run.place(STAGES[name])
     return Desk(ledger_of(run), charge, run.sensitive / made.name, made, device, progress)
 
 
 def charges_of(run: Run) -> list[Charge]:
-    """Write the lines of a run's plan down as charges: the release, then the report if it is charged."""
+    """Return the lines of a run's plan as charges: the release, then the report if it is charged."""
     return [_charge(run, line) for line in run.plan.lines]
 
 
@@ -37,7 +37,7 @@ def _charge(run: Run, line: Line) -> Charge:
 
 
 def charge_of(run_name: str, line: Line, account: str) -> Charge:
-    """Write one line of a plan down as the charge that the ledger decides on."""
+    """Return one line of a plan as the charge that the ledger decides on."""
     return Charge(
         account=account,
         dataset=line.contract.name,
@@ -51,7 +51,7 @@ def charge_of(run_name: str, line: Line, account: str) -> Charge:
 
 
 def account_to_open(settings: Settings, dataset: str) -> Account | None:
-    """Return the account that a run opens when it is charged, or None where it was open before."""
+    """Return the account that a run opens when it is charged, or None where the account was open before."""
     if (terms := settings.opens) is None:
         return None
     own = terms.model_dump(include={"note", "parent", "partition"})
@@ -59,7 +59,7 @@ def account_to_open(settings: Settings, dataset: str) -> Account | None:
 
 
 def quote(run: Run) -> Quote:
-    """Ask the ledger what it would say to a run, or what it said."""
+    """Ask the ledger what it would answer to a run's charges, or what it answered."""
     return desk_of(run).ledger.quote(*charges_of(run), first_opens=_to_open(run))
 
 
@@ -67,7 +67,7 @@ def reserve(run: Run) -> None:
     """Reserve every line of a run's plan, all or none.
 
     Raises:
-        NacreError: whatever the ledger has against it.
+        NacreError: the ledger refuses.
     """
     desk_of(run).ledger.reserve(*charges_of(run), approval=read_approval(run), first_opens=_to_open(run))
 
@@ -106,7 +106,7 @@ def keep_approval(run: Run, approval: Approval | None) -> None:
 
 
 def read_approval(run: Run) -> Approval | None:
-    """Return the approval that was given to a run; whether it is true is for the ledger to say."""
+    """Return the approval that was given to a run; the ledger checks its signature."""
     path = run.control / APPROVAL
     try:
         return Approval.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None

@@ -1,7 +1,7 @@
 """Take over a run of an earlier version, which kept its plan and settings where stages without data access can write.
 
-The plan is believed as far as the ledger bears it out: it was charged under its hash. The settings are shown to the
-operator, who reads them before going on.
+The plan is believed because its hash is that of a charge in the ledger. The settings are shown to the operator, who
+reads them before going on.
 """
 
 import json
@@ -21,7 +21,7 @@ DROPPED = {"dask", "approver", "ledger"}
 
 @dataclass(frozen=True)
 class Found:
-    """A run as its files have it, checked against the ledger; nothing of it is believed before somebody read it."""
+    """A run as its files describe it, checked against the ledger; it is not believed before somebody read it."""
 
     run: Run
     settings: Settings
@@ -29,7 +29,7 @@ class Found:
     sealed: dict[str, str]
 
     def take_over(self) -> Run:
-        """Write down, where only trusted stages write, what somebody has read."""
+        """Write the plan and settings that somebody has read to where only trusted stages write."""
         self.run.create(self.settings, self.plan, adopted=True)
         for stage, sha256 in self.sealed.items():
             self.run.finish(stage, sha256)
@@ -37,7 +37,7 @@ class Found:
 
 
 def quote_old(found: Found) -> Quote:
-    """Ask the ledger where the charges of a run that was found stand."""
+    """Ask the ledger for the state of the charges of a run that was found."""
     name, ledger = (
         found.settings.paid_by or found.run.name,
         Ledger(found.run.ledger_url or found.run.home / "ledger.sqlite"),
@@ -46,10 +46,10 @@ def quote_old(found: Found) -> Quote:
 
 
 def find_old(home: Path, name: str, ledger_url: str = "") -> Found:
-    """Read a run of an earlier version, and hold it against the ledger.
+    """Read a run of an earlier version, and compare it with the ledger.
 
     Raises:
-        ArtifactError: there is none of this name, it was never charged, or its files are not what was charged.
+        ArtifactError: there is no run of this name, it was never charged, or its files are not what was charged.
     """
     run = Run(home=home.absolute(), name=name, ledger_url=ledger_url)
     if run.exists:
@@ -75,7 +75,7 @@ def _read(run: Run, name: str) -> bytes:
 
 
 def _charged(ledger: Ledger, run: Run, line: Line, settings: Settings) -> Reservation:
-    """Return the charge of a line, which binds its plan."""
+    """Return the charge of a line, whose key depends on the plan's hash."""
     held = ledger.find(charge_of(settings.paid_by or run.name, line, settings.account).key)
     if held is None:
         raise _never_charged(run)

@@ -1,4 +1,4 @@
-"""What a home knows about its ledger's charges: where their releases lie, and how to finish those that a crash left."""
+"""What a home knows about its ledger's charges: where their releases lie, and how to finish unfinished charges."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Reservation
 from dpmodels.releases.plan import REPORT
 
-ARTIFACTS = {REPORT: "scores.parquet"}  # every other mechanism's is a release
+ARTIFACTS = {REPORT: "scores.parquet"}  # the artifact of any other line is a release
 
 
 ADVICE = {
@@ -18,7 +18,7 @@ ADVICE = {
 
 
 def recover_all(ledger: Ledger, home: Path) -> list[dict[str, str]]:
-    """Finish every charge that needs no draw, and say of each open one where it stands and what it needs."""
+    """Finish every charge that needs no draw, and say of each open charge what its state is and what it needs."""
     found = []
     for before in _open_charges(ledger):
         run = before.charge.run

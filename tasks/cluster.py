@@ -1,11 +1,11 @@
 """A Dask cluster inside the sensitive zone as the engine of partial sums.
 
-What travels: to a worker, where a part of the encoded table lies and the public parameters of what is summed; back, the
-sum of that part, which is as sensitive as the rows. A worker reads the rows itself, from storage it shares with us. No
-error is raised on a worker, for Dask would log it, and third parties quote the values they choke on.
+A worker is sent the path of a part of the encoded table and the public parameters of the sum. It sends back the sum of
+that part, which is as sensitive as the rows. It reads the rows itself, from storage that it shares with us. No error is
+raised on a worker, since Dask would log it, and errors of third-party libraries quote the values that they fail on.
 
-A part whose worker is lost is summed again elsewhere. That costs nothing: the sum is a function of the part alone, and
-the noise is drawn once, here, when every part has come.
+A part whose worker is lost is summed again elsewhere. This costs no budget: the sum is a function of the part alone,
+and the noise is drawn once, here, when all sums have arrived.
 """
 
 import pickle
@@ -26,14 +26,14 @@ R = TypeVar("R")
 
 CONNECT_SECONDS = 20.0
 PATIENCE_SECONDS = 60.0
-"""How long a cluster without workers is waited for."""
+"""How long we wait for a cluster that has no workers."""
 TICK_SECONDS = 1.0
 ALIKE = ("nacre", "numpy", "pyarrow", "torch", "numba", "pydantic")
-"""What must be of one version everywhere: the sum is promised to the bit."""
+"""Packages that must have one version here and on every worker, because the sum must be the same to the last bit."""
 
 
 class Cluster:
-    """The workers of a scheduler. Memory here: two partial sums a worker thread."""
+    """The workers of a scheduler. This process holds at most two partial sums for each worker thread."""
 
     def __init__(self, client: Any, address: str) -> None:
         self._client, self._address = client, address
@@ -42,17 +42,16 @@ class Cluster:
         """Yield the function's value for each part, once each, as they come.
 
         Raises:
-            NacreError: the cluster is gone, or a part failed there.
+            NacreError: the cluster is gone, or a worker failed at a part.
         """
         waiting, run, pending = iter(parts), token_hex(4), set[Any]()
-        packed = pickle.dumps(
-            function
-        )  # goes with every part: were it a result of the cluster, work would crowd round it
+        # The function is sent with every part: as a result of the cluster it would draw all work to one worker.
+        packed = pickle.dumps(function)
         number, last_seen = 0, time.monotonic()
         while True:
             room = 2 * max(1, self._threads()) - len(pending)
             for part in (part for _, part in zip(range(room), waiting, strict=False)):
-                key = f"nacre-sum-{run}-{number}"  # keys are shown and logged: nothing but a number
+                key = f"nacre-sum-{run}-{number}"  # keys are shown and logged, so they hold nothing private
                 pending.add(self._client.submit(_shielded, packed, part, key=key, pure=False))
                 number += 1
             if not pending:
@@ -83,10 +82,10 @@ class Cluster:
             return set()
 
     def _result(self, future: Any) -> Any:
-        """Return what came of a part; the worker forgets it."""
+        """Return the result of a part, which the worker then forgets."""
         from distributed import CancelledError, TimeoutError
 
-        if future.status != "finished":  # the scheduler lost it, with every worker it was tried on
+        if future.status != "finished":  # the scheduler lost every worker that tried this part
             raise _lost(self._address)
         try:
             value, fault = future.result(timeout=PATIENCE_SECONDS)
@@ -106,7 +105,7 @@ def _lost(address: str) -> NacreError:
 
 
 def _shielded(packed: bytes, part: Any) -> tuple[Any, str]:
-    """Run on a worker: return the value, or what may be said of the error."""
+    """Run on a worker: return the value, or the publishable words about an error."""
     try:
         return _unpacked(packed)(part), ""
     except NacreError as error:
@@ -117,13 +116,13 @@ def _shielded(packed: bytes, part: Any) -> tuple[Any, str]:
 
 @lru_cache(maxsize=4)
 def _unpacked(packed: bytes) -> Callable[[Any], Any]:
-    """Return the function, the same one for every part, with the tables it has made for itself."""
+    """Return the function, the same object for every part, so that the tables it has computed are kept."""
     function: Callable[[Any], Any] = pickle.loads(packed)
     return function
 
 
 def versions() -> dict[str, str]:
-    """Return what must be alike here and on every worker."""
+    """Return the versions that must be the same here and on every worker."""
     found = {"python": platform.python_version()}
     for name in ALIKE:
         try:
@@ -138,7 +137,7 @@ def open_cluster(address: str) -> Iterator[Cluster]:
     """Connect to a scheduler, before anything is charged.
 
     Raises:
-        InvalidArgument: no address, nobody there, no workers, or workers that are not like us.
+        InvalidArgument: this is no address, nobody answers there, or there are no workers or ones of other versions.
     """
     if not address.startswith(("tcp://", "tls://")):
         raise InvalidArgument("dask", address, "be the address of a scheduler, such as tcp://host:8786")
@@ -147,7 +146,7 @@ def open_cluster(address: str) -> Iterator[Cluster]:
     except ModuleNotFoundError:
         raise Unsuitable("Dask is not installed here: pip install 'nacre[dask]'") from None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of versions that differ: we look ourselves
+        warnings.simplefilter("ignore")  # about versions that differ, which we check ourselves
         try:
             connect: Any = Client
             client = connect(address, timeout=CONNECT_SECONDS, set_as_default=False, name="nacre")
@@ -170,7 +169,7 @@ def _check_workers(client: Any, address: str) -> None:
     ours, found = versions(), {}
     try:
         found = client.run(versions)
-    except Exception:  # most often that nacre cannot be imported there
+    except Exception:  # most often nacre cannot be imported there
         raise InvalidArgument("dask", address, "have workers on which nacre is installed; nothing was drawn") from None
     for theirs in found.values():
         differ = [

@@ -13,12 +13,12 @@ from dpmodels.schema.schema import Schema
 from tasks.engine import Engine, Threads
 
 PART_BATCHES = 16
-"""Batches of a part: a second or so of work, and what is done again when a machine is lost."""
+"""Batches in a part: about a second of work, which is repeated when a machine is lost."""
 
 
 @dataclass(frozen=True)
 class EncodedPart:
-    """Some batches of one file: small and public, so that it can be sent to where the file can be read."""
+    """The place of some batches of one file: small and public, so that it can be sent to a machine that reads them."""
 
     file: Path
     start: int
@@ -39,7 +39,7 @@ class EncodedPart:
 
 @dataclass(frozen=True)
 class EncodedTable:
-    """All rows of an encoded table, read from the start each time it is iterated; never more than a batch in memory."""
+    """All rows of an encoded table, read from the start at each iteration; at most one batch is in memory."""
 
     folder: Path
     schema: Schema
@@ -58,5 +58,5 @@ class EncodedTable:
                 yield EncodedPart(file, start, min(start + PART_BATCHES, batches), self.schema)
 
     def sums(self, sum_of: SumOf) -> Iterator[Vector]:
-        """Yield the sum of every part. Privacy: as sensitive as the rows."""
+        """Yield the sum of every part; each sum is as sensitive as the rows."""
         return self.engine.map(sum_of, self.parts())

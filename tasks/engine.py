@@ -1,4 +1,4 @@
-"""Who computes the parts of a sum: the threads of this machine, or a cluster. A few parts at a time, never all."""
+"""What computes the parts of a sum: the threads of this machine, or a cluster; a few parts at a time, never all."""
 
 import os
 from collections import deque
@@ -23,9 +23,9 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Threads:
-    """The cores of this machine: the loops over rows release the interpreter's lock.
+    """Threads on the cores of this machine, for loops over rows that release the interpreter's lock.
 
-    Memory: what one part needs, ``count`` times; one part more than that is under way, so that no thread waits.
+    ``count`` threads work at once, and one part more is submitted, so that no thread waits.
     """
 
     count: int

@@ -1,4 +1,4 @@
-"""Evaluate: the exact comparison with the real rows. What it finds never leaves the sensitive zone."""
+"""Evaluate: the exact comparison with the real rows, whose results never leave the sensitive zone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ from tasks.store import Handle, Run, make_private
 def evaluate(
     run: Run, ingested: Handle, synthetic: Handle, test: Path | None = None, options: Options | None = None
 ) -> Handle:
-    """Write the internal report; by default only what takes seconds.
+    """Write the internal report, by default only with metrics that take seconds.
 
-    ``test`` holds rows of the same population that the run was not given: without them nothing can be said about memory
-    or membership.
+    ``test`` holds rows of the same population that the run was not given; without them nothing can be said about
+    memorization or membership.
     """
     schema, settings = run.plan.release.table, run.settings
     real = Sensitive(EncodedTable(ingested.path, schema))
@@ -41,7 +41,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Place:
-    """A private folder for what belongs to no run."""
+    """A private folder for comparisons that belong to no run."""
 
     sensitive: Path
 

@@ -1,10 +1,10 @@
-"""Whether a home's ledger is the one it knows, and still has everything.
+"""Check that a home's ledger is the one that the home knows, and still has all of its entries.
 
 A ledger that was lost, or restored from a backup, would let everything be spent again. So a home keeps the newest entry
 it has seen, which the ledger must still have, and each of its releases must be committed there. A copy of a home would
-spend the cap once more: it is noticed by the ledger file's number on its disk, which no copy shares. What cannot be
-noticed from inside: a copy of the whole disk, a home that was put back in place with all it knew, and a PostgreSQL
-server that was copied with all its entries.
+spend the cap once more; it is noticed by the ledger file's number on its disk, which no copy shares. Three things
+cannot be noticed from inside: a copy of the whole disk, a home that was restored in place with all that it knew, and a
+PostgreSQL server that was copied with all its entries.
 """
 
 import json
@@ -27,7 +27,7 @@ RESTORE = "Put the newest copy back; what it lacks was spent all the same"
 
 @dataclass(frozen=True)
 class HomeFault:
-    """What a home has seen and its ledger lacks; ``movable`` if somebody may answer for it (`nacre ledger moved`)."""
+    """What a home has seen and its ledger lacks; ``movable`` if `nacre ledger moved` may declare it to be in order."""
 
     message: str
     movable: bool = False
@@ -37,10 +37,10 @@ class HomeFault:
 
 
 def open_ledger(home: Path, place: str | Path) -> Ledger:
-    """Open the ledger of a home; a file that the home knows and that is gone is not made again.
+    """Open the ledger of a home; a ledger file that the home has seen and that is gone is not made again.
 
     Raises:
-        LedgerError: it is gone.
+        LedgerError: the file is gone.
     """
     if isinstance(place, Path) and not place.exists() and _seen(home).get("seq"):
         raise LedgerError(
@@ -55,10 +55,10 @@ def ledger_of(run: Run) -> Ledger:
 
 
 def check_home(home: Path, url: str, ledger: Ledger) -> None:
-    """Refuse a ledger that lacks what this home has seen of it, then remember its newest entry.
+    """Refuse a ledger that lacks entries which this home has seen, then remember its newest entry.
 
     Raises:
-        LedgerError: it was lost, restored or replaced, or the home was copied.
+        LedgerError: the ledger was lost, restored or replaced, or the home was copied.
     """
     if fault := next(home_faults(home, url, ledger), None):
         raise LedgerError(f"{fault}; nothing was charged")
@@ -90,10 +90,10 @@ def home_faults(home: Path, url: str, ledger: Ledger) -> Iterator[HomeFault]:
 
 
 def remember(home: Path, url: str, ledger: Ledger, reason: str = "") -> None:
-    """Keep the ledger's newest entry, and which file it is in; a reason says why the file is another one now.
+    """Keep the ledger's newest entry and its file's number; ``reason`` says why the file is another one now.
 
     Raises:
-        LedgerError: the ledger lacks what was remembered before, which must not be forgotten.
+        LedgerError: the ledger lacks the entry that was remembered before, which must not be forgotten.
     """
     head, before = ledger.head(), _seen(home)
     if _lacks(ledger, before):
@@ -126,18 +126,18 @@ def _number(home: Path) -> int:
 
 
 def _is_paid_elsewhere(home: Path, run: str) -> bool:
-    """Tell whether a run fits again a release that came as a file, as its settings say, which only we can write."""
+    """Tell whether a run's settings, which only we can write, say that it fits again a release that came as a file."""
     place = home / "control" / run / "settings.json"
     return place.is_file() and Settings.model_validate_json(place.read_text(encoding="utf-8")).is_paid_elsewhere
 
 
 def _release_faults(home: Path, path: Path, ledger: Ledger) -> Iterator[HomeFault]:
-    """Name a release that the ledger never committed. Its name and content may be anybody's."""
+    """Name a release that the ledger never committed. Anybody may have written its name and content."""
     place = f"{str(path.relative_to(home))!r}"
     try:
         with open_plain(home / "released", path) as file:
             key = ((pq.read_schema(file).metadata or {})[ENTRY_KEY]).decode()
-    except Exception:  # whatever a file that is no release makes the reader say
+    except Exception:  # the reader's errors on a file that is no release
         yield HomeFault(f"{place} is no release, though it lies where one should; move it out of the home")
         return
     held = ledger.find(key)

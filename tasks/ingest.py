@@ -1,4 +1,4 @@
-"""Ingest: read the raw table, hold it against its schema, and write it encoded into the sensitive zone."""
+"""Ingest: read the raw table, check it against its schema, and write it encoded into the sensitive zone."""
 
 import json
 
@@ -15,10 +15,10 @@ from tasks.store import Handle, Run, make_private, replace_folder, write_text
 
 @stage("ingest", sensitive=True)
 def ingest(run: Run) -> Handle:
-    """Encode the raw data; no budget is touched. Leaves the gate's results beside the encoded table."""
+    """Encode the raw data, charging nothing, and leave the gate's results beside the encoded table."""
     line, settings = run.plan.release, run.settings
     target = run.sensitive / "encoded"
-    if target.exists():  # moved here whole
+    if target.exists():  # it was moved here when it was complete
         return Handle(path=target)
     part = run.sensitive / ".part-encoded"
     make_private(part)
@@ -29,7 +29,7 @@ def ingest(run: Run) -> Handle:
     except DataError as fault:
         where = f"nothing was charged; {run.sensitive / 'checks.html'} shows every rule"
         raise DataError(fault.column, f"{fault.rule}; {where}") from None
-    finally:  # most wanted after a failure; counts of the raw table stay where it is
+    finally:  # also after a failure; its counts are private, so they stay in the sensitive zone
         write_text(run.sensitive / "ingest.json", json.dumps(gate.results(), indent=1))
         write_text(run.sensitive / "checks.html", render_checks(gate))
     refuse_repeated(run, part)

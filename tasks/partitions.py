@@ -1,10 +1,10 @@
-"""What the sensitive zone remembers of an account's partitions, so that the same rows are not given as two of them.
+"""What the sensitive zone remembers of an account's partitions, so that no two partitions hold the same rows.
 
     NACRE_HOME/sensitive/.partitions/secret               32 bytes, made once
     NACRE_HOME/sensitive/.partitions/ACCOUNT/PARTITION    (both hashed) keyed hash of the rows without their partition
 
-It notices accidents: a file that is copied, linked or stamped anew every night. It does not notice a table of which one
-row was changed, one that another home ingested, or anything once the sensitive zone was deleted.
+This notices accidents: a file that is copied, linked or given a new date every night. It does not notice a table of
+which one row was changed, a table that another home ingested, or anything once the sensitive zone was deleted.
 """
 
 import hashlib
@@ -23,15 +23,15 @@ SECRET_BYTES = 32
 
 
 def partition_account(parent: str, partition: object) -> str:
-    """Name the account of a partition, by its parent and by column and value."""
+    """Name the account of a partition by its parent, its column and its value."""
     return f"{parent}/{partition}"
 
 
 def refuse_repeated(run: Run, encoded: Path) -> None:
-    """Remember what a partition's rows are, and refuse those of another partition of the account; charges nothing.
+    """Remember a digest of a partition's rows, and refuse rows of the account's other partitions; charges nothing.
 
-    Privacy: what is remembered stays in the sensitive zone. That it refuses shows that two partitions are the same, as
-        a gate shows that a table breaks its schema.
+    Privacy: the digest stays in the sensitive zone. A refusal shows that two partitions are the same, as a gate shows
+        that a table breaks its schema.
 
     Raises:
         DataError: another partition of the same account had the same rows.
@@ -44,7 +44,7 @@ def refuse_repeated(run: Run, encoded: Path) -> None:
     folder = zone / _key(own.removesuffix(partition_account("", partition)))
     make_private(folder)
     mine, digest = folder / _key(str(partition)), _digest(run, encoded, _secret(zone))
-    _write(mine, digest.encode())  # before looking at the others: of two at once, one at least sees the other
+    _write(mine, digest.encode())  # before reading the others: of two at once, at least one sees the other
     for other in sorted(folder.glob("[!.]*")):
         if other != mine and other.read_bytes() == digest.encode():
             mine.unlink()
@@ -67,7 +67,7 @@ def _digest(run: Run, encoded: Path, secret: bytes) -> str:
 
 
 def _key(name: str) -> str:
-    """Turn any name into that of a file."""
+    """Turn any name into the name of a file."""
     return hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
 
 

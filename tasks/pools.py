@@ -1,8 +1,8 @@
-"""One thread for each pool of a library: what runs side by side here are files, parts of a sum and metrics.
+"""One thread for each thread pool of a library, since our own threads work on files, parts of a sum and metrics.
 
-BLAS, OpenMP (scikit-learn, XGBoost) and torch each start a thread a core and have them wait for one another. On a
-machine that does something else besides, that costs up to a hundred times what it gives. ``OMP_NUM_THREADS``, where it
-is set to a number, is how many each of them has instead.
+BLAS, OpenMP (scikit-learn, XGBoost) and torch each start one thread for each core, and these threads wait for one
+another. On a machine with other work that costs up to a hundred times what it gains. If ``OMP_NUM_THREADS`` is set to a
+number, each pool has that many threads instead.
 """
 
 import os
@@ -15,14 +15,14 @@ VARIABLE = "OMP_NUM_THREADS"
 
 def pool_threads() -> int:
     """Return how many threads a pool may have: what the environment asks for, otherwise one."""
-    asked = os.environ.get(VARIABLE, "").split(",")[0].strip()  # OpenMP takes a list, one number a level
+    asked = os.environ.get(VARIABLE, "").split(",")[0].strip()  # OpenMP takes a list, one number for each level
     return int(asked) if asked.isdecimal() and int(asked) else 1
 
 
 def preset_pools() -> None:
     """Limit the pools of every library that this process, or a child of it, loads from now on.
 
-    OpenBLAS, MKL, OpenMP and torch all read this one variable, and only while they are loaded.
+    OpenBLAS, MKL, OpenMP and torch all read ``OMP_NUM_THREADS``, and only while they are loaded.
     """
     if not os.environ.get(VARIABLE):
         os.environ[VARIABLE] = "1"
@@ -31,7 +31,7 @@ def preset_pools() -> None:
 def limit_pools() -> None:
     """Limit the pools of all libraries that are loaded, for a thread of ours that ends with its work.
 
-    OpenMP keeps the number for each thread that calls it: what another thread has set does not count.
+    OpenMP keeps a number for each thread that calls it, so a limit that another thread has set does not hold here.
     """
     from threadpoolctl import threadpool_limits
 
@@ -54,7 +54,7 @@ def limited_pools() -> Iterator[None]:
 
 
 def _limit_torch() -> int:
-    """Limit torch, whose own number holds for threads to come, if it is loaded; return what it had, or 0."""
+    """Limit torch, also for threads to come, if it is loaded; return its number of threads before, or 0."""
     torch = sys.modules.get("torch")
     if torch is None:
         return 0

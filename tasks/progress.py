@@ -1,4 +1,4 @@
-"""One progress bar a long stage: on standard error where somebody watches, and in Prefect's UI where it is deployed."""
+"""A progress bar for each long stage: on standard error at a terminal, and in Prefect's UI for a deployed flow."""
 
 import sys
 import time
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-TOLD_EVERY = 3.0  # seconds between two words to Prefect's server
+TOLD_EVERY = 3.0  # seconds between two updates to Prefect's server
 
 
 class Tick(Protocol):
-    """Report how far the work is; ``total`` is None while nobody may know it."""
+    """Report how far the work is; ``total`` is None where the total is private."""
 
     def __call__(self, done: float, total: float | None = None, note: str = "") -> None:
         """Move the bar."""
@@ -44,9 +44,9 @@ def progress_bar(title: str) -> Iterator[Tick]:
 
 
 def is_deployed() -> bool:
-    """Tell whether this is part of a flow run that a deployment made.
+    """Tell whether this code runs in a flow run that a deployment made.
 
-    Prefect's own ``runtime.deployment.id`` would ask the server each time.
+    Prefect's own ``runtime.deployment.id`` would send a request to the server each time.
     """
     if "prefect" not in sys.modules:
         return False

@@ -50,14 +50,14 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
 
 
 def blur_times(folder: Path) -> None:
-    """Set the times of all files to the beginning of the day: how long a run took grows with the data."""
+    """Set the times of all files to the beginning of the day, because how long a run took grows with the data."""
     day = time.time() // DAY * DAY
     for path in (*folder.rglob("*"), folder):
         os.utime(path, (day, day))
 
 
 def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> Manifest:
-    """Say what was asked, what was spent, what came of it, and which ledger entries paid."""
+    """Make the manifest: what was asked for, what was spent, what came of it, and which ledger entries paid."""
     settings, budget = run.settings, plan.budget
     again = "fitted_again_as" if settings.fits else "sampled_again_as" if settings.paid_by else ""
     return Manifest.model_validate(
@@ -92,7 +92,7 @@ def line(plan: Line) -> dict[str, Any]:
 
 
 def paid_elsewhere(charge: str) -> dict[str, Any]:
-    """Name the charge as the release's footer does, and leave out openly what only its ledger knows."""
+    """Name the charge as the release's footer does, and say that what only the ledger knows is left out."""
     return {"left_out": LEFT_OUT, "ledger": {"charge": charge}}
 
 
@@ -106,7 +106,7 @@ def paid_here(run: Run, release: Handle) -> dict[str, Any]:
 
 
 def payment(run: Run, charge: Charge) -> dict[str, Any]:
-    """Name a charge and the entries of its life, by the day and no more: a run's time grows with the data."""
+    """Name a charge and its entries with their day, but not their time, because a run's time grows with the data."""
     entries = desk_of(run).ledger.entries(key=charge.key)
     return {
         "account": charge.account,
@@ -119,7 +119,7 @@ def check_sealed(run: Run, charge: Charge, release: Handle) -> None:
     """Refuse a release that is not the one which the ledger sealed.
 
     Raises:
-        ArtifactError: the run goes by another one.
+        ArtifactError: the run uses another release.
     """
     held = desk_of(run).held()
     if held is None or held.artifact_hash != release.sha256:
@@ -129,7 +129,7 @@ def check_sealed(run: Run, charge: Charge, release: Handle) -> None:
 
 
 def charged_line(run: Run) -> dict[str, Any]:
-    """Account for the charged section of the report, if the run was asked for one and it was not given up."""
+    """Account for the charged section of the report, if the run was asked for one and its charge was not voided."""
     plan, done = run.plan.report, run.finished("score")
     if plan is None:
         return {}
@@ -144,7 +144,7 @@ def charged_line(run: Run) -> dict[str, Any]:
 
 
 def holds_run(out: Path, name: str) -> bool:
-    """Tell whether the hand-off of this very run is already in place."""
+    """Tell whether the hand-off of this run is already in place."""
     try:
         return read_manifest(out).made_by == name
     except ArtifactError:

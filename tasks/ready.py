@@ -1,4 +1,4 @@
-"""What is public and could make a run fail is checked before anything is reserved: a typo must not spend budget."""
+"""Check everything public that could make a run fail before anything is reserved: a typo must not spend budget."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ def check_ready(device: str, out: Path, signing_key: Path | None) -> None:
 
     Raises:
         NacreError: a package that a later stage needs is not installed.
-        InvalidArgument: no such device, or a key that cannot sign.
+        InvalidArgument: there is no such device, or the key cannot sign.
         ArtifactError: the hand-off's place is taken, cannot be written, or is full.
     """
     check_installed(SYNTHESIS)
@@ -32,7 +32,7 @@ def pick_device(device: str) -> str:
     """Return the torch device to use; ``auto`` takes a GPU where there is one.
 
     Raises:
-        InvalidArgument: a device that this machine lacks, or that torch's float64 sums do not run on.
+        InvalidArgument: this machine lacks the device, or torch's float64 sums do not run on it.
     """
     cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
     known = ["cpu", *(["cuda", *(f"cuda:{card}" for card in range(cards))] if cards else [])]
@@ -47,7 +47,7 @@ def check_writable(folder: Path) -> None:
     """Refuse a folder that cannot be made or written, or whose disk is full.
 
     Raises:
-        ArtifactError: it is so.
+        ArtifactError: the folder cannot be made or written, or its disk is full.
     """
     there = next(part for part in (folder, *folder.parents) if part.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
@@ -60,7 +60,7 @@ def check_free(out: Path) -> None:
     """Refuse a hand-off folder that is already taken.
 
     Raises:
-        ArtifactError: it holds files, or is one.
+        ArtifactError: the folder holds files, or is itself a file.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ArtifactError(f"--out {out} already holds files; name a new folder")

@@ -1,7 +1,7 @@
-"""Receive: copy what lies in the released zone to where nobody else can write, before anybody believes it.
+"""Receive: copy files of the released zone to where only trusted stages can write, before any of them is believed.
 
-Stages without data access write the released zone. Were a link put there, a stage that can read the data would follow
-it and hand the data over; were a file changed after its check, another one would be handed over than was checked. So
+Stages without data access write the released zone. If such a stage put a link there, a stage that can read the data
+would follow it and hand the data over; if it changed a file after its check, the changed file would be handed over. So
 the trusted stages read a copy that nobody else can write: named plain files, opened without following a link, hashed
 while they are copied.
 """
@@ -44,7 +44,7 @@ def receive(run: Run) -> Received:
         ArtifactError: something is missing, is no plain file, or is not what was received before.
     """
     received = Received(run.control / "received")
-    if received.folder.exists():  # moved here whole, where nobody else can write
+    if received.folder.exists():  # it was moved here when it was complete, and nobody else can write it
         return received
     part = run.control / ".part-received"
     shutil.rmtree(part, ignore_errors=True)
@@ -61,9 +61,9 @@ def forget(run: Run) -> None:
 
 
 def sample_again(run: Run, name: str, out: Path, rows: int | None, seed: int) -> Run:
-    """Return a run that samples another one's release again; it is made of released artifacts only.
+    """Return a run that samples the generator of another run again; it is made of released artifacts only.
 
-    It has no charged section: the scores of the first run are about the rows of that run.
+    Its report has no charged section, because the scores of the first run are about the rows of that run.
 
     Raises:
         ArtifactError: the first run has not been trained yet.
@@ -84,7 +84,7 @@ def sample_again(run: Run, name: str, out: Path, rows: int | None, seed: int) ->
 
 
 def _copy_checked(run: Run, done: Handle, target: Path) -> None:
-    """Copy an artifact whose digest is known; a file that an earlier try left is replaced."""
+    """Copy an artifact whose digest is known; a file that an earlier attempt left is replaced."""
     part = target.with_name(f".part-{target.name}")
     part.unlink(missing_ok=True)
     if copy_plain(run.released.parent, done.path, part) != done.sha256:
@@ -94,7 +94,7 @@ def _copy_checked(run: Run, done: Handle, target: Path) -> None:
 
 
 def reject(run: Run) -> None:
-    """Forget what was received and broke its gate, so that a table that is sampled anew can be received."""
+    """Forget the received table that failed its gate, so that a table that is sampled anew can be received."""
     forget(run)
     (run.control / RECORD).unlink(missing_ok=True)
 
@@ -106,7 +106,7 @@ def _names(run: Run) -> list[str]:
 
 
 def _check(run: Run, digests: dict[str, str]) -> None:
-    """Hold digests against those of what was received before; the first ones are written down."""
+    """Compare digests with those that were written down when the files were first received, or write them down."""
     record = run.control / RECORD
     if not record.exists():
         write_text(record, json.dumps(digests, indent=1))

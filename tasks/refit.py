@@ -1,7 +1,7 @@
-"""Fit again: a release that was paid for is fitted by this version's fitter, for free, wherever it comes from.
+"""Fit again: fit a release that was paid for with this version's fitter, for free, wherever the release comes from.
 
-Nothing here reads data, charges or writes into a ledger. The ledger at hand is asked whether it paid for the release;
-where it did not, or where there is none, the run says so, and its manifest names the charge as the release's footer
+Nothing here reads data, charges or writes into a ledger. The ledger at hand is asked whether it paid for the release.
+If it did not, or if there is no ledger, the run says so, and its manifest names the charge as the release's footer
 does.
 """
 
@@ -40,20 +40,20 @@ class Outcome:
 
     @classmethod
     def of(cls, run: Run) -> "Outcome | None":
-        """Look at a run that was handed over; None for one that has not come so far."""
+        """Read the outcome of a run that was handed over; None for a run that was not."""
         place = run.place("validate") / "report.json"
         return cls(run.made("train"), json.loads(place.read_text(encoding="utf-8"))) if place.is_file() else None
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What another fit changed: rows of a table, each of which has a name, what was before, and what is now."""
+    """What another fit changed: rows of a table, each with a name, the value before and the value now."""
 
     rows: tuple[tuple[str, str, str], ...]
 
     @classmethod
     def between(cls, before: Outcome | None, now: Outcome) -> "Changes":
-        """Compare the fit before, where it is at hand, with the one of now."""
+        """Compare the earlier fit, if it is at hand, with the present one."""
         old = before.made if before else Made()
         rows = [("nacre version", old.nacre_version or UNKNOWN, now.made.nacre_version), *_settings(old, now.made)]
         figures = _figures(before.report) if before else {}
@@ -69,11 +69,11 @@ class Changes:
 
 
 def start_fit(run: Run, release: Path, wished: Settings) -> Outcome | None:
-    """Have a new run fit a release again, and return what its payer's own fit came to, where that lies in this home.
+    """Have a new run fit a release again, and return the outcome of the paying run's own fit if it is in this home.
 
     Raises:
-        NacreError: the release cannot be fitted by this version, is not the one that the ledger at hand sealed for its
-            charge, or a place or a device is not as it must be.
+        NacreError: the release cannot be fitted by this version, or is not the one that the ledger at hand sealed for
+            its charge; or a folder or a device is unsuitable.
     """
     check_ready(wished.device, wished.out, wished.signing_key)
     check_writable(run.home)
@@ -97,7 +97,7 @@ def forget_fit(run: Run, out: Path) -> Run:
     """Have a run train, sample, check and hand over once more, into a new folder; its old hand-off stays as it is.
 
     Raises:
-        NacreError: its release cannot be fitted by this version, or its report has scores of the rows that it made.
+        NacreError: this version cannot fit its release, or its report has charged scores of the rows that it made.
     """
     release, settings = run.finished("sanitize"), run.settings
     if release is None:
@@ -111,7 +111,7 @@ def forget_fit(run: Run, out: Path) -> Run:
         )
     check_ready(settings.device, out, settings.signing_key)
     run.settle(settings.model_copy(update={"out": out}))
-    for stage in ("validate", "sample", "train"):  # the first stage last: what is cut off here goes on as it was
+    for stage in ("validate", "sample", "train"):  # the earliest last, so that a cut-off changes nothing
         run.forget(stage)
     reject(run)
     (run.released / "checkpoint.safetensors").unlink(missing_ok=True)
@@ -119,11 +119,11 @@ def forget_fit(run: Run, out: Path) -> Run:
 
 
 def check_fits(release: Release, training: Mapping[str, Any]) -> None:
-    """Refuse a release to which this version can fit nothing, and training settings that its method does not have.
+    """Refuse a release that this version cannot fit, and training settings that its method does not have.
 
     Raises:
         ArtifactError: the release is of another kind or another version.
-        InvalidArgument: the method has no such training setting, or does not take this value.
+        InvalidArgument: the method has no such training setting, or refuses its value.
     """
     plan, older = release.line, "fit it with the version that measured it, whose number stands in its manifest"
     if plan.method == charged.METHOD:
@@ -143,14 +143,14 @@ def check_fits(release: Release, training: Mapping[str, Any]) -> None:
     create(plan.method, plan.measurement, training)
     try:
         Measured.of(release)
-    except Exception:  # whatever values that are not of this plan make its system say
+    except Exception:  # a system's errors on values that are not of its plan
         raise ArtifactError(
             f"the release does not hold what this version reads from a plan of {plan.method}; {older}"
         ) from None
 
 
 def _first(home: Path, paid_by: str) -> Outcome | None:
-    """Return what the payer's own fit came to, if that run is one of this home."""
+    """Return the outcome of the paying run's own fit, if that run is in this home."""
     try:
         return Outcome.of(Run.find(home, paid_by))
     except ArtifactError:
@@ -161,7 +161,7 @@ def _payer(run: Run, release: Release, sha256: str) -> Charge | None:
     """Return the charge of a release, if the ledger at hand has it.
 
     Raises:
-        ArtifactError: the ledger has it, and sealed another file.
+        ArtifactError: the ledger has the charge, and sealed another file for it.
     """
     place = run.ledger_url or run.home / "ledger.sqlite"
     held = open_ledger(run.home, place).find(release.entry) if run.ledger_url or Path(place).exists() else None
@@ -210,5 +210,5 @@ def _figures(report: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _line(text: str) -> str:
-    """Keep what a table shows on one line: records of free stages may have been written by anybody."""
+    """Make text fit on one line of a table, since anybody may have written the records of free stages."""
     return "".join(sign if sign.isprintable() else "?" for sign in text[:120])

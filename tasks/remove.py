@@ -1,4 +1,4 @@
-"""Take a run's files away. What it was charged stays charged: the ledger is read here, and never written."""
+"""Delete a run's files. What the run was charged stays charged: the ledger is read here, and never written."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ SETTLED = ("committed", "voided")
 
 
 def charged_for(run: Run) -> list[Reservation]:
-    """Return every charge that a run has made, whatever its files say of it.
+    """Return every charge that a run has made, as the ledger and not the run's files name them.
 
     Raises:
         LedgerError: the ledger is not the one that the run was started with.
@@ -27,11 +27,11 @@ def charged_for(run: Run) -> list[Reservation]:
 def remove(run: Run) -> None:
     """Delete a run's folders in all three zones; what was handed over stays where it is.
 
-    The folder that makes it a run goes last, so that whatever cuts this off, the command can be given again. A link in
+    The folder that makes it a run is deleted last, so that the command can be given again if it is cut off. A link in
     the place of a folder is removed, and not followed.
 
     Raises:
-        LedgerError: a charge is open, whose draw these files are needed for.
+        LedgerError: a charge is open, and its draw needs these files.
     """
     for held in charged_for(run):
         if held.state not in SETTLED:

@@ -1,7 +1,9 @@
-"""Sample: draw, decode and write synthetic rows in the schema's types, one file at a time a core. Post-processing.
+"""Sample: draw, decode and write synthetic rows in the schema's types, one file at a time on each core.
 
-A file is drawn from batches that no other file shares, so files are free of each other: the same rows and seed give the
-same bytes on any number of threads, each of which holds one row group of one file.
+A file is drawn from batches that no other file shares, so files are independent: the same rows and seed give the same
+bytes on any number of threads, each of which holds one row group of one file.
+
+Privacy: post-processing.
 """
 
 import shutil
@@ -24,9 +26,9 @@ from tasks.stage import stage
 from tasks.store import Handle, Run, replace_folder
 
 FILE_ROWS = 2**19
-"""Rows of a file: whole batches of any generator."""
+"""Rows of a file; every generator's batches divide it."""
 GROUP_ROWS, GROUP_BYTES = 2**17, 2**25
-"""A row group ends with the batch that brings it to either."""
+"""A row group ends with the batch that brings it to either of these limits."""
 
 
 @stage("sample", sensitive=False)
@@ -48,15 +50,15 @@ def sample(run: Run, generator: Handle) -> Handle:
 
 @lru_cache(maxsize=1)
 def read_generator(path: Path, _sha256: str) -> Model:
-    """Read a generator that has this hash, if it was not read just now."""
+    """Read the generator of this hash; the latest ones are kept in memory."""
     return load_generator(path)
 
 
 @dataclass(frozen=True)
 class FileSampler:
-    """Draws any file of a synthetic table by itself: pure, so wherever and however often it is done, it is the same.
+    """Draws any single file of a synthetic table; a pure function, so it gives the same file wherever it is called.
 
-    It is small, and reads the generator where it works, once a process.
+    The object is small, and reads the generator where it works, once in each process.
     """
 
     folder: Path
@@ -65,8 +67,8 @@ class FileSampler:
     device: str = "cpu"
 
     def __call__(self, file: tuple[int, int]) -> int:
-        """Write a file, given its number and its number of rows; return the latter."""
-        torch.set_num_threads(1)  # files are what runs in parallel; nor do sums depend on the number of threads then
+        """Write a file, given its number and its number of rows; return the number of rows."""
+        torch.set_num_threads(1)  # files run in parallel, and sums must not depend on the number of threads
         number, rows = file
         model = read_generator(self.generator.path, self.generator.sha256)
         codec = Codec(model.schema)

@@ -1,4 +1,4 @@
-"""Sanitize: the stage that measures the data, under a charge; a charged section of the report is reserved with it."""
+"""Sanitize: the stage that measures the data under a charge, and reserves the report's charged section with it."""
 
 from dpmodels.artifact import check_free
 from dpmodels.evaluation.published.charged import Scores
@@ -17,7 +17,7 @@ from tasks.store import Handle, Run
 
 @stage("sanitize", sensitive=True)
 def sanitize(run: Run, ingested: Handle) -> Handle:
-    """Measure the encoded table once, inside one ledger charge; whatever is public is checked before it is made."""
+    """Measure the encoded table once, inside one ledger charge; everything public is checked before the charge."""
     line, report, settings = run.plan.release, run.plan.report, run.settings
     system = create(line.method, line.measurement, settings.training)
     check_ready(settings.device, settings.out, settings.signing_key)
@@ -34,7 +34,7 @@ def sanitize(run: Run, ingested: Handle) -> Handle:
 
 
 def _reserve(run: Run, desk: Desk) -> None:
-    """Charge the run, if the ledger is the one that the home knows and the place of the release is free."""
+    """Charge the run, if the ledger is the one that the home knows and no file is where the release will be."""
     check_home(run.home, run.ledger_url, desk.ledger)
     held = desk.held()
     if held is None or held.state == "reserved":

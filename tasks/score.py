@@ -1,6 +1,6 @@
-"""Score: hold models and margins of the synthetic table against the real rows, under the plan's line for the report.
+"""Score: compare models and margins of the synthetic table with the real rows, under the plan's line for the report.
 
-The line was reserved together with the release. Nothing but noise added to counts of real rows is read out, once.
+The line was reserved together with the release. Only noisy counts of real rows are released, once.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ LOST = "the sensitive zone was deleted before the report was scored"
 
 @stage("score", sensitive=True)
 def score(run: Run, synthetic: Handle) -> Handle:
-    """Measure the charged scores; where the real rows are gone, give back what was reserved for them."""
+    """Measure the charged scores; if the real rows are gone, void the charge that was reserved for the scores."""
     line, encoded, place = run.plan.report, run.sensitive / "encoded", Handle(path=run.place("score"))
     if line is None or run.finished("score"):
         return place
@@ -36,7 +36,7 @@ def score(run: Run, synthetic: Handle) -> Handle:
     if encoded.exists():
         settings, schema = run.settings, line.table
         made = SyntheticTable(receive(run).synthetic, schema, settings.batch_rows)
-        # on the threads of this machine: models are not sent to a cluster, whose libraries may compare otherwise
+        # on this machine's threads: models are not sent to a cluster, whose libraries may compute otherwise
         real = Sensitive(EncodedTable(encoded, schema, Threads(settings.threads or cores())))
         Scores.reading(line, made, settings.seed).measure(real, line, desk)
     elif held is not None and held.state == "reserved":
@@ -44,14 +44,14 @@ def score(run: Run, synthetic: Handle) -> Handle:
     elif desk.staged.exists() or desk.released.exists():
         desk.ledger.recover(desk.charge.key, staged=desk.staged, released=desk.released)
     held = desk.held()
-    if held is None or held.state != "committed":  # whatever lies there was not released by us
+    if held is None or held.state != "committed":  # a file that lies there was not released by us
         return place
     return run.finish("score", held.artifact_hash)
 
 
 @dataclass(frozen=True)
 class SyntheticTable:
-    """A synthetic table as records, from the start each time it is iterated; a batch in memory."""
+    """A synthetic table as records, read from the start at each iteration; at most one batch is in memory."""
 
     folder: Path
     schema: Schema

@@ -1,7 +1,7 @@
 """What every stage promises, said once: its name, whether it touches sensitive data, and how it fails.
 
-A stage stays a plain function of its run, so the pipeline works without Prefect; ``as_task`` wraps it under the house
-policy when a flow wants it.
+A stage stays a plain function of its run, so the pipeline works without Prefect; ``as_task`` wraps it as a task for
+flows that use Prefect.
 """
 
 import errno
@@ -31,9 +31,10 @@ class Policy:
 def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
     """Declare a function to be a stage; its first argument is the run, whose ``sensitive`` is a private directory.
 
-    Every stage computes with one thread a pool, and reports a full disk as such. Whatever else goes wrong in a
-    sensitive stage leaves it as a ``NacreError`` that names the stage and the kind of error only: third parties quote
-    the values they choke on. The full account goes to ``error.txt`` in the run's sensitive directory.
+    Every stage computes with one thread for each library pool, and reports a full disk as such. Any other error of a
+    sensitive stage leaves it as a ``NacreError`` that names only the stage and the kind of error, because errors of
+    third-party libraries quote the values that they fail on. The traceback goes to ``error.txt`` in the run's sensitive
+    directory.
     """
     policy = Policy(name, sensitive)
 
@@ -45,7 +46,7 @@ def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
                     return function(run, *args, **kwargs)
             except Exception as error:
                 failure = _publishable(error, policy, run.sensitive)
-            # Raised out here: inside the except block the original would travel along as its context.
+            # Raised outside the except block, where the original error would be attached as its context.
             raise failure
 
         guarded.policy = policy  # type: ignore[attr-defined]
@@ -57,8 +58,8 @@ def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
 def as_task(function: F) -> F:
     """Wrap a stage as a Prefect task.
 
-    Nothing is persisted or cached, since results are handles and idempotency is the ledger's. A sensitive stage is
-    never retried; a free one is, unless its error is one that the user must act on.
+    Nothing is persisted or cached, since results are handles and the ledger keeps a charge from being made twice. A
+    sensitive stage is never retried; a free one is, unless its error is one that the user must act on.
     """
     from prefect import task
     from prefect.cache_policies import NO_CACHE
@@ -76,12 +77,12 @@ def as_task(function: F) -> F:
 
 
 def _may_heal(_task: Any, _run: Any, state: Any) -> bool:
-    """Tell whether running again could help."""
+    """Tell whether a retry could help."""
     return not isinstance(state.result(raise_on_failure=False), NacreError)
 
 
 def _publishable(error: Exception, policy: Policy, private: Path) -> Exception:
-    """Return the error that may leave the stage, after keeping the full one inside."""
+    """Return the error that may leave the stage, after writing the full one into the private folder."""
     if _disk_is_full(error):
         return NacreError(f"stage {policy.name}: the disk is full; free some space and resume the run")
     if not policy.sensitive:
@@ -106,7 +107,7 @@ def _keep(error: Exception, path: Path) -> str:
 
 
 def _disk_is_full(error: BaseException) -> bool:
-    """Look for a full disk anywhere in the chain, as the system or as SQLite says it."""
+    """Tell whether an error in the chain is a full disk, as the system or SQLite reports it."""
     return any(
         getattr(link, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
         or getattr(link, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL

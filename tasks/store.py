@@ -1,15 +1,14 @@
-"""Where a run keeps what it makes, by who may write it, and the ledger.
+"""Where a run keeps its files, separated by who may write them, and where the ledger lies.
 
     NACRE_HOME/ledger.sqlite
     NACRE_HOME/sensitive/RUN/    0700; may be deleted as soon as the release is sealed
     NACRE_HOME/control/RUN/      what is believed: plan, settings, approval, records of stages that read data, report;
                                  stages without data access read it and cannot write it
-    NACRE_HOME/released/RUN/     release, charged scores, generator, synthetic table: written by stages that are not
-                                 trusted as well, so nothing in it is believed before it was received
+    NACRE_HOME/released/RUN/     release, charged scores, generator, synthetic table: stages that are not trusted write
+                                 here too, so nothing in it is believed before it was received
 
-A stage that finished leaves a record of its artifact; a resumed run skips every stage whose record still holds. Of a
-record only the digest is relied on: which file a stage makes is written below, and not in one that somebody could
-change.
+A stage that finished leaves a record of its artifact; a resumed run skips every stage whose record still holds. Only
+the digest in a record is relied on: this module and not the record says which file a stage makes.
 """
 
 import hashlib
@@ -41,9 +40,9 @@ MADE = {
     "score": "scores.parquet",
     "validate": "report",
 }
-"""What each stage makes: a file, or a folder of the files in ``PARTS``."""
+"""The artifact of each stage: a file, or a folder of the files in ``PARTS``."""
 NAME = r"^[A-Za-z0-9_-]{1,200}$"
-"""What a run may be called: one folder in each zone, and none beside or above."""
+"""The names that a run may have: each is one folder in each zone, and no path to another place."""
 FREE = {"train", "sample"}
 """Stages that run where no data can be read; they write the released zone, and keep their records there."""
 PARTS = {
@@ -67,12 +66,12 @@ class Settings(BaseModel):
 
     Attributes:
         ledger: the URL of the ledger that the run was started with, empty for the home's own. It is compared with the
-            one that a process is given, and never opened.
-        opens: the account's terms, where the run is to open it.
-        account: who pays; empty where a ledger that is not at hand has paid.
-        train_on: ``here``, or the pool that trains and samples in its stead; those who approve the run are told.
-        paid_by: the run whose release this one samples or fits again; empty for a run that pays for its own.
-        fits: the charge in the footer of the release that this run fits again, or samples again from such a fit.
+            ledger that a process is given, and never opened.
+        opens: the account's terms, if the run is to open it.
+        account: the account that pays; empty where a ledger that is not at hand has paid.
+        train_on: ``here``, or the Prefect pool that trains and samples; those who approve the run are told.
+        paid_by: the run whose release this run samples or fits again; empty for a run that pays for its own release.
+        fits: the charge in the footer of the release that this run fits again, or that it samples from such a fit of.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -102,7 +101,7 @@ class Settings(BaseModel):
 class Made(BaseModel):
     """What made the artifact of a stage: the version and its settings, as the stage wrote them into its record.
 
-    The record of a free stage lies where anybody may have written it, so this is shown and never relied on.
+    The record of a free stage lies in the released zone, so it is shown and never relied on.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -120,7 +119,7 @@ class Handle(BaseModel):
 
 
 class Run(BaseModel):
-    """One run of the pipeline: its home, its name, and what this process was told about the world.
+    """One run of the pipeline: its home, its name, and the ledger and cluster that this process was given.
 
     Attributes:
         ledger_url, dask: the ledger (empty for the home's own) and the cluster that this process works with. They come
@@ -140,7 +139,7 @@ class Run(BaseModel):
 
     @property
     def control(self) -> Path:
-        """The run's folder of what is believed."""
+        """The run's folder in the control zone, whose files are believed."""
         return self.home / "control" / self.name
 
     @property
@@ -153,7 +152,7 @@ class Run(BaseModel):
         """The ledger that pays: its URL, or the file that all runs of a home share.
 
         Raises:
-            InvalidArgument: the run was started with another one.
+            InvalidArgument: the run was started with another ledger.
         """
         if self.ledger_url != self.settings.ledger:
             started = self.settings.ledger or "the ledger in its home"
@@ -167,12 +166,12 @@ class Run(BaseModel):
 
     @property
     def plan(self) -> Plan:
-        """The run's plan, as it was when it was created; a version before wrote the report's line beside it."""
+        """The run's plan, as it was when it was created; earlier versions wrote the report's line to a second file."""
         has_report = (self.control / REPORT_PLAN).is_file()
         return read_plan(self._read("plan.json"), self._read(REPORT_PLAN) if has_report else None)
 
     def create(self, settings: Settings, plan: Plan, adopted: bool = False) -> "Run":
-        """Make the folders of a new run and write down what it is to do; what makes it a run comes last.
+        """Make the folders of a new run and write its settings and plan; the file that makes it a run comes last.
 
         Raises:
             ArtifactError: somebody put files, or a link, where the run's folder in the released zone is to be.
@@ -198,10 +197,10 @@ class Run(BaseModel):
 
     @classmethod
     def find(cls, home: str | Path, name: str, ledger: str | None = None, dask: str | None = None) -> "Run":
-        """Return an existing run, to work on with this ledger and this cluster.
+        """Return an existing run, to go on with it on this ledger and this cluster.
 
         Raises:
-            ArtifactError: there is none of this name.
+            ArtifactError: there is no run of this name.
         """
         if not re.fullmatch(NAME, name):
             raise ArtifactError(f"{name!r} is no name of a run: it holds other than letters, digits, - and _")
@@ -226,10 +225,10 @@ class Run(BaseModel):
         return (self.control if stage == "validate" else self.released) / MADE[stage]
 
     def finished(self, stage: str) -> Handle | None:
-        """Return what a stage left, if it finished and its artifact is still there, unchanged.
+        """Return the artifact of a stage, if the stage finished and the artifact is still there, unchanged.
 
         Raises:
-            ArtifactError: the artifact was changed, or is or holds what no stage makes.
+            ArtifactError: the artifact was changed, or it is or holds a file that no stage makes.
         """
         record, path = self._record(stage), self.place(stage)
         if not os.path.lexists(record) or not os.path.lexists(path):
@@ -251,7 +250,7 @@ class Run(BaseModel):
         return content
 
     def finish(self, stage: str, sha256: str = "", made: Made | None = None) -> Handle:
-        """Record a finished stage, by the digest its artifact must have: the ledger's, where it was sealed there.
+        """Record a finished stage with the digest of its artifact: the ledger's digest, if the ledger sealed it.
 
         Hashes of sensitive artifacts are never written down.
         """
@@ -262,14 +261,14 @@ class Run(BaseModel):
         return handle
 
     def made(self, stage: str) -> Made:
-        """Return what the record of a stage says of its making; nothing, where an earlier version wrote it."""
+        """Return what the record of a stage says of its making; records of earlier versions say nothing."""
         try:
             return Made.model_validate_json(read_plain(self._zone(stage).parent, self._record(stage)))
         except (ArtifactError, ValidationError):
             return Made()
 
     def forget(self, stage: str) -> None:
-        """Have a stage run once more: what it made stays until it is made anew."""
+        """Have a stage run once more; its artifact stays until it is replaced."""
         self._record(stage).unlink(missing_ok=True)
 
     def _record(self, stage: str) -> Path:
@@ -280,7 +279,7 @@ class Run(BaseModel):
         return self.released if stage in FREE else self.control
 
     def _root(self, stage: str) -> Path:
-        """Return the zone that a stage's artifact lies in: the last folder whose name nobody but us can change."""
+        """Return the zone that a stage's artifact lies in: the last folder of its path that only we can rename."""
         return self.place(stage).parents[1]
 
     def _read(self, name: str) -> str:
@@ -292,7 +291,7 @@ def _files_below(folder: Path) -> bool:
 
 
 def new_name() -> str:
-    """Return a fresh name. It says the day and no more: with the ledger's times it would tell how long a run took."""
+    """Return a fresh name with the day but not the time, which with the ledger's times would tell a run's length."""
     return f"{datetime.now(UTC):%Y%m%d}-{token_hex(5)}"
 
 
@@ -305,7 +304,7 @@ def make_private(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a small file so that it is either whole or absent; a link in its place is replaced, not followed."""
+    """Write a small file so that it is whole or absent; a link in its place is replaced, not followed."""
     temporary = path.with_name(f".part-{token_hex(8)}-{path.name}")
     with open(temporary, "x", encoding="utf-8") as file:
         file.write(text)
@@ -317,7 +316,7 @@ def replace_folder(part: Path, target: Path) -> None:
     """Move a finished folder to its place, replacing an unfinished one.
 
     Raises:
-        ArtifactError: the folder that both lie in is a link, which could lead to somebody's files.
+        ArtifactError: the folder that holds both is a link, which could lead to other files.
     """
     if target.parent.is_symlink():
         raise ArtifactError(f"{target.parent} is a link; nothing was replaced behind it")
@@ -331,7 +330,7 @@ def members(root: Path, folder: Path) -> list[Path]:
     """List the files of a stage's folder below a zone.
 
     Raises:
-        ArtifactError: it holds something that the stage does not make.
+        ArtifactError: the folder holds something that the stage does not make.
     """
     known, names = PARTS[folder.name], list_plain(root, folder)
     if strange := [name for name in names if not known.fullmatch(name)]:

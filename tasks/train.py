@@ -31,7 +31,7 @@ def train(run: Run, release: Handle) -> Handle:
         model = create(line.method, line.measurement, settings.training).fit(released, craft)
     write_whole(run.place("train"), model.save)
     checkpoint.unlink(missing_ok=True)
-    # whole: a later version may default to others
+    # all settings are written down: a later version may have other defaults
     spec = METHODS[line.method].training.model_validate(settings.training)
     made = Made(nacre_version=version("nacre"), seed=settings.seed, settings=spec.model_dump(mode="json"))
     return run.finish("train", made=made)

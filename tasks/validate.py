@@ -1,4 +1,4 @@
-"""Validate: a gate and a publishable report, both from released objects."""
+"""Validate: a gate and a publishable report, both made from released objects alone."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ BATCH_ROWS = 65_536
 
 @stage("validate", sensitive=False)
 def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
-    """Hold the synthetic table against the schema's expectations and write the publishable report."""
+    """Check the synthetic table against the schema's expectations and write the publishable report."""
     if done := run.finished("validate"):
         return done
     received = receive(run)
@@ -62,7 +62,7 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
 
 
 def charged_section(run: Run) -> dict[str, Any] | None:
-    """Return the facts of the charged section, or of its loss; None for a run that was not asked for one."""
+    """Return the facts of the report's charged section, or of its loss; None for a run that was not asked for one."""
     line = run.plan.report
     if line is None:
         return None
@@ -74,16 +74,16 @@ def charged_section(run: Run) -> dict[str, Any] | None:
 
 
 def render_again(report: Handle) -> str:
-    """Lay a publishable report out again from its facts, as this version does; the hand-off keeps its own."""
+    """Render a publishable report again from its facts, with this version's layout; the hand-off's page stays."""
     return render(json.loads((report.path / "report.json").read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)
 class FileCheck:
-    """Holds one Parquet file against the schema, and counts its rows by cell if asked to.
+    """Checks one Parquet file against the schema, and counts its rows by cell if asked to.
 
-    A batch that the codec can encode, refusing whatever lies outside, is judged by the rows that decide; any other is
-    left to the whole suite, which names every fault.
+    The codec refuses values outside the schema. A batch that it can encode is judged by its witness rows; any
+    other batch is left to the whole suite, which names every fault.
     """
 
     schema: Schema
@@ -108,7 +108,7 @@ class FileCheck:
 
 
 def check_table(path: Path, check: FileCheck, engine: Engine) -> tuple[Gate, CellTally | None]:
-    """Hold a Parquet file, or a folder of them, against the expectations of a synthetic table.
+    """Check a Parquet file, or a folder of them, against the expectations of a synthetic table.
 
     Raises:
         DataError: there is no such file, it is damaged, or a column cannot hold its declared values.
@@ -136,10 +136,10 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def read_batches(file: Path, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Read a Parquet file, holding one batch of it.
+    """Read a Parquet file with one batch in memory.
 
     Raises:
-        DataError: it does not exist, or is damaged.
+        DataError: the file does not exist, or is damaged.
     """
     try:
         with pq.ParquetFile(file, pre_buffer=False) as opened:
@@ -159,11 +159,11 @@ def first_records(path: Path, schema: Schema, rows: int) -> list[Records]:
 
 
 def check_hand_off(folder: Path, schema_file: Path | None) -> Gate:
-    """Hold a hand-off against the schema that came with it, or any Parquet table against the schema that is named.
+    """Check a hand-off against the schema that came with it, or any Parquet table against the schema that is named.
 
     Raises:
-        InvalidArgument: no hand-off, and no schema.
-        DataError: nothing that can be checked.
+        InvalidArgument: the folder is no hand-off, and no schema is named.
+        DataError: there is nothing that can be checked.
     """
     if not (folder / MANIFEST).is_file():
         if schema_file is None:
