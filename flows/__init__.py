@@ -1,3 +1,3 @@
-"""The flows, one a file; the command line and what they tell Prefect have rooms of their own."""
+"""The flows, one in each file; the command line and the code that talks to Prefect have packages of their own."""
 
-import tasks  # noqa: F401  it limits the thread pools of libraries that are imported later, so it comes first
+import tasks  # noqa: F401  it comes first, because it limits the thread pools of libraries imported later

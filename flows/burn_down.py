@@ -36,6 +36,6 @@ def draw_burn_down(ledger: Ledger, account: Account) -> str:
 
 
 def short_amount(amount: object) -> str:
-    """Write an amount without an exponent, where it has one that a reader does not need."""
+    """Write an amount, without its exponent where a reader does not need one."""
     value = Decimal(str(amount))
     return f"{value.normalize():f}" if value > 1 else str(value)

@@ -1,7 +1,8 @@
 """The configuration of a run, written once: what to protect, how to model it, and where to compute.
 
 The command line's options, the keys of ``--config``, the form of a Prefect deployment and the defaults of Python's
-``nacre.synthesize`` are all made from these models, so a field here is everywhere. Runtime never changes privacy.
+``nacre.synthesize`` are all made from these models, so a field that is added here appears in all of them. The runtime
+section never changes privacy.
 """
 
 import os
@@ -21,7 +22,7 @@ HOME = Path(".nacre")
 
 @dataclass(frozen=True)
 class Variable:
-    """The environment variable that says a setting where nothing else does."""
+    """The environment variable from which a setting is taken if it is given nowhere else."""
 
     name: str
 
@@ -90,7 +91,7 @@ class HandOverConfig(_Model):
         """Merge a configuration file with options; an option that was given wins.
 
         Raises:
-            InvalidArgument: an unknown, missing or impossible setting.
+            InvalidArgument: a setting is unknown, missing or impossible.
         """
         merged = _merge(_read(file) if file else {}, options)
         try:
@@ -130,7 +131,7 @@ class FitConfig(HandOverConfig):
 
 
 class Setting(NamedTuple):
-    """One field of the configuration: its name, the section that it is in, and what pydantic knows of it."""
+    """One field of the configuration: its name, its section, and pydantic's field."""
 
     name: str
     within: str
@@ -138,7 +139,7 @@ class Setting(NamedTuple):
 
     @property
     def variable(self) -> str | None:
-        """The environment variable that says it, if there is one."""
+        """The environment variable that can give this setting, if there is one."""
         return next((one.name for one in self.field.metadata if isinstance(one, Variable)), None)
 
 
@@ -157,7 +158,7 @@ def setting(name: str) -> Setting:
 
 
 def placed(values: Mapping[str, Any], model: type[BaseModel] = SynthesizeConfig) -> dict[str, Any]:
-    """Put settings that are given by their bare names into the sections that they are in."""
+    """Put settings that are given by their bare names into their sections."""
     content: dict[str, Any] = {}
     for one in settings_of(model):
         if one.name in values:
@@ -172,7 +173,7 @@ def values_of(config: HandOverConfig) -> dict[str, Any]:
 
 
 def from_environment(name: str) -> str | None:
-    """Return what the environment says of a setting, or None where it says nothing."""
+    """Return the value of a setting in the environment, or None where the environment has none."""
     return os.environ.get(setting(name).variable or "") or None
 
 
@@ -181,7 +182,7 @@ def _dotted(place: tuple[int | str, ...]) -> str:
 
 
 def _rule(model: type[BaseModel], fault: Any) -> str:
-    """Say what is wrong with a setting; of one that there is not, say which there are in its place."""
+    """Say what is wrong with a setting; for an unknown setting, name the settings that its section has."""
     if fault["type"] != "extra_forbidden":
         return rule_of(fault)
     for name in fault["loc"][:-1]:
@@ -204,7 +205,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay ``over`` on ``base``, mapping by mapping; an option that is None was not given."""
+    """Merge ``over`` into ``base``, mapping by mapping; an option that is None was not given."""
     merged = dict(base)
     for key, value in over.items():
         if isinstance(value, dict):

@@ -1,6 +1,6 @@
 """What an officer reads before signing: one description of a plan, for the terminal, Prefect's pages and Python.
 
-Facts are lines of a name and what it says, all of it public. How they are laid out is all that differs.
+A description is a mapping from names to facts, all of them public. The three places differ in the layout alone.
 """
 
 import math
@@ -28,7 +28,7 @@ SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
 
 def describe_config(config: SynthesizeConfig) -> tuple[dict[str, str], Quote | None]:
-    """Describe what a synthesis would charge, and return what its account would say; opens no data."""
+    """Describe what a synthesis would charge, and return the quote of its account; opens no data."""
     lines = make_plans(config)
     said = make_quote(config, lines)
     signer = officer_for(config, lines)
@@ -36,7 +36,7 @@ def describe_config(config: SynthesizeConfig) -> tuple[dict[str, str], Quote | N
 
 
 def describe_run(run: Run) -> dict[str, str]:
-    """Describe what a run charges, before or after it is charged."""
+    """Describe what a run charges, before or after it was charged."""
     signer, settings = officer_of(run), run.settings
     place = f"on this machine, device {settings.device}"
     if settings.train_on != "here":
@@ -46,7 +46,7 @@ def describe_run(run: Run) -> dict[str, str]:
 
 
 def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = None, place: str = "") -> dict[str, str]:
-    """Say in words what the lines of a plan charge, how much noise hides whom, and what the account says to it."""
+    """Say in words what a plan's lines charge, whom their noise hides and how large it is, and the account's quote."""
     plan, *others = lines
     noise = create(plan.method, plan.measurement, {}).noise(plan)
     facts = {"data set": plan.contract.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
@@ -64,7 +64,7 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
 
 
 def as_lines(facts: Mapping[str, str]) -> list[str]:
-    """Lay facts out as plain text, one a line; of one that has several lines, each."""
+    """Lay facts out as lines of plain text; a fact of several lines stays on several lines."""
     return [f"{name}: {line}" for name, text in facts.items() for line in text.split("\n")]
 
 
@@ -75,7 +75,7 @@ def as_markdown(facts: Mapping[str, str]) -> str:
 
 
 def charge_in_words(event: Event, one: str = "record") -> str:
-    """Say what is charged, one line for each step, or for each run of steps that are alike."""
+    """Say what is charged, in one line for each step or for each sequence of equal steps."""
     lines, number = [], 0
     for (stem, words), alike in groupby(leaves([event]), lambda part: (_stem(part), _words(part, one))):
         count = len(list(alike))
@@ -86,7 +86,7 @@ def charge_in_words(event: Event, one: str = "record") -> str:
 
 
 def _stem(part: Leaf | ParallelEvent) -> str:
-    """Return what a step is called, without the number of a step that is repeated."""
+    """Return the name of a step, without the number that repeated steps have."""
     return f"one {part.by} at a time" if isinstance(part, ParallelEvent) else re.sub(r" \d+$", "", part.mechanism)
 
 
@@ -121,7 +121,7 @@ def one_of(budget: PrivacyBudget) -> str:
 
 
 def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
-    """Say what one line charges, as a target, as events, and as noise."""
+    """Say what one line of a plan charges, as a target, as events, and as noise."""
     budget, one = line.budget, one_of(line.budget)
     odds = 1 - (1 - budget.delta) * math.exp(-budget.epsilon) / (1 + math.exp(-budget.epsilon))
     facts = {
@@ -140,7 +140,7 @@ def _rarely(budget: PrivacyBudget) -> str:
 
 
 def _felt(name: str, stddev: float) -> Iterator[str]:
-    """Say a standard deviation, and what it does to a number that a person knows."""
+    """State a noise_stddev, and what it does to a count of 100 or how it compares with what one record adds."""
     yield f"{stddev:.4g}"
     if name.startswith(COUNTS):
         off = IN_95_OF_100 * stddev

@@ -1,4 +1,4 @@
-"""The flow that fits again: train -> sample -> validate -> hand-off, of a release that is paid for; always free."""
+"""The flow that fits a paid release again: train -> sample -> validate -> hand-off; always free."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tasks.store import Run, new_name
 
 
 def fit(config: FitConfig, name: str = "") -> tuple[Run, Changes]:
-    """Fit a release again as a run of its own, and hand over what it samples; says what the fit changed."""
+    """Fit a release again as a run of its own, hand over what the run samples, and return what the fit changed."""
     runtime, release = config.runtime, config.release.absolute()
     home = runtime.home.absolute()
     run = Run(home=home, name=name or new_name(), ledger_url=runtime.ledger or "", dask=runtime.dask)
@@ -19,7 +19,7 @@ def fit(config: FitConfig, name: str = "") -> tuple[Run, Changes]:
 
 
 def refit(run: Run, out: Path | None, prefect: bool) -> tuple[Run, Changes]:
-    """Make the generator of a run again, sample it, and hand it over in a new folder; says what the fit changed."""
+    """Fit a run's generator again, hand over what it samples in a new folder, and return what the fit changed."""
     before = Outcome.of(run)
     again = forget_fit(run, (out or run.settings.out).absolute())
     return again, _changes(carry_out(again, prefect), before)

@@ -1,4 +1,4 @@
-"""The flow of a night: the partition of one day, as a run of its own."""
+"""The flow of a night: it makes a synthetic copy of one day's partition, as a run of its own."""
 
 from datetime import date, timedelta
 from pathlib import Path

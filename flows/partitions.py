@@ -1,4 +1,4 @@
-"""Partitions of a data set: their accounts under the one that is named, and what a flow of nights must be given."""
+"""Partitions of a data set: their accounts under a common parent, and the settings that a flow of nights needs."""
 
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.ledger.ledger import Ledger
@@ -14,11 +14,11 @@ MAX_NIGHTS = 1000
 
 
 def partition_account(ledger: Ledger, parent: str, schema: Schema, cap: PrivacyBudget) -> tuple[str, Opening]:
-    """Name a partition's account under the one that somebody opened with the cap on all partitions, and its terms.
+    """Return the name of a partition's account, under the parent that has the cap on all partitions, and its terms.
 
-    Privacy: partitions of one column are disjoint in records, since ingest holds every row to them by a rule that looks
-        at the row alone; those of two columns are not, and the ledger refuses them under one account. The account's
-        name holds column and value.
+    Privacy: partitions of one column are disjoint in records, since ingest assigns rows to them by a rule that looks at
+        each row alone. Partitions of two different columns are not disjoint, and the ledger refuses them under one
+        account. The account's name holds column and value.
     """
     above, partition = ledger.account(parent), schema.partition
     column = partition.column if partition else ""
@@ -46,7 +46,7 @@ def check_nights(config: SynthesizeConfig, schema: Schema, disjoint: bool) -> No
 
 
 def explain(ledger: Ledger, run: Run, partition: str) -> str:
-    """Say how this run and others like it add up."""
+    """Say how the costs of this run and others like it add up."""
     name, opens = run.settings.account, run.settings.opens
     if partition and opens:
         return (
@@ -66,7 +66,7 @@ def nights_that_fit(ledger: Ledger, run: Run) -> int:
     for other in others:
         events, asked = [*events, other.event], asked + other.budget.epsilon
     first_opens = account_to_open(run.settings, run.plan.release.contract.name)
-    counted = ledger.find(planned.key) is not None  # then the balance holds this run already
+    counted = ledger.find(planned.key) is not None  # then the balance includes this run already
 
     def fit(more: int) -> bool:
         releases = more + (not counted)

@@ -1,4 +1,4 @@
-"""What a run would charge, decided from public inputs alone, and the account that would pay."""
+"""Planning: what a run would charge, decided from public inputs alone, and the account that would pay."""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ LARGE_DELTA = 1e-3
 
 
 def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
-    """Plan a run from public inputs alone: the release, and if it was asked for the report's charged scores."""
+    """Plan a run from public inputs alone: the release, and the report's charged scores if they were asked for."""
     schema = load_for_run(config.table_schema)
     if partition:
         schema = schema.of_partition(partition)
@@ -40,7 +40,7 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
 
 
 def make_quote(config: SynthesizeConfig, plans: Sequence[Line]) -> Quote | None:
-    """Ask the ledger what it would say to the lines of a plan, without writing; None without an open account."""
+    """Ask the ledger for a quote on the lines of a plan, without writing; None if no account is open for them."""
     ledger, name = _open_account(config, plans[0])
     return ledger.quote(*(charge_of("quote", plan, name) for plan in plans)) if ledger else None
 
@@ -66,7 +66,7 @@ def ledger_place(config: SynthesizeConfig) -> str | Path:
     """Return the ledger's URL, or its file in the home.
 
     Raises:
-        InvalidArgument: the URL holds a password, which would be kept with the run.
+        InvalidArgument: the URL holds a password, which would be stored with the run.
     """
     url = config.runtime.ledger
     if url and re.search(r"://[^/@]*:[^/@]*@", url):
@@ -75,7 +75,7 @@ def ledger_place(config: SynthesizeConfig) -> str | Path:
 
 
 def make_budget(epsilon: float, delta: float, unit: PrivacyUnit, name: str = "target_epsilon") -> PrivacyBudget:
-    """Make a budget, or say in words what is wrong with it."""
+    """Make a budget; the error for an impossible one names the option by ``name``."""
     try:
         return PrivacyBudget(epsilon=epsilon, delta=delta, unit=unit)
     except ValidationError as error:
@@ -96,7 +96,7 @@ def check_delta(delta: float, allow_large: bool) -> None:
 
 
 def whole_budget(plans: Sequence[Line]) -> PrivacyBudget:
-    """Return the least budget that holds all lines of a plan: what they cost together, or the target of one alone."""
+    """Return the least budget for all lines of a plan: the target of a single line, or what several cost together."""
     budget = plans[0].budget
     if len(plans) == 1:
         return budget
@@ -107,7 +107,7 @@ def whole_budget(plans: Sequence[Line]) -> PrivacyBudget:
 def account_for(
     ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Line], partition: str
 ) -> tuple[str, Opening | None]:
-    """Name the account that pays, and its terms where the run is to open it, with its own budget as the cap."""
+    """Return the name of the account that pays; and, if the run is to open it with its budget as the cap, its terms."""
     if partition:
         return partition_account(ledger, privacy.account or "", plans[0].table, whole_budget(plans))
     if name := privacy.account or _scope_account(ledger, plans[0]):

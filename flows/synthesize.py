@@ -1,6 +1,6 @@
 """The synthesis flow: ingest -> sanitize -> train -> sample (-> score) -> validate -> hand-off.
 
-One pipeline, written once; it runs as plain Python, or with every stage as a task of one Prefect flow run.
+The pipeline is written once; it runs as plain Python, or with every stage as a task of one Prefect flow run.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from tasks.train import train
 from tasks.validate import validate
 
 GIVEN = "given.parquet"
-"""In a run's sensitive folder: the rows, where they were given in memory."""
+"""File in a run's sensitive folder that holds the rows if they were given in memory."""
 
 
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
@@ -42,7 +42,7 @@ def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     if run.plan.report is not None:
         call(score, run, synthetic)
     report = call(validate, run, release, synthetic)
-    if (run.sensitive / "encoded").exists():  # the sensitive zone may be gone, and nothing else needs it
+    if (run.sensitive / "encoded").exists():  # the sensitive zone may be deleted by now
         call(evaluate, run, Handle(path=run.sensitive / "encoded"), synthetic)
     handed_over = call(publish, run, release, synthetic, report)
     forget_given(run)
@@ -60,13 +60,13 @@ def start(
     """Check everything public, ask the ledger, and create the run; reads no data and charges nothing.
 
     Rows ``given`` in memory are written to the configuration's ``data``, in the run's sensitive folder, once the run
-    stands: a refusal leaves none on the disk.
+    is created, so a refusal leaves no rows on the disk.
 
-    A partition is the rows with one value in the schema's partition column: it is a data set and an account of its own,
-    under the one that is named.
+    A partition is the rows with one value in the schema's partition column: it is a data set and has an account of its
+    own, under the named account.
 
     Raises:
-        NacreError: whatever would make the run fail for a public reason, or an exhausted budget.
+        NacreError: the run would fail for a public reason, or the budget is exhausted.
     """
     plans, runtime = make_plans(config, partition), config.runtime
     check_ready(runtime.device, config.out, runtime.signing_key)
@@ -89,7 +89,7 @@ def start(
 
 
 def forget_given(run: Run) -> None:
-    """Delete the rows that were given in memory, also half written; nothing reads them once they are encoded."""
+    """Delete the file of rows that were given in memory, even if it is incomplete; encoded rows replace it."""
     for name in (GIVEN, f".part-{GIVEN}"):
         (run.sensitive / name).unlink(missing_ok=True)
 
@@ -97,10 +97,10 @@ def forget_given(run: Run) -> None:
 def find(
     home: Path, name: str, ledger: str | None, dask: str | None, *, device: str | None = None, out: Path | None = None
 ) -> Run:
-    """Return a run that was started before, to go on with it; another device or place is written down.
+    """Return a run that was started before, to go on with it; a new device or hand-off folder enters its settings.
 
     Raises:
-        NacreError: there is none of this name, or no such device.
+        NacreError: there is no run of this name, or no such device.
     """
     run = Run.find(home, name, ledger, dask)
     given = {"device": device and pick_device(device), "out": out and out.absolute()}
@@ -110,7 +110,7 @@ def find(
 
 
 def carry_out(run: Run, prefect: bool) -> Run:
-    """Run what is left of a run: the same stages as plain calls or as the tasks of one flow run."""
+    """Run the remaining stages of a run, as plain calls or as the tasks of one flow run."""
     if not prefect:
         ask_approver(run, lasting_server=False)
         pipeline(run, lambda stage, *handles: stage(*handles))
@@ -122,7 +122,7 @@ def carry_out(run: Run, prefect: bool) -> Run:
 
 
 def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
-    """Ask whoever must be asked, run the pipeline, and tell Prefect what became of the budget."""
+    """Ask the account's officer if it has one, run the pipeline, and tell Prefect what became of the budget."""
     before = balances(run)
     try:
         ask_approver(run, lasting_server)
@@ -132,7 +132,7 @@ def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
 
 
 def bind(config: HandOverConfig, **own: Any) -> Settings:
-    """Bind what the stages need of the configuration, in paths that hold wherever the run goes on."""
+    """Return the settings that the stages need, with absolute paths, so that the run can go on from any folder."""
     kept = {name: value for name, value in values_of(config).items() if name in Settings.model_fields}
     bound = {name: value.absolute() for name, value in kept.items() if isinstance(value, Path)}
     return Settings(**kept | bound | own | {"ledger": config.runtime.ledger or ""})

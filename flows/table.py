@@ -1,7 +1,7 @@
-"""The flow of a table that somebody asks for: one run of the pipeline, and one charge, however often it is started.
+"""The flow of one table: one run of the pipeline, and one charge, however often the flow run is started.
 
-A flow run stands for one run of the pipeline, which it finds again by name: started again after a crash, an approval
-or by mistake, it goes on with the same run and its one charge.
+A flow run has one run of the pipeline, which it finds again by name. Started again after a crash, after an approval or
+by mistake, it goes on with the same run and its one charge.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def synthesize_table(config: SynthesizeConfig, train_on: TrainOn = "here") -> st
 
 
 def take_to_hand_off(name: str, config: SynthesizeConfig, train_on: str, partition: str = "") -> str:
-    """Start the run of this name, or go on with it, alone on its account."""
+    """Start the run of this name, or go on with it, while no other flow run works for its account."""
     run = find_here(name) or start(placed_here(config), name, partition)
     run.settle(run.settings.model_copy(update={"train_on": train_on}))
     with alone_on(run.settings.account):

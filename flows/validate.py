@@ -1,4 +1,4 @@
-"""The flow that checks a run that was handed over, with the ledger that paid for it."""
+"""The flow that checks a run's hand-off, with the ledger that paid for it."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""The command line: one module a group of commands, and what they print."""
+"""The command line: one module for each group of commands, and modules that print."""

@@ -1,4 +1,4 @@
-"""The command line. What is slow is imported inside the commands, so that ``nacre --help`` answers at once."""
+"""The command line. Slow modules are imported inside the commands, so that ``nacre --help`` answers at once."""
 
 import os
 import signal
@@ -38,10 +38,10 @@ def main() -> NoReturn:
 
 @contextmanager
 def _heeded_signals() -> Iterator[None]:
-    """End on SIGTERM through every `finally`, and on each signal even if it falls into a finalizer.
+    """End on SIGTERM through every `finally`, and on each signal even if it arrives during a finalizer.
 
-    What is raised in a finalizer or a weak reference's callback Python reports and drops, a Ctrl-C too: third parties
-    have many of them. The signal is then sent again, a moment later.
+    Python reports and drops any exception in a finalizer or a weak reference's callback, even that of a Ctrl-C, and
+    third-party libraries have many of these. Such a signal is sent again, a moment later.
     """
     report = sys.unraisablehook
     signals: dict[type[BaseException], int] = {KeyboardInterrupt: signal.SIGINT, SystemExit: signal.SIGTERM}

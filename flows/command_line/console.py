@@ -1,4 +1,4 @@
-"""Where the commands print: tables for people at a terminal, whole lines for whatever else reads them."""
+"""How the commands print: tables for people at a terminal, whole lines for programs that read a pipe."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from flows.description import as_lines
 
 console = Console()
 WIDE = 100_000
-"""Columns of a line that no terminal breaks: what is piped is cut nowhere."""
+"""Width that is assumed without a terminal, so large that piped lines are never broken."""
 
 
 def print_table(table: Table) -> None:
@@ -20,7 +20,7 @@ def print_table(table: Table) -> None:
 
 
 def print_facts(title: str, facts: Mapping[str, str]) -> None:
-    """Print facts as a table; without a terminal, one a line."""
+    """Print facts as a table; without a terminal, one on each line."""
     if not console.is_terminal:
         typer.echo("\n".join(as_lines(facts)))
         return

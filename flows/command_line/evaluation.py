@@ -1,4 +1,4 @@
-"""What ``nacre report`` and ``nacre compare`` do: exact comparisons, for the operator inside the sensitive zone."""
+"""Exact comparisons by ``nacre report`` and ``nacre compare``, for the operator inside the sensitive zone."""
 
 import json
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def show_comparison(
     lenet: Path | None,
     as_json: bool,
 ) -> None:
-    """Judge tables and print them side by side."""
+    """Compare tables with the real rows and print the figures side by side."""
     _check_there(*tables, real, test, lenet)
     place = Place(sensitive=out)
     options = Options(workers=jobs or min(8, cores()), lenet=lenet)

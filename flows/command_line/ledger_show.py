@@ -1,4 +1,4 @@
-"""What the ledger's commands print and write: tables for people, JSON for programs, Parquet, one picture."""
+"""Output of the ledger's commands: tables for people, JSON for programs, Parquet, one picture."""
 
 import json
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = F
 
 
 def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
-    """Print one account and how far each of its charges went."""
+    """Print one account and the state of each of its charges."""
     charges = [follow(life) for life in lives(ledger.entries(account=account.name)).values()]
     rows = [
         {
@@ -80,7 +80,7 @@ def show_entries(entries: list[Entry], as_json: bool) -> None:
 
 
 def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times: int, as_json: bool) -> bool:
-    """Print what some releases would cost together, Gaussian ones or at delta 0 pure ones; return whether they fit."""
+    """Print what ``times`` releases (Gaussian, or pure at delta 0) would cost together; return whether they fit."""
     from dpmodels.accounting.calibration import gaussian_noise_multiplier
     from dpmodels.accounting.events import ComposedEvent, GaussianEvent, PureEvent
     from dpmodels.ledger.ledger import Charge
@@ -115,7 +115,7 @@ def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times
 
 
 def show_recovered(found: list[dict[str, str]], as_json: bool) -> None:
-    """Print where every charge that was open stood, stands, and what it needs."""
+    """Print the state of every charge that was open, before and after the recovery, and what the charge needs."""
     if as_json:
         return _echo(found)
     if not found:
@@ -128,7 +128,7 @@ def show_recovered(found: list[dict[str, str]], as_json: bool) -> None:
 
 
 def export_ledger(ledger: Ledger, target: Path) -> None:
-    """Write the chain to Parquet, or with the accounts to JSON.
+    """Write the chain to Parquet, or the chain and the accounts to JSON.
 
     Raises:
         ArtifactError: the file exists, or has another ending.
@@ -164,7 +164,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 
 def _amounts(row: dict[str, Any]) -> list[str]:
-    """Show cap, spent, remaining and the share used; what is spent is rounded up, what remains down."""
+    """Show cap, spent, remaining and the share used; the spent epsilon is rounded up, the remaining one down."""
     spent, remaining = _rounded(row["spent_epsilon"], ROUND_CEILING), _rounded(row["remaining_epsilon"], ROUND_FLOOR)
     return [short_amount(row["cap"]), spent, remaining, f"{row['used']:.0%}"]
 
@@ -174,7 +174,7 @@ def _rounded(amount: object, rounding: str) -> str:
 
 
 def _table(*columns: str) -> Table:
-    """Return a table that breaks long words where the terminal is narrow, and cuts nothing off."""
+    """Return a table that breaks long words on a narrow terminal instead of cutting them off."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -1,4 +1,4 @@
-"""The options of a synthesis, made from its configuration, and those that several commands share."""
+"""The options of a synthesis, made from its configuration, and options that several commands share."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from flows.config import HandOverConfig, Setting, SynthesizeConfig, placed, sett
 
 
 def option(name: str, words: str = "") -> Any:
-    """Return the option of one setting, in the configuration's words or, where a command differs, in others."""
+    """Return the option of one setting, described in the configuration's words or in the given ones."""
     return _option(setting(name), words)
 
 
@@ -24,7 +24,7 @@ def _option(one: Setting, words: str = "") -> Any:
 
 
 def _default(one: Setting) -> str:
-    """Say what holds if a setting is not given; where that is nothing, its description says what nothing means."""
+    """Return the default as the help shows it; empty for None, whose meaning the description states."""
     default = one.field.default
     if one.field.is_required():
         return " (needed, here or in --config)"
@@ -49,7 +49,7 @@ Jobs = Annotated[int | None, typer.Option(min=1, help="Threads. (default: one a 
 def takes_settings(
     command: Callable[[Any], None], model: type[HandOverConfig] = SynthesizeConfig
 ) -> Callable[..., None]:
-    """Give a command that wants a configuration one option for each of its settings that fits on a line."""
+    """Give a command that takes a configuration one option for each setting that fits on a command line."""
 
     def parsed(config: Path | None, **given: Any) -> None:
         command(model.build(placed(given, model), config))
@@ -62,7 +62,7 @@ def takes_settings(
 
 
 def _parameters(model: type[BaseModel]) -> Iterator[inspect.Parameter]:
-    """Yield the parameters that typer reads: what is read by its place, the rest by name, and the file for both."""
+    """Yield the parameters that typer reads: positional settings, named settings, and the configuration file."""
     kind = inspect.Parameter.KEYWORD_ONLY
     for one in settings_of(model):
         if one.name in ("data", "release"):

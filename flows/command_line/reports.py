@@ -1,4 +1,4 @@
-"""The commands that look at what was made: gate, report, comparison, and the check of a hand-off."""
+"""The commands that judge what a run made: gate, report, comparison, and the check of a hand-off."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The commands that start a run, say what it would charge, approve it, and go on with it."""
+"""The commands that start a run, show what it would charge, approve it, go on with it and remove it."""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the command line prints: tables for people, all of it public."""
+"""Output of the commands about runs: tables for people, all of them public."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ from tasks.store import Run
 
 
 def show_hand_off(run: Run) -> None:
-    """Print where everything is."""
+    """Print where the files of a hand-off are."""
     facts = {
         "run": run.name,
         "synthetic table": str(run.settings.out / "synthetic"),
@@ -37,7 +37,7 @@ def show_hand_off(run: Run) -> None:
 
 
 def show_fitted(run: Run, changes: Changes) -> None:
-    """Print what another fit of a release changed, who paid for it, and where everything is."""
+    """Print what another fit of a release changed, who paid for the release, and where the files are."""
     typer.echo(changes)
     show_hand_off(run)
 
@@ -50,14 +50,14 @@ def show_approved(run: Run, approval: Approval, asked: Asked) -> None:
 
 
 def show_found(found: Found) -> None:
-    """Print what a run that is to be taken over is going to do."""
+    """Print what a run of an earlier version will do if it is taken over."""
     print_facts("plan", describe(found.plan.lines, quote_old(found)))
     typer.echo("settings, as they were found")
     print_facts("", {name: str(value) for name, value in found.settings})
 
 
 def show_removal(run: Run) -> None:
-    """Print what of a run would be deleted, and what stays: its charges, and what it handed over."""
+    """Print which files of a run would be deleted, and what stays: its charges and its hand-off."""
     facts = {f"{zone.parent.name} folder": str(zone) for zone in (run.sensitive, run.control, run.released)}
     for held in charged_for(run):
         budget, kept = held.charge.budget, "was given back" if held.state == "voided" else "stays charged"
@@ -69,10 +69,10 @@ def show_removal(run: Run) -> None:
 
 
 def show_report(run: Run, out: Path | None) -> None:
-    """Print where a finished run's publishable report is; lay it out again in ``out`` if that is named.
+    """Print where a finished run's publishable report is; if ``out`` is named, render the report again to that file.
 
     Raises:
-        ArtifactError: the run has not come that far.
+        ArtifactError: the run has no report yet.
     """
     from tasks.validate import render_again
 
@@ -104,7 +104,7 @@ def show_verified(folder: Path, public_key: Path | None) -> None:
 
 
 def show_gate(gate: Gate) -> None:
-    """Print what came of every expectation."""
+    """Print the result of every expectation."""
     table = Table(title=f"{gate.schema.name}: expectations", title_justify="left")
     for heading in ("about", "rule", "rows that fail", "verdict"):
         table.add_column(heading, justify="right" if heading == "rows that fail" else "left")
@@ -122,7 +122,7 @@ def show_gate(gate: Gate) -> None:
 
 
 def print_warnings(report: Path) -> None:
-    """Print what a publishable report warns of, column by column."""
+    """Print the warnings of a publishable report, column by column."""
     for column in json.loads(report.read_text(encoding="utf-8"))["columns"]:
         if "warning" in column:
             typer.echo(f"warning: column {column['name']}: {column['warning']}", err=True)

@@ -18,7 +18,7 @@ MODEL: dict[str, object] = {}  # the defaults
 
 
 def run_demo(folder: Path) -> Run:
-    """Run once more in ``folder``; every run is charged to the same account, until its cap is reached.
+    """Run the demo in ``folder``; every run there is charged to the same account, until its cap is reached.
 
     Raises:
         NacreError: statsmodels, which ships the data, is not installed.
@@ -38,9 +38,9 @@ def run_demo(folder: Path) -> Run:
 
 
 def describe_utility(run: Run) -> str:
-    """Say how well the target is predicted. The table is public, so these exact scores may be shown.
+    """Say how well the target is predicted, in exact scores, which may be shown because the table is public.
 
-    On your data they stay in the internal report.
+    For your data such scores stay in the internal report.
     """
     internal = json.loads((run.sensitive / "internal-report.json").read_text())
     utility = internal["metrics"]["utility of the target"]["result"]

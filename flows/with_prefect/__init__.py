@@ -1,1 +1,1 @@
-"""What Prefect is told, and asked: the only room of the flows that imports it, and no earlier than it is used."""
+"""All exchange with Prefect: the only package of the flows that imports it, and only when it is used."""

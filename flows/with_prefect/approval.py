@@ -1,4 +1,4 @@
-"""The officer who is asked before a charge, by Prefect or by hand; what is taken here is only carried to the ledger."""
+"""Ask an account's officer before a charge, by Prefect or by hand; the ledger checks the signature."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from tasks.store import Run
 
 
 def ask_approver(run: Run, lasting_server: bool) -> None:
-    """Pause until the account's officer has signed for the run, if the account has one; before any charge.
+    """Pause, before any charge, until the account's officer has signed for the run, if the account has an officer.
 
-    A deployed flow run is suspended instead: it ends, holds nothing, and is started again when the officer answers.
-    What is taken here is only carried to the ledger, which refuses a charge without a true signature.
+    A deployed flow run is suspended instead: it ends, holds no resources, and is started again when the officer
+    answers. The answer is only passed on to the ledger, which refuses a charge without a valid signature.
 
     Raises:
-        NacreError: nobody could be asked, nobody answered in time, or the answer is no signature of the officer.
+        NacreError: nobody could be asked, nobody answered in time, or the answer is not a signature of the officer.
     """
     if run.finished("sanitize") or (found := officer_of(run)) is None:
         return
@@ -35,7 +35,7 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
             plans=asked.plans,
             signature=signature,
         )
-    # while the run waited, `nacre approve` may have written it
+    # `nacre approve` may have written an approval while the run waited
     keep_approval(run, asked.check(officer, approval or read_approval(run)))
 
 
@@ -58,7 +58,7 @@ def _ask_in_prefect(run: Run, officer: Officer, asked: Asked) -> str:
 
 
 def plan_text(run: Run, officer: Officer, asked: Asked) -> str:
-    """Write the plan for the officer, and what is to be signed."""
+    """Return the text for the officer: the plan, and what is to be signed."""
     parts = [
         f"Run {run.name} asks to release what this plan says.",
         as_markdown(describe_run(run)),

@@ -1,4 +1,4 @@
-"""What a deployed flow run leaves in Prefect's UI: all of it public."""
+"""The artifacts that a deployed flow run leaves in Prefect's UI, all of them public."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ from tasks.store import Run
 
 
 def publish_plan(run: Run, partition: str) -> None:
-    """Leave what the run will charge, what its account says to it, and how many more like it would fit."""
+    """Publish what the run will charge, the quote of its account, and how many more runs like it would fit."""
     from prefect.artifacts import create_table_artifact
 
     facts = {"run": run.name, **describe_run(run), "partitions": explain(ledger_of(run), run, partition)}
@@ -23,16 +23,16 @@ def publish_plan(run: Run, partition: str) -> None:
 
 
 def _key(run: Run) -> str:
-    """Return the key of a run's artifacts: its account's, or its data set's where another ledger has paid."""
+    """Return the key of a run's artifacts, from its account, or from its data set where another ledger has paid."""
     return key_of((named_accounts(run) or [run.plan.release.contract.name])[0])
 
 
 def publish_results(run: Run) -> None:
-    """Leave the account's burn-down, the way to the report, and a sheet of samples where they are pictures."""
+    """Publish the account's burn-down, a link to the report, and for images a sheet of samples."""
     from prefect.artifacts import create_image_artifact, create_link_artifact
 
     settings, ledger = run.settings, ledger_of(run)
-    if settings.account in named_accounts(run):  # a partition's account has one charge, and nothing to burn down
+    if settings.account in named_accounts(run):  # a partition's account has a single charge
         picture = base64.b64encode(draw_burn_down(ledger, ledger.account(settings.account)).encode()).decode()
         create_image_artifact(
             key=f"burn-down-{key_of(settings.account)}",
@@ -55,7 +55,7 @@ def publish_results(run: Run) -> None:
 
 
 def publish_checks(run: Run, faults: list[str], signature: str) -> None:
-    """Leave what a validation found."""
+    """Publish what a validation found."""
     from prefect.artifacts import create_table_artifact
 
     table = [{"fault": fault} for fault in faults] or [{"fault": "none"}]
@@ -64,7 +64,7 @@ def publish_checks(run: Run, faults: list[str], signature: str) -> None:
 
 
 def publish_blindness(run: Run, reachable: dict[str, bool]) -> None:
-    """Leave what a worker that must see nothing sensitive can see."""
+    """Publish which sensitive places a worker can reach that must reach none."""
     from prefect.artifacts import create_table_artifact
 
     table = [{"path": path, "readable": "yes" if readable else "no"} for path, readable in reachable.items()]

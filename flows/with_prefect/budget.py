@@ -1,4 +1,4 @@
-"""What Prefect is told about the budget: nothing private, and never the account itself."""
+"""What Prefect is told about the budget: public balances, never a private value."""
 
 import re
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from dpmodels.ledger.records import Balance
 from tasks.home import ledger_of
 from tasks.store import Run
 
-MARKS = (0.8, 1.0)  # parts of a cap whose passing is an event
-NOTHING_FITS = 0  # what remains when not even the smallest release fits: the cap counts as used up
+MARKS = (0.8, 1.0)  # parts of a cap; passing one of them emits an event
+NOTHING_FITS = 0  # the remaining epsilon when not even the smallest release fits: the cap counts as used up
 
 
 def key_of(name: str) -> str:
@@ -17,19 +17,19 @@ def key_of(name: str) -> str:
 
 
 def used(balance: Balance) -> float:
-    """Return the part of a cap that is used; all of it once no further release fits."""
+    """Return the part of a cap that is used; 1 once no further release fits."""
     return 1.0 if balance.remaining_epsilon == NOTHING_FITS else balance.used
 
 
 def passed(before: Balance | None, after: Balance) -> list[float]:
-    """Return the marks that lie between two balances of an account, which may not have been open before."""
+    """Return the marks that lie between two balances of an account; None is an account that was not open."""
     return [mark for mark in MARKS if (used(before) if before else 0.0) < mark <= used(after)]
 
 
 def named_accounts(run: Run) -> list[str]:
-    """Return the account that pays and those above it.
+    """Return the account that pays and the accounts above it.
 
-    The account of a partition is left out: it has its one run's budget as the cap, so it is always full.
+    The account of a partition is left out: its cap is the budget of its one run, so it is always full.
     """
     ledger, settings, found = ledger_of(run), run.settings, list[str]()
     parents = {account.name: account.parent for account in ledger.accounts()}
@@ -45,7 +45,7 @@ def named_accounts(run: Run) -> list[str]:
 
 
 def balances(run: Run) -> dict[str, Balance]:
-    """Return the balances of the named accounts that a run counts against, of those that are open."""
+    """Return the balances of the named accounts of a run that are open."""
     if run.settings.is_paid_elsewhere:
         return {}
     ledger = ledger_of(run)
@@ -54,7 +54,7 @@ def balances(run: Run) -> dict[str, Balance]:
 
 
 def publish_budget(run: Run, before: Mapping[str, Balance]) -> None:
-    """Leave the accounts' balances with the flow run, and tell of every mark that the run passed."""
+    """Publish the accounts' balances with the flow run, and emit an event for every mark that the run passed."""
     from prefect.artifacts import create_table_artifact
     from prefect.events import emit_event
 

@@ -44,7 +44,7 @@ def deploy(file: Path) -> None:
 
 
 def serve_here(file: Path, home: Path, port: int) -> None:
-    """Run a server with its UI and everything of a file in this one process and its children, until it is stopped."""
+    """Run a server with its UI and a file's deployments in this process and its children, until it is stopped."""
     from flows.with_prefect.server import PrefectServer
 
     os.environ["NACRE_HOME"] = str(home.absolute())
@@ -58,7 +58,7 @@ def serve_here(file: Path, home: Path, port: int) -> None:
 
 
 def read_deployments(file: Path) -> list[dict[str, Any]]:
-    """Read a file of deployments and hold every parameter against the flow that takes it.
+    """Read a file of deployments and check every parameter against the flow that takes it.
 
     Raises:
         InvalidArgument: the file cannot be read, or a parameter does not fit.
@@ -73,7 +73,7 @@ def read_deployments(file: Path) -> list[dict[str, Any]]:
     for spec in specs:
         parameters = spec.get("parameters", {})
         if not parameters:
-            continue  # asked for in the form, which checks them
+            continue  # the form asks for them, and checks them
         try:
             load_flow_from_entrypoint(spec["entrypoint"]).validate_parameters(parameters)
         except (ParameterTypeError, ValueError, TypeError) as error:
@@ -82,7 +82,7 @@ def read_deployments(file: Path) -> list[dict[str, Any]]:
 
 
 def _served(spec: dict[str, Any]) -> Any:
-    """Make what Prefect's runner serves of one entry of the file."""
+    """Make the deployment that Prefect's runner serves from one entry of the file."""
     from prefect.client.schemas.actions import DeploymentScheduleCreate
     from prefect.client.schemas.schedules import CronSchedule
     from prefect.flows import load_flow_from_entrypoint

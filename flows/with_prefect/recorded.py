@@ -1,4 +1,4 @@
-"""One run as one flow run, on the server that is configured or on one that lives as long as the run."""
+"""Record a run as one flow run, on the configured server or on one that lives as long as the run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,11 +8,11 @@ from tasks.stage import as_task
 from tasks.store import Handle, Run
 
 Call = Callable[..., Handle]
-"""How a stage is run: what is called with the stage and its handles."""
+"""A function that runs a stage: it is called with the stage and its handles."""
 
 
 def run_as_flow(run: Run, body: Callable[[bool, Call], None]) -> None:
-    """Run a body within a flow run of Prefect; it is told whether the server lasts and how to run a stage."""
+    """Run ``body`` within a flow run; it is called with whether the server outlives the run, and how to run a stage."""
     with PrefectServer(run.home) as server:
         from prefect import flow
 

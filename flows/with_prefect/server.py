@@ -1,7 +1,7 @@
 """A Prefect API server that lives exactly as long as the run that needs it.
 
-Prefect's own "ephemeral" server outlives a parent that is killed. This one is a child that watches its parent, so it
-goes whichever way the parent goes, and a run that is given a ``PREFECT_API_URL`` starts nothing at all.
+Prefect's own "ephemeral" server outlives a parent that is killed. This server is a child that watches its parent, so it
+ends however the parent ends. A run that is given a ``PREFECT_API_URL`` starts no server.
 """
 
 import http.client
@@ -23,8 +23,8 @@ START_TIMEOUT = 120.0  # seconds; a fresh database is migrated first, slowly whe
 STOP_TIMEOUT = 8.0
 _WATCH_SECONDS = 0.5
 _CLIENT_SETTINGS: dict[str, Any] = {
-    "PREFECT_LOGGING_LEVEL": "CRITICAL",  # a failure is told once, by whoever called the flow
-    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": None,  # costs a second a flow run, and nobody would hear it
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",  # the caller of the flow reports a failure, once
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": None,  # costs a second in each flow run, and nothing listens to it
 }
 _SERVER_SETTINGS = {
     "DO_NOT_TRACK": "1",
@@ -32,10 +32,10 @@ _SERVER_SETTINGS = {
     "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",  # nothing here uses blocks
-    # Task runs reach the database in batches; one by one the last ones are lost when the server stops.
+    # Task runs are written to the database in batches; written singly, the last would be lost when the server stops.
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",  # below 1 it is truncated to a busy loop
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",  # below 1 it is truncated to 0, a busy loop
     "PREFECT__SERVER_FINAL": "1",
 }
 _OF_ONE_RUN = {
@@ -48,9 +48,9 @@ _OF_ONE_RUN = {
 class PrefectServer:
     """Start, wait for and stop the server of one run; as a context manager it also points Prefect at it.
 
-    ``start`` returns at once, so that other work overlaps with the seconds the server needs; ``wait`` blocks until it
-    answers and returns its URL. Entering the context starts, leaving it stops, and neither waits. With a port it is a
-    whole server, with UI, scheduler and events, and whatever Prefect is configured for is left alone.
+    ``start`` returns at once, so that other work overlaps with the seconds that the server needs; ``wait`` blocks until
+    the server answers and returns its URL. Entering the context starts the server, leaving it stops it, and neither
+    waits. With a port it is a complete server, with UI, scheduler and events, and a configured server is not used.
     """
 
     def __init__(self, home: Path, port: int = 0) -> None:
@@ -61,13 +61,13 @@ class PrefectServer:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the server this object started; ``None`` when it reuses one."""
+        """The process id of the server that this object started; ``None`` when it uses a configured one."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Begin to start a server, or adopt the one Prefect is already configured for."""
-        self._settings.enter_context(_environment({"DO_NOT_TRACK": "1"}))  # read while Prefect is imported
-        _end_event_workers(0)  # one that this process used before would take our events to another server
+        """Begin to start a server, or use the one that Prefect is already configured for."""
+        self._settings.enter_context(_environment({"DO_NOT_TRACK": "1"}))  # Prefect reads it on import
+        _end_event_workers(0)  # an old worker of this process would send our events to another server
         self.url = "" if self.port else _configured_url()
         if self.url:
             self._settings.enter_context(_prefect_settings({"PREFECT_API_URL": self.url}))
@@ -86,13 +86,13 @@ class PrefectServer:
         """Block until the server answers and return its API URL.
 
         Raises:
-            NacreError: it died or did not answer in time; the reason is in ``prefect/server.log``. Or the one that
-                Prefect is configured for does not answer.
+            NacreError: the server died or did not answer in time, for a reason that ``prefect/server.log`` holds; or
+                the server that Prefect is configured for does not answer.
         """
         if self._process is None:
             _check_configured(self.url)
         elif not _healthy(self.url, timeout):
-            with suppress(subprocess.TimeoutExpired):  # a dying server hangs up a moment before it is gone
+            with suppress(subprocess.TimeoutExpired):  # a dying server stops answering a moment before it ends
                 self._process.wait(5)
             code = self._process.returncode
             state = f"did not answer within {timeout:.0f} s" if code is None else f"ended with code {code}"
@@ -103,7 +103,7 @@ class PrefectServer:
         return self.url
 
     def stop(self) -> None:
-        """Hand over what is still queued, end the server if it is ours, and restore Prefect's settings."""
+        """Send the events that are still queued, end the server if it is ours, and restore Prefect's settings."""
         try:
             _end_event_workers(STOP_TIMEOUT)
             if self._process:
@@ -144,7 +144,7 @@ def _configured_url() -> str:
 
 
 def _check_configured(url: str) -> None:
-    """Ask a server that is not ours for its health, by Prefect's client, which knows how to log in."""
+    """Check the health of a server that is not ours with Prefect's client, which knows how to log in."""
     from prefect.client.orchestration import get_client
 
     with get_client(sync_client=True) as client:
@@ -164,7 +164,7 @@ def _listen(port: int) -> socket.socket:
 
 
 def _spawn(home: Path, listener: socket.socket, settings: dict[str, str]) -> "subprocess.Popen[bytes]":
-    """Start the child in its own session: Ctrl-C in the terminal is for the run, which then stops the server."""
+    """Start the child in its own session, so that Ctrl-C reaches only the run, which then stops the server."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     environment |= settings
     environment |= _SERVER_SETTINGS | {
@@ -187,7 +187,7 @@ def _spawn(home: Path, listener: socket.socket, settings: dict[str, str]) -> "su
 
 
 def _healthy(url: str, timeout: float) -> bool:
-    """Ask for the server's health once: the socket already listens, so the answer comes when the server is up."""
+    """Ask for the server's health once; the socket listens already, so the answer comes when the server is up."""
     host = url.split("/")[2]
     connection = http.client.HTTPConnection(host, timeout=timeout)
     try:
@@ -216,7 +216,7 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _prefect_settings(values: dict[str, Any]) -> Iterator[None]:
-    """Set Prefect's settings for the block: in the environment for processes to come, in its context for this one."""
+    """Set Prefect's settings for the block: in the environment for new processes, in Prefect's context for this one."""
     from prefect import settings
     from prefect.logging.configuration import setup_logging
 
@@ -228,9 +228,9 @@ def _prefect_settings(values: dict[str, Any]) -> Iterator[None]:
 
 
 def _end_event_workers(timeout: float) -> None:
-    """End the threads that send this process's events, and wait so long for what they still hold.
+    """End the threads that send this process's events, and wait up to ``timeout`` until their queues are empty.
 
-    Prefect keeps one for all servers, connected to the first: its cache does not tell one API URL from another.
+    Prefect keeps one such thread for all servers, connected to the first, because its cache ignores the API URL.
     """
     if "prefect.events.worker" in sys.modules:
         from prefect.events.worker import EventsWorker
@@ -239,7 +239,7 @@ def _end_event_workers(timeout: float) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process, first politely, when ``parent`` is no longer its parent: that needs no handler over there."""
+    """End this process, politely at first, once ``parent`` is no longer its parent, without any help of the parent."""
     while os.getppid() == parent:
         time.sleep(_WATCH_SECONDS)
     os.kill(os.getpid(), 15)

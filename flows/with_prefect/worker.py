@@ -1,7 +1,6 @@
-"""What a deployed flow knows of its worker and its flow run: where state lies, what it is called, who else works.
+"""What a deployed flow knows of its worker and its flow run: where state lies, the run's name, which others work.
 
-Where the state lies is the worker's business and no parameter: ``NACRE_HOME``, ``NACRE_LEDGER`` and ``NACRE_DASK`` of
-its environment.
+The worker's environment and no parameter says where the state lies: ``NACRE_HOME``, ``NACRE_LEDGER``, ``NACRE_DASK``.
 """
 
 import hashlib
@@ -28,23 +27,23 @@ R = TypeVar("R")
 
 
 def deployed(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function a flow that deployments run: its result and what it prints are kept nowhere."""
+    """Make a function a flow that deployments run; neither its result nor what it prints is stored."""
     made: Any = flow(name=name, persist_result=False, log_prints=False)
     return cast(Callable[[Callable[P, R]], Callable[P, R]], made)
 
 
 def own_name() -> str:
-    """Name the run of the flow run that is under way."""
+    """Return the name of the run that belongs to the present flow run."""
     return name_of(str(runtime.flow_run.id))
 
 
 def name_of(flow_run: str) -> str:
-    """Name the run of a flow run: always the same, and without the time that is part of the flow run's id."""
+    """Name the run of a flow run: always the same name, without the time that is part of the flow run's id."""
     return f"flow-{hashlib.sha256(flow_run.encode()).hexdigest()[:16]}"
 
 
 def scheduled() -> datetime:
-    """Return when the flow run that is under way was to start."""
+    """Return the time for which the present flow run was scheduled."""
     return cast(datetime, runtime.flow_run.scheduled_start_time)
 
 
@@ -54,7 +53,7 @@ def home_here() -> Path:
 
 
 def run_here(name: str) -> Run:
-    """Return a run, to work on with the ledger and the cluster of this worker's environment."""
+    """Return a run, to go on with it on the ledger and the cluster of this worker's environment."""
     return Run.find(home_here(), name, from_environment("ledger"), from_environment("dask"))
 
 
@@ -64,11 +63,11 @@ def find_here(name: str) -> Run | None:
 
 
 def placed_here(config: SynthesizeConfig) -> SynthesizeConfig:
-    """Let the worker's environment say where state, ledger and cluster lie.
+    """Take the places of state, ledger and cluster from the worker's environment.
 
     Raises:
         InvalidArgument: a parameter of the flow run names a ledger or a cluster; whoever may ask for a run must not
-            choose which account is charged, or whose answers are believed.
+            choose which ledger is charged, or which cluster's sums are believed.
     """
     for name in ("ledger", "dask"):
         if (given := getattr(config.runtime, name)) is not None:
@@ -86,13 +85,13 @@ def alone_on(account: str) -> Iterator[None]:
     limit = f"nacre-account-{key_of(account)}"
     with get_client(sync_client=True) as client:
         client.upsert_global_concurrency_limit_by_name(limit, 1)
-    # A lease that cannot be renewed ends nothing: the ledger, not this limit, is what keeps the cap.
+    # A lease that cannot be renewed ends nothing, because the ledger and not this limit enforces the cap.
     with concurrency(limit, lease_duration=LEASE_SECONDS, strict=True, raise_on_lease_renewal_failure=False):
         yield
 
 
 def have_generated(run: Run, stage: str) -> Handle:
-    """Return what a free stage left, after the pool without data access has run it if it was not done yet."""
+    """Return the artifact of a free stage, after the pool without data access has run it if it was not finished."""
     if run.finished(stage) is None:
         from prefect.deployments import run_deployment
 
