@@ -7,10 +7,10 @@
     made.report     # the publishable report; a notebook shows the page
     made.spent      # what was charged, for ever
 
-What a run does, charges and leaves is what ``nacre synthesize`` does on the command line: the same stages, the same
-ledger, the same hand-off. What is wrong is said by a ``NacreError``, in one sentence that holds nothing private.
+A run does, charges and leaves the same as ``nacre synthesize`` on the command line: the same stages, the same ledger,
+the same hand-off. An error is a ``NacreError``, one sentence that holds no private value.
 
-Importing this package imports nothing that is slow; what is used is imported when it is used first.
+Importing this package imports nothing that is slow; each function is imported at its first use.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What a caller gives: schemas in four forms, and data in three."""
+"""Read what a caller gives: schemas in four forms, and data in three."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SchemaLike = Place | Mapping[str, Any] | Schema
-"""A schema: a file's path, its YAML text, the same as a dictionary, or a ``Schema``."""
+"""A schema: a file's path, its YAML text, the dictionary that the text stands for, or a ``Schema``."""
 
 
 def load_schema(schema: SchemaLike) -> Schema:
-    """Read a schema from a path, YAML text, a dictionary, or a ``Schema``; text is what has a line break.
+    """Read a schema from a path, YAML text, a dictionary, or a ``Schema``; a string with a line break is text.
 
     Raises:
-        NacreError: it has faults; the message names all of them.
+        NacreError: the schema has faults; the message names all of them.
     """
     with schema_file(schema) as file:
         return lint.load_schema(file)
@@ -39,9 +39,10 @@ def load_schema(schema: SchemaLike) -> Schema:
 def draft_schema(data: "pd.DataFrame | pa.Table | Place", *, header: bool = False) -> str:
     """Write the YAML of a schema from column names and types; every bound and category is left as a TODO.
 
-    ``header`` says that you have seen that the names are names: those that may be values are written only then.
+    With ``header`` you say that you have seen that the first row holds names. Without it, names that may be values of
+    the data are not written.
 
-    Privacy: looks at names and types alone. Fill the TODOs in from what is public, never from the data.
+    Privacy: reads names and types alone. Fill the TODOs in from what is public, never from the data.
 
     Raises:
         NacreError: the table cannot be read, or its names may be values.
@@ -67,7 +68,7 @@ def path_of(data: object) -> Path | None:
 
 @contextmanager
 def schema_file(schema: SchemaLike) -> Iterator[Path]:
-    """Lend a schema as the file that the rest of nacre reads; its faults are told without a place nobody knows."""
+    """Lend a schema as a file, which the rest of nacre reads; errors do not name the file if it is temporary."""
     if (path := _path(schema)) is not None:
         yield path
         return

@@ -14,11 +14,11 @@ NOWHERE = Path("not-opened")  # a plan reads no data and hands nothing over
 
 
 class Planned:
-    """What would be charged: it prints itself, and shows itself as a table in a notebook.
+    """What would be charged; a terminal prints it as text, and a notebook shows it as a table.
 
     Attributes:
-        facts: each line's name and what it says: the method, the event in words, the noise in units of the sums.
-        accepted: whether the account that is open would accept the charge; None where none is open yet.
+        facts: the description by name: the method, the event in words, the noise in units of the sums, and more.
+        accepted: whether the account would accept the charge; None where no account is open yet.
     """
 
     def __init__(self, facts: Mapping[str, str], accepted: bool | None) -> None:

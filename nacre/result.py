@@ -1,4 +1,4 @@
-"""What a run hands over: the synthetic table, the report, and what was spent."""
+"""The result of a run: the synthetic table, the report, and what was spent."""
 
 import json
 from decimal import Decimal
@@ -35,7 +35,7 @@ class Report:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """Everything that the page says, as ``report.json`` has it."""
+        """The content of the page, as it is in ``report.json``."""
         facts: dict[str, Any] = json.loads(_read(self.path.with_suffix(".json")))
         return facts
 
@@ -48,17 +48,17 @@ class Report:
         return f"<nacre report of {self.facts['data_set']}: {self.path}>"
 
     def _repr_html_(self) -> str:
-        """Embed the page in a frame that may run nothing, open nothing and see nothing of the notebook."""
+        """Embed the page in a frame that cannot run scripts, open windows or read the notebook."""
         title = escape(f"Report on synthetic data: {self.facts['data_set']}")
         return f'<iframe title="{title}" sandbox="" style="{FRAME}" srcdoc="{escape(self.html)}"></iframe>'
 
 
 class Result:
-    """A hand-off, your own or one that you received; nothing of it is private.
+    """A hand-off, your own or one that you received; nothing in it is private.
 
     Attributes:
-        folder: where it lies.
-        manifest: what ``manifest.json`` says of it.
+        folder: the folder of the hand-off.
+        manifest: the content of ``manifest.json``.
         changes: what another fit of an old release changed; None unless ``nacre.fit`` or a refit made this.
     """
 
@@ -68,12 +68,12 @@ class Result:
 
     @property
     def run(self) -> str:
-        """The name of the run that made it."""
+        """The name of the run that made the hand-off."""
         return self.manifest.made_by
 
     @property
     def spent(self) -> Spent:
-        """What was charged for it: epsilon, rounded up, and delta."""
+        """What was charged for the hand-off: epsilon, rounded up, and delta."""
         spent = self.manifest.whole_cost
         return Spent(spent.epsilon, Decimal(repr(spent.delta)))
 
@@ -113,7 +113,8 @@ class Result:
 def verify(folder: Place, public_key: Place | None = None) -> Verified:
     """Check a hand-off by itself, without its ledger: every file, the budget, and the signature.
 
-    With a public key (PEM) the manifest must be signed with that one; ``signature`` of what is returned says by whom.
+    With a public key (PEM) the manifest must be signed by its private key; ``signature`` of what is returned says who
+    signed.
 
     Raises:
         NacreError: something is wrong; the message names all of it.

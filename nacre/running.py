@@ -53,8 +53,9 @@ def synthesize(
         method: nacre, moments, pearl, ...; by default the one that suits the schema.
         rows: synthetic rows; by default the released, noisy number of records.
         seed: of training and sampling, never of the noise.
-        report_epsilon: spent besides, on noisy scores on the real rows, for the report; by default there are none.
-        account: who pays; by default the data set's, which its first run opens with its own budget as the cap.
+        report_epsilon: spent in addition, on noisy scores of the real rows for the report; by default there are none.
+        account: the account that pays; by default that of the data set, which the first run on it opens with its own
+            budget as the cap.
         allow_large_delta: take a delta above 0.001, which is the share of the records that may be released whole.
         measurement: settings of the method that are part of the plan.
         training: settings of the generator, which cost nothing.
@@ -67,18 +68,19 @@ def synthesize(
     Privacy:
         Rows given in memory are written, unchanged, to ``HOME/sensitive/RUN/given.parquet`` (the folder has mode 0700,
         the file 0600) once the ledger has said that it would accept the charge. So a run that is cut off can be resumed
-        by a process that no longer has them. The file is removed when the run was handed over, or when the rows do not
-        fit the schema; a run that fails otherwise keeps it until ``resume`` reaches its end. Removed means unlinked: a
-        disk may keep what was written, so let the home lie where the rows themselves may lie. The encoded rows stay in
-        the same folder, as with the command, for exact comparisons inside; it may be deleted at any time.
+        by a process that no longer has the rows. The file is removed when the run was handed over, or when the rows do
+        not fit the schema; a run that fails otherwise keeps it until ``resume`` reaches its end. Removed means
+        unlinked: a disk may keep what was written, so put the home where the rows themselves may lie. The encoded rows
+        stay in the same folder, as with the command, for exact comparisons inside the sensitive zone; the folder may be
+        deleted at any time.
 
     Raises:
-        NacreError: what is wrong, in one sentence with no private value. A note on it names the run if it can be
-            resumed.
+        NacreError: the message says what is wrong, in one sentence with no private value. If the run can be resumed, a
+            note on the error names it.
     """
     private = Sensitive(data)
     path = path_of(data)
-    del data  # what fails from here on shows no rows, whatever is shown of its variables
+    del data  # an error from here on shows no rows, even if its local variables are shown
     given = load_given(private) if path is None else None
     name, place = new_name(), home_of(home)
     asked: dict[str, Any] = dict(data=path or place / "sensitive" / name / GIVEN, out=out or place / "hand-offs" / name)
@@ -102,12 +104,12 @@ def resume(
 ) -> Result:
     """Go on with a run that was cut off, from whatever stage it reached; never charges a second time.
 
-    A run that was finished is left as it is, so this also returns the result of an earlier run. With ``refit`` its
-    release is fitted again by this version, for free, and handed over to ``out``, a new folder; ``changes`` of what is
-    returned says what that changed.
+    A run that was finished is left as it is, so this also returns the result of an earlier run. With ``refit`` the
+    run's release is fitted again by this version, for free, and samples are handed over in ``out``, a new folder;
+    ``changes`` of the result says what the fit changed.
 
     Raises:
-        NacreError: there is no such run, or what is wrong with it.
+        NacreError: there is no such run, or it fails; the message says why.
     """
     place, dask = Path(out) if out else None, from_environment("dask")
     found = find(home_of(home), run, url_of(ledger), dask, device=device, out=None if refit else place)
@@ -131,10 +133,10 @@ def fit(
 ) -> Result:
     """Fit a release that is paid for again, with this version's fitter, as a run of its own; it costs nothing.
 
-    The release is any ``release.parquet`` that a run of any version left. Where the ledger at hand paid for it, the
-    hand-off says who did; elsewhere it names the charge as the release does and leaves the rest out openly. ``changes``
-    of what is returned compares this fit with the payer's own, if that is in the home. Arguments are as for
-    ``synthesize``.
+    The release is any ``release.parquet`` that a run of any version left. If the ledger at hand paid for it, the
+    hand-off names account and run; otherwise it names the charge as the release does, and says that the rest is left
+    out. ``changes`` of the result compares this fit with that of the run that paid, if that run is in the home.
+    Arguments are as for ``synthesize``.
 
     Raises:
         NacreError: the release is damaged, or this version cannot fit it.
@@ -148,7 +150,7 @@ def fit(
 
 
 def _carry_out(run: Run) -> Result:
-    """Take a run to its hand-off; whatever ends it before says how to go on, if that can help."""
+    """Take a run to its hand-off; a note on any error says how to go on, if that can help."""
     try:
         return Result(carry_out(run, prefect=False).settings.out)
     except BaseException as error:
