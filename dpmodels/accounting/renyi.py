@@ -1,7 +1,7 @@
 """Renyi divergences of our events in closed form, and the one order at which a cap works as a Renyi filter.
 
 **Filter.** Let the order a be fixed before the first release, and let release i, with whatever parameters the analyst
-chooses after seeing releases 1..i-1, have Renyi divergence at most r_i (both directions, over all neighbours). If
+chooses after seeing releases 1..i-1, have Renyi divergence at most r_i (both directions, over all neighbors). If
 sum r_i <= B whatever is seen, then all releases together have divergence at most B at order a: the products of the
 conditional densities to the power a integrate to at most exp((a-1) B), by induction from the last release to the
 first (Feldman and Zrnic 2021, theorem 4.3). By the conversion below they are (epsilon, delta)-DP. The order must not

@@ -18,7 +18,7 @@ class Contract(Protocol):
 
     Attributes:
         name: of the data set, under which an account is opened for it.
-        unit, adjacency: whose presence is hidden, and how two neighbouring data sets differ.
+        unit, adjacency: whose presence is hidden, and how two neighboring data sets differ.
         part: for data that is a part of a larger whole, the kind of part, such as a night; empty for the whole.
         hash: SHA-256 of the whole contract.
     """
