@@ -8,7 +8,7 @@ from flows.command_line import app
 
 
 def main() -> NoReturn:
-    """Run the command line; what a base installation lacks is told with the extra that brings it."""
+    """Run the command line; the error for a missing package names the extra that installs it."""
     try:
         app.main()
     except ModuleNotFoundError as fault:

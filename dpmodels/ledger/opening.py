@@ -23,7 +23,7 @@ def new_account(name: str, dataset: str, cap: PrivacyBudget, terms: Mapping[str,
 
 
 def _ordered(account: Account) -> Account:
-    """Set the order of an account that is no child: that of a filter follows from its cap alone."""
+    """Set the order of an account without a parent: a Renyi filter's order follows from its cap alone."""
     if account.composition == "exact":
         return account.model_copy(update={"order": 0})
     from dpmodels.accounting.renyi import filter_order

@@ -163,7 +163,7 @@ class _Drawing(Walk):
         exact = measure(data)
         self.begin()
         released = release(exact).copy()  # an option may be part of a larger array
-        if released.shape != (dim,) or released.dtype != np.int64:  # it would be read back as something else
+        if released.shape != (dim,) or released.dtype != np.int64:  # the release would be read back wrongly
             raise ArtifactError("a step releases whole numbers of another size than it says; its system is at fault")
         self.state.keep_vector(released)
         return released
