@@ -137,14 +137,14 @@ def _check_total(manifest: Manifest, found: Verified) -> None:
 
 
 def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
-    """See that the report's figures are about this release, this unit and this price."""
+    """Check that the report's figures are about this release, this unit and this price."""
     try:
         with open_plain(folder, folder / "report.json") as file:
             told = json.loads(file.read(LARGEST_REPORT))
         said = [told["privacy"][name] for name in ("unit", "adjacency", "delta", "spent_epsilon", "total_epsilon")]
         said += [told["hashes"][name] for name in ("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge")]
     except (ArtifactError, OSError):
-        return  # that it is missing is told with the other files
+        return  # the check of all files reports that it is missing
     except (ValueError, KeyError, TypeError, RecursionError):
         said = []
     spent, total = float(manifest.spent.epsilon), float(manifest.whole_cost.epsilon)
