@@ -125,7 +125,7 @@ class _Drawing(Walk):
     def __init__(self, line: Line, desk: Desk, state: DrawState) -> None:
         super().__init__(line)
         self.desk, self.state, self.kept = desk, state, state.vectors()
-        self.begun, self.trained, self.place = False, 0, (0, 1)
+        self.begun, self.trained, self.trainings = False, 0, 1
 
     def begin(self) -> None:
         """Record that noise is about to be drawn, once."""
@@ -186,18 +186,17 @@ class _Drawing(Walk):
             steps.restore(saved)
         else:
             self.state.keep_training(index, steps.tensors())  # keeps the key of the randomness before its first use
-        part, parts = self.place
         for taken in steps.train(rows):
             if taken % sgd.epoch == 0 or taken == sgd.steps:
                 self.state.keep_training(index, steps.tensors())
             if self.desk.progress:
-                self.desk.progress(part * sgd.steps + taken, parts * sgd.steps)
+                self.desk.progress(index * sgd.steps + taken, self.trainings * sgd.steps)
         steps.load_mean()
         return step.weights(objective)
 
     def parts(self, step: Parallel, data: Any) -> Sequence[Data | None]:
         """Cut the data into as many parts as there are programmes, however many parts the data has."""
-        number = len(step.programmes)
+        self.trainings = number = len(step.programmes)
         found = list(step.by(data))[:number]
         return [*found, *[Data(Sensitive(()), data.device)] * (number - len(found))]
 
