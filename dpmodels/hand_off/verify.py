@@ -34,6 +34,7 @@ from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.store import digest
 from dpmodels.privacy import Adjacency
+from dpmodels.schema.lint import parse
 
 HANDED_OVER = re.compile(r"synthetic/part-[0-9]{5}\.parquet|schema\.yaml|report\.html|report\.json|checks\.html")
 LIFE = ["reserve", "draw", "seal", "commit"]
@@ -72,6 +73,7 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
             _check_charge(line, manifest.run, found)
         _check_total(manifest, found)
         _check_report(folder, manifest, found)
+        _check_schema(folder, manifest, found)
         _check_approved(manifest, found)
         found.charge = _paid(manifest)
     try:
@@ -151,6 +153,19 @@ def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
     true = [manifest.unit, manifest.adjacency, manifest.spent.delta, spent, total, manifest.plan_sha256]
     if said != [*true, manifest.schema_sha256, manifest.release_sha256, manifest.ledger.charge]:
         found.faults.append("report.json is about another release, unit or price than the manifest")
+
+
+def _check_schema(folder: Path, manifest: Manifest, found: Verified) -> None:
+    """Check that the schema is the one that was planned for: its unit is what the reader takes the price to be for."""
+    try:
+        with open_plain(folder, folder / "schema.yaml") as file:
+            schema, _ = parse(file.read(LARGEST_REPORT).decode())
+    except (ArtifactError, OSError):
+        return  # the check of all files reports that it is missing
+    except (ValueError, RecursionError):
+        schema = None
+    if schema is None or schema.hash != manifest.schema_sha256:
+        found.faults.append("schema.yaml is not the schema that the manifest names")
 
 
 def _reckoned(lines: Sequence[Line], found: Verified) -> Decimal | None:
