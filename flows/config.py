@@ -110,7 +110,7 @@ class HandOverConfig(_Model):
 class SynthesizeConfig(HandOverConfig):
     """Everything that a synthesis needs."""
 
-    data: Path = Field(description="CSV or Parquet: one file or a folder.")
+    data: Path = Field(description="CSV or Parquet, one file or a folder; images also .npz or a folder of PNGs.")
     table_schema: Path = Field(alias="schema", description="Schema of the table (YAML).")
     privacy: PrivacyConfig
     model: ModelConfig = ModelConfig()

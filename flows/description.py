@@ -157,6 +157,6 @@ def _account(said: Quote | None) -> dict[str, str]:
     return {
         "account": f"{said.account}, cap epsilon={said.cap} at delta={said.delta}",
         "spent": f"epsilon={said.spent_before} before, {said.spent_after} after",
-        "left under the cap": f"epsilon={before} before, {max(after, Decimal(0))} after",
+        "left under the cap": f"epsilon={before:f} before, {max(after, Decimal(0)):f} after",
         "answer": answer if said.state == "new" else f"accepted before, and {said.state}",
     }

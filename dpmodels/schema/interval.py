@@ -170,7 +170,8 @@ class Scaled(Continuous):
     @property
     def rule(self) -> str:
         """Say in words which values the schema admits."""
-        return f"must lie between {self.low:.17g} and {self.high:.17g}"
+        low, high = (f"{bound!r}".removesuffix(".0") for bound in (float(self.low), float(self.high)))
+        return f"must lie between {low} and {high}"
 
     def _zero_faults(self) -> Sequence[tuple[str, str]]:
         if self.zero_inflated and not (self.low <= 0 <= self.high and self.low < self.high):

@@ -247,7 +247,7 @@ def _sentence(error: ErrorDetails, place: Place, data: Mapping[str, Any]) -> str
     if kind == "extra_forbidden":
         return "is no key here" + near(place[-1], _keys(place[:-1], data))
     if kind == "union_tag_invalid":
-        return f"has no type `{context['tag']}`{near(str(context['tag']), KINDS)}; the types are {', '.join(KINDS)}"
+        return f"has no type `{context['tag']}`; the types are {', '.join(KINDS)}{near(str(context['tag']), KINDS)}"
     if (place[2:3] == ("values",) and len(place) == 4) or place[2:3] == ("other",):
         return "must be text, a number, or true/false; put it in quotes to mean the text"
     if kind == "value_error":

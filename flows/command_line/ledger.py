@@ -159,7 +159,8 @@ def entries(
     """List the entries of the chain, oldest first."""
     from flows.command_line.ledger_show import show_entries
 
-    show_entries(existing_ledger(home, ledger).entries(account=name), as_json)
+    book = existing_ledger(home, ledger)
+    show_entries(book.entries(account=name and book.account(name).name), as_json)
 
 
 @app.command("plan")

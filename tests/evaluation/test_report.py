@@ -201,7 +201,7 @@ def test_the_page_fetches_nothing_and_draws_every_column(facts):
     assert page.drawings == len(facts["columns"])
     assert all(address.startswith("data:") for address in page.fetched)
     assert "http" not in text.replace("http://www.w3.org", "")
-    assert "73.1\N{NO-BREAK SPACE}%" in text and "2.72 times" in text
+    assert "73.2\N{NO-BREAK SPACE}%" in text and "2.72 times" in text
 
 
 def test_names_and_categories_are_text_and_never_markup():

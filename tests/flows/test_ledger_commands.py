@@ -71,6 +71,9 @@ def test_show_entries_and_verify_speak_json(done: Path) -> None:
     for words in (("show",), ("show", "clinic"), ("entries",), ("entries", "clinic"), ("recover",)):
         code, out, _ = ask(done, *words)
         assert code == 0 and out
+    for verb in ("show", "entries"):
+        code, out, err = ask(done, verb, "clinics")
+        assert (code, out) == (1, "") and "account clinics is not open" in err
 
 
 def test_plan_says_what_fits_and_writes_nothing(done: Path) -> None:

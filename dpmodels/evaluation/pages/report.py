@@ -65,7 +65,7 @@ def _privacy_in_words(privacy: Mapping[str, Any]) -> dict[str, str]:
         "unit": "one record" if one == "record" else f"one user, with at most {rows} rows",
         "whose": "any one record" if one == "record" else f"any one user with all their rows (at most {rows})",
         "factor": f"{math.exp(epsilon):.3g}",
-        "belief": percent(1 - (1 - delta) / (1 + math.exp(epsilon))),
+        "belief": percent(math.ceil(1000 - 1000 * (1 - delta) / (1 + math.exp(epsilon))) / 1000),
     }
 
 
