@@ -126,10 +126,13 @@ class Parallel:
 
     Attributes:
         by: cuts the data into parts; which part a unit lies in does not depend on other units.
+        whole_units: whether a unit lies in one part whatever its rows hold, as a document or a client does. A cut by
+            what a row holds may spread the rows of a user over parts, and moves a record that is replaced.
     """
 
     programmes: Sequence["Programme"]
     by: Callable[[Data], Sequence[Data]]
+    whole_units: bool = False
 
 
 Step = Sum | Choose | Keep | Train | Parallel

@@ -86,8 +86,11 @@ class Walk(ABC):
     def _parallel(self, step: Parallel, event: Leaf | ParallelEvent, data: Data | None) -> list[Taken]:
         """Take the programmes of all parts, each with its own event or all with one; older lines hold that one bare.
 
-        Privacy: the parts are disjoint, so together they cost the heaviest of them (accounting/events.py).
+        Privacy: a unit lies in one part, so together the parts cost the heaviest of them (accounting/events.py).
         """
+        unit, adjacency = self.line.contract.unit, self.line.budget.adjacency
+        if not step.whole_units and (unit.max_rows > 1 or adjacency != Adjacency.ADD_OR_REMOVE_ONE):
+            raise ArtifactError(f"parts that are cut by what rows hold do not keep a {unit} whole under {adjacency}")
         number = len(step.programmes)
         events = event.events if isinstance(event, ParallelEvent) else (event,)
         if len(events) not in (1, number):

@@ -12,7 +12,7 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import ArtifactError
 from dpmodels.mechanisms import exponential, gaussian
 from dpmodels.mechanisms.exponential import exponential_scale, pure_scale
-from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.privacy import Adjacency, PrivacyBudget, Sensitive
 from dpmodels.releases import draw
 from dpmodels.releases.plan import Line
 from dpmodels.releases.steps import Choose, Data, Parallel, Programme, Sum
@@ -132,6 +132,19 @@ def test_parts_that_are_charged_otherwise_are_refused(tmp_path, wrong):
     with pytest.raises(ArtifactError):
         measured(system, tmp_path / "run", system.plan(make_schema(), BUDGET), make_records(60))
     assert not (tmp_path / "run" / "public" / "r.parquet").exists()
+
+
+def test_a_cut_by_what_rows_hold_is_refused_where_a_unit_may_lie_in_two_parts(tmp_path):
+    """A user with a row in each of two parts meets the noise of both, and would be charged for one."""
+    users = make_schema(unit={"user": "patient", "max_rows": 2})
+    for number, (schema, changes) in enumerate(
+        [(users, {"unit": users.unit}), (make_schema(), {"adjacency": Adjacency.REPLACE_ONE})]
+    ):
+        system = Wards(2, parallel(PART))
+        line = system.plan(schema, BUDGET.model_copy(update=changes))
+        with pytest.raises(ArtifactError, match="do not keep"):
+            measured(system, tmp_path / str(number), line, make_records(60))
+        assert not (tmp_path / str(number) / "public" / "r.parquet").exists()
 
 
 def test_a_draw_that_is_killed_in_a_part_goes_on_there(tmp_path, monkeypatch):
