@@ -104,7 +104,7 @@ def _words(part: Leaf | ParallelEvent, one: str) -> str:
             kind = part.kind.capitalize()
     return (
         f"{kind}, noise_multiplier={part.noise_multiplier:.6f}: "
-        f"the noise is {part.noise_multiplier:.3g} times the most that one {one} changes"
+        f"as costly as noise of {part.noise_multiplier:.3g} times the most that one {one} changes"
     )
 
 
@@ -157,6 +157,6 @@ def _account(said: Quote | None) -> dict[str, str]:
     return {
         "account": f"{said.account}, cap epsilon={said.cap} at delta={said.delta}",
         "spent": f"epsilon={said.spent_before} before, {said.spent_after} after",
-        "left under the cap": f"epsilon={before:f} before, {max(after, Decimal(0)):f} after",
+        "cap less spent": f"epsilon={before:f} before, {max(after, Decimal(0)):f} after",
         "answer": answer if said.state == "new" else f"accepted before, and {said.state}",
     }

@@ -50,6 +50,7 @@ class Verified:
     files: int = 0
     signature: str = NOBODY
     charge: str = ""
+    budget: str = ""
 
 
 def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
@@ -76,6 +77,7 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
         _check_schema(folder, manifest, found)
         _check_approved(manifest, found)
         found.charge = _paid(manifest)
+        found.budget = f"epsilon={manifest.whole_cost.epsilon} at delta={manifest.spent.delta}, as its events add up"
     try:
         found.signature = check_signature(folder, content, wanted)
     except (ArtifactError, OSError) as error:

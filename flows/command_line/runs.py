@@ -79,13 +79,17 @@ def approve(
     key: Annotated[Path, typer.Option(help="The officer's ed25519 private key (PEM).")],
     home: Home = None,
     ledger: Url = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Sign without asking.")] = False,
 ) -> None:
-    """Sign for what a run will be charged, as the officer of its account; shows the plan and what was signed."""
-    from flows.command_line.show import show_approved
+    """Sign for what a run will be charged, as the officer of its account; shows the plan first, and asks."""
+    from flows.command_line.show import show_approved, show_asked
     from tasks.accounts import sign_run
     from tasks.store import Run
 
     found = Run.find(home or HOME, run, ledger)
+    show_asked(found)
+    if not yes:
+        typer.confirm("Sign for this?", abort=True, err=True)
     show_approved(found, *sign_run(found, key))
 
 

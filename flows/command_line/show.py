@@ -42,9 +42,13 @@ def show_fitted(run: Run, changes: Changes) -> None:
     show_hand_off(run)
 
 
-def show_approved(run: Run, approval: Approval, asked: Asked) -> None:
-    """Print the plan that an officer signed for."""
+def show_asked(run: Run) -> None:
+    """Print the plan that an officer is asked to sign for."""
     print_facts("plan", describe_run(run))
+
+
+def show_approved(run: Run, approval: Approval, asked: Asked) -> None:
+    """Print what an officer signed."""
     typer.echo(f"signed by {approval.officer}:\n{asked.text}signature {approval.signature}")
     typer.echo(f"next: nacre resume {run.name}")
 
@@ -99,8 +103,8 @@ def show_verified(folder: Path, public_key: Path | None) -> None:
         typer.echo(fault, err=True)
     if found.faults:
         raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s)")
-    facts = {"files": f"{found.files} as the manifest has them", "charge": found.charge, "signature": found.signature}
-    print_facts("hand-off", facts)
+    facts = {"files": f"{found.files} as the manifest has them", "budget": found.budget, "charge": found.charge}
+    print_facts("hand-off", {**facts, "signature": found.signature})
 
 
 def show_gate(gate: Gate) -> None:

@@ -69,7 +69,7 @@ def test_privbayes_foretells_the_distance_of_every_column_from_all_tables_it_is_
     ratios, once = [], []
     system = PrivBayes()
     plan = system.plan(make_schema(), BUDGET)
-    for draw in range(4):
+    for draw in range(8):
         release = measured(system, tmp_path / str(draw), plan, real)[0].value
         marginals = system.marginals(release)
         tally = CellTally(marginals.codec)

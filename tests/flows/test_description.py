@@ -76,7 +76,7 @@ def test_the_terminal_python_the_officer_and_the_artifact_say_the_same(
     shown = {row["what"]: row["value"] for row in json.loads(prefect_api.artifacts("plan-clinic")[-1]["data"])}
     assert shown.pop("run") == run.name and shown.pop("partitions").startswith("sequential")
     assert shown == facts
-    code, out, _ = run_cli("approve", run.name, "--key", asked / "dana.pem", "--home", asked / "home")
+    code, out, _ = run_cli("approve", run.name, "--yes", "--key", asked / "dana.pem", "--home", asked / "home")
     assert code == 0 and out.splitlines()[: len(as_lines(facts))] == as_lines(facts)
     assert run_cli("resume", run.name, "--home", asked / "home", "--no-prefect")[0] == 0
     after = describe_run(run)
@@ -93,7 +93,7 @@ def _plan_words(folder: Path) -> list[object]:
 def test_what_does_not_fit_is_refused_in_every_place(asked: Path) -> None:
     facts, said = describe_config(config_of(asked, target_epsilon=2.0))
     assert said and not said.accepted and facts["answer"] == "would be REFUSED"
-    assert facts["left under the cap"] == "epsilon=1.5 before, 0 after"
+    assert facts["cap less spent"] == "epsilon=1.5 before, 0 after"
     assert run_cli(*_plan_words(asked), "--target-epsilon", 2)[0] == 1
 
 
@@ -112,7 +112,7 @@ def test_steps_that_are_alike_are_one_line_and_kinds_have_their_words() -> None:
     steps = SampledGaussianEvent(noise_multiplier=2.0, sampling_probability=0.02, steps=600, mechanism="DP-SGD")
     parts = ParallelEvent(by="cluster", events=(steps,))
     told = charge_in_words(ComposedEvent(events=(*looks, parts, PureEvent(epsilon=0.5)))).split("\n")
-    assert told[0].startswith("each of steps 1 to 3, k-means: Gaussian, noise_multiplier=20.000000: the noise is 20")
+    assert told[0].startswith("each of steps 1 to 3, k-means: Gaussian, noise_multiplier=20.000000: as costly as")
     assert told[1].startswith(
         "step 4, one cluster at a time: each cluster of its own, in parallel: step 1, DP-SGD: 600"
     )

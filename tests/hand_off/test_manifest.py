@@ -236,8 +236,9 @@ def test_nothing_can_be_left_out_silently(tmp_path: Path, change: Json) -> None:
 @pytest.mark.parametrize("content", ["[" * 4000, "x" * 10**6, "[]", '{"public_key": [], "signature": {}}'])
 def test_what_is_no_signature_is_a_fault(own: Path, content: str) -> None:
     (own / "manifest.sig").write_text(content)
+    whole = verify_hand_off(CHARGED)
     assert verify_hand_off(own) == Verified(
-        faults=["manifest.sig is not a signature of this manifest"], files=5, charge=verify_hand_off(CHARGED).charge
+        faults=["manifest.sig is not a signature of this manifest"], files=5, charge=whole.charge, budget=whole.budget
     )
 
 

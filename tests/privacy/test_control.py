@@ -39,7 +39,7 @@ def untouched(monkeypatch) -> None:
 
     monkeypatch.setattr(gaussian, "_sampler", never)
     monkeypatch.setattr(exponential, "_selector", never)
-    monkeypatch.setattr("dpmodels.mechanisms.dp_sgd.DpSgd.train", never)
+    monkeypatch.setattr("dpmodels.mechanisms.dp_sgd.training.DpSgd.train", never)
 
 
 def config(folder: Path, **changes: object) -> SynthesizeConfig:
