@@ -45,7 +45,7 @@ def describe_run(run: Run) -> dict[str, str]:
     return describe(lines, quote(run), signer[0].name if signer else "", place)
 
 
-def describe(lines: Sequence[Line], said: Quote | None, signer: str = "", place: str = "") -> dict[str, str]:
+def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = None, place: str = "") -> dict[str, str]:
     """Say in words what the lines of a plan charge, how much noise hides whom, and what the account says to it."""
     plan, *others = lines
     noise = create(plan.method, plan.measurement, {}).noise(plan)
@@ -56,7 +56,8 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str = "", place:
         both = spent_epsilon([plan.event, line.event], plan.budget.delta_exact)
         facts["release and report"] = f"epsilon={both} together, delta={plan.budget.delta}"
     facts |= _account(said)
-    facts["officer"] = f"{signer} must sign before anything is charged" if signer else "nobody must sign"
+    if signer is not None:
+        facts["officer"] = f"{signer} must sign before anything is charged" if signer else "nobody must sign"
     if place:
         facts["training"] = f"from the release alone, so it costs nothing more; {place}"
     return facts

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dpmodels.errors import ArtifactError
 from dpmodels.files import read_plain, sha256_plain
-from dpmodels.ledger.ledger import Ledger, Reservation
+from dpmodels.ledger.ledger import Ledger, Quote, Reservation
 from dpmodels.releases.formats import read_plan
 from dpmodels.releases.plan import Line, Plan
 from tasks.accounts import STAGES, charge_of
@@ -34,6 +34,15 @@ class Found:
         for stage, sha256 in self.sealed.items():
             self.run.finish(stage, sha256)
         return self.run
+
+
+def quote_old(found: Found) -> Quote:
+    """Ask the ledger where the charges of a run that was found stand."""
+    name, ledger = (
+        found.settings.paid_by or found.run.name,
+        Ledger(found.run.ledger_url or found.run.home / "ledger.sqlite"),
+    )
+    return ledger.quote(*(charge_of(name, line, found.settings.account) for line in found.plan.lines))
 
 
 def find_old(home: Path, name: str, ledger_url: str = "") -> Found:

@@ -84,7 +84,7 @@ class Prior(nn.Module):
         """Return the divergence of each posterior from its class's mixture (Eq. 6). Shapes: [B, d], [B, d], [B]."""
         precisions = self.precisions[y]
         off = mean[:, None] - self.means[y]
-        quadratic = torch.einsum("bki,bkij,bkj->bk", off, precisions, off)
+        quadratic = ((precisions * off[:, :, None]).sum(dim=-1) * off).sum(dim=-1)
         trace = (precisions.diagonal(dim1=-2, dim2=-1) * log_variance.exp()[:, None]).sum(dim=-1)
         log_determinant = 2 * self.factors.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)[y]
         each = 0.5 * (trace + quadratic - self.latent + log_determinant - log_variance.sum(dim=1, keepdim=True))
@@ -134,8 +134,8 @@ class Decoder(nn.Module):
         one_hot = functional.one_hot(y, self.classes).to(z.dtype)
         if z.dim() == 3:
             one_hot = one_hot[:, None].expand(-1, z.shape[1], -1)
-        out: Tensor = self.net(torch.cat([z, one_hot], dim=-1)) + z @ self.base_weight + self.base_bias
-        return out
+        out: Tensor = self.net(torch.cat([z, one_hot], dim=-1))
+        return out + z @ self.base_weight + self.base_bias if self.base_weight.any() else out + self.base_bias
 
 
 class FixedMean(nn.Module):

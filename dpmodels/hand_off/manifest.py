@@ -35,7 +35,7 @@ LEFT_OUT = (
 OneLine = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Text = Annotated[OneLine, Field(max_length=1000)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Delta = Annotated[float, Field(gt=0, lt=1)]
+Delta = Annotated[float, Field(ge=0, lt=1)]
 
 
 class ManifestError(ArtifactError):

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
+from dpmodels.accounting.events import check_adjacency
 from dpmodels.accounting.tally import MAX_KINDS, Tally
-from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.files import sha256_plain
 from dpmodels.hand_off.manifest import (
     MANIFEST,
@@ -31,6 +32,7 @@ from dpmodels.keys import key_text
 from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.store import digest
+from dpmodels.privacy import Adjacency
 
 HANDED_OVER = re.compile(r"synthetic/part-[0-9]{5}\.parquet|schema\.yaml|report\.html|report\.json|checks\.html")
 LIFE = ["reserve", "draw", "seal", "commit"]
@@ -63,6 +65,7 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
     else:
         _check_files(folder, manifest.artifacts, found)
         for line in manifest.lines:
+            _check_proved(line, manifest.adjacency, found)
             _check_budget(line, found)
             _check_charge(line, manifest.run, found)
         _check_total(manifest, found)
@@ -97,6 +100,14 @@ def _check_file(folder: Path, name: str, sha256: str, found: Verified) -> None:
             found.faults.append(f"{name} was changed")
     except (ArtifactError, OSError):
         found.faults.append(f"{name} is a link, or cannot be read as a plain file")
+
+
+def _check_proved(line: Line, adjacency: Adjacency, found: Verified) -> None:
+    """See that the price of every event is proved under the manifest's adjacency."""
+    try:
+        check_adjacency(line.events, adjacency)
+    except InvalidArgument as error:
+        found.faults.append(str(error))
 
 
 def _check_budget(line: Line, found: Verified) -> None:

@@ -12,7 +12,7 @@ from dpmodels.ledger.approval import Approval, Asked
 from dpmodels.schema.expectations import Gate
 from flows.command_line.console import print_facts, print_table
 from flows.description import describe, describe_run
-from tasks.adopt import Found
+from tasks.adopt import Found, quote_old
 from tasks.refit import Changes
 from tasks.remove import charged_for
 from tasks.store import Run
@@ -51,8 +51,9 @@ def show_approved(run: Run, approval: Approval, asked: Asked) -> None:
 
 def show_found(found: Found) -> None:
     """Print what a run that is to be taken over is going to do."""
-    print_facts("plan", describe(found.plan.lines, None))
-    print_facts("settings, as they were found", {name: str(value) for name, value in found.settings})
+    print_facts("plan", describe(found.plan.lines, quote_old(found)))
+    typer.echo("settings, as they were found")
+    print_facts("", {name: str(value) for name, value in found.settings})
 
 
 def show_removal(run: Run) -> None:

@@ -12,6 +12,7 @@ from tests.support import run_cli, synthesize_words, write_clinic
 
 PURE = {"kind": "pure", "epsilon": 0.5, "mechanism": ""}
 GAUSSIAN = {"kind": "gaussian", "noise_multiplier": 50.0, "mechanism": ""}
+DP_SGD = {"kind": "sampled_gaussian", "noise_multiplier": 50.0, "sampling_probability": 0.01, "steps": 1}
 
 
 @pytest.fixture
@@ -60,7 +61,8 @@ def test_a_method_with_gaussian_noise_refuses_a_delta_of_0_in_a_sentence(home: P
         (PURE, "0.500000000000", None),
         ({"kind": "parallel", "by": "document", "events": [PURE]}, "0.5", None),
         (PURE, "0.4", "the events cost epsilon=0.5"),
-        (GAUSSIAN, "0.5", "the events cost epsilon=Infinity"),
+        (GAUSSIAN, "0.5", "far more than was asked for"),
+        (DP_SGD, "0.5", "add_or_remove_one for DP-SGD"),
         ({"kind": "composed", "events": [PURE, PURE]}, "1", "more than was asked for"),
     ],
 )
@@ -68,7 +70,9 @@ def test_a_hand_off_of_delta_0_must_be_pure_and_add_up(tmp_path: Path, event, sp
     kinds = ("reserve", "draw", "seal", "commit")
     entries = [{"seq": seq, "kind": kind, "day": "2030-01-01", "hash": "ab" * 32} for seq, kind in enumerate(kinds, 2)]
     manifest = {
-        "run": "run", "release_sha256": "ab" * 32, "plan_sha256": "cd" * 32, "artifacts": {}, "events": [event],
+        "format": 1, "nacre_version": "0.1.0", "data_set": "letters", "method": "selection", "unit": "document",
+        "adjacency": "replace_one", "schema_sha256": "ab" * 32, "run": "run",
+        "release_sha256": "ab" * 32, "plan_sha256": "cd" * 32, "artifacts": {}, "events": [event],
         "asked": {"epsilon": 0.5, "delta": 0.0}, "spent": {"epsilon": spent, "delta": 0.0},
         "ledger": {"account": "clinic", "charge": digest(["clinic", "cd" * 32, "run"]), "entries": entries},
     }  # fmt: skip

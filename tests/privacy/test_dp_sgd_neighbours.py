@@ -16,7 +16,7 @@ from tests.support import make_records, make_schema
 
 KEY = bytes(range(32))
 SENSITIVITY = 2**20
-ROWS = 41
+ROWS = 81
 
 
 class Sharp(nn.Module):
@@ -74,7 +74,7 @@ def squared(steps: np.ndarray) -> int:
 @pytest.mark.parametrize("records", [100.0, 1000.0])
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_a_record_first_in_the_middle_or_last_adds_its_own_gradient_and_moves_nobody_elses(name, records, who):
-    """With 100 records a block has 16 rows, so everybody after the record moves by a place or to another block."""
+    """With 100 records a block is smaller than the batch, so whoever is after it moves, some to another block."""
     sgd, rows = start(name, records, sampling_probability=0.04)
     everybody = np.arange(ROWS)
     units = [
@@ -105,7 +105,7 @@ def test_the_factors_of_a_record_are_the_same_bits_wherever_in_its_block_it_lies
         return seen[-1]
 
     monkeypatch.setattr(training, "lattice_factors", kept)
-    sgd, rows = start(name, 2000.0)
+    sgd, rows = start(name, 4000.0)
     order = np.random.default_rng(0).permutation(ROWS)
     for batch in (np.arange(ROWS), np.arange(1, ROWS), order):
         sgd._block_sum(rows, batch)

@@ -15,11 +15,16 @@ Privacy: unit one record, add or remove. Randomness is dealt out in blocks of AE
     post-processing, the mean over steps as well as one step alone, whose weights hold the signs of k.
 
 What this rests on beyond the proof: AES-256 is a good cipher under a key of 32 bytes from the system; sums of products
-of whole numbers below 2**53 are exact in float64, in whatever order a library takes them; and a record's float32
-gradient does not depend on the other rows of its block. The last is measured, not proved: matmul libraries promise
-nothing, but blocks have one public shape, whatever the batch, and on CPUs a test finds the same bits wherever in the
-block a record lies. Were every other record's gradient to move by the last bits of float32 when one is added, a
-relative 2**-20 say, the sum over a batch of m would move by at most m 2**-20 C beside the C that is charged for.
+of whole numbers below 2**53 are exact in float64, in whatever order a library takes them; and a record's terms are the
+same bits wherever in a block it lies and whoever lies beside it. The last is so piece by piece:
+    Matrix products, and the norms of what they are made of, are sums of such whole numbers, so order does not matter
+    to them (products.py). The rest of an objective treats each number by itself (exp, add) or goes along the numbers of
+    one record (softmax, the mean over its draws). A library may treat the last numbers of an array by another routine
+    than the rest, which for exp is another result; blocks have a multiple of 64 rows, and the loops of torch take 32
+    numbers at once or fewer, so with one thread nothing is left over.
+This much is known of torch's loops, not promised by torch, so it is tried out as well: before its first step a training
+differentiates a block of public random rows, and then the same block with one row put in before the others (places.py).
+Is a single bit of anybody else's terms another one, then each record is differentiated in a block of its own.
 """
 
 from dpmodels.mechanisms.dp_sgd.randomness import KeyStream, new_key

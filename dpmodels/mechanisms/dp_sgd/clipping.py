@@ -7,17 +7,19 @@ A record's gradient is a sum of outer products g a' over layers and draws. Each 
 and the product beta alpha' counts units of C 4**-b. The norm of what came out is found from these integers; a record
 that is above the bound after all, or whose loss or gradient is not finite, adds nothing.
 
-Exactness: the norms of a record's outer products add up to at most REACH 4**b, which is checked too, so 1024 records
-    stay within 2**53 in every entry and their matrix product is exact in float64, in whatever order it is taken. As
-    |alpha| is about 2**b, |beta| is below 2**26: dot products of two alphas or betas are exact for the same reason.
-    (A squared length is right to 2**-40 even where it is not exact, so the check may rest on it.) Blocks are added in
-    int64.
+Exactness: rows come rounded from products.py, so the dot products that decide s are exact sums, with the last column,
+    where the ones of a bias are, added on its own. The norms of a record's outer products add up to at most REACH 4**b,
+    which is checked too, so 1024 records stay within 2**53 in every entry and their matrix product is exact in float64,
+    in whatever order it is taken. As |alpha| is about 2**b, |beta| is below 2**26: dot products of two alphas or betas
+    are exact for the same reason. (A squared length is right to 2**-40 even where it is not exact, so the check may
+    rest on it.) Blocks are added in int64.
 Error of the norm: N products of dots, each at most REACH^2 16**b together, are added in float64: off by at most
     N REACH^2 2**-52, which is below the slack of 2**-20 for N up to 2**20.
 """
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -64,7 +66,7 @@ def lattice_sum(factors: Sequence[Term]) -> list[Tensor]:
     """
     if len(factors[0][0]) > MOST_ROWS:
         raise Unsuitable(f"a block has more records than float64 can add up exactly; give it at most {MOST_ROWS}")
-    return [(beta.flatten(0, 1).mT @ alpha.flatten(0, 1)).to(torch.int64) for alpha, beta in factors]
+    return [(alpha.flatten(0, 1).mT @ beta.flatten(0, 1)).mT.to(torch.int64) for alpha, beta in factors]
 
 
 def _norms(terms: Sequence[Term]) -> tuple[Tensor, Tensor, list[Tensor]]:
@@ -76,10 +78,10 @@ def _norms(terms: Sequence[Term]) -> tuple[Tensor, Tensor, list[Tensor]]:
     """
     if (count := sum(a.shape[1] ** 2 for a, _ in terms)) > 2**20:
         raise InvalidArgument("draws", math.isqrt(count), "be at most a thousand a record, over all layers")
-    grams = [(a @ a.mT, g @ g.mT) for a, g in terms]
+    grams = [(a[..., :-1] @ a[..., :-1].mT + a[..., -1:] * a[..., -1:].mT, g @ g.mT) for a, g in terms]
     diagonals = [[gram.diagonal(dim1=1, dim2=2).sqrt() for gram in pair] for pair in grams]
-    squared = torch.stack([(a * g).sum(dim=(1, 2)) for a, g in grams]).sum(dim=0)
-    reach = torch.stack([(a * g).sum(dim=1) for a, g in diagonals]).sum(dim=0)
+    squared = cast(Tensor, sum((a * g).flatten(1).sum(dim=1) for a, g in grams))
+    reach = cast(Tensor, sum((a * g).sum(dim=1) for a, g in diagonals))
     return squared.clamp(min=0).sqrt(), reach, [a for a, _ in diagonals]
 
 

@@ -1,6 +1,7 @@
 """The steps of DP-SGD: a batch, its lattice sum, noise, Adam; and a state from which they go on after a crash."""
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, cast
@@ -15,6 +16,7 @@ from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS, MOST_ROWS, lattice_factors, lattice_sum
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
+from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
 from dpmodels.mechanisms.dp_sgd.randomness import KEY_BYTES, KeyStream, record_normals
 from dpmodels.privacy import Sensitive
 
@@ -36,8 +38,7 @@ class SgdSpec(BaseModel):
         clip_norm: L2 norm that the gradient of one record is clipped to.
         learning_rate: of Adam, falling to a tenth along a cosine.
         average: share of the older weights in the running mean that is released.
-        micro_batch: rows differentiated at once, at most; bounds memory. Gradients may differ in their last bits where
-            a library multiplies matrices of another height in another way; what is proved of them does not.
+        micro_batch: rows differentiated at once, at most, but never fewer than 64; bounds memory.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -79,7 +80,7 @@ class DpSgd:
         self.bound, self.block = _bound(sum(p.numel() for p in self.parameters)), _block(spec, noise)
         self.device = self.parameters[0].device
         self.mean = [p.detach().clone() for p in self.parameters]
-        self.adam = torch.optim.Adam(self.parameters, lr=spec.learning_rate)
+        self.adam = torch.optim.Adam(self.parameters, lr=spec.learning_rate, fused=True)
 
     def train(self, rows: Sensitive[Rows]) -> Iterator[int]:
         """Take the steps that are left; yield the number of steps taken after each.
@@ -89,6 +90,9 @@ class DpSgd:
         data = rows.reveal()
         if len(data[0]) >= 2 ** (63 - 2 * FACTOR_BITS):
             raise Unsuitable("the rows are too many for their sum to fit into 64 bits; train on fewer than 2**25")
+        if not alike_everywhere(self.gradients.objective, data, self.block):
+            warnings.warn("DP-SGD treats each record by itself here, for blocks are not the same bits", stacklevel=2)
+            self.block = 1
         while self.step < self.spec.steps:
             stream = KeyStream(self.key, self.step)
             batch = stream.poisson_batch(len(data[0]), self.spec.sampling_probability)
@@ -174,8 +178,7 @@ class DpSgd:
         self.adam.step()
         self.adam.zero_grad()
         with torch.no_grad():
-            for mean, parameter in zip(self.mean, self.parameters, strict=True):
-                mean.lerp_(parameter, 1 - self.spec.average)
+            torch._foreach_lerp_(self.mean, list[Tensor](self.parameters), 1 - self.spec.average)
 
 
 def _bound(parameters: int) -> float:
@@ -191,7 +194,10 @@ def _bound(parameters: int) -> float:
 
 
 def _block(spec: SgdSpec, noise: Noise) -> int:
-    """Return the rows of a block, public: the batch that is expected, and room to spare, in even parts."""
+    """Return the rows of a block, public: the batch that is expected, and room to spare, in even parts.
+
+    They are a multiple of 64, so that no library's loop over a block ends with fewer numbers than it takes at once.
+    """
     expected, most = spec.sampling_probability * noise.records, min(spec.micro_batch, MOST_ROWS)
-    room = expected + 3 * math.sqrt(expected)
-    return min(most, 16 * math.ceil(room / math.ceil(room / most) / 16))
+    room = expected + 2 * math.sqrt(expected)
+    return 64 * max(1, min(most // 64, math.ceil(room / math.ceil(room / most) / 64)))

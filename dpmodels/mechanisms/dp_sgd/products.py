@@ -1,0 +1,139 @@
+"""Matrix products that are the same bits wherever in its block a record lies, forward and backward.
+
+    x W' with x rounded row by row and W as a whole, each to whole numbers times a power of two,
+    multiplied in float64 and rounded once to float32
+
+Position: a row is rounded relative to its own largest magnitude, so what becomes of it depends on nobody else. Say that
+    rows have a bits, weights w bits, and sums K terms, where a + w + log2 K <= 53. Then every partial sum is a whole
+    number below 2**53 times the same power of two. Float64 holds all of these, so no addition rounds, and the result is
+    the exact sum in whatever order, with whatever kernel and on whatever device a library takes it.
+Error: rows keep 22 bits where K is at most 512, and half of what there is where it is larger; weights keep the rest.
+    That is as if the weights and activations of float32 had been stored with two or three bits less.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from dpmodels.errors import Unsuitable
+
+_FLOAT64_BITS = 53
+_MOST_BITS = 22
+"""A float32 c = 1.5 2**23 r has the spacing r of its binade about it: x + c - c is x to whole r, for |x| <= 2**22 r."""
+_OTHERS = (
+    "mm bmm einsum addmm addbmm baddbmm chain_matmul tensordot inner dot vdot mv addmv bilinear cdist"
+    " conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention"
+)
+_PLACES = (torch, Tensor, functional)
+_REFUSED = {getattr(place, name) for place in _PLACES for name in _OTHERS.split() if hasattr(place, name)}
+_MATRIX_PRODUCTS = {torch.matmul, Tensor.matmul, Tensor.__matmul__}
+
+
+class ExactProducts(TorchFunctionMode):
+    """Within it, linear layers and products with a matrix of weights are exact; other products are refused.
+
+    Attributes:
+        terms: by the identity of a weight to keep them for, what went into its layer, then what came back, in float64.
+    """
+
+    def __init__(self, kept: Iterable[Tensor]) -> None:
+        super().__init__()
+        self.terms: dict[int, list[Tensor]] = {id(weight): [] for weight in kept}
+        self._came_back: list[tuple[Tensor, int, Tensor]] = []
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Take a function of torch."""
+        if func is functional.linear:
+            return self._linear(*args, **(kwargs or {}))
+        if func in _MATRIX_PRODUCTS and args[1].dim() == 2:
+            return self._linear(args[0], args[1].mT)
+        if func in _REFUSED or func in _MATRIX_PRODUCTS:
+            raise Unsuitable(f"the objective calls {func.__name__}; it may multiply rows by matrices of weights alone")
+        return func(*args, **(kwargs or {}))
+
+    def _linear(self, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        held = self.terms.get(id(weight))
+        if held:
+            raise Unsuitable("the objective uses a trained layer twice; give each use a layer of its own")
+        return _apply(input, weight, bias, held, self._came_back)
+
+
+class _Product(torch.autograd.Function):
+    """``x W' + b`` of public weights, which get no gradient here. Shapes: [..., in], [out, in], [out] -> [..., out]."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, held: Any, came_back: Any) -> Tensor:
+        ctx.bits, ctx.held, ctx.came_back = _bits(weight), held, came_back
+        ctx.weight = _rounded_weight(weight, ctx.bits)
+        rows = x.new_ones((*x.shape[:-1], x.shape[-1] + (bias is not None)), dtype=torch.float64)
+        if held is not None:
+            held.append(rows)
+        rows[..., : x.shape[-1]] = _rounded(x, ctx.bits)
+        out = _multiplied(rows[..., : x.shape[-1]], ctx.weight.mT)
+        return out if bias is None else out.add_(bias)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, None, None, None]:
+        rows = _rounded_once(gradients[0], ctx.bits, ctx.came_back)
+        if ctx.held is not None:
+            ctx.held.append(rows)
+        return _multiplied(rows, ctx.weight) if ctx.needs_input_grad[0] else None, None, None, None, None
+
+
+_apply = cast(Callable[..., Tensor], _Product.apply)
+
+
+def _multiplied(rows: Tensor, weight: Tensor) -> Tensor:
+    """Multiply rounded rows by [in, out] and round to float32."""
+    flat = rows.view(-1, rows.shape[-1])
+    narrow = weight.shape[1] <= weight.shape[0]  # the same numbers; libraries are faster with the longer side outside
+    products = (weight.mT @ flat.mT).mT if narrow else flat @ weight
+    return products.to(torch.float32, memory_format=torch.contiguous_format).view(*rows.shape[:-1], weight.shape[1])
+
+
+def _rounded_once(gradient: Tensor, bits: int, last: list[tuple[Tensor, int, Tensor]]) -> Tensor:
+    """Round what came back to float64, or return it where it was the last to be: a sum of products hands on one."""
+    if not (last and last[0][0] is gradient and last[0][1] == bits):
+        last[:] = [(gradient, bits, _rounded(gradient, bits).to(torch.float64, memory_format=torch.contiguous_format))]
+    return last[0][2]
+
+
+def _terms(weight: Tensor) -> int:
+    """Return the bits that count the terms of a sum over inputs, forward, or over outputs, backward."""
+    return math.ceil(math.log2(max(weight.shape)))
+
+
+def _bits(weight: Tensor) -> int:
+    """Return the bits of a row; the dot product of two such rows is exact as well."""
+    return min(_MOST_BITS, (_FLOAT64_BITS - _terms(weight)) // 2)
+
+
+def _rounded_weight(weight: Tensor, bits: int) -> Tensor:
+    """Round a matrix as if it were one row, to what sums of products with rows of ``bits`` bits leave it."""
+    left = min(_MOST_BITS, _FLOAT64_BITS - _terms(weight) - bits)
+    return _rounded(weight.detach().reshape(1, -1), left).view_as(weight).double()
+
+
+def _rounded(rows: Tensor, bits: int) -> Tensor:
+    """Round each row to whole numbers of at most ``bits`` bits, relative to its own largest magnitude.
+
+    A row with anything that is not finite, or above 2**126, becomes no numbers at all. Shapes: [..., n].
+    """
+    shift = _binade(rows.abs().amax(dim=-1, keepdim=True)).mul_(6.0 * 2 ** (_MOST_BITS - bits))
+    return (rows + shift).sub_(shift)
+
+
+def _binade(size: Tensor) -> Tensor:
+    """Return the largest power of two that is at most ``size``, by clearing its mantissa."""
+    return (size.view(torch.int32) & 0x7F800000).view(torch.float32)
