@@ -134,17 +134,19 @@ def test_a_plan_is_public_and_refuses_what_its_batches_cannot_promise():
 
 
 def test_it_learns_what_goes_with_the_target(tmp_path):
+    """In the mean of four releases: so short a training leaves a bias of about .065, and noise .01 about it."""
     changes = {"sgd": {"steps": 80, "sampling_probability": 0.05}, "vae": {"hidden": 16, "imitation_steps": 300}}
     system, real = small("p3gm", **changes), make_records(4000)
     budget = BUDGET.model_copy(update={"epsilon": 3.0})
-    model = fit(system, measured(tmp_path / "run", system, make_schema(), real, budget)[0])
-    made = Records.concat(list(model.sample(4000, seed=0)))
-    assert abs(model.default_rows() - 4000) < 100
-    smoker, sick = 3, 4
-    for state in (0, 1):
-        shares = [float(r.states[r.states[:, sick] == state, smoker].mean()) for r in (real, made)]
-        assert abs(shares[0] - shares[1]) < 0.12  # of a gap of .49; the bias of so short a training is about .075
-    assert abs(made.states[:, sick].mean() - real.states[:, sick].mean()) < 0.02
+    smoker, sick, apart = 3, 4, []
+    for number in range(4):
+        model = fit(system, measured(tmp_path / str(number), system, make_schema(), real, budget)[0])
+        made = Records.concat(list(model.sample(4000, seed=0)))
+        assert abs(model.default_rows() - 4000) < 100
+        assert abs(made.states[:, sick].mean() - real.states[:, sick].mean()) < 0.02
+        shares = [[r.states[r.states[:, sick] == state, smoker].mean() for state in (0, 1)] for r in (real, made)]
+        apart.append(np.abs(np.subtract(*shares)))
+    assert np.mean(apart, axis=0).max() < 0.08
 
 
 def test_the_state_of_a_draw_belongs_to_one_charge_and_one_plan(tmp_path):
