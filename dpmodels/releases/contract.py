@@ -10,6 +10,7 @@ from pydantic import BaseModel, PlainSerializer, PlainValidator
 
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
+from dpmodels.schema.documents import Documents
 from dpmodels.schema.schema import Schema
 
 
@@ -24,7 +25,10 @@ class Contract(Protocol):
     """
 
     name: str
-    unit: PrivacyUnit
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """See above."""
 
     @property
     def adjacency(self) -> Adjacency:
@@ -39,7 +43,7 @@ class Contract(Protocol):
         """See above."""
 
 
-KINDS: dict[str, type[BaseModel]] = {"table": Schema}
+KINDS: dict[str, type[BaseModel]] = {"table": Schema, "documents": Documents}
 """The kinds of contract by the word under which they are written down."""
 
 

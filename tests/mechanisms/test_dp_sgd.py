@@ -306,3 +306,41 @@ def test_the_stream_of_a_step_and_the_draws_of_its_records_share_no_block(monkey
     blocks = {(int(a), int(b)) for a, b in asked[0]}
     assert len(blocks) == 3 * 2**16  # no two records share one
     assert all(a == 2**63 + 10**6 - 1 for a, _ in blocks)  # a step's stream counts up from (step, 0)
+
+
+class Followed(Regression):
+    """An objective with something that follows every step: a running sum of the weights, and of a seeded draw."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total, self.seen = torch.zeros(()), list[int]()
+
+    def follow(self, step: int) -> None:
+        self.seen.append(step)
+        drawn = torch.randn((), generator=torch.Generator().manual_seed(step))
+        self.total = self.total + drawn + sum(p.detach().sum() for p in self.parameters())
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"total": self.total}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        self.total = tensors["total"]
+
+
+def test_what_follows_the_steps_is_told_of_each_and_resumes_with_the_same_bits():
+    rows, spec = Sensitive(make_rows(100)), SgdSpec(steps=10, sampling_probability=0.2)
+
+    def followed() -> tuple[Followed, DpSgd]:
+        objective = Followed()
+        return objective, DpSgd(objective, spec, Noise(1.0, 100), KEY)
+
+    whole, sgd = followed()
+    for step in sgd.train(rows):
+        if step == 4:
+            state = {name: tensor.clone() for name, tensor in sgd.tensors().items()}
+    assert whole.seen == list(range(1, 11))
+    again, resumed = followed()
+    resumed.restore(state)
+    assert list(resumed.train(rows)) == again.seen == list(range(5, 11))
+    assert torch.equal(again.total, whole.total)
+    assert all(torch.equal(p, q) for p, q in zip(again.parameters(), whole.parameters(), strict=True))

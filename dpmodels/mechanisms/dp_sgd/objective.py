@@ -1,7 +1,7 @@
 """What DP-SGD asks of an objective and of a way to differentiate it."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,24 @@ class Objective(Protocol):
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """Return the weights."""
+
+
+@runtime_checkable
+class Follower(Protocol):
+    """What follows every step of DP-SGD, such as the step of a generator that learns from the critic it belongs to.
+
+    An objective that has these three methods is told of every step. It sees the weights, which were released, and never
+    a record, so what it computes is post-processing.
+    """
+
+    def follow(self, step: int) -> None:
+        """Compute what follows step number ``step``, the first of which is 1; what is random comes from a seed."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return all that a resumed training needs to go on with the same bits, beside the weights."""
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Go back to where ``tensors`` was taken."""
 
 
 class Gradients(Protocol):

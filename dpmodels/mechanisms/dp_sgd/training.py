@@ -16,7 +16,7 @@ from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients, made_of_linear_layers
 from dpmodels.mechanisms.dp_sgd.groups import ClipGroups
 from dpmodels.mechanisms.dp_sgd.noise import rounded_gaussian
-from dpmodels.mechanisms.dp_sgd.objective import Gradients, Objective
+from dpmodels.mechanisms.dp_sgd.objective import Follower, Gradients, Objective
 from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
 from dpmodels.mechanisms.dp_sgd.randomness import KEY_BYTES, KeyStream, record_normals
 from dpmodels.mechanisms.dp_sgd.spec import Noise, Rows, SgdSpec
@@ -24,6 +24,7 @@ from dpmodels.privacy import Sensitive
 
 STEP_BITS = 20
 """The sum is released in whole numbers of 2**-20 of what its noise is measured in, by default the clip norm."""
+FOLLOWER = "follower/"
 STATE_FORMAT = 2
 """Of ``DpSgd.tensors``; the first, whose noise and sums were floats, had no such mark."""
 
@@ -60,6 +61,7 @@ class DpSgd:
         if self.groups.size != size:
             raise Unsuitable(f"the groups hold {self.groups.size} coordinates of {size}; put each into one group")
         self.device = self.parameters[0].device
+        self.follower = objective if isinstance(objective, Follower) else None
         self.mean = [p.detach().clone() for p in self.parameters]
         self.adam = torch.optim.Adam(self.parameters, lr=spec.learning_rate, fused=True)
 
@@ -80,6 +82,8 @@ class DpSgd:
             total = self._clipped_sum(data, batch)
             self._descend(total + self._noise(stream, len(total)))
             self.step += 1
+            if self.follower:
+                self.follower.follow(self.step)
             yield self.step
 
     def load_mean(self) -> None:
@@ -95,7 +99,8 @@ class DpSgd:
         for i, (parameter, mean) in enumerate(zip(self.parameters, self.mean, strict=True)):
             state |= {f"weight/{i}": parameter.detach(), f"mean/{i}": mean}
             state |= {f"adam/{i}/{name}": value for name, value in self.adam.state.get(parameter, {}).items()}
-        return state
+        own = self.follower.tensors() if self.follower else {}
+        return state | {FOLLOWER + name: value for name, value in own.items()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Go back to where ``tensors`` was taken.
@@ -109,13 +114,13 @@ class DpSgd:
                 " or start a new run"
             )
         self.step, self.key = int(tensors["step"]), bytes(tensors["key"].tolist())
+        if self.follower:
+            self.follower.restore(_under(tensors, FOLLOWER))
         for i, parameter in enumerate(self.parameters):
-            prefix = f"adam/{i}/"
             with torch.no_grad():
                 parameter.copy_(tensors[f"weight/{i}"])
             self.mean[i] = tensors[f"mean/{i}"].to(self.device)
-            own = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-            if own:
+            if own := _under(tensors, f"adam/{i}/"):
                 self.adam.state[parameter] = {
                     name: value if name == "step" else value.to(self.device) for name, value in own.items()
                 }
@@ -159,6 +164,10 @@ class DpSgd:
         self.adam.zero_grad()
         with torch.no_grad():
             torch._foreach_lerp_(self.mean, list[Tensor](self.parameters), 1 - self.spec.average)
+
+
+def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _bound(parameters: int) -> float:
