@@ -9,7 +9,7 @@ from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.dp_sgd.clipping import MOST_ROWS, Term, lattice_factors, lattice_sum, record_norms
 from dpmodels.mechanisms.dp_sgd.groups import ClipGroups, counted
 from dpmodels.mechanisms.dp_sgd.objective import Held, trained
-from dpmodels.mechanisms.dp_sgd.products import ExactProducts
+from dpmodels.mechanisms.dp_sgd.products import ExactProducts, Uses
 
 
 def made_of_linear_layers(objective: nn.Module) -> bool:
@@ -20,7 +20,7 @@ def made_of_linear_layers(objective: nn.Module) -> bool:
 
 
 class RecordGradients:
-    """Differentiates an objective that returns one loss a row and is made of linear layers, each used once.
+    """Differentiates an objective that returns one loss a row and is made of linear layers, and maybe of their slopes.
 
     Raises:
         InvalidArgument: rows would be treated together, or something other than linear layers is trained.
@@ -40,7 +40,7 @@ class RecordGradients:
         with ExactProducts(layer.weight for layer in self.layers) as products:
             losses: Tensor = self.objective(*rows)
         torch.autograd.grad(losses.sum(), self.parameters, allow_unused=True)
-        return losses.detach(), [self._term(products.terms[id(layer.weight)]) for layer in self.layers]
+        return losses.detach(), [self._term(products.uses[id(layer.weight)]) for layer in self.layers]
 
     def clipped_sum(self, held: Held, usable: Tensor, groups: ClipGroups, bound: float) -> Tensor:
         """Clip and add up a block's gradients.
@@ -73,11 +73,12 @@ class RecordGradients:
             raise Unsuitable("a group holds a part of a weight or bias; give linear layers groups of whole ones")
         return {id(p) for p, part in parts if part.all()}
 
-    def _term(self, held: list[Tensor]) -> Term:
-        """Give a layer's term one dimension for whatever lies between the records and the features."""
-        if len(held) != 2:
+    def _term(self, uses: Uses) -> Term:
+        """Put a layer's uses, and whatever lies between the records and the features, into one dimension."""
+        terms = [[rows.reshape(len(rows), -1, rows.shape[-1]) for rows in use] for use in uses if len(use) == 2]
+        if not terms:
             raise Unsuitable("the objective trains a layer that it does not use; freeze it")
-        a, g = (rows.reshape(len(rows), -1, rows.shape[-1]) for rows in held)
+        a, g = terms[0] if len(terms) == 1 else [torch.cat(own, dim=1) for own in zip(*terms, strict=True)]
         return a, g
 
 

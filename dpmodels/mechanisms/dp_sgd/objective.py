@@ -17,7 +17,8 @@ class Objective(Protocol):
     """A module with one loss a record: what a record's loss reads is that record, its normals and the weights.
 
     Whatever else it reads is public and held by the module: a generator's samples are a buffer, say. It draws nothing
-    itself. A gradient inside the loss is taken by ``torch.func.grad``, which can be differentiated again.
+    itself. A gradient inside the loss is taken by ``slope`` (products.py), which can be differentiated again; or by
+    ``torch.func.grad``, where an attribute ``slopes`` of the module is True.
 
     Attributes:
         normals: the shape of the standard normals that the loss of one record reads, (0,) for none.

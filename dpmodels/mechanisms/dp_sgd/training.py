@@ -31,8 +31,8 @@ STATE_FORMAT = 2
 class DpSgd:
     """Trains an objective (objective.py), a module that returns one loss a row.
 
-    One of linear layers, each used once, is differentiated by what goes through them, any other, and one whose
-    attribute ``slopes`` is True because there is a gradient inside its loss, by a vector a record,
+    One that trains linear layers alone is differentiated by what goes through them. Any other, and one that takes
+    gradients by ``torch.func.grad``, which its attribute ``slopes`` says, is differentiated by a vector a record,
     unless ``gradients`` says how. Coordinates are grouped as ``spec`` says, unless ``groups`` are given, which stay.
     The batch is private, and so is everything about a step but the weights after it: nothing of it is logged.
     """
