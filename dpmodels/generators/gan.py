@@ -25,6 +25,7 @@ from dpmodels.generators.gan_networks import Critic, Generator
 from dpmodels.generators.heads import Head, InkHead
 from dpmodels.generators.randomness import stream
 from dpmodels.generators.sizes import GanSpec
+from dpmodels.mechanisms.dp_sgd.products import slope
 
 LEAST_UNIFORM = 1e-6
 STEADY = 0.9
@@ -96,9 +97,8 @@ class Adversary(nn.Module):
             return loss
         place = _uniform(xi[:, self.spec.latent, None])
         between = place * real + (1 - place) * fake
-        slope = torch.func.grad(lambda seen: self.critic(seen, y).sum())(between)
-        steepness: Tensor = ((slope.square().sum(dim=1) + 1e-12).sqrt() - 1) ** 2
-        return loss + self.spec.penalty * steepness
+        steepness = slope(lambda seen: self.critic(seen, y), between).square().sum(dim=1)
+        return loss + self.spec.penalty * ((steepness + 1e-12).sqrt() - 1) ** 2
 
     def fake(self, y: Tensor, xi: Tensor) -> Tensor:
         """Return what a critic sees of one fake for each class and its normals."""

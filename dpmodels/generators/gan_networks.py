@@ -41,13 +41,16 @@ class Features(nn.Sequential):
             ]
             self.size = wide * (-(-shape[0] // 4)) * (-(-shape[1] // 4))
         else:
-            first, second = linear(head.outputs, spec.hidden), linear(spec.hidden, spec.hidden)
+            first, second = linear(head.outputs + vectors.classes, spec.hidden), linear(spec.hidden, spec.hidden)
             layers, self.size = [first, nn.LeakyReLU(SLOPE), second, nn.LeakyReLU(SLOPE)], spec.hidden
         super().__init__(*layers)
 
 
 class Critic(nn.Module):
-    """One score a record, given its class: a linear function of its features, with weights of its class beside.
+    """One score a record, given its class.
+
+    Of images it is linear in their features, with weights of the class beside. Of tables the class goes in with the
+    record, so that the critic is made of linear layers, whose gradients DP-SGD need not form.
 
     Shapes: seen [B, outputs], y [B] -> [B].
     """
@@ -55,15 +58,18 @@ class Critic(nn.Module):
     def __init__(self, vectors: Vectors, head: Head, spec: GanSpec) -> None:
         super().__init__()
         self.features = Features(vectors, head, spec)
-        self.last = linear(self.features.size, 1)
-        self.classes = nn.Parameter(torch.zeros(vectors.classes, self.features.size))
+        self.last, self.classes = linear(self.features.size, 1), vectors.classes
+        of_class = torch.zeros(vectors.classes, self.features.size)
+        self.of_class = nn.Parameter(of_class) if isinstance(head, InkHead) else None
         initialise(self, stream(spec.seed, 1))
 
     def forward(self, seen: Tensor, y: Tensor) -> Tensor:
         """Score."""
+        given = one_hot(y, self.classes)
+        if self.of_class is None:
+            return cast(Tensor, self.last(self.features(torch.cat([seen, given], dim=1)))[:, 0])
         found = self.features(seen)
-        own = one_hot(y, len(self.classes)) @ self.classes
-        score: Tensor = self.last(found)[:, 0] + (found * own).sum(dim=1)
+        score: Tensor = self.last(found)[:, 0] + (found * (given @ self.of_class)).sum(dim=1)
         return score
 
 

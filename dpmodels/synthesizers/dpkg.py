@@ -18,13 +18,16 @@ from dpmodels.synthesizers.dp_gan import IMAGE_SGD, TABLE_SGD
 from dpmodels.synthesizers.gan_training import Adversaries, GanMeasurement
 from dpmodels.synthesizers.private_training import PrivateTraining, Untrained
 
+GROUPED = {"groups": "layers-biases", "bounds": "quantile", "schedule": "dpkg"}
+"""What the paper adds to a DP-GAN beside its clusters; the quantile is counted with noise, and charged."""
+
 
 class DpkgMeasurement(ClusterMeasurement, GanMeasurement):
     """What is measured: public parameters that decide the release and so are part of the plan."""
 
     suited: ClassVar[dict[str, dict[str, Any]]] = {
-        "table": {"sgd": TABLE_SGD, "gan": GanSpec()},
-        "ink": {"sgd": IMAGE_SGD, "gan": GanSpec()},
+        "table": {"sgd": TABLE_SGD.model_copy(update=GROUPED), "gan": GanSpec()},
+        "ink": {"sgd": IMAGE_SGD.model_copy(update=GROUPED), "gan": GanSpec()},
     }
 
 
