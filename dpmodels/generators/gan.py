@@ -82,7 +82,7 @@ class Adversary(nn.Module):
         self.generator = Generator(vectors, head, spec, refines).requires_grad_(False)
         self.released = copy.deepcopy(self.generator)
         self.normals = (spec.latent + 2 + (0 if isinstance(head, InkHead) else head.outputs),)
-        weights, betas = list(self.generator.parameters()), (spec.momentum, 0.9)
+        weights, betas = list(self.generator.parameters()), (spec.momentum, spec.steadiness)
         self.adam = torch.optim.Adam(weights, lr=spec.generator_rate, betas=betas)
         self.every, self.due, self.taken, self.told = spec.critic_steps, spec.critic_steps, 0, 1.0
 

@@ -51,7 +51,7 @@ class GanSpec(BaseModel):
             the critic tells less than the share ``told`` of the fakes (0: never).
         generator_batch, generator_rate: fakes in a step of the generator, and the learning rate of its Adam, which
             follows the schedule of DP-SGD.
-        momentum: share of older gradients in the mean that this Adam follows.
+        momentum, steadiness: of this Adam, as of that of DP-SGD.
         average: share of the older weights in the running mean of the generator, which is what is released.
         temperature: at which drawn categories are smoothed where the generator is differentiated.
         reach: of a warm start, how far the generator may take ink from where it starts.
@@ -75,6 +75,7 @@ class GanSpec(BaseModel):
     generator_batch: Annotated[int, Field(ge=1, le=65536)] = 256
     generator_rate: Annotated[float, Field(gt=0, le=1)] = 1e-3
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    steadiness: Annotated[float, Field(ge=0, lt=1)] = 0.9
     average: Annotated[float, Field(ge=0, lt=1)] = 0.995
     temperature: Annotated[float, Field(gt=0, le=100)] = 0.7
     reach: Annotated[float, Field(gt=0, le=1)] = 0.5

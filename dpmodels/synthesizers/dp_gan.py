@@ -24,8 +24,8 @@ from dpmodels.statistics.component_moments import Floats, Whole
 from dpmodels.synthesizers.gan_training import Adversaries, GanMeasurement
 from dpmodels.synthesizers.private_training import Looks, Phase, PrivateTraining, Untrained
 
-TABLE_SGD = SgdSpec(steps=2000, learning_rate=1e-3)
-IMAGE_SGD = SgdSpec(steps=3000, sampling_probability=0.01, learning_rate=1e-3)
+TABLE_SGD = SgdSpec(steps=2000, learning_rate=1e-3, momentum=0.5, steadiness=0.9)
+IMAGE_SGD = SgdSpec(steps=3000, sampling_probability=0.01, learning_rate=1e-3, momentum=0.5, steadiness=0.9)
 
 
 class DpGanMeasurement(GanMeasurement):
