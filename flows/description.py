@@ -116,8 +116,8 @@ def _hidden(budget: PrivacyBudget) -> str:
 
 
 def one_of(budget: PrivacyBudget) -> str:
-    """Say in a word or two whose presence a budget hides."""
-    return f"user ({budget.unit.user})" if budget.unit.user else "record"
+    """Say in a word or two whose presence, or words, a budget hides."""
+    return f"user ({budget.unit.user})" if budget.unit.user else budget.unit.kind
 
 
 def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:

@@ -60,9 +60,10 @@ def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> Manifest:
     """Make the manifest: what was asked for, what was spent, what came of it, and which ledger entries paid."""
     settings, budget = run.settings, plan.budget
     again = "fitted_again_as" if settings.fits else "sampled_again_as" if settings.paid_by else ""
+    paid = paid_elsewhere(settings.fits) if settings.is_paid_elsewhere else paid_here(run, release)
     return Manifest.model_validate(
         {
-            "format": oldest_format(settings.fits),
+            "format": oldest_format(settings.fits, bool(plan.family or "approved_as" in paid)),
             "nacre_version": version("nacre"),
             **({again: run.name} if again else {}),
             "data_set": plan.contract.name,
@@ -72,7 +73,7 @@ def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> Manifest:
             "schema_sha256": plan.contract.hash,
             "release_sha256": release.sha256,
             **line(plan),
-            **(paid_elsewhere(settings.fits) if settings.is_paid_elsewhere else paid_here(run, release)),
+            **paid,
             "artifacts": {
                 str(file.relative_to(folder)): sha256_of(file) for file in sorted(folder.rglob("*")) if file.is_file()
             },
@@ -88,6 +89,7 @@ def line(plan: Line) -> dict[str, Any]:
         "spent": {"epsilon": spent_epsilon([plan.event], budget.delta_exact), "delta": budget.delta},
         "events": [plan.event],
         "plan_sha256": plan.hash,
+        **({"part": plan.family} if plan.family else {}),
     }
 
 
@@ -100,9 +102,23 @@ def paid_here(run: Run, release: Handle) -> dict[str, Any]:
     """Say who paid and who signed for it, and account for the charged section of the report."""
     charge = charges_of(run)[0]
     check_sealed(run, charge, release)
-    content = desk_of(run).ledger.entries(key=charge.key)[0].content
-    approved = {"approved": content["approval"]} if "approval" in content else {}
-    return {"run": charge.run, "ledger": payment(run, charge), **charged_line(run), **approved}
+    return {"run": charge.run, "ledger": payment(run, charge), **charged_line(run), **approved(run, charge)}
+
+
+def approved(run: Run, charge: Charge) -> dict[str, Any]:
+    """Return the officer's signature for a charge, and, where it is for a family, the account and run it names."""
+    ledger = desk_of(run).ledger
+    signed = ledger.entries(key=charge.key)[0].content.get("approval")
+    if signed is None:
+        return {}
+    if "with" in signed:  # a family is signed for once, in the entry of its first charge
+        signed = ledger.entries(key=signed["with"])[0].content["approval"]
+    if charge.plan_hash in signed["plans"]:
+        return {"approved": signed}
+    family = [held.charge for held in map(ledger.find, signed["plans"]) if held]
+    above = len({one.account for one in family}) > 1
+    account = ledger.account(charge.account).parent if above else charge.account
+    return {"approved": signed, "approved_as": {"account": account, "run": family[0].run}}
 
 
 def payment(run: Run, charge: Charge) -> dict[str, Any]:

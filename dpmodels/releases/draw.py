@@ -76,7 +76,8 @@ def check_charge(line: Line, charge: Charge) -> None:
         ArtifactError: they differ.
     """
     paid = charge.event, charge.budget, charge.plan_hash, charge.mechanism, charge.dataset, charge.schema_hash
-    if paid != (line.event, line.budget, line.hash, line.method, line.contract.name, line.contract.hash):
+    own = line.event, line.budget, line.hash, line.method, line.contract.name, line.contract.hash
+    if (*paid, charge.part) != (*own, line.family):
         raise ArtifactError(f"the line {line.name} of {line.method} is charged for another line; nothing was drawn")
 
 

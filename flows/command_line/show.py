@@ -105,6 +105,8 @@ def show_verified(folder: Path, public_key: Path | None) -> None:
         raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s)")
     facts = {"files": f"{found.files} as the manifest has them", "budget": found.budget, "charge": found.charge}
     print_facts("hand-off", {**facts, "signature": found.signature})
+    for caution in found.cautions:
+        typer.echo(f"caution: {caution}", err=True)
 
 
 def show_gate(gate: Gate) -> None:
