@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from dpmodels.evaluation.pages.embedded import render_embedded
 from dpmodels.evaluation.pages.page import percent, render_page, short
 from dpmodels.evaluation.pages.plots import Figure, Shares, bars, histogram, meter
 
@@ -36,6 +37,8 @@ TOLERANCE = 1.1
 
 def render(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a run out as one self-contained HTML page."""
+    if facts.get("about") == "embeddings":
+        return render_embedded(facts)
     return render_page(
         "report.html",
         report=facts,
