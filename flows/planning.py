@@ -15,7 +15,8 @@ from dpmodels.ledger.records import Quote
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 from dpmodels.releases.plan import Line
 from dpmodels.schema.lint import load_for_run
-from dpmodels.synthesizers.registry import create, default_method
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.registry import create, method_for
 from flows.config import PrivacyConfig, SynthesizeConfig
 from flows.partitions import partition_account
 from tasks.accounts import charge_of
@@ -26,16 +27,17 @@ LARGE_DELTA = 1e-3
 
 def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
     """Plan a run from public inputs alone: the release, and the report's charged scores if they were asked for."""
-    schema = load_for_run(config.table_schema)
-    if partition:
-        schema = schema.of_partition(partition)
-    method = create(config.model.method or default_method(schema), config.model.measurement, config.model.training)
+    contract = load_for_run(config.table_schema)
+    if isinstance(contract, Schema) and partition:
+        contract = contract.of_partition(partition)
+    name = method_for(contract, config.model.method)
+    method = create(name, config.model.measurement, config.model.training)
     privacy, scores = config.privacy, read_measurement(config.report)
     check_delta(privacy.delta, privacy.allow_large_delta)
-    plans = [method.plan(schema, make_budget(privacy.target_epsilon, privacy.delta, schema.unit))]
+    plans = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
     if privacy.report_epsilon is not None:
-        budget = make_budget(privacy.report_epsilon, privacy.delta, schema.unit, "report_epsilon")
-        plans.append(Scores(scores).plan(schema, budget))
+        budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
+        plans.append(Scores(scores).plan(contract, budget))
     return plans
 
 

@@ -10,7 +10,9 @@ from dpmodels.errors import InvalidArgument, rule_of
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.reconstruction import TrainingSpec
+from dpmodels.releases.contract import Contract
 from dpmodels.releases.system import Synthesizer
+from dpmodels.schema.documents import Documents
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.bayes_structure import PrivBayesMeasurement
 from dpmodels.synthesizers.dp_gm import DpGmMeasurement, dp_gm
@@ -48,9 +50,11 @@ METHODS = {
 }
 
 
-def default_method(schema: Schema) -> str:
-    """Name the method that is used when none is asked for."""
-    return "nacre-images" if schema.image else "nacre"
+def method_for(contract: Contract, asked: str | None = None) -> str:
+    """Name the method for a contract: the one that is asked for, or the contract's default."""
+    if isinstance(contract, Documents):
+        return "document-moments" if asked in (None, "moments") else asked
+    return asked or ("nacre-images" if isinstance(contract, Schema) and contract.image else "nacre")
 
 
 def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, Any]) -> Synthesizer[Any]:
