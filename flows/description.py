@@ -16,7 +16,7 @@ from dpmodels.ledger.records import Quote
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.plan import Line
 from dpmodels.synthesizers.registry import create
-from flows.config import SynthesizeConfig
+from flows.config import EmbedConfig, SynthesizeConfig
 from flows.planning import make_plans, make_quote, officer_for
 from tasks.accounts import officer_of, quote
 from tasks.store import Run
@@ -29,7 +29,13 @@ SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
 def describe_config(config: SynthesizeConfig) -> tuple[dict[str, str], Quote | None]:
     """Describe what a synthesis would charge, and return the quote of its account; opens no data."""
-    lines = make_plans(config)
+    return describe_lines(config, make_plans(config))
+
+
+def describe_lines(
+    config: SynthesizeConfig | EmbedConfig, lines: Sequence[Line]
+) -> tuple[dict[str, str], Quote | None]:
+    """Describe what a plan that was made of a configuration would charge, and return the quote of its account."""
     said = make_quote(config, lines)
     signer = officer_for(config, lines)
     return describe(lines, said, signer, f"on this machine, device {config.runtime.device}"), said
