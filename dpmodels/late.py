@@ -19,10 +19,13 @@ EXTRAS = {
     "sklearn": "synthesize",
     "safetensors": "synthesize",
     "PIL": "synthesize",
+    "sentencex": "text",
+    "tokenizers": "text",
+    "wordllama": "text",
     "prefect": "prefect",
 }
 """Packages that a base installation leaves out, and the extra of nacre that brings each."""
-SYNTHESIS = [package for package, extra in EXTRAS.items() if extra != "prefect"]
+SYNTHESIS = [package for package, extra in EXTRAS.items() if extra in ("validate", "synthesize")]
 """What a run needs from its start to its hand-off."""
 
 
