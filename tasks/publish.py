@@ -39,7 +39,7 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
     files += [(file, part) for file in members(run.control.parent, report.path)]
     for file, folder in files:
         copy_plain(file.parents[1], file, folder / file.name)
-    (part / "schema.yaml").write_text(plan.table.to_yaml(), encoding="utf-8")
+    (part / "schema.yaml").write_text(plan.contract.to_yaml(), encoding="utf-8")
     (part / MANIFEST).write_text(manifest(run, plan, release, part).to_json(), encoding="utf-8")
     if run.settings.signing_key is not None:
         sign_manifest(part, run.settings.signing_key)

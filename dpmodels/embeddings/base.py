@@ -105,7 +105,10 @@ class Embedding(ABC):
 
     @abstractmethod
     def lattice_sum(self, records: Any, device: "str | torch.device" = "cpu") -> Tensor:
-        """Sum the truncated features of a batch of what the embedding is for. Shapes: [dim] int64 on the CPU. Exact: no rounding depends on B."""
+        """Sum the truncated features of a batch of what the embedding is for.
+
+        Shapes: [dim] int64 on the CPU. Exact: no rounding depends on B.
+        """
 
     @abstractmethod
     def coordinates(self) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from dpmodels.errors import DataError
 from dpmodels.schema.documents import Documents
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.schema import Schema
 
 BITS = 14
 """A vector of norm 1 has norm 2**BITS in steps."""
-ROUNDING = 1e-5
-"""Norm above 1 that 32-bit numbers may give a vector of norm 1."""
 
 Floats = NDArray[np.floating[Any]]
 
@@ -33,6 +33,11 @@ class Embedded:
         """Select documents by anything numpy indexes rows with."""
         return Embedded(self.vectors[index], self.labels[index])
 
+    def as_records(self) -> Records:
+        """Return the labels as records of their own schema, in which they are counted."""
+        states = self.labels[:, None]
+        return Records(states, np.zeros(states.shape))
+
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> "Embedded":
         """Join at least one part, in order."""
@@ -50,7 +55,9 @@ def on_sphere(vectors: Floats) -> NDArray[np.int16]:
     largest = np.abs(vectors).max(axis=1, initial=0, keepdims=True).astype(np.float64)
     near = vectors / np.where(largest > 0, largest, 1)  # so that no square overflows or vanishes
     norm = np.sqrt((near * near).sum(axis=1, keepdims=True))
-    whole: NDArray[np.int16] = np.trunc(near * (np.ldexp(1 - 2.0**-40, BITS) / np.where(norm > 0, norm, 1))).astype(np.int16)
+    whole: NDArray[np.int16] = np.trunc(near * (np.ldexp(1 - 2.0**-40, BITS) / np.where(norm > 0, norm, 1))).astype(
+        np.int16
+    )
     return whole
 
 
@@ -88,35 +95,22 @@ class EmbeddedCodec:
         return pa.Table.from_arrays(columns, schema=self.output_schema)
 
     def encode(self, table: pa.Table | pa.RecordBatch) -> Embedded:
-        """Read documents from the form of a hand-off.
-
-        Raises:
-            DataError: a column is missing or of another type, a number is not finite, an embedding is longer than 1,
-                or a label is none of the classes.
-        """
-        if not table.schema.equals(self.output_schema):
-            raise DataError("", f"must have the columns {', '.join(self.output_schema.names)} in the contract's types")
-        batch = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
-        lists = batch.column("embedding").combine_chunks()
-        numbers = lists.flatten().to_numpy(zero_copy_only=False)
-        if lists.null_count or len(numbers) != len(batch) * self.dim or not np.isfinite(numbers).all():
-            raise DataError("embedding", "must hold finite numbers alone")
-        vectors = numbers.reshape(-1, self.dim)
-        if (np.linalg.norm(vectors, axis=1) > 1 + ROUNDING).any():
-            raise DataError("embedding", "must have norm 1 at most")
-        whole = np.rint(np.ldexp(vectors, BITS)).astype(np.int16)
-        return Embedded(whole, self._numbers(batch))
-
-    def _numbers(self, batch: pa.Table) -> NDArray[np.int32]:
-        if not self.contract.label:
-            return np.zeros(len(batch), dtype=np.int32)
-        numbers = class_numbers(self.contract, batch.column(self.contract.label).to_pylist())
-        if (numbers < 0).any():
-            raise DataError(self.contract.label, "must be one of the contract's classes")
-        return numbers
+        """Read documents from the form of a hand-off, which passed its gate (schema/embedded_gate.py)."""
+        batch = pa.table(table) if isinstance(table, pa.RecordBatch) else table
+        numbers = batch.column("embedding").combine_chunks().flatten().to_numpy().reshape(-1, self.dim)
+        places = {name: number for number, name in enumerate(self.contract.classes)}
+        labels = batch.column(self.contract.label).to_pylist() if self.contract.label else []
+        numbered = np.array([places[label] for label in labels] or [0] * len(batch), dtype=np.int32)
+        return Embedded(np.rint(np.ldexp(numbers, BITS)).astype(np.int16), numbered)
 
 
-def class_numbers(contract: Documents, labels: Sequence[Any]) -> NDArray[np.int32]:
-    """Return the number of each label's class, or -1 for what is no class."""
-    places = {name: number for number, name in enumerate(contract.classes)}
-    return np.array([places.get(str(label), -1) for label in labels], dtype=np.int32)
+def codec_of(contract: Any) -> Any:
+    """Return what writes and reads the rows of a contract."""
+    return Codec(contract) if isinstance(contract, Schema) else EmbeddedCodec(contract)
+
+
+def labels_of(contract: Documents) -> Schema:
+    """Return the schema of the documents' labels, by which they are counted; of one value where they have none."""
+    name, values = contract.label or "embedding", contract.classes or ("a document",)
+    columns = {name: {"type": "categorical", "values": list(values)}}
+    return Schema.model_validate({"name": contract.name, "target": name, "columns": columns})

@@ -34,8 +34,9 @@ from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Keep, Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of
 from dpmodels.schema.documents import Documents
-from dpmodels.schema.embedded import BITS
+from dpmodels.schema.embedded import BITS, labels_of
 from dpmodels.statistics.symmetric import DIAGONAL, shrink
+from dpmodels.synthesizers.marginals import Marginals, of_classes
 from dpmodels.synthesizers.private_training import Untrained
 
 Floats = NDArray[np.float64]
@@ -173,8 +174,12 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
         factor = np.linalg.cholesky(found.covariance)
         return PointModel(line.contract, found.means, factor, found.counts, release.value.entry)  # type: ignore[arg-type]
 
-    def marginals(self, release: Release) -> None:
-        """State no counts of columns, since documents have none."""
+    def marginals(self, release: Release) -> Marginals | None:
+        """Return the counts of the classes that the second look released (post-processing)."""
+        second, contract = self.answers(release)[-1], release.line.contract
+        counts = second.embedding.unpack(second.vector)[0]
+        table = labels_of(contract)  # type: ignore[arg-type]
+        return of_classes(table, counts, second.noise_stddev / second.embedding.count_step)
 
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
