@@ -19,6 +19,7 @@ from flows.with_prefect.budget import balances, publish_budget
 from tasks.evaluate import evaluate
 from tasks.given import GIVEN, forget_given
 from tasks.ingest import ingest
+from tasks.kinds import kind_of
 from tasks.publish import publish
 from tasks.ready import check_ready, pick_device
 from tasks.sample import sample
@@ -37,7 +38,8 @@ def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     if run.plan.report is not None:
         call(score, run, synthetic)
     report = call(validate, run, release, synthetic)
-    if (run.sensitive / "encoded").exists():  # the sensitive zone may be deleted by now
+    compared = kind_of(run.plan.release.contract).COMPARED
+    if compared and (run.sensitive / "encoded").exists():  # the sensitive zone may be deleted by now
         call(evaluate, run, Handle(path=run.sensitive / "encoded"), synthetic)
     handed_over = call(publish, run, release, synthetic, report)
     forget_given(run)

@@ -38,9 +38,9 @@ def embed_documents(
 ) -> Result:
     """Choose a private embedding for each document among those of public documents; delta is 0.
 
-    Epsilon hides what ONE sentence of a document says. k sentences together are hidden with k times as much at worst, so
-    for a whole document epsilon = 10 is weak. ``nacre.synthesize`` on a contract that protects documents or users hides
-    these with less.
+    Epsilon hides what ONE sentence of a document says. k sentences together are hidden with k times as much at worst,
+    so for a whole document epsilon = 10 is weak. ``nacre.synthesize`` on a contract that protects documents or users
+    hides these with less.
 
     Args:
         documents: a pandas DataFrame, a pyarrow Table, or the path of CSV or Parquet. Private.

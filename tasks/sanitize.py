@@ -27,7 +27,7 @@ def sanitize(run: Run, ingested: Handle) -> Handle:
     with progress_bar("sanitize") as tick, open_engine(settings.threads, run.dask) as engine:
         desk = desk_of(run, device=pick_device(settings.device), progress=tick)
         reserve_run(run, desk)
-        system.measure(Sensitive(EncodedTable(ingested.path, line.table, engine)), line, desk)
+        system.measure(Sensitive(EncodedTable(ingested.path, line.contract, engine)), line, desk)
     remember(run.home, run.ledger_url, desk.ledger)
     held = desk.held()
     return run.finish("sanitize", held.artifact_hash if held else "")

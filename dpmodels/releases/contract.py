@@ -43,7 +43,7 @@ class Contract(Protocol):
         """See above."""
 
     def to_yaml(self) -> str:
-        """Write the contract as it is handed over."""
+        """Write the contract as the YAML that reads back equal to it."""
 
 
 KINDS: dict[str, type[BaseModel]] = {"table": Schema, "documents": Documents}

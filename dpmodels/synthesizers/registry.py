@@ -15,6 +15,7 @@ from dpmodels.releases.system import Synthesizer
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.bayes_structure import PrivBayesMeasurement
+from dpmodels.synthesizers.document_moments import DocumentMeasurement, DocumentMomentsSystem
 from dpmodels.synthesizers.dp_gm import DpGmMeasurement, dp_gm
 from dpmodels.synthesizers.dp_merf import DpMerfMeasurement, DpMerfTraining, dp_merf
 from dpmodels.synthesizers.dp_vae import DpVaeMeasurement, dp_vae
@@ -39,6 +40,7 @@ class Method:
 METHODS = {
     "nacre": Method(Nacre, NacreMeasurement, MixtureSpec),
     "nacre-images": Method(NacreImages, ImageMeasurement, MatchingSpec),
+    "document-moments": Method(DocumentMomentsSystem, DocumentMeasurement, Untrained),
     "dp-gm": Method(dp_gm, DpGmMeasurement, Untrained),
     "dp-merf": Method(dp_merf, DpMerfMeasurement, DpMerfTraining),
     "dp-vae": Method(dp_vae, DpVaeMeasurement, Untrained),

@@ -38,7 +38,8 @@ class DocumentFiles:
 
     def __iter__(self) -> Batches:
         batches, seen = self._batches(), set[str]()
-        if self.contract.user:
+        # where documents are the unit, none may push another out: one that is added would move two
+        if self.contract.user and self.contract.protects != "document":
             user = PrivacyUnit(kind="user", user=self.contract.user, max_rows=self.contract.most_documents)
             batches = bounded(batches, user)
         for batch in batches:
@@ -71,8 +72,8 @@ class DocumentFiles:
 def load_documents(path: Path, contract: Documents, batch_rows: int = 256) -> Sensitive[DocumentFiles]:
     """Open documents and check their columns; the documents are read, and checked, as they are asked for.
 
-    Privacy: Sensitive. With a column of users, documents beyond ``most_documents`` of a user, in reading order, are
-        left out; which stay depends on that user's documents alone.
+    Privacy: Sensitive. With a column of users, and another unit than documents, documents beyond ``most_documents`` of
+        a user, in reading order, are left out; which stay depends on that user's documents alone.
 
     Raises:
         DataError: no such file, neither CSV nor Parquet, damaged, without a column, or with one of another type. While

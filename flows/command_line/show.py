@@ -9,7 +9,7 @@ from rich.table import Table
 
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.approval import Approval, Asked
-from dpmodels.schema.expectations import Gate
+from dpmodels.schema.expectations import Verdicts
 from flows.command_line.console import print_facts, print_table
 from flows.description import describe, describe_run
 from tasks.adopt import Found, quote_old
@@ -112,9 +112,9 @@ def show_verified(folder: Path, public_key: Path | None) -> None:
         typer.echo(f"caution: {caution}", err=True)
 
 
-def show_gate(gate: Gate) -> None:
+def show_gate(gate: Verdicts) -> None:
     """Print the result of every expectation."""
-    table = Table(title=f"{gate.schema.name}: expectations", title_justify="left")
+    table = Table(title=f"{gate.contract.name}: expectations", title_justify="left")
     for heading in ("about", "rule", "rows that fail", "verdict"):
         table.add_column(heading, justify="right" if heading == "rows that fail" else "left")
     for outcome in gate.outcomes:
