@@ -30,6 +30,7 @@ def embed_documents(
     contract: SchemaLike | None = None,
     columns: Mapping[str, Any] | None = None,
     account: str | None = None,
+    recipe: Mapping[str, Any] | None = None,
     measurement: Mapping[str, Any] | None = None,
     home: Place | None = None,
     ledger: str | None = None,
@@ -52,6 +53,7 @@ def embed_documents(
             encoder, dim.
         account: the account that pays; by default that of the data set, which the first run on it opens with its own
             budget as the cap.
+        recipe: how candidates are made of the public documents, such as how many.
         measurement: settings of the method that are part of the plan.
         home: where state lies; by default ``NACRE_HOME``, or ``.nacre``.
         ledger: URL of a shared ledger on PostgreSQL; by default ``NACRE_LEDGER``, or the home's own.
@@ -70,10 +72,9 @@ def embed_documents(
     given = load_given(private) if path is None else None
     name, place = new_name(), home_of(home)
     asked: dict[str, Any] = dict(documents=path or place / "sensitive" / name / GIVEN, target_epsilon=epsilon)
-    asked |= dict(
-        out=out or place / "hand-offs" / name, account=account, measurement=dict(measurement or {}), home=place
-    )
-    asked |= dict(ledger=url_of(ledger), signing_key=signing_key, prefect=False, **dict(columns or {}))
+    asked |= dict(out=out or place / "hand-offs" / name, home=place, account=account, prefect=False)
+    asked |= dict(recipe=dict(recipe or {}), measurement=dict(measurement or {}), ledger=url_of(ledger))
+    asked |= dict(signing_key=signing_key, **dict(columns or {}))
     written = nullcontext() if contract is None else schema_file(contract)
     with _public_file(candidates) as public, written as file:
         config = EmbedConfig.build(placed({**asked, "candidates": public, "contract": file}, EmbedConfig))

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 MATTERS = {
     "garden": ["roses", "tulips", "soil", "rain", "spade", "bees", "hedge", "compost", "lawn", "seeds"],
@@ -28,11 +29,13 @@ def make_letters(number: int, seed: int, sentences: int = 6) -> pa.Table:
 
 
 def write_letters(folder: Path, number: int = 40) -> tuple[Path, Path]:
-    """Write private letters and public ones; return both paths."""
+    """Write private letters, public ones and a configuration with few candidates; return the paths of both letters."""
     folder.mkdir(parents=True, exist_ok=True)
     private, public = folder / "letters.parquet", folder / "public.parquet"
     pq.write_table(make_letters(number, seed=1), private)
     pq.write_table(make_letters(90, seed=2), public)
+    recipe = {"candidates": 60, "least_sentences": 2, "clusters": 5, "projections": 10, "hidden": [16, 8]}
+    (folder / "config.yaml").write_text(yaml.safe_dump({"model": {"recipe": recipe}}))
     return private, public
 
 
@@ -40,6 +43,7 @@ def embed_words(folder: Path, **options: object) -> list[object]:
     """Return the words of a quick `nacre embed-documents` on the letters written to ``folder``; options override."""
     named = {
         "candidates": folder / "public.parquet",
+        "config": folder / "config.yaml",
         "encoder": "hashed",
         "dim": 32,
         "target-epsilon": 10,
