@@ -7,15 +7,17 @@ from dpmodels.generators.bayes_net import BayesNetModel
 from dpmodels.generators.images import ImageModel
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.model_file import read_model
+from dpmodels.generators.points import PointModel
 from dpmodels.generators.tabular import TabularModel
 from dpmodels.generators.vae_model import VaeModel
 
-Model = BayesNetModel | ImageModel | MixtureModel | TabularModel | VaeModel
+Model = BayesNetModel | ImageModel | MixtureModel | PointModel | TabularModel | VaeModel
 KINDS: dict[str, type[Model]] = {
     "bayes-net": BayesNetModel,
     "images": ImageModel,
     "mixture": MixtureModel,
     "network": TabularModel,
+    "points": PointModel,
     "vae": VaeModel,
 }
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmodels.errors import InvalidArgument
-from dpmodels.schema.encode import Records
+from dpmodels.schema.documents import Documents
 from dpmodels.schema.schema import Schema
 
 
@@ -35,10 +36,19 @@ def batch_sizes(rows: int, batch_rows: int, first: int = 0) -> Iterator[tuple[in
         yield batch, min(batch_rows, rows - start)
 
 
+def spread_classes(counts: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw the class of every row: each class as often as its share of released counts says, up to one row."""
+    shares = counts.clip(min=0)
+    shares = shares / shares.sum() if shares.sum() > 0 else np.full_like(shares, 1 / len(shares))
+    uniform = (np.arange(rows) + rng.random()) / rows  # evenly spread
+    labels: NDArray[np.int64] = np.searchsorted(np.cumsum(shares), rng.permutation(uniform), side="right")
+    return labels.clip(max=len(shares) - 1)
+
+
 class Sampler(ABC):
     """A generator that draws its rows batch by batch."""
 
-    schema: Schema
+    schema: Schema | Documents
     class_counts: Any  # an array or a tensor, noisy as released
     batch_rows: ClassVar[int] = 65_536
     """Rows sampled at a time: part of what a seed means."""
@@ -48,10 +58,10 @@ class Sampler(ABC):
         return max(1, round(float(self.class_counts.sum())))
 
     @abstractmethod
-    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
-        """Draw the rows of one batch from its stream."""
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Any:
+        """Draw the rows of one batch from its stream: records of a table, or embedded documents."""
 
-    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
-        """Yield batches of synthetic records; the same (rows, seed) gives the same records."""
-        for batch, count in batch_sizes(rows, self.batch_rows):
+    def sample(self, rows: int, seed: int, device: str = "cpu", first: int = 0) -> Iterator[Any]:
+        """Yield batches of synthetic records, from batch ``first`` on; the same (rows, seed) gives the same records."""
+        for batch, count in batch_sizes(rows, self.batch_rows, first):
             yield self.draw(count, batch_stream(seed, batch), device)

@@ -182,7 +182,7 @@ def nested(depth: int) -> str:
         (json.dumps(facts()).encode("utf-16"), "no JSON"),
         (b"\xff\xfe{}", "no JSON"),
         ("{" + " " * (100 * 2**20), "larger than 4 MiB"),
-        ('{"format": 3}', "of format 3, later than 2: use a newer nacre"),
+        ('{"format": 4}', "of format 4, later than 3: use a newer nacre"),
         ('{"format": 1' + "0" * 4000 + "}", "of format 100000000, later"),
         ('{"format": true}', "the field format"),
     ],
