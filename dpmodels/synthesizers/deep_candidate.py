@@ -188,14 +188,10 @@ class DeepCandidate(System[Choice]):
 
     def fit(self, release: Released[Release], craft: Craft) -> EmbeddedDocuments:
         """Look the chosen candidates up (post-processing)."""
-        ((chosen,), ids) = self.answers(release.value), release.value.ids
-        if (
-            ids is None
-            or len(ids) != len(chosen)
-            or (len(chosen) and not 0 <= chosen.min() <= chosen.max() < self.size)
-        ):
-            raise ArtifactError("the release does not name a candidate for each of its documents")
-        return EmbeddedDocuments(ids, chosen, self.candidates, release.value.line)
+        (chosen,) = self.answers(release.value)
+        if len(chosen) and not 0 <= chosen.min() <= chosen.max() < self.size:
+            raise ArtifactError("the release names a candidate that there is not")
+        return EmbeddedDocuments(release.value.columns["id"], chosen, self.candidates, release.value.line)
 
     @property
     def size(self) -> int:
