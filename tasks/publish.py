@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.artifact import sha256_of
 from dpmodels.errors import ArtifactError
+from dpmodels.evaluation.published.embedded import cautions
 from dpmodels.files import copy_plain
 from dpmodels.hand_off.manifest import LEFT_OUT, MANIFEST, Manifest, oldest_format, read_manifest
 from dpmodels.hand_off.signature import sign_manifest
@@ -27,25 +29,36 @@ DAY = 86_400
 @stage("publish", sensitive=False)
 def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Handle:
     """Copy the synthetic table that was checked, and the report, and write the manifest that accounts for them."""
+
+    def table(folder: Path) -> None:
+        received = receive(run)
+        folder.mkdir()
+        for file in members(received.folder, received.synthetic):
+            copy_plain(file.parents[1], file, folder / file.name)
+
+    handed_over = assemble(run, release, report, MADE["sample"], table)
+    forget(run)
+    return handed_over
+
+
+def assemble(run: Run, release: Handle, report: Handle, name: str, write: Callable[[Path], None]) -> Handle:
+    """Assemble a hand-off, unless it is in place: what ``write`` leaves in the named folder, report and manifest."""
     out, plan = run.settings.out, run.plan.release
     if holds_run(out, run.name):
         return Handle(path=out)
     check_free(out)
     part = out.with_name(f".part-{out.name}-{run.name}")
     shutil.rmtree(part, ignore_errors=True)
-    (part / MADE["sample"]).mkdir(parents=True)
-    received = receive(run)
-    files = [(file, part / MADE["sample"]) for file in members(received.folder, received.synthetic)]
-    files += [(file, part) for file in members(run.control.parent, report.path)]
-    for file, folder in files:
-        copy_plain(file.parents[1], file, folder / file.name)
+    part.mkdir(parents=True)
+    write(part / name)
+    for file in members(run.control.parent, report.path):
+        copy_plain(file.parents[1], file, part / file.name)
     (part / "schema.yaml").write_text(plan.contract.to_yaml(), encoding="utf-8")
     (part / MANIFEST).write_text(manifest(run, plan, release, part).to_json(), encoding="utf-8")
     if run.settings.signing_key is not None:
         sign_manifest(part, run.settings.signing_key)
     blur_times(part)
     replace_folder(part, out)
-    forget(run)
     return Handle(path=out)
 
 
@@ -74,6 +87,7 @@ def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> Manifest:
             "release_sha256": release.sha256,
             **line(plan),
             **paid,
+            **({"cautions": cautions(plan)} if plan.family else {}),
             "artifacts": {
                 str(file.relative_to(folder)): sha256_of(file) for file in sorted(folder.rglob("*")) if file.is_file()
             },

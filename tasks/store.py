@@ -72,6 +72,7 @@ class Settings(BaseModel):
         train_on: ``here``, or the Prefect pool that trains and samples; those who approve the run are told.
         paid_by: the run whose release this run samples or fits again; empty for a run that pays for its own release.
         fits: the charge in the footer of the release that this run fits again, or that it samples from such a fit of.
+        public_sha256: of the files of public documents; none of them may be a file of the data.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -91,6 +92,7 @@ class Settings(BaseModel):
     approval_hours: float = 24
     paid_by: str = ""
     fits: str = ""
+    public_sha256: tuple[str, ...] = ()
 
     @property
     def is_paid_elsewhere(self) -> bool:

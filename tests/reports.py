@@ -37,6 +37,9 @@ class Drawn(Walk):
     def choose(self, *_: object) -> np.ndarray:
         raise NotImplementedError
 
+    def choose_each(self, *_: object) -> np.ndarray:
+        raise NotImplementedError
+
     def train(self, *_: object) -> np.ndarray:
         raise NotImplementedError
 

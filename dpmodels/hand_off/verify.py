@@ -36,7 +36,9 @@ from dpmodels.ledger.store import digest
 from dpmodels.privacy import Adjacency
 from dpmodels.schema.lint import parse
 
-HANDED_OVER = re.compile(r"synthetic/part-[0-9]{5}\.parquet|schema\.yaml|report\.html|report\.json|checks\.html")
+HANDED_OVER = re.compile(
+    r"(synthetic|embeddings)/part-[0-9]{5}\.parquet|schema\.yaml|report\.html|report\.json|checks\.html"
+)
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
 LARGEST_REPORT = 2**26

@@ -4,16 +4,18 @@ What a step released is kept in the sensitive zone until the draw is sealed. So 
 the same draw, and a failure at a later step cannot be used to draw an earlier outcome again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from dpmodels.embeddings.summation import check_repeatable
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.ledger import Charge, Ledger, Reservation
+from dpmodels.mechanisms.choices import select_each
 from dpmodels.mechanisms.dp_sgd.randomness import new_key
 from dpmodels.mechanisms.dp_sgd.spec import Noise
 from dpmodels.mechanisms.exponential import select_exponential
@@ -23,11 +25,14 @@ from dpmodels.releases.contract import Contract
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release, write_release
 from dpmodels.releases.state import DrawState
-from dpmodels.releases.steps import Choose, Data, Keep, Parallel, Programme, Sum, Train, Vector
+from dpmodels.releases.steps import Choose, ChooseEach, Data, Keep, Parallel, Programme, Step, Sum, Train, Vector
 from dpmodels.releases.walk import Taken, Walk, values_of
 
 Ticks = Callable[[int, int], None]
-"""Called with the number of DP-SGD steps taken and the number of all steps, both of which are public."""
+"""Called with the number of steps taken, of DP-SGD or of parts chosen for, and of all steps, which are public."""
+MOST_KEPT = 64
+"""Times at which the choices for parts made so far are kept; at least ``LEAST_KEPT`` come between."""
+LEAST_KEPT = 1024
 
 
 class Measurable(Protocol):
@@ -101,7 +106,7 @@ def draw(system: Measurable, records: Sensitive[Any], line: Line, desk: Desk) ->
         drawing = _Drawing(line, desk, DrawState(*owner))
         taken = drawing.take(system.steps(line), line.event, Data(records, desk.device))
         drawing.begin()
-        write_release(path, line, entry, _columns(taken), *_laid_out(taken))
+        write_release(path, line, entry, drawing.columns(taken), *_laid_out(taken))
 
     place = desk.ledger.release(desk.charge, staged=desk.staged, released=desk.released, draw=write, announced=True)
     DrawState(*owner).end()
@@ -127,6 +132,7 @@ class _Drawing(Walk):
         super().__init__(line)
         self.desk, self.state, self.kept = desk, state, state.vectors()
         self.begun, self.trained, self.trainings = False, 0, 1
+        self.named: list[pa.Table] = []
 
     def begin(self) -> None:
         """Record that noise is about to be drawn, once."""
@@ -168,6 +174,36 @@ class _Drawing(Walk):
             raise ArtifactError("a step releases whole numbers of another size than it says; its system is at fault")
         self.state.keep_vector(released)
         return released
+
+    def choose_each(self, step: ChooseEach, scale: float, data: Any) -> Vector:
+        """Choose for every part that was not chosen for before; choices are kept often enough to go on from."""
+        self.named.append(step.names(data))
+        number = self.named[-1].num_rows
+        chosen, fresh = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        while self.kept and len(chosen) < number:
+            chosen = np.append(chosen, self.kept.pop(0))
+        for scores in step.scores(data, len(chosen)):
+            self.begin()
+            fresh = np.append(fresh, select_each(scores, scale=scale).value)
+            done = len(chosen) + len(fresh)
+            if len(fresh) >= max(LEAST_KEPT, number // MOST_KEPT) or done >= number:
+                self.state.keep_vector(fresh)
+                chosen, fresh = np.append(chosen, fresh), fresh[:0]
+            if self.desk.progress:
+                self.desk.progress(done, number)
+        if len(chosen) != number:
+            raise ArtifactError("a step chooses for another number of parts than it names; its system is at fault")
+        return chosen
+
+    def columns(self, taken: Taken) -> dict[str, Any]:
+        """Name what stands beside each value: its step, its coordinate or the public columns of its part."""
+        named = iter(self.named)
+        own = [
+            {"look": np.full(len(vector), number)} | _coordinates(step, named)
+            for number, (step, vector) in enumerate(_valued(taken), start=1)
+        ]
+        common = [key for key in (own or [{}])[0] if all(key in one for one in own)]
+        return {key: np.concatenate([one[key] for one in own]) if len(own) > 1 else own[0][key] for key in common}
 
     def keep(self, step: Keep) -> Vector:
         """Return what the programme computed."""
@@ -221,6 +257,10 @@ class _Reading(Walk):
         """Return the next integers."""
         return self._next_kept(step.width)
 
+    def choose_each(self, step: ChooseEach, scale: float, data: Data | None) -> Vector:
+        """Return as many of the next values as the next integer says."""
+        return self._next(int(self._next_kept(1)[0]))
+
     def keep(self, step: Keep) -> Vector:
         """Return the next integers."""
         return self._next_kept(len(step.integers))
@@ -240,21 +280,28 @@ def _whole(answer: Vector, dim: int) -> Vector:
     return answer
 
 
-def _columns(taken: Taken) -> dict[str, Any]:
-    """Name, for each value, the step that released it, and its coordinate where all steps sum embeddings."""
-    steps = [(step, vector) for step, vector in values_of(taken) if isinstance(step, Sum | Train)]
-    named = [
-        {"look": np.full(len(vector), number)}
-        | (step.embedding.coordinates() if isinstance(step, Sum) and step.embedding else {})
-        for number, (step, vector) in enumerate(steps, start=1)
-    ]
-    common = [key for key in (named or [{}])[0] if all(key in own for own in named)]
-    return {key: np.concatenate([own[key] for own in named]) for key in common}
+def _coordinates(step: Step, named: Iterator[pa.Table]) -> dict[str, Any]:
+    """Return the columns that a step's values have of their own."""
+    if isinstance(step, ChooseEach):
+        table = next(named)
+        return {name: table[name] for name in table.column_names}
+    return step.embedding.coordinates() if isinstance(step, Sum) and step.embedding else {}
+
+
+def _valued(taken: Taken) -> list[tuple[Step, Vector]]:
+    """Return the steps whose values are rows of the file."""
+    return [(step, vector) for step, vector in values_of(taken) if isinstance(step, Sum | Train | ChooseEach)]
 
 
 def _laid_out(taken: Taken) -> tuple[Vector, Vector]:
-    """Split what the steps released into the values of the file and the integers of its footer."""
-    values, integers = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for step, vector in values_of(taken):
-        (values if isinstance(step, Sum | Train) else integers).append(vector)
-    return np.concatenate(values), np.concatenate(integers)
+    """Split what the steps released into the values of the file and the integers of its footer.
+
+    The footer of choices for all parts has their number.
+    """
+    integers = [
+        np.array([len(vector)]) if isinstance(step, ChooseEach) else vector
+        for step, vector in values_of(taken)
+        if not isinstance(step, Sum | Train)
+    ]
+    empty = np.zeros(0, dtype=np.int64)
+    return np.concatenate([empty, *(vector for _, vector in _valued(taken))]), np.concatenate([empty, *integers])

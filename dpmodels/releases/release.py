@@ -30,13 +30,18 @@ FORMAT_KEY = b"nacre.format"
 
 
 class Release(BaseModel):
-    """A measured line: the noisy values, the ledger entry that paid, and what was chosen or kept on the way."""
+    """A measured line: the noisy values, the ledger entry that paid, and what was chosen or kept on the way.
+
+    Attributes:
+        ids: of the parts, such as documents, where there is a value for each; None otherwise.
+    """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
     line: Line
     vector: NDArray[np.int64]
     entry: str
     chosen: NDArray[np.int64] = Field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    ids: pa.ChunkedArray | None = None
 
 
 def write_release(
@@ -89,7 +94,9 @@ def read_release(source: Path | bytes) -> Released[Release]:
         raise ArtifactError(f"{name} is not as nacre writes a release: its footer or its values were changed") from None
     if changed:
         raise ArtifactError(f"the values of release {name} were changed after it was written")
-    return Released(Release(line=line, vector=vector.astype(np.int64), entry=entry, chosen=chosen.astype(np.int64)))
+    ids = table["id"] if "id" in table.column_names else None
+    vector, chosen = vector.astype(np.int64), chosen.astype(np.int64)
+    return Released(Release(line=line, vector=vector, entry=entry, chosen=chosen, ids=ids))
 
 
 def _hash(vector: NDArray[np.int64], chosen: NDArray[np.int64]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.documents import Documents
 from dpmodels.text.encoders import Encode, Vectors
@@ -83,6 +84,15 @@ class PassageFile:
                 yield Passages.from_arrow(reader.get_batch(index))
 
 
+def public_columns(documents: Sensitive[PassageFile]) -> pa.Table:
+    """Read the ids of the documents, in reading order.
+
+    Privacy: ids, their order and the number of documents are public by the contract where a sentence is protected.
+    """
+    ids = [pa.array(batch.ids, pa.large_string()) for batch in documents.reveal()]
+    return pa.table({"id": pa.chunked_array(ids, pa.large_string())})
+
+
 def transform_passages(
     documents: Sensitive[Any], contract: Documents, encode: Encode | None, target: Path
 ) -> Sensitive[PassageFile]:
@@ -92,6 +102,9 @@ def transform_passages(
 
     Privacy: Sensitive -> Sensitive. One sentence that is replaced changes one vector, and the others keep every bit;
         one document that is added or removed leaves the others as they are.
+
+    Raises:
+        DataError: there are no documents, or they break the contract.
     """
     with pa.OSFile(str(target), "wb") as sink:
         writer = None
@@ -99,8 +112,9 @@ def transform_passages(
             written = embed(batch, contract, encode).to_arrow()
             writer = writer or pa.ipc.new_file(sink, written.schema)
             writer.write_batch(written)
-        if writer:
-            writer.close()
+        if writer is None:
+            raise DataError("", "the data holds no documents")
+        writer.close()
     return Sensitive(PassageFile(target))
 
 

@@ -158,7 +158,8 @@ def _check_type(name: str, found: pa.DataType, contract: Documents) -> None:
     elif name == contract.text:
         fits, wanted = is_text(inner), "text"
     else:
-        fits, wanted = is_text(inner) or pa.types.is_integer(inner), "text or whole numbers"
+        known = is_text(inner) or pa.types.is_integer(inner)
+        fits, wanted = known or (name == contract.label and pa.types.is_null(inner)), "text or whole numbers"
     if not fits:
         raise DataError(name, f"must hold {wanted}; it holds {described(found)}")
 

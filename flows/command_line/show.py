@@ -17,12 +17,15 @@ from tasks.refit import Changes
 from tasks.remove import charged_for
 from tasks.store import Run
 
+TABLES = {"synthetic": "synthetic table", "embeddings": "embeddings"}
+"""The folders of a hand-off that hold Parquet files, and what they are called."""
+
 
 def show_hand_off(run: Run) -> None:
     """Print where the files of a hand-off are."""
     facts = {
         "run": run.name,
-        "synthetic table": str(run.settings.out / "synthetic"),
+        **{what: str(run.settings.out / name) for name, what in TABLES.items() if (run.settings.out / name).exists()},
         "report": str(run.settings.out / "report.html"),
         "manifest": str(run.settings.out / "manifest.json"),
         "ledger": "paid elsewhere"
@@ -128,7 +131,10 @@ def show_gate(gate: Verdicts) -> None:
 
 
 def print_warnings(report: Path) -> None:
-    """Print the warnings of a publishable report, column by column."""
-    for column in json.loads(report.read_text(encoding="utf-8"))["columns"]:
+    """Print the warnings of a publishable report: of each column, and of the whole."""
+    facts = json.loads(report.read_text(encoding="utf-8"))
+    for column in facts.get("columns", ()):
         if "warning" in column:
             typer.echo(f"warning: column {column['name']}: {column['warning']}", err=True)
+    for caution in facts.get("cautions", ()):
+        typer.echo(f"warning: {caution}", err=True)

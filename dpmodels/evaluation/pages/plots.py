@@ -95,13 +95,13 @@ def scatter(
 ) -> Figure:
     """Draw a map of circles whose areas are counts, with names on it. Units: places from -1 to 1."""
 
-    def at(x: float, y: float) -> tuple[str, str]:
-        return _n(WIDTH / 2 * (1 + 0.95 * x)), _n(WIDTH / 2 * (1 - 0.95 * y))
+    def at(x: float, y: float) -> tuple[float, float]:
+        return WIDTH / 2 * (1 + 0.95 * x), WIDTH / 2 * (1 - 0.95 * y)
 
     top = max((count for _, _, count in points), default=1)
     circle = Markup('<circle class="point" cx="{}" cy="{}" r="{}"/>')
-    parts = [circle.format(*at(x, y), _n(1 + 6 * math.sqrt(count / top))) for x, y, count in points]
-    parts += [_text(*map(float, at(x, y)), name, "middle", "label") for x, y, name in middles]
+    parts = [circle.format(*map(_n, (*at(x, y), 1 + 6 * math.sqrt(count / top)))) for x, y, count in points]
+    parts += [_text(*at(x, y), name, "middle", "label") for x, y, name in middles]
     said = f"{title}: {len(points)} places on a map; the largest stands for {top}"
     svg = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
         WIDTH, WIDTH, said, Markup("").join(parts)

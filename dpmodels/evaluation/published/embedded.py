@@ -37,7 +37,7 @@ def cautions(line: Line) -> list[str]:
     each, whole = epsilon_of_a_document(line), float(spent_epsilon([line.event], line.budget.delta_exact))
     told = [
         f"WEAK FOR A WHOLE DOCUMENT: epsilon={each:g} hides what ONE sentence of a document says. k sentences together "
-        f"are hidden with k times as much at worst: 10 sentences with epsilon={10 * each:g}, which hides nothing.",
+        f"are hidden with k times as much at worst: 10 sentences with epsilon={10 * each:g}, next to nothing.",
         "To hide whole documents, or all that a user wrote, take the collection-level release, which needs less "
         "epsilon: `nacre synthesize --method moments` with a contract that protects documents or users.",
     ]
