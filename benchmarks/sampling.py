@@ -32,9 +32,9 @@ from dpmodels.generators.tabular import CHUNK_ROWS, TabularModel
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.lint import load_schema
 from tasks.engine import Threads
+from tasks.of_tables import TableCheck
 from tasks.sample import FILE_ROWS, FileSampler, write_parts
 from tasks.store import Handle
-from tasks.of_tables import TableCheck
 
 COUNTS = torch.tensor([24_720.0, 7_841.0], dtype=torch.float64)
 RUNS = 5

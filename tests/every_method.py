@@ -96,8 +96,9 @@ def crowd(data: ModuleType) -> Any:
 
 def extremes(data: ModuleType) -> Any:
     """Return records at the ends of what the schema allows, or beyond where others lie."""
-    schema = data.make_table(1).schema
-    return codec_of(data.make_schema()).encode(pa.table(EXTREMES[data], schema=schema))
+    codec = codec_of(data.make_schema())
+    schema = codec.output_schema if data is mails else data.make_table(1).schema
+    return codec.encode(pa.table(EXTREMES[data], schema=schema))
 
 
 def inserted(records: Any, more: Any, place: int) -> Any:

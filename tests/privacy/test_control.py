@@ -24,7 +24,8 @@ from tasks.adopt import find_old
 from tasks.ingest import ingest
 from tasks.sanitize import sanitize
 from tasks.store import Run
-from tests import pictures, support
+from tests import support
+from tests.every_method import QUICK
 from tests.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
