@@ -10,9 +10,6 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow.compute as pc
-from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
-from dpmodels.synthesizers.each_document import EmbeddedDocuments
-from dpmodels.text.candidates import Candidates, Recipe, make_candidates, read_candidates
 
 from dpmodels.artifact import sha256_of
 from dpmodels.errors import ArtifactError, DataError, Unsuitable
@@ -26,6 +23,9 @@ from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.load import files_of
+from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
+from dpmodels.synthesizers.each_document import EmbeddedDocuments
+from dpmodels.text.candidates import Candidates, Recipe, make_candidates, read_candidates
 from dpmodels.text.encoders import Encode, load_encoder
 from dpmodels.text.passages import PassageFile, transform_passages
 from dpmodels.text.reading import load_documents
