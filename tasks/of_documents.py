@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpmodels.errors import DataError
+from dpmodels.errors import ArtifactError, DataError
 from dpmodels.evaluation.published.bins import CellTally
 from dpmodels.evaluation.published.fidelity import Measured
 from dpmodels.evaluation.published.points import map_of
+from dpmodels.releases.plan import Line
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.embedded import Embedded, EmbeddedCodec, labels_of
 from dpmodels.schema.embedded_gate import EmbeddedGate
@@ -25,14 +26,24 @@ COMPARED = False
 
 def encode(run: Run, folder: Path) -> None:
     """Embed the documents; the encoder runs where the data is."""
-    contract = run.plan.release.contract
-    assert isinstance(contract, Documents)
+    contract = documents_of(run.plan.release)
     encoder = load_encoder(contract.encoder) if contract.text else None
     try:
         documents = load_documents(run.settings.data, contract)
         transform_points(documents, contract, encoder, folder / "part-00000.arrow")
     except DataError as fault:
         raise DataError(fault.column, f"{fault.rule}; nothing was charged") from None
+
+
+def documents_of(line: Line) -> Documents:
+    """Return the contract of a line that is about documents.
+
+    Raises:
+        ArtifactError: the line is about something else.
+    """
+    if not isinstance(line.contract, Documents):
+        raise ArtifactError(f"the line {line.name} of {line.method} is not about documents")
+    return line.contract
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,4 @@ def further_facts(measured: Measured, first: Sequence[Any]) -> dict[str, Any]:
     """Return the map of the synthetic embeddings."""
     line = measured.release.line
     system = DocumentMomentsSystem(DocumentMeasurement.model_validate(line.measurement))
-    contract = line.contract
-    assert isinstance(contract, Documents)
-    return {"map": map_of(system.estimate(measured.release), Embedded.concat(first), contract.classes)}
+    return {"map": map_of(system.estimate(measured.release), Embedded.concat(first), documents_of(line).classes)}

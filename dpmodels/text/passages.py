@@ -122,11 +122,15 @@ def transform_each(
 
 
 def transform_passages(
-    documents: Sensitive[Any], contract: Documents, encode: Encode | None, target: Path
+    documents: Sensitive[Any],
+    contract: Documents,
+    encode: Encode | None,
+    target: Path,
+    tick: Callable[[int], None] = lambda done: None,
 ) -> Sensitive[PassageFile]:
     """Cut documents into sentences, embed these, and keep the embeddings in a file of the sensitive zone.
 
-    Memory: a batch of documents at a time.
+    Memory: a batch of documents at a time. ``tick`` is called with the number of documents that are done.
 
     Privacy: Sensitive -> Sensitive. One sentence that is replaced changes one vector, and the others keep every bit;
         one document that is added or removed leaves the others as they are.
@@ -135,11 +139,12 @@ def transform_passages(
         DataError: there are no documents, or they break the contract.
     """
     with pa.OSFile(str(target), "wb") as sink:
-        writer = None
+        writer, done = None, 0
         for batch in documents.reveal():
             written = embed(batch, contract, encode).to_arrow()
             writer = writer or pa.ipc.new_file(sink, written.schema)
             writer.write_batch(written)
+            tick(done := done + written.num_rows)
         if writer is None:
             raise DataError("", "the data holds no documents")
         writer.close()
