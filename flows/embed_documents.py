@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
-from dpmodels.text.candidates import Candidates, Recipe
 from pydantic import ValidationError
 
 from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
@@ -21,6 +19,8 @@ from dpmodels.releases.plan import Line
 from dpmodels.schema.documents import Documents, Encoder
 from dpmodels.schema.given import transform_write
 from dpmodels.schema.lint import load_contract
+from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
+from dpmodels.text.candidates import Candidates, Recipe
 from flows.config import EmbedConfig
 from flows.planning import create_run, make_budget
 from tasks.embed import choose, encode, hand_over, hashes_of, keep_candidates, load_public, refuse_overlap, report
@@ -62,7 +62,7 @@ def start(config: EmbedConfig, name: str = "", given: Sensitive[pa.Table] | None
     if given is None:
         refuse_overlap(config.documents, config.candidates)
     prepared = prepare(config)
-    own = {"data": config.documents.absolute(), "public_sha256": hashes_of(config.candidates)}
+    own: dict[str, Any] = {"data": config.documents.absolute(), "public_sha256": hashes_of(config.candidates)}
     run = create_run(config, [prepared.line], name, rows=None, training={}, **own)
     keep_candidates(run, prepared.candidates)
     if given is not None:

@@ -5,12 +5,13 @@ What is public is made before the run: the candidates lie in the run's control z
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow.compute as pc
-from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement, EmbeddedDocuments
+from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
+from dpmodels.synthesizers.each_document import EmbeddedDocuments
 from dpmodels.text.candidates import Candidates, Recipe, make_candidates, read_candidates
 
 from dpmodels.artifact import sha256_of
@@ -164,9 +165,8 @@ def hand_over(run: Run, release: Handle, report: Handle) -> Handle:
         made = embedded(run)
         order = pc.sort_indices(made.ids)
         for number, begin in enumerate(range(0, max(len(order), 1), FILE_ROWS)):
-            rows = order[begin : begin + FILE_ROWS]
-            part = replace(made, ids=made.ids.take(rows), chosen=made.chosen[rows.to_numpy()])
-            part.save(folder / f"part-{number:05d}.parquet")
+            rows = order[begin : begin + FILE_ROWS].to_numpy().astype(np.int64)
+            made.take(rows).save(folder / f"part-{number:05d}.parquet")
 
     return assemble(run, release, report, EMBEDDINGS, write)
 

@@ -25,7 +25,8 @@ def make_letters(number: int, seed: int, sentences: int = 6) -> pa.Table:
     ids = [f"{seed}-{index:04d}" for index in rng.permutation(number)]
     authors = [f"author {index // 3}" for index in range(number)]
     matter = [names[index % 3] for index in range(number)]
-    return pa.table({"id": ids, "text": texts, "author": authors, "matter": matter})
+    columns = {"id": ids, "text": texts, "author": authors, "matter": matter}
+    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
 
 
 def write_letters(folder: Path, number: int = 40) -> tuple[Path, Path]:

@@ -40,6 +40,9 @@ class Drawn(Walk):
     def choose_each(self, *_: object) -> np.ndarray:
         raise NotImplementedError
 
+    def sum_each(self, *_: object) -> np.ndarray:
+        raise NotImplementedError
+
     def train(self, *_: object) -> np.ndarray:
         raise NotImplementedError
 

@@ -4,7 +4,7 @@ What a step released is kept in the sensitive zone until the draw is sealed. So 
 the same draw, and a failure at a later step cannot be used to draw an earlier outcome again.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from dpmodels.embeddings.summation import check_repeatable
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.ledger import Charge, Ledger, Reservation
 from dpmodels.mechanisms.choices import select_each
+from dpmodels.mechanisms.cube import measure_cube
 from dpmodels.mechanisms.dp_sgd.randomness import new_key
 from dpmodels.mechanisms.dp_sgd.spec import Noise
 from dpmodels.mechanisms.exponential import select_exponential
@@ -25,13 +26,26 @@ from dpmodels.releases.contract import Contract
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release, write_release
 from dpmodels.releases.state import DrawState
-from dpmodels.releases.steps import Choose, ChooseEach, Data, Keep, Parallel, Programme, Step, Sum, Train, Vector
+from dpmodels.releases.steps import (
+    Choose,
+    ChooseEach,
+    Data,
+    Each,
+    Keep,
+    Parallel,
+    Programme,
+    Step,
+    Sum,
+    SumEach,
+    Train,
+    Vector,
+)
 from dpmodels.releases.walk import Taken, Walk, values_of
 
 Ticks = Callable[[int, int], None]
 """Called with the number of steps taken, of DP-SGD or of parts chosen for, and of all steps, which are public."""
 MOST_KEPT = 64
-"""Times at which the choices for parts made so far are kept; at least ``LEAST_KEPT`` come between."""
+"""Times at which the values for parts drawn so far are kept; at least ``LEAST_KEPT`` parts come between."""
 LEAST_KEPT = 1024
 
 
@@ -132,7 +146,7 @@ class _Drawing(Walk):
         super().__init__(line)
         self.desk, self.state, self.kept = desk, state, state.vectors()
         self.begun, self.trained, self.trainings = False, 0, 1
-        self.named: list[pa.Table] = []
+        self.named = pa.table({})
 
     def begin(self) -> None:
         """Record that noise is about to be drawn, once."""
@@ -176,34 +190,51 @@ class _Drawing(Walk):
         return released
 
     def choose_each(self, step: ChooseEach, scale: float, data: Any) -> Vector:
-        """Choose for every part that was not chosen for before; choices are kept often enough to go on from."""
-        self.named.append(step.names(data))
-        number = self.named[-1].num_rows
-        chosen, fresh = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        while self.kept and len(chosen) < number:
-            chosen = np.append(chosen, self.kept.pop(0))
-        for scores in step.scores(data, len(chosen)):
+        """Choose for every part."""
+        return self._each_once(step, lambda scores: select_each(scores, scale=scale).value, (), data)
+
+    def sum_each(self, step: SumEach, scale: float, data: Any) -> Vector:
+        """Measure the sum of every part."""
+        return self._each_once(step, lambda sums: measure_cube(sums, scale=scale).value, (step.width,), data)
+
+    def _each_once(
+        self, step: Each, release: Callable[[Sensitive[Any]], Vector], shape: tuple[int, ...], data: Any
+    ) -> Vector:
+        """Release for every part that nothing was released for before, and keep that often enough to go on from."""
+        self.named = step.names(data)
+        number, done, fresh = self.named.num_rows, [np.zeros((0, *shape), dtype=np.int64)], list[Vector]()
+        while self.kept and sum(map(len, done)) < number:
+            done.append(self.kept.pop(0))
+        found = sum(map(len, done))
+        for block in step.blocks(data, found):
             self.begin()
-            fresh = np.append(fresh, select_each(scores, scale=scale).value)
-            done = len(chosen) + len(fresh)
-            if len(fresh) >= max(LEAST_KEPT, number // MOST_KEPT) or done >= number:
-                self.state.keep_vector(fresh)
-                chosen, fresh = np.append(chosen, fresh), fresh[:0]
+            fresh.append(release(block))
+            found += len(fresh[-1])
+            if sum(map(len, fresh)) >= max(LEAST_KEPT, number // MOST_KEPT) or found >= number:
+                done.append(np.concatenate(fresh))
+                self.state.keep_vector(done[-1])
+                fresh = []
             if self.desk.progress:
-                self.desk.progress(done, number)
-        if len(chosen) != number:
-            raise ArtifactError("a step chooses for another number of parts than it names; its system is at fault")
-        return chosen
+                self.desk.progress(found, number)
+        released = np.concatenate(done)
+        if released.shape != (number, *shape):
+            raise ArtifactError("a step releases for another number of parts than it names; its system is at fault")
+        return released
 
     def columns(self, taken: Taken) -> dict[str, Any]:
-        """Name what stands beside each value: its step, its coordinate or the public columns of its part."""
-        named = iter(self.named)
-        own = [
-            {"look": np.full(len(vector), number)} | _coordinates(step, named)
-            for number, (step, vector) in enumerate(_valued(taken), start=1)
+        """Name what stands beside each value: its step, its coordinate, or the public columns of its part."""
+        steps = _valued(taken)
+        if any(isinstance(step, Each) for step, _ in steps):
+            if len(steps) > 1:
+                raise ArtifactError("what is released for each part is released alone; its system is at fault")
+            return {name: self.named[name] for name in self.named.column_names}
+        named = [
+            {"look": np.full(len(vector), number)}
+            | (step.embedding.coordinates() if isinstance(step, Sum) and step.embedding else {})
+            for number, (step, vector) in enumerate(steps, start=1)
         ]
-        common = [key for key in (own or [{}])[0] if all(key in one for one in own)]
-        return {key: np.concatenate([one[key] for one in own]) if len(own) > 1 else own[0][key] for key in common}
+        common = [key for key in (named or [{}])[0] if all(key in own for own in named)]
+        return {key: np.concatenate([own[key] for own in named]) for key in common}
 
     def keep(self, step: Keep) -> Vector:
         """Return what the programme computed."""
@@ -261,6 +292,10 @@ class _Reading(Walk):
         """Return as many of the next values as the next integer says."""
         return self._next(int(self._next_kept(1)[0]))
 
+    def sum_each(self, step: SumEach, scale: float, data: Data | None) -> Vector:
+        """Return the next values, a row for each part, of which the next integer says how many there are."""
+        return self._next(int(self._next_kept(1)[0]) * step.width).reshape(-1, step.width)
+
     def keep(self, step: Keep) -> Vector:
         """Return the next integers."""
         return self._next_kept(len(step.integers))
@@ -280,28 +315,21 @@ def _whole(answer: Vector, dim: int) -> Vector:
     return answer
 
 
-def _coordinates(step: Step, named: Iterator[pa.Table]) -> dict[str, Any]:
-    """Return the columns that a step's values have of their own."""
-    if isinstance(step, ChooseEach):
-        table = next(named)
-        return {name: table[name] for name in table.column_names}
-    return step.embedding.coordinates() if isinstance(step, Sum) and step.embedding else {}
-
-
 def _valued(taken: Taken) -> list[tuple[Step, Vector]]:
     """Return the steps whose values are rows of the file."""
-    return [(step, vector) for step, vector in values_of(taken) if isinstance(step, Sum | Train | ChooseEach)]
+    return [(step, vector) for step, vector in values_of(taken) if isinstance(step, Sum | Train | Each)]
 
 
 def _laid_out(taken: Taken) -> tuple[Vector, Vector]:
     """Split what the steps released into the values of the file and the integers of its footer.
 
-    The footer of choices for all parts has their number.
+    Of what is released for each part the footer has the number of parts.
     """
     integers = [
-        np.array([len(vector)]) if isinstance(step, ChooseEach) else vector
+        np.array([len(vector)]) if isinstance(step, Each) else vector
         for step, vector in values_of(taken)
         if not isinstance(step, Sum | Train)
     ]
     empty = np.zeros(0, dtype=np.int64)
-    return np.concatenate([empty, *(vector for _, vector in _valued(taken))]), np.concatenate([empty, *integers])
+    values = [vector.ravel() for _, vector in _valued(taken)]
+    return np.concatenate([empty, *values]), np.concatenate([empty, *integers])

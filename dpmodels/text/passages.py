@@ -1,6 +1,6 @@
 """Documents as the embeddings of their sentences, in memory and in one Arrow file of the sensitive zone."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from dpmodels.schema.documents import Documents
 from dpmodels.text.encoders import Encode, Vectors
 from dpmodels.text.reading import sentence_vectors
 from dpmodels.text.sentences import split_sentences
+
+Numbers = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
@@ -84,21 +86,51 @@ class PassageFile:
                 yield Passages.from_arrow(reader.get_batch(index))
 
 
-def public_columns(documents: Sensitive[PassageFile]) -> pa.Table:
-    """Read the ids of the documents, in reading order.
+def public_columns(documents: Sensitive[PassageFile], *, counts: bool) -> pa.Table:
+    """Read the ids of the documents, in reading order, and how many sentences each has if that is asked for.
 
-    Privacy: ids, their order and the number of documents are public by the contract where a sentence is protected.
+    Privacy: all of it is public by the contract where a sentence is protected, which hides it by replacing it.
     """
-    ids = [pa.array(batch.ids, pa.large_string()) for batch in documents.reveal()]
-    return pa.table({"id": pa.chunked_array(ids, pa.large_string())})
+    schema = pa.schema({"id": pa.large_string(), **({"sentences": pa.int64()} if counts else {})})
+    batches = [
+        pa.record_batch([batch.ids, *([batch.counts] if counts else [])], schema=schema) for batch in documents.reveal()
+    ]
+    return pa.Table.from_batches(batches, schema)
+
+
+def transform_each(
+    compute: Callable[[Vectors, NDArray[np.int64]], Numbers], documents: Sensitive[PassageFile], first: int
+) -> Iterator[Sensitive[Numbers]]:
+    """Compute numbers for each document from number ``first`` on, block by block.
+
+    Args:
+        compute: its arguments are the sentences of some documents, and where those of each begin and end.
+        documents: see above.
+        first: the number of documents that are passed over.
+
+    Shapes: a block is [documents, numbers].
+
+    Privacy: Sensitive -> Sensitive. A document's numbers are computed from its sentences alone; how far one sentence
+        moves them is proved where ``compute`` is made.
+    """
+    for batch in documents.reveal():
+        skipped = min(first, len(batch))
+        first -= skipped
+        if skipped < len(batch):
+            begin = batch.ends[skipped]
+            yield Sensitive(compute(batch.vectors[begin:], batch.ends[skipped:] - begin))
 
 
 def transform_passages(
-    documents: Sensitive[Any], contract: Documents, encode: Encode | None, target: Path
+    documents: Sensitive[Any],
+    contract: Documents,
+    encode: Encode | None,
+    target: Path,
+    tick: Callable[[int], None] = lambda done: None,
 ) -> Sensitive[PassageFile]:
     """Cut documents into sentences, embed these, and keep the embeddings in a file of the sensitive zone.
 
-    Memory: a batch of documents at a time.
+    Memory: a batch of documents at a time. ``tick`` is called with the number of documents that are done.
 
     Privacy: Sensitive -> Sensitive. One sentence that is replaced changes one vector, and the others keep every bit;
         one document that is added or removed leaves the others as they are.
@@ -107,11 +139,12 @@ def transform_passages(
         DataError: there are no documents, or they break the contract.
     """
     with pa.OSFile(str(target), "wb") as sink:
-        writer = None
+        writer, done = None, 0
         for batch in documents.reveal():
             written = embed(batch, contract, encode).to_arrow()
             writer = writer or pa.ipc.new_file(sink, written.schema)
             writer.write_batch(written)
+            tick(done := done + written.num_rows)
         if writer is None:
             raise DataError("", "the data holds no documents")
         writer.close()
