@@ -39,6 +39,9 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
     check_delta(privacy.delta, privacy.allow_large_delta)
     plans = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
     if privacy.report_epsilon is not None:
+        if not isinstance(contract, Schema):
+            rule = "be left out: only the report on a table has charged scores"
+            raise InvalidArgument("report_epsilon", privacy.report_epsilon, rule)
         budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
         plans.append(Scores(scores).plan(contract, budget))
     return plans
