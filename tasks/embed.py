@@ -10,8 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow.compute as pc
-from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement, EmbeddedDocuments
-from dpmodels.text.candidates import Candidates, Recipe, make_candidates, read_candidates
 
 from dpmodels.artifact import sha256_of
 from dpmodels.errors import ArtifactError, DataError, Unsuitable
@@ -25,6 +23,8 @@ from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.load import files_of
+from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement, EmbeddedDocuments
+from dpmodels.text.candidates import Candidates, Recipe, make_candidates, read_candidates
 from dpmodels.text.encoders import Encode, load_encoder
 from dpmodels.text.passages import PassageFile, transform_passages
 from dpmodels.text.reading import load_documents
@@ -63,11 +63,6 @@ def load_public(path: Path, contract: Documents, recipe: Recipe) -> Candidates:
         target = Path(folder) / "public.arrow"
         transform_passages(load_documents(path, public, BATCH_ROWS), public, encoder_of(public), target)
         return make_candidates(PassageFile(target), contract.encoder, recipe)
-
-
-def keep_candidates(run: Run, candidates: Candidates) -> None:
-    """Keep the candidates where only trusted stages can write."""
-    (run.control / CANDIDATES).write_bytes(candidates.to_bytes())
 
 
 def system_of(run: Run) -> DeepCandidate:
