@@ -23,7 +23,7 @@ from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMea
 from dpmodels.text.candidates import Candidates, Recipe
 from flows.config import EmbedConfig
 from flows.planning import create_run, make_budget
-from tasks.embed import choose, encode, hand_over, hashes_of, keep_candidates, load_public, refuse_overlap, report
+from tasks.embed import CANDIDATES, choose, encode, hand_over, hashes_of, load_public, refuse_overlap, report
 from tasks.given import GIVEN, forget_given
 from tasks.ready import check_ready
 from tasks.store import Handle, Run
@@ -63,8 +63,8 @@ def start(config: EmbedConfig, name: str = "", given: Sensitive[pa.Table] | None
         refuse_overlap(config.documents, config.candidates)
     prepared = prepare(config)
     own: dict[str, Any] = {"data": config.documents.absolute(), "public_sha256": hashes_of(config.candidates)}
-    run = create_run(config, [prepared.line], name, rows=None, training={}, **own)
-    keep_candidates(run, prepared.candidates)
+    files = {CANDIDATES: prepared.candidates.to_bytes()}
+    run = create_run(config, [prepared.line], name, files=files, rows=None, training={}, **own)
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)
     return run

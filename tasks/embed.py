@@ -66,11 +66,6 @@ def load_public(path: Path, contract: Documents, recipe: Recipe) -> Candidates:
         return make_candidates(PassageFile(target), contract.encoder, recipe)
 
 
-def keep_candidates(run: Run, candidates: Candidates) -> None:
-    """Keep the candidates where only trusted stages can write."""
-    (run.control / CANDIDATES).write_bytes(candidates.to_bytes())
-
-
 def system_of(run: Run) -> DeepCandidate:
     """Return the system of a run with the candidates that its plan names.
 

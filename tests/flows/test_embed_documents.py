@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -272,10 +273,12 @@ def test_a_contract_and_columns_together_and_a_table_are_refused(letters: Path) 
     assert code == 1 and "give a contract, or what it would say (encoder, dim), and not both" in err
 
 
-def test_the_extra_that_is_missing_is_named(letters: Path, monkeypatch) -> None:
-    monkeypatch.setattr("dpmodels.late.find_spec", lambda package: None if package == "sentencex" else True)
-    code, _, err = run_cli(*embed_words(letters))
-    assert code == 1 and "pip install 'nacre[text]'" in err and not (letters / "home").exists()
+@pytest.mark.parametrize("package", ["sentencex", "wordllama"])
+def test_the_extra_that_is_missing_is_named(letters: Path, monkeypatch, package: str) -> None:
+    for place in ("dpmodels.late", "dpmodels.text.encoders"):
+        monkeypatch.setattr(f"{place}.find_spec", lambda name: None if name == package else find_spec(name))
+    code, _, err = run_cli(*embed_words(letters, encoder="wordllama", dim=None))
+    assert code == 1 and "pip install 'nacre[text]'" in err and not (letters / "home").exists(), err
 
 
 def test_candidates_that_were_changed_are_refused(letters: Path) -> None:
