@@ -20,8 +20,24 @@ from dpmodels.schema.documents import Encoder
 from dpmodels.text.encoders import Vectors
 from dpmodels.text.passages import Passages
 from dpmodels.text.recoder import Floats, Recoder, check_exact, on_lattice, train_recoder
+from dpmodels.text.sketch import Sketch, best_dim, train_sketch
 
 KEY = "nacre.candidates"
+
+
+class Sketching(BaseModel):
+    """How sketches are trained.
+
+    Attributes:
+        epsilon: of one document, for which they are trained; numbers: in a sketch, or 0 for the number that suits it.
+        hidden, steps: of the networks.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    epsilon: float
+    numbers: int = 0
+    hidden: int = 128
+    steps: int = 1000
 
 
 class Recipe(BaseModel):
@@ -30,6 +46,7 @@ class Recipe(BaseModel):
     Attributes:
         candidates: how many at most; least_sentences: of a public document that becomes a candidate.
         clusters, hidden: of the recoder; no hidden layers for none. projections: directions of the depth.
+        sketch: how sketches are trained, where they are to be released; None for none.
         seed: of the public choices.
     """
 
@@ -39,6 +56,7 @@ class Recipe(BaseModel):
     clusters: int = 50
     hidden: tuple[int, ...] = (128, 64)
     projections: int = 50
+    sketch: Sketching | None = None
     seed: int = 0
 
 
@@ -67,6 +85,7 @@ class Candidates:
     points: Floats
     directions: Floats
     recoder: Recoder
+    sketch: Sketch | None = None
 
     def __len__(self) -> int:
         return len(self.embeddings)
@@ -75,13 +94,17 @@ class Candidates:
         """Write the file's content; the same candidates are the same bytes."""
         from safetensors.numpy import save
 
-        layers = zip(self.recoder.weights, self.recoder.biases, strict=True)
         tensors: dict[str, NDArray[Any]] = {
             "embeddings": self.embeddings,
             "points": self.points,
             "directions": self.directions,
-            **{f"{name}/{at}": part for at, pair in enumerate(layers) for name, part in zip("wb", pair, strict=True)},
+            **_layers("", self.recoder),
         }
+        if self.sketch is not None:
+            own = Recoder(
+                [*self.sketch.recoder.weights, self.sketch.weights], [*self.sketch.recoder.biases, self.sketch.biases]
+            )
+            tensors |= _layers("sketch/", own) | {f"reader/{at}": part for at, part in enumerate(self.sketch.reader)}
         about = _About(encoder=self.encoder, recipe=self.recipe).model_dump_json()
         return save({name: np.ascontiguousarray(part) for name, part in tensors.items()}, {KEY: about})
 
@@ -103,16 +126,35 @@ def read_candidates(path: Path) -> Candidates:
         with safe_open(path, framework="numpy") as file:
             about = _About.model_validate(json.loads((file.metadata() or {})[KEY]))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        depth = sum(name.startswith("w/") for name in tensors)
-        weights, biases = ([tensors[f"{name}/{at}"] for at in range(depth)] for name in "wb")
+        recoder, sketch = _recoder("", tensors), _sketch(tensors)
         embeddings, points, directions = tensors["embeddings"], tensors["points"], tensors["directions"]
         if about.format != 1 or len({len(embeddings), len(points)}) > 1 or not np.isfinite(embeddings).all():
             raise ValueError
     except (OSError, SafetensorError, KeyError, TypeError, ValueError, ValidationError):
         raise ArtifactError(f"{path.name} is missing or is no file of candidates as nacre writes it") from None
-    check_exact(*weights, directions)
-    check_exact(*[bias[np.newaxis] for bias in biases])
-    return Candidates(about.encoder, about.recipe, embeddings, points, directions, Recoder(weights, biases))
+    check_exact(directions)
+    return Candidates(about.encoder, about.recipe, embeddings, points, directions, recoder, sketch)
+
+
+def _layers(place: str, recoder: Recoder) -> dict[str, NDArray[Any]]:
+    weights = {f"{place}w/{at}": weight for at, weight in enumerate(recoder.weights)}
+    return weights | {f"{place}b/{at}": bias for at, bias in enumerate(recoder.biases)}
+
+
+def _recoder(place: str, tensors: dict[str, Any]) -> Recoder:
+    """Read layers, and refuse those whose products would be rounded."""
+    depth = sum(name.startswith(f"{place}w/") for name in tensors)
+    weights, biases = ([tensors[f"{place}{name}/{at}"] for at in range(depth)] for name in "wb")
+    check_exact(*weights, *[bias[np.newaxis] for bias in biases])
+    return Recoder(weights, biases)
+
+
+def _sketch(tensors: dict[str, Any]) -> Sketch | None:
+    if "reader/0" not in tensors:
+        return None
+    own = _recoder("sketch/", tensors)
+    reader = (tensors["reader/0"], tensors["reader/1"], tensors["reader/2"], tensors["reader/3"])
+    return Sketch(Recoder(own.weights[:-1], own.biases[:-1]), own.weights[-1], own.biases[-1], reader)
 
 
 def make_candidates(documents: Iterable[Passages], encoder: Encoder, recipe: Recipe) -> Candidates:
@@ -142,7 +184,20 @@ def make_candidates(documents: Iterable[Passages], encoder: Encoder, recipe: Rec
         on_lattice(points[chosen]),
         on_lattice(directions.T),
         recoder,
+        _trained(documents, recipe.sketch, recipe.seed) if recipe.sketch else None,
     )
+
+
+def _trained(documents: Iterable[Passages], asked: Sketching, seed: int) -> Sketch:
+    """Train sketches on all public documents that have sentences, which are held in memory."""
+    batches = list(documents)
+    vectors = np.concatenate([batch.vectors for batch in batches])
+    counts = np.concatenate([batch.counts for batch in batches])
+    kept = counts[counts > 0]
+    labels, ends = np.full(len(kept), -1, dtype=np.int32), np.concatenate([[0], np.cumsum(kept)])
+    public = Passages([""] * len(kept), labels, vectors, ends)
+    numbers = asked.numbers or best_dim(asked.epsilon)
+    return train_sketch(public, asked.epsilon, numbers, asked.hidden, asked.steps, seed)
 
 
 def _joined(parts: Iterable[tuple[Floats, NDArray[np.int64]]]) -> tuple[Floats, NDArray[np.int64]]:

@@ -17,16 +17,13 @@ direction's k sentences cut its row of m candidates into k + 1 runs of one count
 whatever k is. That is what bounds the rate: a look-up at a random place of a row that stays in the nearest cache.
 """
 
-from collections.abc import Iterator
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.late import compiled
-from dpmodels.privacy import Sensitive
-from dpmodels.text.passages import PassageFile
-from dpmodels.text.recoder import Floats, Recoder, on_lattice
+from dpmodels.text.recoder import Floats, on_lattice
 
 Scores = NDArray[np.int32]
 Statistic = Literal["worst", "sum"]
@@ -100,21 +97,3 @@ def add_depths(
                     for place in range(begin, end):
                         scores[order[direction, place]] += value
                 begin = end
-
-
-def transform_scores(
-    utility: Utility, recoder: Recoder, documents: Sensitive[PassageFile], first: int
-) -> Iterator[Sensitive[NDArray[np.integer[Any]]]]:
-    """Score the candidates for each document from number ``first`` on, block by block.
-
-    Shapes: a block is [documents, candidates].
-
-    Privacy: Sensitive -> Sensitive. Replacing a sentence of a document moves that document's scores by at most
-        ``utility.sensitivity``, and no others.
-    """
-    for batch in documents.reveal():
-        skipped = min(first, len(batch))
-        first -= skipped
-        if skipped < len(batch):
-            points = recoder(batch.vectors[batch.ends[skipped] :])
-            yield Sensitive(utility.scores(points, batch.ends[skipped:] - batch.ends[skipped]))

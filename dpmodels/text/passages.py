@@ -16,6 +16,8 @@ from dpmodels.text.encoders import Encode, Vectors
 from dpmodels.text.reading import sentence_vectors
 from dpmodels.text.sentences import split_sentences
 
+Numbers = NDArray[np.integer[Any]]
+
 
 @dataclass(frozen=True)
 class Passages:
@@ -84,13 +86,39 @@ class PassageFile:
                 yield Passages.from_arrow(reader.get_batch(index))
 
 
-def public_columns(documents: Sensitive[PassageFile]) -> pa.Table:
-    """Read the ids of the documents, in reading order.
+def public_columns(documents: Sensitive[PassageFile], *, counts: bool) -> pa.Table:
+    """Read the ids of the documents, in reading order, and how many sentences each has if that is asked for.
 
-    Privacy: ids, their order and the number of documents are public by the contract where a sentence is protected.
+    Privacy: all of it is public by the contract where a sentence is protected, which hides it by replacing it.
     """
-    ids = [pa.array(batch.ids, pa.large_string()) for batch in documents.reveal()]
-    return pa.table({"id": pa.chunked_array(ids, pa.large_string())})
+    schema = pa.schema({"id": pa.large_string(), **({"sentences": pa.int64()} if counts else {})})
+    batches = [
+        pa.record_batch([batch.ids, *([batch.counts] if counts else [])], schema=schema) for batch in documents.reveal()
+    ]
+    return pa.Table.from_batches(batches, schema)
+
+
+def transform_each(
+    compute: Callable[[Vectors, NDArray[np.int64]], Numbers], documents: Sensitive[PassageFile], first: int
+) -> Iterator[Sensitive[Numbers]]:
+    """Compute numbers for each document from number ``first`` on, block by block.
+
+    Args:
+        compute: its arguments are the sentences of some documents, and where those of each begin and end.
+        documents: see above.
+        first: the number of documents that are passed over.
+
+    Shapes: a block is [documents, numbers].
+
+    Privacy: Sensitive -> Sensitive. A document's numbers are computed from its sentences alone; how far one sentence
+        moves them is proved where ``compute`` is made.
+    """
+    for batch in documents.reveal():
+        skipped = min(first, len(batch))
+        first -= skipped
+        if skipped < len(batch):
+            begin = batch.ends[skipped]
+            yield Sensitive(compute(batch.vectors[begin:], batch.ends[skipped:] - begin))
 
 
 def transform_passages(

@@ -150,7 +150,7 @@ def test_a_draw_that_is_killed_goes_on_with_the_choices_it_kept(tmp_path, candid
 
 def test_more_choices_than_parts_are_not_sealed(tmp_path, candidates, monkeypatch):
     two = pa.table({"id": ["a", "b"]})
-    monkeypatch.setattr("dpmodels.synthesizers.deep_candidate.public_columns", lambda data: two)
+    monkeypatch.setattr("dpmodels.synthesizers.deep_candidate.public_columns", lambda data, counts: two)
     with pytest.raises(ArtifactError, match="another number of parts"):
         measure(make_system(candidates), make_texts(3, seed=3), tmp_path)
 
