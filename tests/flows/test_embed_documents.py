@@ -93,6 +93,20 @@ def test_what_is_chosen_follows_the_matter_of_a_letter(letters: Path) -> None:
     assert (said == labels[~taught]).mean() > 0.6  # a third by chance
 
 
+def test_sketches_are_read_in_the_encoders_space_and_are_charged_alike(letters: Path) -> None:
+    config = yaml.safe_load((letters / "config.yaml").read_text())
+    config["model"]["recipe"]["sketch"] = {"epsilon": 10, "numbers": 4, "hidden": 16, "steps": 20}
+    (letters / "config.yaml").write_text(yaml.safe_dump(config))
+    code, _, err = run_cli(*embed_words(letters, method="document-sketch"))
+    assert code == 0 and "WEAK FOR A WHOLE DOCUMENT" in err, err
+    table, manifest = pq.read_table(letters / "out" / "embeddings"), read_manifest(letters / "out")
+    assert table["id"].to_pylist() == sorted(table["id"].to_pylist()) and table.num_rows == 40
+    assert len({tuple(row) for row in table["embedding"].to_pylist()}) > len(set(table["candidate"].to_pylist()))
+    assert manifest.method == "document-sketch" and manifest.spent.epsilon == 10
+    assert not verify_hand_off(letters / "out").faults
+    assert "another public network reads" in (letters / "out" / "report.html").read_text()
+
+
 def test_one_users_documents_add_up_and_the_parent_shows_the_largest_account(letters: Path) -> None:
     home = ("--home", letters / "home")
     for name, above, asked in (("all", "", 0), ("mail", "all", 4), ("post", "all", 6)):
