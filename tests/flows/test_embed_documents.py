@@ -93,6 +93,24 @@ def test_what_is_chosen_follows_the_matter_of_a_letter(letters: Path) -> None:
     assert (said == labels[~taught]).mean() > 0.6  # a third by chance
 
 
+def test_what_is_for_generators_says_that_it_is_not_for_embeddings(letters: Path) -> None:
+    assert run_cli(*embed_words(letters))[0] == 0
+    home, run = ("--home", letters / "home"), only_run(letters).name
+    release = letters / "home" / "released" / run / "release.parquet"
+    for words, said in (
+        (("validate", letters / "out"), "nacre verify"),
+        (("fit", release, "--out", letters / "fit", "--no-prefect", *home), "no generator is fitted to it"),
+        (("resume", run, "--refit", "--out", letters / "fit", "--no-prefect", *home), "no generator is fitted to it"),
+        (("report", run, "--internal", *home), "has no synthetic table"),
+    ):
+        code, _, err = run_cli(*words)
+        assert code == 1 and said in err, err
+    assert (
+        "one document at a time: each document of its own, in parallel"
+        in run_cli("ledger", "show", "letters", *home)[1]
+    )
+
+
 def test_sketches_are_read_in_the_encoders_space_and_are_charged_alike(letters: Path) -> None:
     config = yaml.safe_load((letters / "config.yaml").read_text())
     config["model"]["recipe"]["sketch"] = {"epsilon": 10, "numbers": 4, "hidden": 16, "steps": 20}
