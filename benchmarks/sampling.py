@@ -32,9 +32,9 @@ from dpmodels.generators.tabular import CHUNK_ROWS, TabularModel
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.lint import load_schema
 from tasks.engine import Threads
+from tasks.of_tables import TableCheck
 from tasks.sample import FILE_ROWS, FileSampler, write_parts
 from tasks.store import Handle
-from tasks.validate import FileCheck
 
 COUNTS = torch.tensor([24_720.0, 7_841.0], dtype=torch.float64)
 RUNS = 5
@@ -147,7 +147,7 @@ def plan_table(model: MixtureModel) -> Table:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (file,) = write(folder, model, FILE_ROWS)
-        check = FileCheck(model.schema, None, 65_536, fine_codec(model.schema))
+        check = TableCheck(model.schema, None, 65_536, fine_codec(model.schema))
         drawing = best(lambda: write(folder, model, FILE_ROWS), 2) / FILE_ROWS
         checking = best(lambda: check(file), 2) / FILE_ROWS
         hashing = best(lambda: sha256_of(file)) / FILE_ROWS

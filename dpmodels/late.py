@@ -4,6 +4,8 @@ A module that only computes with torch takes it from here, so that whoever plans
 for torch nor needs it. A module whose classes inherit from torch's is imported in the function that needs it.
 """
 
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -19,10 +21,13 @@ EXTRAS = {
     "sklearn": "synthesize",
     "safetensors": "synthesize",
     "PIL": "synthesize",
+    "sentencex": "text",
+    "tokenizers": "text",
+    "wordllama": "text",
     "prefect": "prefect",
 }
 """Packages that a base installation leaves out, and the extra of nacre that brings each."""
-SYNTHESIS = [package for package, extra in EXTRAS.items() if extra != "prefect"]
+SYNTHESIS = [package for package, extra in EXTRAS.items() if extra in ("validate", "synthesize")]
 """What a run needs from its start to its hand-off."""
 
 
@@ -42,6 +47,18 @@ def check_installed(packages: list[str]) -> None:
     for package in packages:
         if find_spec(package) is None and (error := lacking(package)):
             raise error
+
+
+@cache
+def compiled(function: Callable[..., None]) -> Callable[..., None]:
+    """Compile a loop, or fetch it from the cache on disk where there is one."""
+    from numba import njit
+
+    try:
+        made: Callable[..., None] = njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # no place to keep it
+        made = njit(nogil=True)(function)
+    return made
 
 
 if TYPE_CHECKING:

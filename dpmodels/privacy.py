@@ -103,8 +103,8 @@ def exact_decimal(value: float) -> Decimal:
 class Sensitive(Generic[T]):
     """A value that exists only inside the sensitive zone: no repr, no pickling, no equality on content.
 
-    ``reveal`` is called in schema, embeddings, statistics, mechanisms and evaluation only; a test on the syntax
-    tree holds that line.
+    ``reveal`` is called in schema, text, embeddings, statistics, mechanisms and evaluation only; a test on the
+    syntax tree holds that line.
     """
 
     __slots__ = ("__value",)

@@ -81,9 +81,6 @@ class HandOverConfig(_Model):
     """What is asked of everything that ends in a hand-off."""
 
     out: Path = Field(description="Hand-off folder; must be new or empty.")
-    rows: int | None = Field(
-        default=None, ge=1, description="Synthetic rows. (default: the released, noisy number of records)"
-    )
     runtime: RuntimeConfig = RuntimeConfig()
 
     @classmethod
@@ -107,7 +104,15 @@ class HandOverConfig(_Model):
             raise InvalidArgument(_dotted(first["loc"]), first["input"], _rule(cls, first)) from None
 
 
-class SynthesizeConfig(HandOverConfig):
+class SampledConfig(HandOverConfig):
+    """What is asked of everything whose hand-off is sampled."""
+
+    rows: int | None = Field(
+        default=None, ge=1, description="Synthetic rows. (default: the released, noisy number of records)"
+    )
+
+
+class SynthesizeConfig(SampledConfig):
     """Everything that a synthesis needs."""
 
     data: Path = Field(description="CSV or Parquet, one file or a folder; images also .npz or a folder of PNGs.")
@@ -123,11 +128,52 @@ class FitterConfig(_Model):
     training: dict[str, Any] = Field(default={}, description="Settings of the generator, which cost nothing.")
 
 
-class FitConfig(HandOverConfig):
+class FitConfig(SampledConfig):
     """Everything that may be chosen once a release is paid for."""
 
     release: Path = Field(description="A release: a run's release.parquet, from this home or from elsewhere.")
     model: FitterConfig = FitterConfig()
+
+
+class ColumnsConfig(_Model):
+    """What a contract of documents says, for those who have not written one; each default is the contract's."""
+
+    name: str | None = Field(default=None, description="Name of the data set. (default: that of the file)")
+    id: str | None = Field(default=None, description="Column of the document's id, which is public. (default: id)")
+    text: str | None = Field(default=None, description="Column of the text. (default: text)")
+    embedding: str | None = Field(default=None, description="Column of sentence embeddings, instead of a text.")
+    user: str | None = Field(default=None, description="Column of the user; one user's documents add up.")
+    most_documents: int | None = Field(default=None, ge=1, description="Most documents of a user. (default: 1)")
+    language: str | None = Field(default=None, description="Of the text, a code such as en. (default: en)")
+    most_sentences: int | None = Field(default=None, description="Most sentences of a document. (default: 200)")
+    encoder: str | None = Field(default=None, description="wordllama, hashed, or a folder. (default: wordllama)")
+    dim: int | None = Field(default=None, description="Size of an embedding. (default: the encoder's)")
+
+
+class PureConfig(_Model):
+    """The pure budget asked for and the account that pays; delta is 0."""
+
+    target_epsilon: float = Field(description="Epsilon for each document (or user), 0.001 to 100.")
+    account: str | None = Field(default=None, description="Account that pays. (default: the data set's)")
+
+
+class EmbeddingModelConfig(_Model):
+    """How candidates are made and what is released of a document; all of it is part of the plan."""
+
+    method: str = Field(default="deep-candidate", description="deep-candidate or document-sketch.")
+    recipe: dict[str, Any] = Field(default={}, description="How candidates are made of the public documents.")
+    measurement: dict[str, Any] = Field(default={}, description="Settings of the method that are part of the plan.")
+
+
+class EmbedConfig(HandOverConfig):
+    """Everything that embedding documents needs."""
+
+    documents: Path = Field(description="Documents, private: CSV or Parquet, one file or a folder.")
+    candidates: Path = Field(description="PUBLIC documents with the same columns, whose embeddings are handed over.")
+    contract: Path | None = Field(default=None, description="Contract of the documents (YAML), instead of columns.")
+    columns: ColumnsConfig = ColumnsConfig()
+    privacy: PureConfig
+    model: EmbeddingModelConfig = EmbeddingModelConfig()
 
 
 class Setting(NamedTuple):

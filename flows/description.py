@@ -10,13 +10,14 @@ from decimal import Decimal
 from itertools import groupby
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import Event, Leaf, ParallelEvent, PureEvent, SampledGaussianEvent, leaves
+from dpmodels.accounting.events import Event, Leaf, ParallelEvent, PureEvent, SampledGaussianEvent, leaves, priced
 from dpmodels.evaluation.published.charged import Scores
+from dpmodels.evaluation.published.embedded import cautions
 from dpmodels.ledger.records import Quote
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.plan import Line
 from dpmodels.synthesizers.registry import create
-from flows.config import SynthesizeConfig
+from flows.config import EmbedConfig, SynthesizeConfig
 from flows.planning import make_plans, make_quote, officer_for
 from tasks.accounts import officer_of, quote
 from tasks.store import Run
@@ -29,7 +30,13 @@ SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
 def describe_config(config: SynthesizeConfig) -> tuple[dict[str, str], Quote | None]:
     """Describe what a synthesis would charge, and return the quote of its account; opens no data."""
-    lines = make_plans(config)
+    return describe_lines(config, make_plans(config))
+
+
+def describe_lines(
+    config: SynthesizeConfig | EmbedConfig, lines: Sequence[Line]
+) -> tuple[dict[str, str], Quote | None]:
+    """Describe what a plan that was made of a configuration would charge, and return the quote of its account."""
     said = make_quote(config, lines)
     signer = officer_for(config, lines)
     return describe(lines, said, signer, f"on this machine, device {config.runtime.device}"), said
@@ -48,9 +55,12 @@ def describe_run(run: Run) -> dict[str, str]:
 def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = None, place: str = "") -> dict[str, str]:
     """Say in words what a plan's lines charge, whom their noise hides and how large it is, and the account's quote."""
     plan, *others = lines
-    noise = create(plan.method, plan.measurement, {}).noise(plan)
+    noise = {} if plan.family else create(plan.method, plan.measurement, {}).noise(plan)
     facts = {"data set": plan.contract.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
     facts |= _priced(plan, noise)
+    if plan.family:
+        facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
+        facts["caution"] = "\n".join(cautions(plan))
     for line in others:
         facts |= {f"report: {name}": text for name, text in _priced(line, Scores.reading(line).noise(line)).items()}
         both = spent_epsilon([plan.event, line.event], plan.budget.delta_exact)
@@ -58,7 +68,7 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
     facts |= _account(said)
     if signer is not None:
         facts["officer"] = f"{signer} must sign before anything is charged" if signer else "nobody must sign"
-    if place:
+    if place and not plan.family:
         facts["training"] = f"from the release alone, so it costs nothing more; {place}"
     return facts
 
@@ -116,8 +126,8 @@ def _hidden(budget: PrivacyBudget) -> str:
 
 
 def one_of(budget: PrivacyBudget) -> str:
-    """Say in a word or two whose presence a budget hides."""
-    return f"user ({budget.unit.user})" if budget.unit.user else "record"
+    """Say in a word or two whose presence, or words, a budget hides."""
+    return f"user ({budget.unit.user})" if budget.unit.user else budget.unit.kind
 
 
 def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
@@ -128,7 +138,7 @@ def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
         "target": f"epsilon={budget.epsilon}, delta={budget.delta}",
         "in words": f"of 100 even bets on one {one}, whoever sees this wins {math.ceil(1000 * odds) / 10:g} at most, "
         f"and 50 by tossing a coin; {_rarely(budget)}",
-        "charge": charge_in_words(line.event, one),
+        "charge": charge_in_words(priced(line.event, line.family), one),
     }
     return facts | {f"noise_stddev of the {name}": "; ".join(_felt(name, value)) for name, value in noise.items()}
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from dpmodels.errors import ArtifactError
 from flows.config import FitConfig
-from flows.synthesize import bind, carry_out
+from flows.planning import bind
+from flows.synthesize import carry_out
 from tasks.refit import Changes, Outcome, forget_fit, start_fit
 from tasks.store import Run, new_name
 

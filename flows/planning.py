@@ -1,9 +1,10 @@
 """Planning: what a run would charge, decided from public inputs alone, and the account that would pay."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -12,47 +13,54 @@ from dpmodels.errors import InvalidArgument, LedgerError
 from dpmodels.evaluation.published.charged import Scores, read_measurement
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
-from dpmodels.privacy import PrivacyBudget, PrivacyUnit
-from dpmodels.releases.plan import Line
+from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
+from dpmodels.releases.plan import Line, Plan
 from dpmodels.schema.lint import load_for_run
-from dpmodels.synthesizers.registry import create, default_method
-from flows.config import PrivacyConfig, SynthesizeConfig
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.registry import create, method_for
+from flows.config import EmbedConfig, HandOverConfig, PrivacyConfig, PureConfig, SynthesizeConfig, values_of
 from flows.partitions import partition_account
-from tasks.accounts import charge_of
-from tasks.store import Opening
+from tasks.accounts import account_to_open, charge_of
+from tasks.home import check_home, open_ledger
+from tasks.ready import check_writable
+from tasks.store import Opening, Run, Settings, make_private, new_name
 
 LARGE_DELTA = 1e-3
 
 
 def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
     """Plan a run from public inputs alone: the release, and the report's charged scores if they were asked for."""
-    schema = load_for_run(config.table_schema)
-    if partition:
-        schema = schema.of_partition(partition)
-    method = create(config.model.method or default_method(schema), config.model.measurement, config.model.training)
+    contract = load_for_run(config.table_schema)
+    if isinstance(contract, Schema) and partition:
+        contract = contract.of_partition(partition)
+    name = method_for(contract, config.model.method)
+    method = create(name, config.model.measurement, config.model.training)
     privacy, scores = config.privacy, read_measurement(config.report)
     check_delta(privacy.delta, privacy.allow_large_delta)
-    plans = [method.plan(schema, make_budget(privacy.target_epsilon, privacy.delta, schema.unit))]
+    plans = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
     if privacy.report_epsilon is not None:
-        budget = make_budget(privacy.report_epsilon, privacy.delta, schema.unit, "report_epsilon")
-        plans.append(Scores(scores).plan(schema, budget))
+        if not isinstance(contract, Schema):
+            rule = "be left out: only the report on a table has charged scores"
+            raise InvalidArgument("report_epsilon", privacy.report_epsilon, rule)
+        budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
+        plans.append(Scores(scores).plan(contract, budget))
     return plans
 
 
-def make_quote(config: SynthesizeConfig, plans: Sequence[Line]) -> Quote | None:
+def make_quote(config: SynthesizeConfig | EmbedConfig, plans: Sequence[Line]) -> Quote | None:
     """Ask the ledger for a quote on the lines of a plan, without writing; None if no account is open for them."""
     ledger, name = _open_account(config, plans[0])
     return ledger.quote(*(charge_of("quote", plan, name) for plan in plans)) if ledger else None
 
 
-def officer_for(config: SynthesizeConfig, plans: Sequence[Line]) -> str:
+def officer_for(config: SynthesizeConfig | EmbedConfig, plans: Sequence[Line]) -> str:
     """Name the officer who must sign for a plan; empty where nobody must."""
     ledger, name = _open_account(config, plans[0])
     found = ledger.officer(name) if ledger else None
     return found[0].name if found else ""
 
 
-def _open_account(config: SynthesizeConfig, plan: Line) -> tuple[Ledger | None, str]:
+def _open_account(config: SynthesizeConfig | EmbedConfig, plan: Line) -> tuple[Ledger | None, str]:
     """Return the ledger and the account that a plan would be charged to, or no ledger where none is open for it."""
     place = ledger_place(config)
     if isinstance(place, Path) and not place.exists():
@@ -62,7 +70,7 @@ def _open_account(config: SynthesizeConfig, plan: Line) -> tuple[Ledger | None, 
     return (ledger, name) if name else (None, "")
 
 
-def ledger_place(config: SynthesizeConfig) -> str | Path:
+def ledger_place(config: HandOverConfig) -> str | Path:
     """Return the ledger's URL, or its file in the home.
 
     Raises:
@@ -74,10 +82,16 @@ def ledger_place(config: SynthesizeConfig) -> str | Path:
     return url or config.runtime.home.absolute() / "ledger.sqlite"
 
 
-def make_budget(epsilon: float, delta: float, unit: PrivacyUnit, name: str = "target_epsilon") -> PrivacyBudget:
+def make_budget(
+    epsilon: float,
+    delta: float,
+    unit: PrivacyUnit,
+    name: str = "target_epsilon",
+    adjacency: Adjacency = Adjacency.ADD_OR_REMOVE_ONE,
+) -> PrivacyBudget:
     """Make a budget; the error for an impossible one names the option by ``name``."""
     try:
-        return PrivacyBudget(epsilon=epsilon, delta=delta, unit=unit)
+        return PrivacyBudget(epsilon=epsilon, delta=delta, unit=unit, adjacency=adjacency)
     except ValidationError as error:
         if any(fault["loc"] == ("epsilon",) for fault in error.errors()):
             raise InvalidArgument(name, epsilon, "lie between 0.001 and 1000") from None
@@ -105,7 +119,7 @@ def whole_budget(plans: Sequence[Line]) -> PrivacyBudget:
 
 
 def account_for(
-    ledger: Ledger, privacy: PrivacyConfig, plans: Sequence[Line], partition: str
+    ledger: Ledger, privacy: PrivacyConfig | PureConfig, plans: Sequence[Line], partition: str
 ) -> tuple[str, Opening | None]:
     """Return the name of the account that pays; and, if the run is to open it with its budget as the cap, its terms."""
     if partition:
@@ -124,3 +138,38 @@ def account_for(
 def _scope_account(ledger: Ledger, plan: Line) -> str | None:
     scope = (plan.contract.name, plan.budget.unit.code, str(plan.budget.adjacency))
     return next((account.name for account in ledger.accounts() if account.scope == scope), None)
+
+
+def bind(config: HandOverConfig, **own: Any) -> Settings:
+    """Return the settings that the stages need, with absolute paths, so that the run can go on from any folder."""
+    kept = {name: value for name, value in values_of(config).items() if name in Settings.model_fields}
+    bound = {name: value.absolute() for name, value in kept.items() if isinstance(value, Path)}
+    return Settings(**kept | bound | own | {"ledger": config.runtime.ledger or ""})
+
+
+def create_run(
+    config: SynthesizeConfig | EmbedConfig,
+    lines: Sequence[Line],
+    name: str = "",
+    partition: str = "",
+    files: Mapping[str, bytes] | None = None,
+    **own: Any,
+) -> Run:
+    """Create the run of a plan that its ledger would accept; reads no data and charges nothing.
+
+    Public ``files`` are kept in the run's control zone, and settings of its ``own`` with the others.
+
+    Raises:
+        NacreError: the home or its ledger is not in order, or the budget is exhausted.
+    """
+    runtime, home = config.runtime, config.runtime.home.absolute()
+    check_writable(home)
+    make_private(home)
+    ledger = open_ledger(home, ledger_place(config))
+    check_home(home, runtime.ledger or "", ledger)
+    account, opens = account_for(ledger, config.privacy, lines, partition)
+    settings = bind(config, account=account, opens=opens, **own)
+    charges = [charge_of("quote", line, settings.account) for line in lines]
+    ledger.check(*charges, first_opens=account_to_open(settings, lines[0].contract.name))
+    run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
+    return run.create(settings, Plan(lines=tuple(lines)), files=files or {})

@@ -5,33 +5,29 @@ The pipeline is written once; it runs as plain Python, or with every stage as a 
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
-from dpmodels.releases.plan import Plan
 from dpmodels.schema.given import transform_write
-from flows.config import HandOverConfig, SynthesizeConfig, values_of
-from flows.planning import account_for, ledger_place, make_plans
+from flows import embed_documents
+from flows.config import SynthesizeConfig
+from flows.planning import create_run, make_plans
 from flows.with_prefect.approval import ask_approver
 from flows.with_prefect.budget import balances, publish_budget
-from tasks.accounts import account_to_open, charge_of
 from tasks.evaluate import evaluate
-from tasks.home import check_home, open_ledger
+from tasks.given import GIVEN, forget_given
 from tasks.ingest import ingest
+from tasks.kinds import kind_of
 from tasks.publish import publish
-from tasks.ready import check_ready, check_writable, pick_device
+from tasks.ready import check_ready, pick_device
 from tasks.sample import sample
 from tasks.sanitize import sanitize
 from tasks.score import score
-from tasks.store import Handle, Run, Settings, make_private, new_name
+from tasks.store import Handle, Run
 from tasks.train import train
 from tasks.validate import validate
-
-GIVEN = "given.parquet"
-"""File in a run's sensitive folder that holds the rows if they were given in memory."""
 
 
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
@@ -42,7 +38,8 @@ def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     if run.plan.report is not None:
         call(score, run, synthetic)
     report = call(validate, run, release, synthetic)
-    if (run.sensitive / "encoded").exists():  # the sensitive zone may be deleted by now
+    compared = kind_of(run.plan.release.contract).COMPARED
+    if compared and (run.sensitive / "encoded").exists():  # the sensitive zone may be deleted by now
         call(evaluate, run, Handle(path=run.sensitive / "encoded"), synthetic)
     handed_over = call(publish, run, release, synthetic, report)
     forget_given(run)
@@ -72,26 +69,10 @@ def start(
     check_ready(runtime.device, config.out, runtime.signing_key)
     if given is None and not config.data.exists():
         raise DataError("", f"{config.data} does not exist")
-    home = runtime.home.absolute()
-    check_writable(home)
-    make_private(home)
-    ledger = open_ledger(home, ledger_place(config))
-    check_home(home, runtime.ledger or "", ledger)
-    account, opens = account_for(ledger, config.privacy, plans, partition)
-    settings = bind(config, account=account, opens=opens)
-    charges = [charge_of("quote", plan, settings.account) for plan in plans]
-    ledger.check(*charges, first_opens=account_to_open(settings, plans[0].contract.name))
-    run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
-    run.create(settings, Plan(lines=tuple(plans)))
+    run = create_run(config, plans, name, partition)
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)
     return run
-
-
-def forget_given(run: Run) -> None:
-    """Delete the file of rows that were given in memory, even if it is incomplete; encoded rows replace it."""
-    for name in (GIVEN, f".part-{GIVEN}"):
-        (run.sensitive / name).unlink(missing_ok=True)
 
 
 def find(
@@ -113,7 +94,7 @@ def carry_out(run: Run, prefect: bool) -> Run:
     """Run the remaining stages of a run, as plain calls or as the tasks of one flow run."""
     if not prefect:
         ask_approver(run, lasting_server=False)
-        pipeline(run, lambda stage, *handles: stage(*handles))
+        stages_of(run)(run, lambda stage, *handles: stage(*handles))
         return run
     from flows.with_prefect.recorded import run_as_flow
 
@@ -121,18 +102,16 @@ def carry_out(run: Run, prefect: bool) -> Run:
     return run
 
 
+def stages_of(run: Run) -> Callable[[Run, Callable[..., Handle]], Handle]:
+    """Return the pipeline of a run: its documents are embedded one by one, or its data is synthesized as a whole."""
+    return embed_documents.pipeline if run.plan.release.family else pipeline
+
+
 def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
     """Ask the account's officer if it has one, run the pipeline, and tell Prefect what became of the budget."""
     before = balances(run)
     try:
         ask_approver(run, lasting_server)
-        pipeline(run, call)
+        stages_of(run)(run, call)
     finally:
         publish_budget(run, before)
-
-
-def bind(config: HandOverConfig, **own: Any) -> Settings:
-    """Return the settings that the stages need, with absolute paths, so that the run can go on from any folder."""
-    kept = {name: value for name, value in values_of(config).items() if name in Settings.model_fields}
-    bound = {name: value.absolute() for name, value in kept.items() if isinstance(value, Path)}
-    return Settings(**kept | bound | own | {"ledger": config.runtime.ledger or ""})

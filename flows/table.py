@@ -31,8 +31,12 @@ def synthesize_table(config: SynthesizeConfig, train_on: TrainOn = "here") -> st
 
 
 def take_to_hand_off(name: str, config: SynthesizeConfig, train_on: str, partition: str = "") -> str:
-    """Start the run of this name, or go on with it, while no other flow run works for its account."""
-    run = find_here(name) or start(placed_here(config), name, partition)
+    """Start the run of this name, or go on with it."""
+    return go_on(find_here(name) or start(placed_here(config), name, partition), train_on, partition)
+
+
+def go_on(run: Run, train_on: str = "here", partition: str = "") -> str:
+    """Take a run to its hand-off, while no other flow run works for its account."""
     run.settle(run.settings.model_copy(update={"train_on": train_on}))
     with alone_on(run.settings.account):
         publish_plan(run, partition)

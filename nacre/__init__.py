@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from dpmodels.errors import NacreError
 
 if TYPE_CHECKING:
+    from nacre.documents import embed_documents
     from nacre.given import Schema, draft_schema, load_schema
     from nacre.ledgers import Ledger, PrivacyBudget, PrivacyUnit, ledger
     from nacre.planning import Planned, plan
@@ -36,6 +37,7 @@ __all__ = [
     "Schema",
     "Spent",
     "draft_schema",
+    "embed_documents",
     "fit",
     "ledger",
     "load_schema",
@@ -46,6 +48,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "documents": ("embed_documents",),
     "given": ("Schema", "draft_schema", "load_schema"),
     "ledgers": ("Ledger", "PrivacyBudget", "PrivacyUnit", "ledger"),
     "planning": ("Planned", "plan"),

@@ -79,14 +79,15 @@ class Result:
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """The synthetic rows, read from the hand-off when they are first asked for."""
+        """The synthetic rows, or the embedded documents, read from the hand-off when they are first asked for."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        place = self.folder / ("embeddings" if self.manifest.part else "synthetic")
         try:
-            frame: pd.DataFrame = pq.read_table(self.folder / "synthetic").to_pandas()
+            frame: pd.DataFrame = pq.read_table(place).to_pandas()
         except (OSError, pa.ArrowException):
-            raise ArtifactError(f"{self.folder / 'synthetic'} is missing, or cannot be read as Parquet") from None
+            raise ArtifactError(f"{place} is missing, or cannot be read as Parquet") from None
         return frame
 
     @cached_property
@@ -100,10 +101,12 @@ class Result:
 
     def __repr__(self) -> str:
         said, spent = self.manifest, self.spent
-        rows, columns = self.report.facts["synthetic_rows"], len(self.report.facts["columns"])
+        facts = self.report.facts
+        made = f"{facts['documents']} embeddings" if said.part else f"{facts['synthetic_rows']} synthetic rows"
+        made += "" if said.part else f", {len(facts['columns'])} modeled columns"
         return (
             f"<nacre hand-off of {said.data_set}\n"
-            f"  made    {rows} synthetic rows, {columns} modeled columns, by {said.method}; run {self.run}\n"
+            f"  made    {made}, by {said.method}; run {self.run}\n"
             f"  spent   epsilon={spent.epsilon}, delta={spent.delta}, account {said.ledger.account or '(left out)'}\n"
             f"  hides   one {said.unit}, {said.adjacency}\n"
             f"  folder  {self.folder}>"

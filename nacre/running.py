@@ -9,10 +9,11 @@ from dpmodels.privacy import Sensitive
 from dpmodels.schema.given import load_given
 from flows import fit as fit_again
 from flows.config import FitConfig, RuntimeConfig, SynthesizeConfig, from_environment, placed
-from flows.synthesize import GIVEN, carry_out, find, forget_given, start
+from flows.synthesize import carry_out, find, start
 from nacre.given import SchemaLike, path_of, schema_file
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result
+from tasks.given import GIVEN, forget_given
 from tasks.store import Run, new_name
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def synthesize(
     asked |= dict(ledger=url_of(ledger), dask=from_environment("dask"), signing_key=signing_key)
     with schema_file(schema) as file:
         run = start(SynthesizeConfig.build(placed({**asked, "schema": file})), name, given=given)
-    return _carry_out(run)
+    return take_to_hand_off(run)
 
 
 def resume(
@@ -116,7 +117,7 @@ def resume(
     if refit:
         again, changes = fit_again.refit(found, place, prefect=False)
         return Result(again.settings.out, changes)
-    return _carry_out(found)
+    return take_to_hand_off(found)
 
 
 def fit(
@@ -149,7 +150,7 @@ def fit(
     return Result(run.settings.out, changes)
 
 
-def _carry_out(run: Run) -> Result:
+def take_to_hand_off(run: Run) -> Result:
     """Take a run to its hand-off; a note on any error says how to go on, if that can help."""
     try:
         return Result(carry_out(run, prefect=False).settings.out)

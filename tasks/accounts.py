@@ -47,6 +47,7 @@ def charge_of(run_name: str, line: Line, account: str) -> Charge:
         plan_hash=line.hash,
         schema_hash=line.contract.hash,
         run=run_name,
+        part=line.family,
     )
 
 
@@ -74,14 +75,7 @@ def reserve(run: Run) -> None:
 
 def officer_of(run: Run) -> tuple[Officer, Asked] | None:
     """Return who must sign a run's charges, if anybody must, and what is to be signed."""
-    settings, ledger, charges = run.settings, desk_of(run).ledger, charges_of(run)
-    names = {account.name for account in ledger.accounts()}
-    name = settings.account if settings.account in names else settings.opens and settings.opens.parent
-    found = ledger.officer(name) if name else None
-    if found is None:
-        return None
-    officer, opened = found
-    return officer, Asked(opened, settings.account, run.name, tuple(charge.plan_hash for charge in charges))
+    return desk_of(run).ledger.asked(*charges_of(run), first_opens=_to_open(run))
 
 
 def sign_run(run: Run, key: Path) -> tuple[Approval, Asked]:

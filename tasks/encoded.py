@@ -1,15 +1,15 @@
-"""The encoded table in the sensitive zone: a folder of Arrow files, read in batches, part by part."""
+"""The encoded rows or documents in the sensitive zone: a folder of Arrow files, read in batches, part by part."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from dpmodels.embeddings.summation import SumOf, Vector
 from dpmodels.errors import ArtifactError
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.schema import Schema
+from dpmodels.schema.embedded import codec_of
 from tasks.engine import Engine, Threads
 
 PART_BATCHES = 16
@@ -23,10 +23,10 @@ class EncodedPart:
     file: Path
     start: int
     stop: int
-    schema: Schema
+    schema: Any
 
-    def __iter__(self) -> Iterator[Records]:
-        codec = Codec(self.schema)
+    def __iter__(self) -> Iterator[Any]:
+        codec = codec_of(self.schema)
         try:
             with pa.OSFile(str(self.file)) as source, pa.ipc.open_file(source) as reader:
                 for index in range(self.start, self.stop):
@@ -42,10 +42,10 @@ class EncodedTable:
     """All rows of an encoded table, read from the start at each iteration; at most one batch is in memory."""
 
     folder: Path
-    schema: Schema
+    schema: Any
     engine: Engine = field(default_factory=lambda: Threads(1))
 
-    def __iter__(self) -> Iterator[Records]:
+    def __iter__(self) -> Iterator[Any]:
         for part in self.parts():
             yield from part
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.artifact import sha256_of
 from dpmodels.errors import ArtifactError
+from dpmodels.evaluation.published.embedded import cautions
 from dpmodels.files import copy_plain
 from dpmodels.hand_off.manifest import LEFT_OUT, MANIFEST, Manifest, oldest_format, read_manifest
 from dpmodels.hand_off.signature import sign_manifest
@@ -27,25 +29,36 @@ DAY = 86_400
 @stage("publish", sensitive=False)
 def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Handle:
     """Copy the synthetic table that was checked, and the report, and write the manifest that accounts for them."""
+
+    def table(folder: Path) -> None:
+        received = receive(run)
+        folder.mkdir()
+        for file in members(received.folder, received.synthetic):
+            copy_plain(file.parents[1], file, folder / file.name)
+
+    handed_over = assemble(run, release, report, MADE["sample"], table)
+    forget(run)
+    return handed_over
+
+
+def assemble(run: Run, release: Handle, report: Handle, name: str, write: Callable[[Path], None]) -> Handle:
+    """Assemble a hand-off, unless it is in place: what ``write`` leaves in the named folder, report and manifest."""
     out, plan = run.settings.out, run.plan.release
     if holds_run(out, run.name):
         return Handle(path=out)
     check_free(out)
     part = out.with_name(f".part-{out.name}-{run.name}")
     shutil.rmtree(part, ignore_errors=True)
-    (part / MADE["sample"]).mkdir(parents=True)
-    received = receive(run)
-    files = [(file, part / MADE["sample"]) for file in members(received.folder, received.synthetic)]
-    files += [(file, part) for file in members(run.control.parent, report.path)]
-    for file, folder in files:
-        copy_plain(file.parents[1], file, folder / file.name)
-    (part / "schema.yaml").write_text(plan.table.to_yaml(), encoding="utf-8")
+    part.mkdir(parents=True)
+    write(part / name)
+    for file in members(run.control.parent, report.path):
+        copy_plain(file.parents[1], file, part / file.name)
+    (part / "schema.yaml").write_text(plan.contract.to_yaml(), encoding="utf-8")
     (part / MANIFEST).write_text(manifest(run, plan, release, part).to_json(), encoding="utf-8")
     if run.settings.signing_key is not None:
         sign_manifest(part, run.settings.signing_key)
     blur_times(part)
     replace_folder(part, out)
-    forget(run)
     return Handle(path=out)
 
 
@@ -60,9 +73,10 @@ def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> Manifest:
     """Make the manifest: what was asked for, what was spent, what came of it, and which ledger entries paid."""
     settings, budget = run.settings, plan.budget
     again = "fitted_again_as" if settings.fits else "sampled_again_as" if settings.paid_by else ""
+    paid = paid_elsewhere(settings.fits) if settings.is_paid_elsewhere else paid_here(run, release)
     return Manifest.model_validate(
         {
-            "format": oldest_format(settings.fits),
+            "format": oldest_format(settings.fits, bool(plan.family or "approved_as" in paid)),
             "nacre_version": version("nacre"),
             **({again: run.name} if again else {}),
             "data_set": plan.contract.name,
@@ -72,7 +86,8 @@ def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> Manifest:
             "schema_sha256": plan.contract.hash,
             "release_sha256": release.sha256,
             **line(plan),
-            **(paid_elsewhere(settings.fits) if settings.is_paid_elsewhere else paid_here(run, release)),
+            **paid,
+            **({"cautions": cautions(plan)} if plan.family else {}),
             "artifacts": {
                 str(file.relative_to(folder)): sha256_of(file) for file in sorted(folder.rglob("*")) if file.is_file()
             },
@@ -88,6 +103,7 @@ def line(plan: Line) -> dict[str, Any]:
         "spent": {"epsilon": spent_epsilon([plan.event], budget.delta_exact), "delta": budget.delta},
         "events": [plan.event],
         "plan_sha256": plan.hash,
+        **({"part": plan.family} if plan.family else {}),
     }
 
 
@@ -100,9 +116,23 @@ def paid_here(run: Run, release: Handle) -> dict[str, Any]:
     """Say who paid and who signed for it, and account for the charged section of the report."""
     charge = charges_of(run)[0]
     check_sealed(run, charge, release)
-    content = desk_of(run).ledger.entries(key=charge.key)[0].content
-    approved = {"approved": content["approval"]} if "approval" in content else {}
-    return {"run": charge.run, "ledger": payment(run, charge), **charged_line(run), **approved}
+    return {"run": charge.run, "ledger": payment(run, charge), **charged_line(run), **approved(run, charge)}
+
+
+def approved(run: Run, charge: Charge) -> dict[str, Any]:
+    """Return the officer's signature for a charge, and, where it is for a family, the account and run it names."""
+    ledger = desk_of(run).ledger
+    signed = ledger.entries(key=charge.key)[0].content.get("approval")
+    if signed is None:
+        return {}
+    if "with" in signed:  # a family is signed for once, in the entry of its first charge
+        signed = ledger.entries(key=signed["with"])[0].content["approval"]
+    if charge.plan_hash in signed["plans"]:
+        return {"approved": signed}
+    family = [held.charge for held in map(ledger.find, signed["plans"]) if held]
+    above = len({one.account for one in family}) > 1
+    account = ledger.account(charge.account).parent if above else charge.account
+    return {"approved": signed, "approved_as": {"account": account, "run": family[0].run}}
 
 
 def payment(run: Run, charge: Charge) -> dict[str, Any]:

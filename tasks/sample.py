@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.load import Model, load_generator
 from dpmodels.late import torch
-from dpmodels.schema.encode import Codec
+from dpmodels.schema.embedded import codec_of
 from tasks.engine import Engine, open_engine
 from tasks.progress import progress_bar
 from tasks.ready import pick_device
@@ -71,14 +72,14 @@ class FileSampler:
         torch.set_num_threads(1)  # files run in parallel, and sums must not depend on the number of threads
         number, rows = file
         model = read_generator(self.generator.path, self.generator.sha256)
-        codec = Codec(model.schema)
+        codec = codec_of(model.schema)
         path = self.folder / f"part-{number:05d}.parquet"
         with pq.ParquetWriter(path, codec.output_schema, compression="zstd") as writer:
             for table in self._groups(model, codec, number, rows):
                 writer.write_table(table)
         return rows
 
-    def _groups(self, model: Model, codec: Codec, file: int, rows: int) -> Iterator[pa.Table]:
+    def _groups(self, model: Model, codec: Any, file: int, rows: int) -> Iterator[pa.Table]:
         first_batch, first_row = file * FILE_ROWS // model.batch_rows, file * FILE_ROWS
         tables: list[pa.Table] = []
         for records in sample_valid(model, rows, self.seed, self.device, first_batch):

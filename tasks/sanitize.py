@@ -26,14 +26,14 @@ def sanitize(run: Run, ingested: Handle) -> Handle:
         check_line(Scores.reading(report), report)
     with progress_bar("sanitize") as tick, open_engine(settings.threads, run.dask) as engine:
         desk = desk_of(run, device=pick_device(settings.device), progress=tick)
-        _reserve(run, desk)
-        system.measure(Sensitive(EncodedTable(ingested.path, line.table, engine)), line, desk)
+        reserve_run(run, desk)
+        system.measure(Sensitive(EncodedTable(ingested.path, line.contract, engine)), line, desk)
     remember(run.home, run.ledger_url, desk.ledger)
     held = desk.held()
     return run.finish("sanitize", held.artifact_hash if held else "")
 
 
-def _reserve(run: Run, desk: Desk) -> None:
+def reserve_run(run: Run, desk: Desk) -> None:
     """Charge the run, if the ledger is the one that the home knows and no file is where the release will be."""
     check_home(run.home, run.ledger_url, desk.ledger)
     held = desk.held()

@@ -15,10 +15,10 @@ from dpmodels.schema.schema import Schema
 from tasks.accounts import desk_of
 from tasks.encoded import EncodedTable
 from tasks.engine import Threads, cores
+from tasks.parquet import parquet_files, read_batches
 from tasks.receive import receive
 from tasks.stage import stage
 from tasks.store import Handle, Run
-from tasks.validate import parquet_files, read_batches
 
 LOST = "the sensitive zone was deleted before the report was scored"
 

@@ -16,10 +16,12 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -72,6 +74,7 @@ class Settings(BaseModel):
         train_on: ``here``, or the Prefect pool that trains and samples; those who approve the run are told.
         paid_by: the run whose release this run samples or fits again; empty for a run that pays for its own release.
         fits: the charge in the footer of the release that this run fits again, or that it samples from such a fit of.
+        public_sha256: of the files of public documents; none of them may be a file of the data.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -91,6 +94,7 @@ class Settings(BaseModel):
     approval_hours: float = 24
     paid_by: str = ""
     fits: str = ""
+    public_sha256: tuple[str, ...] = ()
 
     @property
     def is_paid_elsewhere(self) -> bool:
@@ -170,8 +174,10 @@ class Run(BaseModel):
         has_report = (self.control / REPORT_PLAN).is_file()
         return read_plan(self._read("plan.json"), self._read(REPORT_PLAN) if has_report else None)
 
-    def create(self, settings: Settings, plan: Plan, adopted: bool = False) -> "Run":
-        """Make the folders of a new run and write its settings and plan; the file that makes it a run comes last.
+    def create(
+        self, settings: Settings, plan: Plan, adopted: bool = False, files: Mapping[str, bytes] = MappingProxyType({})
+    ) -> "Run":
+        """Make the folders of a new run and write public files, plan and settings, which make it a run and come last.
 
         Raises:
             ArtifactError: somebody put files, or a link, where the run's folder in the released zone is to be.
@@ -186,6 +192,8 @@ class Run(BaseModel):
         make_private(self.sensitive)
         for zone in (self.control, self.released):
             (zone / "stages").mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (self.control / name).write_bytes(content)
         write_text(self.control / "plan.json", plan.model_dump_json(indent=1))
         self.settle(settings)
         return self

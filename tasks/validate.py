@@ -1,14 +1,9 @@
 """Validate: a gate and a publishable report, both made from released objects alone."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.evaluation.pages.checks import render_checks
@@ -18,15 +13,18 @@ from dpmodels.evaluation.published.charged_facts import charged_facts, line_fact
 from dpmodels.evaluation.published.fidelity import FIT_ROWS, Measured
 from dpmodels.evaluation.published.report import summarise
 from dpmodels.generators.load import load_generator
-from dpmodels.hand_off.manifest import MANIFEST
+from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.releases.plan import REPORT
 from dpmodels.releases.release import read_release
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.expectations import Gate
-from dpmodels.schema.lint import load_schema
+from dpmodels.schema.documents import Documents
+from dpmodels.schema.embedded import codec_of
+from dpmodels.schema.expectations import Verdicts
+from dpmodels.schema.lint import load_contract
 from dpmodels.schema.schema import Schema
 from tasks.accounts import desk_of
 from tasks.engine import Engine, Threads, cores, open_engine
+from tasks.kinds import FileCheck, kind_of
+from tasks.parquet import parquet_files, read_batches
 from tasks.receive import receive, reject
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
@@ -41,10 +39,11 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
         return done
     received = receive(run)
     released = read_release(run.read("sanitize")).value
-    schema, settings = released.line.table, run.settings
+    contract, settings = released.line.contract, run.settings
+    kind = kind_of(contract)
     rows = settings.rows or load_generator(received.generator).default_rows()
     measured = Measured.of(released)
-    check = FileCheck(schema, rows, settings.batch_rows, measured.codec)
+    check = kind.file_check(contract, rows, settings.batch_rows, measured)
     with open_engine(settings.threads, run.dask) as engine:
         gate, tally = check_table(received.synthetic, check, engine)
     report = run.place("validate")
@@ -54,8 +53,9 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
         reject(run)
         broken = "; ".join(map(str, gate.broken))
         raise DataError("", f"the synthetic table breaks its schema and is not handed over: {broken}")
-    first = first_records(received.synthetic, schema, FIT_ROWS)
+    first = first_records(received.synthetic, contract, FIT_ROWS)
     facts = summarise(measured, tally, first, gate.results(), release.sha256, charged_section(run))
+    facts |= kind.further_facts(measured, first)
     write_text(report / "report.json", json.dumps(facts, indent=1))
     write_text(report / "report.html", render(facts))
     return run.finish("validate")
@@ -78,43 +78,13 @@ def render_again(report: Handle) -> str:
     return render(json.loads((report.path / "report.json").read_text(encoding="utf-8")))
 
 
-@dataclass(frozen=True)
-class FileCheck:
-    """Checks one Parquet file against the schema, and counts its rows by cell if asked to.
-
-    The codec refuses values outside the schema. A batch that it can encode is judged by its witness rows; any
-    other batch is left to the whole suite, which names every fault.
-    """
-
-    schema: Schema
-    rows: int | None
-    batch_rows: int
-    cells: Codec | None = None
-
-    def __call__(self, file: Path) -> tuple[Gate, CellTally | None]:
-        """Check a file from its first row to its last."""
-        gate, codec = Gate(self.schema, raw=False, rows=self.rows), Codec(self.schema.refusing())
-        tally = None if self.cells is None else CellTally(self.cells)
-        for batch in read_batches(file, self.batch_rows):
-            try:
-                records = codec.encode(batch)
-            except DataError:
-                gate.check(batch)
-                continue
-            gate.check_encoded(batch)
-            if tally is not None:
-                tally.add(records)
-        return gate, tally
-
-
-def check_table(path: Path, check: FileCheck, engine: Engine) -> tuple[Gate, CellTally | None]:
+def check_table(path: Path, check: FileCheck, engine: Engine) -> tuple[Verdicts, CellTally | None]:
     """Check a Parquet file, or a folder of them, against the expectations of a synthetic table.
 
     Raises:
         DataError: there is no such file, it is damaged, or a column cannot hold its declared values.
     """
-    gate = Gate(check.schema, raw=False, rows=check.rows)
-    tally = None if check.cells is None else CellTally(check.cells)
+    gate, tally = check.gate(), check.tally()
     for own, counts in engine.map(check, parquet_files(path)):
         gate.add(own)
         if tally is not None and counts is not None:
@@ -123,34 +93,9 @@ def check_table(path: Path, check: FileCheck, engine: Engine) -> tuple[Gate, Cel
     return gate, tally
 
 
-def parquet_files(path: Path) -> list[Path]:
-    """List the Parquet files of a table.
-
-    Raises:
-        DataError: there are none.
-    """
-    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-    if not files:
-        raise DataError("", f"{path} holds no .parquet file")
-    return files
-
-
-def read_batches(file: Path, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Read a Parquet file with one batch in memory.
-
-    Raises:
-        DataError: the file does not exist, or is damaged.
-    """
-    try:
-        with pq.ParquetFile(file, pre_buffer=False) as opened:
-            yield from opened.iter_batches(batch_size=batch_rows, use_threads=False)
-    except (OSError, pa.ArrowException):
-        raise DataError("", f"{file} does not exist, is no Parquet file, or is damaged") from None
-
-
-def first_records(path: Path, schema: Schema, rows: int) -> list[Records]:
-    """Read the first rows of a table that fits its schema."""
-    codec, read = Codec(schema), list[Records]()
+def first_records(path: Path, contract: Any, rows: int) -> list[Any]:
+    """Read the first rows of a table that fits its contract."""
+    codec, read = codec_of(contract), list[Any]()
     for batch in chain.from_iterable(read_batches(file, rows) for file in parquet_files(path)):
         if (missing := rows - sum(map(len, read))) <= 0:
             break
@@ -158,7 +103,7 @@ def first_records(path: Path, schema: Schema, rows: int) -> list[Records]:
     return read
 
 
-def check_hand_off(folder: Path, schema_file: Path | None) -> Gate:
+def check_hand_off(folder: Path, schema_file: Path | None) -> Verdicts:
     """Check a hand-off against the schema that came with it, or any Parquet table against the schema that is named.
 
     Raises:
@@ -168,14 +113,18 @@ def check_hand_off(folder: Path, schema_file: Path | None) -> Gate:
     if not (folder / MANIFEST).is_file():
         if schema_file is None:
             raise Unsuitable(f"{folder} is no hand-off with a schema of its own; name a schema with --schema")
-        return _checked(folder, load_schema(schema_file), None)
-    schema = load_schema(schema_file or folder / "schema.yaml")
+        return _checked(folder, load_contract(schema_file), None)
+    if read_manifest(folder).part:
+        raise Unsuitable(
+            f"{folder} holds embeddings that were made one by one; `nacre verify {folder}` checks all of it"
+        )
+    contract = load_contract(schema_file or folder / "schema.yaml")
     try:
         rows = int(json.loads((folder / "report.json").read_text(encoding="utf-8"))["synthetic_rows"])
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError("", f"{folder} has no report.json that can be read") from None
-    return _checked(folder / "synthetic", schema, rows)
+    return _checked(folder / "synthetic", contract, rows)
 
 
-def _checked(path: Path, schema: Schema, rows: int | None) -> Gate:
-    return check_table(path, FileCheck(schema, rows, BATCH_ROWS), Threads(cores()))[0]
+def _checked(path: Path, contract: Schema | Documents, rows: int | None) -> Verdicts:
+    return check_table(path, kind_of(contract).file_check(contract, rows, BATCH_ROWS, None), Threads(cores()))[0]

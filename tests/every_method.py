@@ -20,10 +20,9 @@ from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.system import Craft, Generator
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.schema import Schema
+from dpmodels.schema.embedded import codec_of
 from dpmodels.synthesizers.registry import Synthesizer, create
-from tests import pictures, support
+from tests import mails, pictures, support
 
 MIXTURE = {"components": 16, "directions": 2, "steps": 5}
 NETWORK = {"steps": 3, "batch_size": 16, "frequencies_per_step": 8, "network": {"hidden_dim": 8}}
@@ -59,6 +58,7 @@ class Quick:
 QUICK = {
     "nacre": Quick({"fine_cells": 16}, MIXTURE),
     "nacre-images": Quick({"coefficients": 12, "directions": 5}, {"rounds": 1, "images": 100}, pictures),
+    "document-moments": Quick({}, {}, mails),
     "dp-gan": Quick(GAN),
     "dp-gm": Quick({"latent": 4, "clusters": 2, "iterations": 2, **SGD}),
     "dp-merf": Quick({"frequencies": {"count": 16}}, NETWORK),
@@ -71,6 +71,9 @@ QUICK = {
     "privbayes": Quick({"fine_cells": 16}),
 }
 
+OF_TABLES = [method for method, settings in QUICK.items() if settings.data is not mails]
+"""The methods for tables, images among them; the others are for documents."""
+
 EXTREMES: dict[ModuleType, dict[str, list[Any]]] = {
     support: {
         "patient": [996, 997, 998, 999],
@@ -79,6 +82,10 @@ EXTREMES: dict[ModuleType, dict[str, list[Any]]] = {
         "dose": [10.0, 0.0, None, None],
         "smoker": [True, False, True, False],
         "sick": ["yes", "no", "yes", "no"],
+    },
+    mails: {
+        "kind": ["other", "offer", "news", "news"],
+        "embedding": [[-0.6, 0, 0, -0.8, 0, 0], [0] * 5 + [1], [0] * 6, [1] + [0] * 5],
     },
     pictures: {"picture": [[level] * 120 for level in (255, 0, 255, 0)], "kind": ["disc", "disc", "bar", "bar"]},
 }
@@ -89,27 +96,28 @@ def quick(method: str) -> Synthesizer[Any]:
     return create(method, QUICK[method].measurement, QUICK[method].training)
 
 
-def quick_plan(method: str, schema: Schema | None = None, epsilon: float = 1.0) -> Line:
+def quick_plan(method: str, schema: Any = None, epsilon: float = 1.0) -> Line:
     """Plan a method on the schema of its own data, or on another."""
     schema = schema or QUICK[method].data.make_schema()
     return quick(method).plan(schema, PrivacyBudget(epsilon=epsilon, delta=1e-5, unit=schema.unit))
 
 
-def crowd(data: ModuleType) -> Records:
+def crowd(data: ModuleType) -> Any:
     """Return records most of which are alike, so that others lie far outside of what is usual."""
-    records: Records = data.make_records(30)
+    records = data.make_records(30)
     return records.take([0] * 300 + list(range(30)))
 
 
-def extremes(data: ModuleType) -> Records:
+def extremes(data: ModuleType) -> Any:
     """Return records at the ends of what the schema allows, or beyond where others lie."""
-    schema = data.make_table(1).schema
-    return Codec(data.make_schema()).encode(pa.table(EXTREMES[data], schema=schema))
+    codec = codec_of(data.make_schema())
+    schema = codec.output_schema if data is mails else data.make_table(1).schema
+    return codec.encode(pa.table(EXTREMES[data], schema=schema))
 
 
-def inserted(records: Records, more: Records, place: int) -> Records:
+def inserted(records: Any, more: Any, place: int) -> Any:
     """Put records among others, at a place."""
-    return Records.concat([records.take(slice(0, place)), more, records.take(slice(place, None))])
+    return type(records).concat([records.take(slice(0, place)), more, records.take(slice(place, None))])
 
 
 def fit(method: str, release: Released[Release], folder: Path, seed: int = 0) -> Generator:

@@ -37,6 +37,12 @@ class Drawn(Walk):
     def choose(self, *_: object) -> np.ndarray:
         raise NotImplementedError
 
+    def choose_each(self, *_: object) -> np.ndarray:
+        raise NotImplementedError
+
+    def sum_each(self, *_: object) -> np.ndarray:
+        raise NotImplementedError
+
     def train(self, *_: object) -> np.ndarray:
         raise NotImplementedError
 

@@ -156,6 +156,7 @@ def desk_in(folder: Path, line: Line, run: str = "r", ledger: Ledger | None = No
         plan_hash=line.hash,
         schema_hash=line.contract.hash,
         run=run,
+        part=line.family,
     )
     return Desk(ledger, charge, folder / "private" / f"{run}.parquet", folder / "public" / f"{run}.parquet")
 

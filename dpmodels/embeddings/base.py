@@ -104,8 +104,11 @@ class Embedding(ABC):
     l2_sensitivity: int
 
     @abstractmethod
-    def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
-        """Sum the truncated features of a batch. Shapes: [dim] int64 on the CPU. Exact: no rounding depends on B."""
+    def lattice_sum(self, records: Any, device: "str | torch.device" = "cpu") -> Tensor:
+        """Sum the truncated features of a batch of what the embedding is for.
+
+        Shapes: [dim] int64 on the CPU. Exact: no rounding depends on B.
+        """
 
     @abstractmethod
     def coordinates(self) -> dict[str, Any]:

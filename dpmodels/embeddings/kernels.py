@@ -3,12 +3,12 @@
 The same whole numbers as the array code beside them, which small batches use: compiling takes a second, once.
 """
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmodels.late import compiled
 
 COMPILED_ROWS = 16_384
 """Rows from which on a batch is worth a compiled loop."""
@@ -18,18 +18,6 @@ BUCKETS = 16
 """Codes are looked up by their leading bits, in a table of at most 2**16 entries."""
 
 Array = NDArray[Any]
-
-
-@cache
-def compiled(function: Callable[..., None]) -> Callable[..., None]:
-    """Compile a loop, or fetch it from the cache on disk where there is one."""
-    from numba import njit
-
-    try:
-        made: Callable[..., None] = njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # no place to keep it
-        made = njit(nogil=True)(function)
-    return made
 
 
 class CellFinder:

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.embeddings.base import Embedding
-from dpmodels.embeddings.kernels import COMPILED_ROWS, CellFinder, compiled, count_moments
+from dpmodels.embeddings.kernels import COMPILED_ROWS, CellFinder, count_moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import Unsuitable
-from dpmodels.late import Tensor, torch
+from dpmodels.late import Tensor, compiled, torch
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.schema.encode import Records
 

@@ -37,6 +37,9 @@ def sample_valid(model: Sampler, rows: int, seed: int, device: str = "cpu", firs
     Raises:
         DataError: hardly any row that the generator draws keeps the constraints.
     """
+    if not isinstance(model.schema, Schema):  # only columns of a table have constraints
+        yield from model.sample(rows, seed, device, first)
+        return
     rules = Rules(model.schema)
     for batch, count in batch_sizes(rows, model.batch_rows, first):
         records = model.draw(count, batch_stream(seed, batch), device)
@@ -65,7 +68,7 @@ class Rules:
         self.constraints, self.null_limits = schema.rules, schema.null_limits
         self.place = {name: index for index, name in enumerate(schema.modelled)}
         self.columns = schema.modelled
-        self.codec = Codec(schema)
+        self.codec, self.target = Codec(schema), schema.class_index
 
     def hold(self, records: Records, not_null: str | None = None) -> Mask:
         """Tell which rows keep every constraint, and are not null in one column if it is named."""
@@ -117,7 +120,7 @@ class Spares:
 
     def __init__(self, model: Sampler, rules: Rules, seed: int, batch: int, device: str) -> None:
         self.model, self.rules, self.seed, self.batch, self.device = model, rules, seed, batch, device
-        self.target = model.schema.class_index
+        self.target = rules.target
         self.pools = 0
 
     def replace(self, records: Records, unfit: Mask, admissible: Check) -> Records:

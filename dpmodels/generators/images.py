@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpmodels.embeddings.image_moments import BASIS_BITS, UNIT, ImageCode, Whole
 from dpmodels.embeddings.pose import REFERENCE, from_spreads
 from dpmodels.generators.model_file import write_model
-from dpmodels.generators.sampling import Sampler
+from dpmodels.generators.sampling import Sampler, spread_classes
 from dpmodels.late import Tensor, torch
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
@@ -62,11 +62,7 @@ class ImageModel(Sampler):
 
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
         """Draw one batch; on any device, by the CPU."""
-        shares = self.class_counts.clip(min=0)
-        shares = shares / shares.sum() if shares.sum() > 0 else np.full_like(shares, 1 / len(shares))
-        # evenly spread uniforms: each class as often as its share says, up to one row
-        uniform = (np.arange(rows) + rng.random()) / rows
-        labels = np.searchsorted(np.cumsum(shares), rng.permutation(uniform), side="right").clip(max=len(shares) - 1)
+        labels = spread_classes(self.class_counts, rows, rng)
         z = rng.standard_normal((rows, self.means.shape[1]))
         for label in np.unique(labels):
             members = labels == label

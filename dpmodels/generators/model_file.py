@@ -7,21 +7,28 @@ from typing import Any
 
 from dpmodels.errors import ArtifactError
 from dpmodels.late import Tensor
+from dpmodels.schema.documents import Documents
 from dpmodels.schema.schema import Schema
 
+ABOUT: dict[str, type[Schema] | type[Documents]] = {"schema": Schema, "documents": Documents}
+"""The contracts that a generator can be about, by the key of the header that holds one."""
 
-def write_model(path: Path, kind: str, schema: Schema, tensors: Mapping[str, Tensor], **facts: Any) -> None:
+
+def write_model(
+    path: Path, kind: str, contract: Schema | Documents, tensors: Mapping[str, Tensor], **facts: Any
+) -> None:
     """Write a generator of one kind; the same content gives the same bytes."""
     from safetensors.torch import save_file
 
-    facts |= {"kind": kind, "schema": schema.model_dump(mode="json")}
+    (about,) = (key for key, model in ABOUT.items() if isinstance(contract, model))
+    facts |= {"kind": kind, about: contract.model_dump(mode="json")}
     whole = {key: tensor.cpu().contiguous() for key, tensor in tensors.items()}
     # under one key, because safetensors writes several in no fixed order
     save_file(whole, path, metadata={"nacre": json.dumps(facts)})
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read facts (``schema`` as a Schema) and tensors back.
+    """Read facts (the contract under ``schema``) and tensors back.
 
     Raises:
         ArtifactError: the file is missing or damaged.
@@ -32,7 +39,8 @@ def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         with safe_open(path, framework="pt") as file:
             facts = json.loads(file.metadata()["nacre"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
-        facts["schema"] = Schema.model_validate_json(json.dumps(facts["schema"]))
+        (about,) = facts.keys() & ABOUT
+        facts["schema"] = ABOUT[about].model_validate_json(json.dumps(facts.pop(about)))
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as fault:
         raise ArtifactError(f"generator {path.name} is missing or damaged; train it again") from fault
     return facts, tensors

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmodels.errors import InvalidArgument
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.encode import Records
+from dpmodels.schema.documents import Documents
 from dpmodels.schema.schema import Schema
 
 
@@ -57,10 +58,19 @@ def draw_cells(counts: Tensor, rows: int, randomness: "torch.Generator") -> tupl
     return drawn // counts.shape[1], drawn % counts.shape[1]
 
 
+def spread_classes(counts: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw the class of every row: each class as often as its share of released counts says, up to one row."""
+    shares = counts.clip(min=0)
+    shares = shares / shares.sum() if shares.sum() > 0 else np.full_like(shares, 1 / len(shares))
+    uniform = (np.arange(rows) + rng.random()) / rows  # evenly spread
+    labels: NDArray[np.int64] = np.searchsorted(np.cumsum(shares), rng.permutation(uniform), side="right")
+    return labels.clip(max=len(shares) - 1)
+
+
 class Sampler(ABC):
     """A generator that draws its rows batch by batch."""
 
-    schema: Schema
+    schema: Schema | Documents
     class_counts: Any  # an array or a tensor, noisy as released
     batch_rows: ClassVar[int] = 65_536
     """Rows sampled at a time: part of what a seed means."""
@@ -74,10 +84,10 @@ class Sampler(ABC):
         """Write the generator to one file."""
 
     @abstractmethod
-    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
-        """Draw the rows of one batch from its stream."""
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Any:
+        """Draw the rows of one batch from its stream: records of a table, or embedded documents."""
 
-    def sample(self, rows: int, seed: int, device: str = "cpu") -> Iterator[Records]:
-        """Yield batches of synthetic records; the same (rows, seed) gives the same records."""
-        for batch, count in batch_sizes(rows, self.batch_rows):
+    def sample(self, rows: int, seed: int, device: str = "cpu", first: int = 0) -> Iterator[Any]:
+        """Yield batches of synthetic records, from batch ``first`` on; the same (rows, seed) gives the same records."""
+        for batch, count in batch_sizes(rows, self.batch_rows, first):
             yield self.draw(count, batch_stream(seed, batch), device)

@@ -5,6 +5,8 @@ Its format is numbered, and each manifest is written in the oldest format that c
     1   a release, paid for from a ledger that is at hand, and the charged scores of the report if there are any
     2   a generator that was fitted again to a release that was paid for before. Where the release came as a file
         without its ledger, the manifest leaves out who paid and says so in ``left_out``
+    3   a charge that pays for each part of the data, such as each document, or that was signed for with others as a
+        family; and cautions, which say what the budget does not protect
 """
 
 import json
@@ -23,7 +25,7 @@ from dpmodels.ledger.approval import Approval
 from dpmodels.privacy import Adjacency
 
 MANIFEST = "manifest.json"
-NEWEST = 2
+NEWEST = 3
 LARGEST = 4 * 2**20
 """Bytes that a manifest may have: room for the hashes of the files of 5e9 rows. A larger one is not read."""
 MOST_FAULTS = 10
@@ -84,13 +86,25 @@ class Payment(_Model):
     entries: Annotated[tuple[Entry, ...], Field(min_length=1)] | None = None
 
 
+class Family(_Model):
+    """Under which account and run an officer signed for the charges of a family."""
+
+    account: Text
+    run: Text
+
+
 class Line(_Model):
-    """One line of the plan: what it asked for, what it cost, and who paid."""
+    """One line of the plan: what it asked for, what it cost, and who paid.
+
+    Attributes:
+        part: the kind of part each of which is charged on its own, such as a document; None for the whole data set.
+    """
 
     asked: Target
     spent: Cost
     events: Annotated[tuple[Event, ...], Field(min_length=1)]
     plan_sha256: Sha256
+    part: Annotated[Text, Field(max_length=100)] | None = None
     ledger: Payment
 
     @property
@@ -135,12 +149,16 @@ class Manifest(Line, _Head):
         left_out: says that ``run``, ``ledger.account`` and ``ledger.entries`` are not known, and why.
         report, total_spent: the line of the charged report, and what both lines cost together.
         approved: the signature of the account's officer, where the account has one.
+        approved_as: account and run that were signed for, where the signature is of a family's charges by their keys.
+        cautions: what a recipient must know of the guarantee's limits before relying on it.
         artifacts: the SHA-256 of every other file, by its path in the folder.
     """
 
     report: ReportLine | None = None
     total_spent: Cost | None = None
     approved: Approval | None = None
+    approved_as: Family | None = None
+    cautions: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
     artifacts: dict[str, Sha256]
 
     @property
@@ -169,7 +187,10 @@ class Manifest(Line, _Head):
             raise ValueError("has the field left_out, and all the same what a release without its ledger cannot tell")
         if self.left_out is not None and self.fitted_again_as is None:
             raise ValueError("has the field left_out, which no manifest without the field fitted_again_as has")
-        if self.format != oldest_format(self.fitted_again_as):
+        if self.approved_as is not None and self.approved is None:
+            raise ValueError("has the field approved_as, and no field approved, whose family it names")
+        newer = any((self.part, self.report and self.report.part, self.approved_as, self.cautions))
+        if self.format != oldest_format(self.fitted_again_as, newer):
             raise ValueError(f"says that it is of format {self.format}, and has fields of another one")
         return self
 
@@ -178,9 +199,9 @@ class Manifest(Line, _Head):
         return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=1)
 
 
-def oldest_format(fitted_again_as: str | None) -> int:
-    """Return the oldest format that can hold the manifest's content."""
-    return 2 if fitted_again_as else 1
+def oldest_format(fitted_again_as: str | None, of_parts: bool) -> int:
+    """Return the oldest format that can hold the manifest's content; parts, families and cautions are of format 3."""
+    return 3 if of_parts else 2 if fitted_again_as else 1
 
 
 def read_manifest(folder: Path) -> Manifest:

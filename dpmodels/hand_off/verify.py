@@ -36,7 +36,9 @@ from dpmodels.ledger.store import digest
 from dpmodels.privacy import Adjacency
 from dpmodels.schema.lint import parse
 
-HANDED_OVER = re.compile(r"synthetic/part-[0-9]{5}\.parquet|schema\.yaml|report\.html|report\.json|checks\.html")
+HANDED_OVER = re.compile(
+    r"(synthetic|embeddings)/part-[0-9]{5}\.parquet|schema\.yaml|report\.html|report\.json|checks\.html"
+)
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
 LARGEST_REPORT = 2**26
@@ -44,13 +46,14 @@ LARGEST_REPORT = 2**26
 
 @dataclass
 class Verified:
-    """What the check found: faults, the number of unchanged files, and sentences on the charge and the signature."""
+    """What the check found: faults, the number of unchanged files, and sentences on charge, signature and limits."""
 
     faults: list[str] = field(default_factory=list)
     files: int = 0
     signature: str = NOBODY
     charge: str = ""
     budget: str = ""
+    cautions: list[str] = field(default_factory=list)
 
 
 def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
@@ -77,7 +80,8 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
         _check_schema(folder, manifest, found)
         _check_approved(manifest, found)
         found.charge = _paid(manifest)
-        found.budget = f"epsilon={manifest.whole_cost.epsilon} at delta={manifest.spent.delta}, as its events add up"
+        found.budget = _spent(manifest)
+        found.cautions = list(manifest.cautions or ())
     try:
         found.signature = check_signature(folder, content, wanted)
     except (ArtifactError, OSError) as error:
@@ -191,7 +195,7 @@ def _check_charge(line: Line, run: str | None, found: Verified) -> None:
     paid, entries = line.ledger, line.ledger.entries
     if entries is None:  # the manifest says that they are left out; only the release's footer names the charge
         return
-    if paid.charge != digest([paid.account, line.plan_sha256, run]):
+    if paid.charge != digest([paid.account, line.plan_sha256, run, *([line.part] if line.part else [])]):
         found.faults.append("the charge is not that of this plan and run")
     places, kinds = [entry.seq for entry in entries], [entry.kind for entry in entries]
     kinds = [kind for kind, before in zip(kinds, ["", *kinds[:-1]], strict=True) if (before, kind) != ("draw", "draw")]
@@ -201,13 +205,22 @@ def _check_charge(line: Line, run: str | None, found: Verified) -> None:
 
 
 def _check_approved(manifest: Manifest, found: Verified) -> None:
-    """Check that the officer signed this run's lines."""
-    signed = manifest.approved
+    """Check that the officer signed this run's lines; a family is signed for by the keys of its charges."""
+    signed, family = manifest.approved, manifest.approved_as
     if signed is None or manifest.run is None or manifest.ledger.account is None:
         return
-    asked = Asked(signed.ledger, manifest.ledger.account, manifest.run, signed.plans)
-    if not asked.is_signed(signed) or not {line.plan_sha256 for line in manifest.lines} <= set(signed.plans):
+    account, run = (family.account, family.run) if family else (manifest.ledger.account, manifest.run)
+    own = {line.ledger.charge if family else line.plan_sha256 for line in manifest.lines}
+    asked = Asked(signed.ledger, account, run, signed.plans, family=family is not None)
+    if not asked.is_signed(signed) or not own <= set(signed.plans):
         found.faults.append("the officer's approval is not a signature of this run and its plan")
+
+
+def _spent(manifest: Manifest) -> str:
+    """Say what was spent, on whom, and whether the guarantee is pure."""
+    delta = f"delta={manifest.spent.delta}" if manifest.spent.delta else "delta=0 (pure)"
+    each = f" for each {printable(manifest.part)}" if manifest.part else ""
+    return f"epsilon={manifest.whole_cost.epsilon} at {delta}{each}, as its events add up"
 
 
 def _paid(manifest: Manifest) -> str:

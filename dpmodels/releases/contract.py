@@ -42,6 +42,9 @@ class Contract(Protocol):
     def hash(self) -> str:
         """See above."""
 
+    def to_yaml(self) -> str:
+        """Write the contract as the YAML that reads back equal to it."""
+
 
 KINDS: dict[str, type[BaseModel]] = {"table": Schema, "documents": Documents}
 """The kinds of contract by the word under which they are written down."""

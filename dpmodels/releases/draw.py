@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from dpmodels.embeddings.summation import check_disjoint, check_repeatable
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.ledger import Charge, Ledger, Reservation
+from dpmodels.mechanisms.choices import select_each
+from dpmodels.mechanisms.cube import measure_cube
 from dpmodels.mechanisms.dp_sgd.randomness import new_key
 from dpmodels.mechanisms.dp_sgd.spec import Noise
 from dpmodels.mechanisms.exponential import select_exponential
@@ -23,11 +26,27 @@ from dpmodels.releases.contract import Contract
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release, write_release
 from dpmodels.releases.state import DrawState
-from dpmodels.releases.steps import Choose, Data, Keep, Parallel, Programme, Sum, Train, Vector
+from dpmodels.releases.steps import (
+    Choose,
+    ChooseEach,
+    Data,
+    Each,
+    Keep,
+    Parallel,
+    Programme,
+    Step,
+    Sum,
+    SumEach,
+    Train,
+    Vector,
+)
 from dpmodels.releases.walk import Taken, Walk, values_of
 
 Ticks = Callable[[int, int], None]
-"""Called with the number of DP-SGD steps taken and the number of all steps, both of which are public."""
+"""Called with the number of steps taken, of DP-SGD or of parts chosen for, and of all steps, which are public."""
+MOST_KEPT = 64
+"""Times at which the values for parts drawn so far are kept; at least ``LEAST_KEPT`` parts come between."""
+LEAST_KEPT = 1024
 
 
 class Measurable(Protocol):
@@ -76,7 +95,8 @@ def check_charge(line: Line, charge: Charge) -> None:
         ArtifactError: they differ.
     """
     paid = charge.event, charge.budget, charge.plan_hash, charge.mechanism, charge.dataset, charge.schema_hash
-    if paid != (line.event, line.budget, line.hash, line.method, line.contract.name, line.contract.hash):
+    own = line.event, line.budget, line.hash, line.method, line.contract.name, line.contract.hash
+    if (*paid, charge.part) != (*own, line.family):
         raise ArtifactError(f"the line {line.name} of {line.method} is charged for another line; nothing was drawn")
 
 
@@ -100,7 +120,7 @@ def draw(system: Measurable, records: Sensitive[Any], line: Line, desk: Desk) ->
         drawing = _Drawing(line, desk, DrawState(*owner))
         taken = drawing.take(system.steps(line), line.event, Data(records, desk.device))
         drawing.begin()
-        write_release(path, line, entry, _columns(taken), *_laid_out(taken))
+        write_release(path, line, entry, drawing.columns(taken), *_laid_out(taken))
 
     place = desk.ledger.release(desk.charge, staged=desk.staged, released=desk.released, draw=write, announced=True)
     DrawState(*owner).end()
@@ -126,6 +146,7 @@ class _Drawing(Walk):
         super().__init__(line)
         self.desk, self.state, self.kept = desk, state, state.vectors()
         self.begun, self.trained, self.trainings = False, 0, 1
+        self.named = pa.table({})
 
     def begin(self) -> None:
         """Record that noise is about to be drawn, once."""
@@ -167,6 +188,53 @@ class _Drawing(Walk):
             raise ArtifactError("a step releases whole numbers of another size than it says; its system is at fault")
         self.state.keep_vector(released)
         return released
+
+    def choose_each(self, step: ChooseEach, scale: float, data: Any) -> Vector:
+        """Choose for every part."""
+        return self._each_once(step, lambda scores: select_each(scores, scale=scale).value, (), data)
+
+    def sum_each(self, step: SumEach, scale: float, data: Any) -> Vector:
+        """Measure the sum of every part."""
+        return self._each_once(step, lambda sums: measure_cube(sums, scale=scale).value, (step.width,), data)
+
+    def _each_once(
+        self, step: Each, release: Callable[[Sensitive[Any]], Vector], shape: tuple[int, ...], data: Any
+    ) -> Vector:
+        """Release for every part that nothing was released for before, and keep that often enough to go on from."""
+        self.named = step.names(data)
+        number, done, fresh = self.named.num_rows, [np.zeros((0, *shape), dtype=np.int64)], list[Vector]()
+        while self.kept and sum(map(len, done)) < number:
+            done.append(self.kept.pop(0))
+        found = sum(map(len, done))
+        for block in step.blocks(data, found):
+            self.begin()
+            fresh.append(release(block))
+            found += len(fresh[-1])
+            if sum(map(len, fresh)) >= max(LEAST_KEPT, number // MOST_KEPT) or found >= number:
+                done.append(np.concatenate(fresh))
+                self.state.keep_vector(done[-1])
+                fresh = []
+            if self.desk.progress:
+                self.desk.progress(found, number)
+        released = np.concatenate(done)
+        if released.shape != (number, *shape):
+            raise ArtifactError("a step releases for another number of parts than it names; its system is at fault")
+        return released
+
+    def columns(self, taken: Taken) -> dict[str, Any]:
+        """Name what stands beside each value: its step, its coordinate, or the public columns of its part."""
+        steps = _valued(taken)
+        if any(isinstance(step, Each) for step, _ in steps):
+            if len(steps) > 1:
+                raise ArtifactError("what is released for each part is released alone; its system is at fault")
+            return {name: self.named[name] for name in self.named.column_names}
+        named = [
+            {"look": np.full(len(vector), number)}
+            | (step.embedding.coordinates() if isinstance(step, Sum) and step.embedding else {})
+            for number, (step, vector) in enumerate(steps, start=1)
+        ]
+        common = [key for key in (named or [{}])[0] if all(key in own for own in named)]
+        return {key: np.concatenate([own[key] for own in named]) for key in common}
 
     def keep(self, step: Keep) -> Vector:
         """Return what the programme computed."""
@@ -226,6 +294,14 @@ class _Reading(Walk):
         """Return the next integers."""
         return self._next_kept(step.width)
 
+    def choose_each(self, step: ChooseEach, scale: float, data: Data | None) -> Vector:
+        """Return as many of the next values as the next integer says."""
+        return self._next(int(self._next_kept(1)[0]))
+
+    def sum_each(self, step: SumEach, scale: float, data: Data | None) -> Vector:
+        """Return the next values, a row for each part, of which the next integer says how many there are."""
+        return self._next(int(self._next_kept(1)[0]) * step.width).reshape(-1, step.width)
+
     def keep(self, step: Keep) -> Vector:
         """Return the next integers."""
         return self._next_kept(len(step.integers))
@@ -245,21 +321,21 @@ def _whole(answer: Vector, dim: int) -> Vector:
     return answer
 
 
-def _columns(taken: Taken) -> dict[str, Any]:
-    """Name, for each value, the step that released it, and its coordinate where all steps sum embeddings."""
-    steps = [(step, vector) for step, vector in values_of(taken) if isinstance(step, Sum | Train)]
-    named = [
-        {"look": np.full(len(vector), number)}
-        | (step.embedding.coordinates() if isinstance(step, Sum) and step.embedding else {})
-        for number, (step, vector) in enumerate(steps, start=1)
-    ]
-    common = [key for key in (named or [{}])[0] if all(key in own for own in named)]
-    return {key: np.concatenate([own[key] for own in named]) for key in common}
+def _valued(taken: Taken) -> list[tuple[Step, Vector]]:
+    """Return the steps whose values are rows of the file."""
+    return [(step, vector) for step, vector in values_of(taken) if isinstance(step, Sum | Train | Each)]
 
 
 def _laid_out(taken: Taken) -> tuple[Vector, Vector]:
-    """Split what the steps released into the values of the file and the integers of its footer."""
-    values, integers = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for step, vector in values_of(taken):
-        (values if isinstance(step, Sum | Train) else integers).append(vector)
-    return np.concatenate(values), np.concatenate(integers)
+    """Split what the steps released into the values of the file and the integers of its footer.
+
+    Of what is released for each part the footer has the number of parts.
+    """
+    integers = [
+        np.array([len(vector)]) if isinstance(step, Each) else vector
+        for step, vector in values_of(taken)
+        if not isinstance(step, Sum | Train)
+    ]
+    empty = np.zeros(0, dtype=np.int64)
+    values = [vector.ravel() for _, vector in _valued(taken)]
+    return np.concatenate([empty, *values]), np.concatenate([empty, *integers])

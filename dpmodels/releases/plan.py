@@ -70,6 +70,11 @@ class Line(BaseModel):
         return self.contract
 
     @property
+    def family(self) -> str:
+        """The kind of part of which one charge pays for all; a partition of a table is charged to its own account."""
+        return "" if isinstance(self.contract, Schema) else self.part
+
+    @property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON form; for a line of format 1 the hash that it had there."""
         return self.former.hash if self.former else canonical_hash(self.model_dump(mode="json"))

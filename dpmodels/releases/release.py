@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,13 +31,18 @@ FORMAT_KEY = b"nacre.format"
 
 
 class Release(BaseModel):
-    """A measured line: the noisy values, the ledger entry that paid, and what was chosen or kept on the way."""
+    """A measured line: the noisy values, the ledger entry that paid, and what was chosen or kept on the way.
+
+    Attributes:
+        columns: what stands beside the values, such as the ids of the documents that they are of.
+    """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
     line: Line
     vector: NDArray[np.int64]
     entry: str
     chosen: NDArray[np.int64] = Field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    columns: pa.Table = Field(default_factory=lambda: pa.table({}))
 
 
 def write_release(
@@ -47,7 +53,10 @@ def write_release(
     values: NDArray[np.int64],
     chosen: NDArray[np.int64],
 ) -> None:
-    """Write a release as Parquet, one row for each value, with everything needed to read it in the footer."""
+    """Write a release as Parquet, one row for each value, with everything needed to read it in the footer.
+
+    Where the columns have fewer rows than there are values, a row has several of them.
+    """
     vector = np.ascontiguousarray(values, dtype="<i8")
     metadata = {
         FORMAT_KEY: str(FORMAT),
@@ -58,7 +67,10 @@ def write_release(
         EVENT_KEY: json.dumps(line.event.model_dump(mode="json")),
         ADJACENCY_KEY: line.budget.adjacency.value,
     }
-    table = pa.table({**coordinates, "value": vector})
+    rows = len(next(iter(coordinates.values()), vector))
+    several = 0 < rows < len(vector)
+    value = pa.FixedSizeListArray.from_arrays(pa.array(vector), len(vector) // rows) if several else vector
+    table = pa.table({**coordinates, "value": value})
     pq.write_table(table.replace_schema_metadata(metadata), path, compression="zstd")
 
 
@@ -80,7 +92,9 @@ def read_release(source: Path | bytes) -> Released[Release]:
     if not number.isdigit() or not {PLAN_KEY, ENTRY_KEY, HASH_KEY} <= set(metadata):
         raise ArtifactError(f"{name} is not a nacre release")
     try:
-        vector = np.ascontiguousarray(table["value"].to_numpy(), dtype="<i8")
+        value = table["value"]
+        value = pc.list_flatten(value) if pa.types.is_fixed_size_list(value.type) else value
+        vector = np.ascontiguousarray(value.to_numpy(), dtype="<i8")
         chosen = np.array(json.loads(metadata.get(CHOSEN_KEY, b"[]")), dtype="<i8").ravel()
         line, entry = read_plan(metadata[PLAN_KEY]).release, metadata[ENTRY_KEY].decode()
         changed = _hash(vector, chosen) != metadata[HASH_KEY].decode()
@@ -89,7 +103,8 @@ def read_release(source: Path | bytes) -> Released[Release]:
         raise ArtifactError(f"{name} is not as nacre writes a release: its footer or its values were changed") from None
     if changed:
         raise ArtifactError(f"the values of release {name} were changed after it was written")
-    return Released(Release(line=line, vector=vector.astype(np.int64), entry=entry, chosen=chosen.astype(np.int64)))
+    vector, chosen, columns = vector.astype(np.int64), chosen.astype(np.int64), table.drop_columns("value")
+    return Released(Release(line=line, vector=vector, entry=entry, chosen=chosen, columns=columns))
 
 
 def _hash(vector: NDArray[np.int64], chosen: NDArray[np.int64]) -> str:

@@ -2,6 +2,8 @@
 
     first = yield Sum(...)              a noisy sum over records, with the standard deviation of its noise
     option = yield Choose(...)          one of several public options, by the exponential mechanism
+    chosen = yield ChooseEach(...)      one of several public options for each part, such as a document
+    sums = yield SumEach(...)           a noisy sum for each part
     kept = yield Keep(...)              integers computed from what was released before, kept with the release
     weights = yield Train(...)          DP-SGD
     answers = yield Parallel(...)       programmes over disjoint parts of the data
@@ -11,11 +13,12 @@ from the event that the step is charged as. So a programme is written once, besi
 the data (``draw``) or without it, from a release (``read``).
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmodels.embeddings.base import Embedding
@@ -95,6 +98,47 @@ class Choose:
 
 
 @dataclass(frozen=True)
+class Each:
+    """Release something for each part of the data, such as a document.
+
+    The line is charged for each part on its own, and a unit is replaced within its part. So the parts, their order and
+    their number are public.
+
+    Attributes:
+        names: reads the public columns of the parts, one row a part, which are released beside the values.
+        blocks: computes what is released with noise, in blocks, for the parts from one number on; one unit moves each
+            number of one part by at most ``sensitivity``, and no number of another.
+        events: events of the line that pay for one part each, where what is charged on its own holds several parts,
+            such as the documents of a user.
+
+    Shapes: a block is [parts, numbers].
+    """
+
+    names: Callable[[Data], pa.Table]
+    blocks: Callable[[Data, int], Iterator[Sensitive[NDArray[np.integer[Any]]]]]
+    sensitivity: int
+    events: int = 1
+
+
+@dataclass(frozen=True)
+class ChooseEach(Each):
+    """Release the index of one of several public options, by the exponential mechanism; the numbers are their scores.
+
+    Shapes: the indices are [parts].
+    """
+
+
+@dataclass(frozen=True)
+class SumEach(Each):
+    """Release whole numbers with noise that is a function of its largest coordinate; no other step releases values.
+
+    Shapes: the sums are [parts, width].
+    """
+
+    width: int = 1
+
+
+@dataclass(frozen=True)
 class Keep:
     """Keep integers that were computed from what was released before (post-processing).
 
@@ -141,5 +185,5 @@ class Parallel:
     whole_units: bool = False
 
 
-Step = Sum | Choose | Keep | Train | Parallel
+Step = Sum | Choose | ChooseEach | SumEach | Keep | Train | Parallel
 Programme = Generator[Step, Any, None]

@@ -28,7 +28,7 @@ from dpmodels.releases.draw import Desk, draw, read
 from dpmodels.releases.plan import RELEASE, Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import NoisySum, Programme, Sum
-from dpmodels.schema.encode import Records
+from dpmodels.schema.documents import Documents
 from dpmodels.schema.schema import Schema
 
 Design = TypeVar("Design")
@@ -40,7 +40,7 @@ class Generator(Protocol):
     def default_rows(self) -> int:
         """Return the released (noisy) number of records."""
 
-    def sample(self, rows: int, seed: int) -> Iterator[Records]:
+    def sample(self, rows: int, seed: int) -> Iterator[Any]:
         """Yield batches of synthetic records; the same (rows, seed) gives the same records."""
 
     def save(self, path: Path) -> None:
@@ -111,11 +111,12 @@ class System(ABC, Generic[Design]):
         Raises:
             InvalidArgument: the budget's unit or adjacency is not the contract's, or the system is not for it.
         """
-        check_contract(contract, budget)
         if not isinstance(contract, self.about):
-            raise InvalidArgument("method", self.method, f"be one for {type(contract).__name__}")
+            kind = "documents" if isinstance(contract, Documents) else "a table"
+            raise InvalidArgument("method", self.method, f"be one for {kind}")
         spec = self.settled(contract)
         design = self.design(spec, contract)
+        check_contract(contract, budget)
         event = self.event(design, budget)
         if not self.whole_units and any(isinstance(each, ParallelEvent) for each in leaves([event])):
             check_kept_whole(contract.unit, budget.adjacency)

@@ -18,12 +18,27 @@ from dpmodels.accounting.events import (
     leaves,
 )
 from dpmodels.errors import ArtifactError
+from dpmodels.mechanisms.cube import cube_scale
 from dpmodels.mechanisms.exponential import exponential_scale, pure_scale
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import check_kept_whole
 from dpmodels.releases.plan import Line
-from dpmodels.releases.steps import Choose, Data, Keep, NoisySum, Parallel, Programme, Step, Sum, Train, Vector
+from dpmodels.releases.steps import (
+    Choose,
+    ChooseEach,
+    Data,
+    Each,
+    Keep,
+    NoisySum,
+    Parallel,
+    Programme,
+    Step,
+    Sum,
+    SumEach,
+    Train,
+    Vector,
+)
 
 ROUNDING = 2.0**-50
 """Relative rounding error by which a noise scale may be too small; ``lattice_noise_stddev`` adds as much noise."""
@@ -69,6 +84,10 @@ class Walk(ABC):
                 return NoisySum(self.sum(step, scale, data), lattice_noise_stddev(*scale), step.embedding)
             case Choose(), GaussianEvent() | PureEvent():
                 return self.choose(step, self._scale(step, event), data)
+            case ChooseEach(), PureEvent():
+                return self.choose_each(step, pure_scale(step.sensitivity, self._each(step, event, events)), data)
+            case SumEach(), PureEvent():
+                return self.sum_each(step, cube_scale(step.sensitivity, self._each(step, event, events)), data)
             case Train(), SampledGaussianEvent() if _asked(step) == (event.sampling_probability, event.steps):
                 return self.train(step, event.noise_multiplier, data)
             case Parallel(), _ if event is not None:
@@ -83,6 +102,19 @@ class Walk(ABC):
         if isinstance(event, PureEvent):
             return pure_scale(step.sensitivity, event.epsilon, monotonic=step.monotonic, adjacency=adjacency)
         return exponential_scale(step.sensitivity, event.noise_multiplier, monotonic=step.monotonic)
+
+    def _each(self, step: Each, event: PureEvent, others: Iterator[Leaf | ParallelEvent]) -> float:
+        """Return the epsilon of one part; the events of the parts that are charged together follow, all alike.
+
+        Privacy: the line is charged for each part. A unit that is replaced stays in its part, and in no other part does
+            any number move. The parts that are charged together are at most as many as their events.
+        """
+        adjacency = self.line.budget.adjacency
+        if not self.line.family or adjacency != Adjacency.REPLACE_ONE:
+            raise ArtifactError(f"values for all parts would show how many there are, which {adjacency} hides")
+        if any(next(others, None) != event for _ in range(step.events - 1)):
+            raise ArtifactError("the parts that are charged together are not charged one like the other")
+        return event.epsilon
 
     def _parallel(self, step: Parallel, event: Leaf | ParallelEvent, data: Data | None) -> list[Taken]:
         """Take the programmes of all parts, each with its own event or all with one; older lines hold that one bare.
@@ -112,6 +144,14 @@ class Walk(ABC):
     @abstractmethod
     def choose(self, step: Choose, scale: float, data: Data | None) -> Vector:
         """Return the chosen option; ``scale`` is that of the exponential mechanism."""
+
+    @abstractmethod
+    def choose_each(self, step: ChooseEach, scale: float, data: Data | None) -> Vector:
+        """Return the chosen index for each part."""
+
+    @abstractmethod
+    def sum_each(self, step: SumEach, scale: float, data: Data | None) -> Vector:
+        """Return the noisy sum for each part."""
 
     @abstractmethod
     def keep(self, step: Keep) -> Vector:

@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled
 from dpmodels.schema.columns import Continuous, Datetime, Discrete, Identifier, Image, Integer
 from dpmodels.schema.convert import check_type, plain, to_floats, to_keys, to_ticks
+from dpmodels.schema.documents import Documents
 from dpmodels.schema.image import check_image_type, images_fit
 from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
@@ -46,12 +47,51 @@ class Outcome:
         return self.sound and self.failed <= (1 - self.rule.share) * self.checked
 
 
-class Gate:
+class Verdicts:
+    """What has come of every rule of a contract, for a stream of batches that must keep them as a whole."""
+
+    def __init__(self, contract: Schema | Documents, rules: Sequence[Rule], raw: bool = False) -> None:
+        self.contract, self.raw, self.outcomes = contract, raw, tuple(map(Outcome, rules))
+
+    @property
+    def sound(self) -> bool:
+        """Tell whether every single row so far fits the contract."""
+        return all(outcome.sound for outcome in self.outcomes)
+
+    def settle(self) -> None:
+        """Check what is checked once for all batches, after the last of them."""
+
+    def add(self, other: "Verdicts") -> None:
+        """Add what was found by the same rules in other rows of the table."""
+        for mine, found in zip(self.outcomes, other.outcomes, strict=True):
+            mine.checked += found.checked
+            mine.failed += found.failed
+            mine.sound &= found.sound
+
+    @property
+    def broken(self) -> tuple[Rule, ...]:
+        """List the rules that the table breaks; ask once every batch was checked."""
+        return tuple(outcome.rule for outcome in self.outcomes if not outcome.passed)
+
+    def results(self) -> list[dict[str, Any]]:
+        """List every expectation with its column, its rule and its success; no values, no counts."""
+        return [
+            {
+                "expectation": outcome.rule.expectation,
+                "column": outcome.rule.column or None,
+                "rule": outcome.rule.text,
+                "success": outcome.passed,
+            }
+            for outcome in self.outcomes
+        ]
+
+
+class Gate(Verdicts):
     """A suite that a stream of batches must pass as one table; it remembers how often, never by which values."""
 
     def __init__(self, schema: Schema, raw: bool, rows: int | None = None) -> None:
-        self.schema, self.raw = schema, raw
-        self.outcomes = tuple(map(Outcome, suite_for(schema, raw=raw, rows=rows)))
+        super().__init__(schema, suite_for(schema, raw=raw, rows=rows), raw)
+        self.schema = schema
         self._witnesses, self._waiting = Witnesses(schema), dict[str, list[pa.RecordBatch]]()
 
     def check(self, batch: pa.RecordBatch | pa.Table) -> bool:
@@ -71,11 +111,6 @@ class Gate:
                 outcome.failed += failed
                 outcome.sound &= success or outcome.rule.share < 1 or outcome.rule.expectation == ROW_COUNT
         return self.sound
-
-    @property
-    def sound(self) -> bool:
-        """Tell whether every single row so far fits the schema."""
-        return all(outcome.sound for outcome in self.outcomes)
 
     def check_encoded(self, batch: pa.RecordBatch) -> bool:
         """Check a batch that the codec has encoded, and so found to fit column by column; a hundred times faster.
@@ -111,31 +146,11 @@ class Gate:
                     outcome.sound = False
         self._waiting.clear()
 
-    def add(self, other: "Gate") -> None:
+    def add(self, other: Verdicts) -> None:
         """Add what a gate of the same suite found in other rows of the table."""
-        for mine, found in zip(self.outcomes, other.outcomes, strict=True):
-            mine.checked += found.checked
-            mine.failed += found.failed
-            mine.sound &= found.sound
-        for types, waiting in other._waiting.items():
+        super().add(other)
+        for types, waiting in (other._waiting if isinstance(other, Gate) else {}).items():
             self._waiting.setdefault(types, []).extend(waiting)
-
-    @property
-    def broken(self) -> tuple[Rule, ...]:
-        """List the rules that the table breaks; ask once every batch was checked."""
-        return tuple(outcome.rule for outcome in self.outcomes if not outcome.passed)
-
-    def results(self) -> list[dict[str, Any]]:
-        """List every expectation with its column, its rule and its success; no values, no counts."""
-        return [
-            {
-                "expectation": outcome.rule.expectation,
-                "column": outcome.rule.column or None,
-                "rule": outcome.rule.text,
-                "success": outcome.passed,
-            }
-            for outcome in self.outcomes
-        ]
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without the suite, which is built again where it is needed."""

@@ -1,4 +1,7 @@
-"""Find every fault of a schema file and say on which line it is and what to write instead."""
+"""Find every fault of a contract's file and say on which line it is and what to write instead.
+
+A file with ``columns`` is the schema of a table; one with ``encoder``, ``text`` or ``embedding`` describes documents.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,6 +17,7 @@ from dpmodels.errors import SchemaError, SchemaFault, taken_for_text
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Datetime, Identifier, Image, Integer, Number
+from dpmodels.schema.documents import Documents, Encoder
 from dpmodels.schema.partition import Partition
 from dpmodels.schema.schema import RowCount, Schema, name_faults
 
@@ -53,37 +57,49 @@ PHRASES = {  # pydantic's error types, in the words of someone who writes YAML
 
 
 def lint(path: str | Path) -> list[SchemaFault]:
-    """List the faults of a schema file by line; an empty list means it can be used for a new run."""
-    schema, faults = read(path)
-    return faults if schema is None else _run_faults(schema, Path(path))
+    """List the faults of a contract's file by line; an empty list means it can be used for a new run."""
+    contract, faults = read(path)
+    return faults if contract is None else _run_faults(contract, Path(path))
 
 
-def load_for_run(path: str | Path) -> Schema:
-    """Read a schema file for a new run, which may not do all that a release of an earlier version did.
+def load_for_run(path: str | Path) -> Schema | Documents:
+    """Read a contract's file for a new run, which may not do all that a release of an earlier version did.
 
     Raises:
         SchemaError: the file has faults; every one is in it, with its line.
     """
-    schema = load_schema(path)
-    if faults := _run_faults(schema, Path(path)):
+    contract = load_contract(path)
+    if faults := _run_faults(contract, Path(path)):
         raise SchemaError(str(path), faults)
-    return schema
+    return contract
+
+
+def load_contract(path: str | Path) -> Schema | Documents:
+    """Read the file of a table's schema or of a contract of documents; what it holds tells which.
+
+    Raises:
+        SchemaError: the file has faults; every one is in it, with its line.
+    """
+    contract, faults = read(path)
+    if contract is None:
+        raise SchemaError(str(path), faults)
+    return contract
 
 
 def load_schema(path: str | Path) -> Schema:
-    """Read a schema file.
+    """Read the schema of a table.
 
     Raises:
-        SchemaError: the file has faults; every one is in it, with its line.
+        SchemaError: the file has faults, or describes documents.
     """
-    schema, faults = read(path)
-    if schema is None:
-        raise SchemaError(str(path), faults)
-    return schema
+    contract = load_contract(path)
+    if not isinstance(contract, Schema):
+        raise SchemaError(str(path), [SchemaFault(1, "file", "describes documents; this needs the schema of a table")])
+    return contract
 
 
-def read(path: str | Path) -> tuple[Schema | None, list[SchemaFault]]:
-    """Read a schema file: the schema, or None and every fault found."""
+def read(path: str | Path) -> tuple[Schema | Documents | None, list[SchemaFault]]:
+    """Read a contract's file: the contract, or None and every fault found."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -93,10 +109,10 @@ def read(path: str | Path) -> tuple[Schema | None, list[SchemaFault]]:
     return parse(text)
 
 
-def _run_faults(schema: Schema, path: Path) -> list[SchemaFault]:
-    """List what a new run refuses in a schema that can be read."""
-    user = schema.unit.user
-    column = schema.columns[user] if user else None
+def _run_faults(contract: Schema | Documents, path: Path) -> list[SchemaFault]:
+    """List what a new run refuses in a contract that can be read."""
+    user = contract.unit.user
+    column = contract.columns[user] if user and isinstance(contract, Schema) else None
     if not isinstance(column, Identifier) or column.keep == "drop":
         return []
     root: Any = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
@@ -105,8 +121,8 @@ def _run_faults(schema: Schema, path: Path) -> list[SchemaFault]:
     return [SchemaFault(line, f"columns.{user}.keep", message)]
 
 
-def parse(text: str) -> tuple[Schema | None, list[SchemaFault]]:
-    """Parse a schema's YAML text: the schema, or None and every fault found."""
+def parse(text: str) -> tuple[Schema | Documents | None, list[SchemaFault]]:
+    """Parse a contract's YAML text: the contract, or None and every fault found."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         if not isinstance(root, yaml.MappingNode):
@@ -122,10 +138,15 @@ def parse(text: str) -> tuple[Schema | None, list[SchemaFault]]:
     if outline.tangled:
         return None, outline.faults
     try:
-        schema = Schema.model_validate(data)
+        contract = _kind_of(data).model_validate(data)
     except ValidationError as error:
         return None, _order(outline, _schema_faults(error.errors(), data))
-    return (None, outline.faults) if outline.faults else (schema, [])
+    return (None, outline.faults) if outline.faults else (contract, [])
+
+
+def _kind_of(data: Mapping[str, Any]) -> type[Schema] | type[Documents]:
+    """Tell what a file describes by the keys that it has."""
+    return Documents if "columns" not in data and data.keys() & {"encoder", "text", "embedding"} else Schema
 
 
 class Outline:
@@ -246,6 +267,8 @@ def _sentence(error: ErrorDetails, place: Place, data: Mapping[str, Any]) -> str
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
         return "is no key here" + near(place[-1], _keys(place[:-1], data))
+    if kind == "string_pattern_mismatch" and place[-1] in ("sha256", "language"):
+        return f"must be written as {context['pattern']}, which is a regular expression"
     if kind == "union_tag_invalid":
         return f"has no type `{context['tag']}`; the types are {', '.join(KINDS)}{near(str(context['tag']), KINDS)}"
     if (place[2:3] == ("values",) and len(place) == 4) or place[2:3] == ("other",):
@@ -263,7 +286,9 @@ def near(word: str, known: Any) -> str:
 
 def _keys(place: Place, data: Mapping[str, Any]) -> list[str]:
     if place == ():
-        return list(Schema.model_fields)
+        return list(_kind_of(data).model_fields)
+    if place == ("encoder",):
+        return list(Encoder.model_fields)
     if place == ("unit",):
         return list(PrivacyUnit.model_fields)
     if place == ("rows",):

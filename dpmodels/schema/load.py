@@ -45,10 +45,10 @@ def load_parts(path: Path, schema: Schema, batch_rows: int) -> list[Sensitive[Ba
         types, pictures = read_pictures(path, schema, batch_rows)
         codec.check_types(types)
         return [Sensitive(_kept(pictures, schema))]
-    files = _files(path)
+    files = files_of(path)
     if files[0].suffix.lower() == ".csv":
         dataset, kinds = _open_csv(files, path, codec), codec.csv_types
-        batches = (_parse(batch, kinds) for batch in _read(dataset.to_batches(batch_size=batch_rows), path))
+        batches = (_parse(batch, kinds) for batch in guarded(dataset.to_batches(batch_size=batch_rows), path))
         return [Sensitive(_kept(batches, schema))]
     slices = [each for file in files for each in _slices(file, path, codec)]
     if schema.unit.user is not None:
@@ -75,7 +75,7 @@ class _Slice:
 
     def read(self, batch_rows: int, path: Path) -> Batches:
         with pq.ParquetFile(self.file, read_dictionary=list(self.texts), buffer_size=BUFFER, pre_buffer=False) as open_:
-            yield from _read(open_.iter_batches(batch_rows, row_groups=list(self.groups), use_threads=False), path)
+            yield from guarded(open_.iter_batches(batch_rows, row_groups=list(self.groups), use_threads=False), path)
 
 
 def _slices(file: Path, path: Path, codec: Codec) -> list[_Slice]:
@@ -105,8 +105,12 @@ def _slices(file: Path, path: Path, codec: Codec) -> list[_Slice]:
     return slices
 
 
-def _files(path: Path) -> list[Path]:
-    """List the files of a table, all of one kind."""
+def files_of(path: Path) -> list[Path]:
+    """List the files of a table, all of one kind.
+
+    Raises:
+        DataError: there are none, one is empty, or they are neither CSV nor Parquet.
+    """
     files = sorted(f for f in path.rglob("*") if f.is_file() and f.name[0] not in "._") if path.is_dir() else [path]
     if not path.exists() or not files:
         raise DataError("", f"{path} does not exist or holds no files")
@@ -123,12 +127,17 @@ def _open_csv(files: list[Path], path: Path, codec: Codec) -> ds.Dataset:
         column_types=dict.fromkeys(codec.schema.columns, pa.string()), null_values=[""], strings_can_be_null=True
     )
     for file in files:
-        codec.check_names(_dataset([file], path, ds.CsvFileFormat()).schema.names)
+        codec.check_names(open_files([file], path, ds.CsvFileFormat()).schema.names)
     codec.check_types(pa.schema(codec.csv_types.items()))
-    return _dataset(files, path, ds.CsvFileFormat(convert_options=options))
+    return open_files(files, path, ds.CsvFileFormat(convert_options=options))
 
 
-def _dataset(files: list[Path], path: Path, format_: ds.CsvFileFormat) -> ds.Dataset:
+def open_files(files: list[Path], path: Path, format_: ds.CsvFileFormat) -> ds.Dataset:
+    """Open CSV files.
+
+    Raises:
+        DataError: they are damaged.
+    """
     try:
         return ds.dataset(files, format=format_)
     except (pa.ArrowException, OSError):
@@ -136,7 +145,12 @@ def _dataset(files: list[Path], path: Path, format_: ds.CsvFileFormat) -> ds.Dat
     raise DataError("", f"{path} cannot be read: the file is damaged or not what its name says")
 
 
-def _read(batches: Iterator[pa.RecordBatch], path: Path) -> Batches:
+def guarded(batches: Iterator[pa.RecordBatch], path: Path) -> Batches:
+    """Yield the batches that have rows, and say nothing of what a damaged file holds.
+
+    Raises:
+        DataError: the file cannot be read to its end.
+    """
     while True:
         try:
             batch = next(batches)

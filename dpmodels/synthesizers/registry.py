@@ -10,9 +10,12 @@ from dpmodels.errors import InvalidArgument, rule_of
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.reconstruction import TrainingSpec
+from dpmodels.releases.contract import Contract
 from dpmodels.releases.system import Synthesizer
+from dpmodels.schema.documents import Documents
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.bayes_structure import PrivBayesMeasurement
+from dpmodels.synthesizers.document_moments import DocumentMeasurement, DocumentMomentsSystem
 from dpmodels.synthesizers.dp_gan import DpGanMeasurement, dp_gan
 from dpmodels.synthesizers.dp_gm import DpGmMeasurement, dp_gm
 from dpmodels.synthesizers.dp_merf import DpMerfMeasurement, DpMerfTraining, dp_merf
@@ -39,6 +42,7 @@ class Method:
 METHODS = {
     "nacre": Method(Nacre, NacreMeasurement, MixtureSpec),
     "nacre-images": Method(NacreImages, ImageMeasurement, MatchingSpec),
+    "document-moments": Method(DocumentMomentsSystem, DocumentMeasurement, Untrained),
     "dp-gan": Method(dp_gan, DpGanMeasurement, Untrained),
     "dp-gm": Method(dp_gm, DpGmMeasurement, Untrained),
     "dp-merf": Method(dp_merf, DpMerfMeasurement, DpMerfTraining),
@@ -52,9 +56,11 @@ METHODS = {
 }
 
 
-def default_method(schema: Schema) -> str:
-    """Name the method that is used when none is asked for."""
-    return "nacre-images" if schema.image else "nacre"
+def method_for(contract: Contract, asked: str | None = None) -> str:
+    """Name the method for a contract: the one that is asked for, or the contract's default."""
+    if isinstance(contract, Documents):
+        return "document-moments" if asked in (None, "moments") else asked
+    return asked or ("nacre-images" if isinstance(contract, Schema) and contract.image else "nacre")
 
 
 def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, Any]) -> Synthesizer[Any]:

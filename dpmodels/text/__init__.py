@@ -1,1 +1,1 @@
-"""Documents: sentences, public encoders, and the public candidates among which a document's embedding is chosen."""
+"""Documents: their sentences, the public functions that embed them, and how deep a public candidate lies among them."""

@@ -26,7 +26,7 @@ app = typer.Typer(no_args_is_help=True, help="Open, inspect, export and verify p
 @app.command("open")
 def open_account(
     name: Name,
-    schema: Annotated[Path, typer.Option(help="Schema that names the data set and its privacy unit.")],
+    schema: Annotated[Path, typer.Option(help="Contract that names the data set and its privacy unit.")],
     cap_epsilon: Annotated[float, typer.Option(help="Hard cap on everything ever released.")],
     cap_delta: Annotated[float, typer.Option(help="Delta of the cap.")],
     owner: Annotated[str, typer.Option(help="Who answers for the account.")] = "",
@@ -42,17 +42,17 @@ def open_account(
 ) -> None:
     """Open an account with a hard cap."""
     from dpmodels.ledger.ledger import Ledger
-    from dpmodels.schema.lint import load_schema
+    from dpmodels.schema.lint import load_contract
     from flows.command_line.ledger_show import show_accounts
     from flows.planning import check_delta, make_budget
 
-    table = load_schema(schema)
+    contract = load_contract(schema)
     check_delta(cap_delta, bool(allow_large_delta))
-    cap = make_budget(cap_epsilon, cap_delta, table.unit)
+    cap = make_budget(cap_epsilon, cap_delta, contract.unit, "cap_epsilon", contract.adjacency)
     terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap}
     terms |= {"expires": _day(expires), "composition": "renyi_filter" if renyi_filter else "exact"}
     book = Ledger(_place(home, ledger))
-    show_accounts(book, [book.open_account(name, dataset=table.name, budget_cap=cap, **terms)], as_json)
+    show_accounts(book, [book.open_account(name, dataset=contract.name, budget_cap=cap, **terms)], as_json)
 
 
 @app.command("cap")

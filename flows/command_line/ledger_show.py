@@ -43,7 +43,7 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
             "state": held.state,
             "epsilon": repr(held.charge.budget.epsilon),
             "mechanism": held.charge.mechanism,
-            "charged": charge_in_words(held.charge.event, one_of(held.charge.budget)),
+            "charged": charge_in_words(held.charge.priced, one_of(held.charge.budget)),
         }
         for held in charges
     ]
@@ -87,7 +87,7 @@ def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times
     from flows.planning import make_budget
 
     account, before = ledger.account(name), ledger.balance(name)
-    single = make_budget(epsilon, delta, account.cap.unit).model_copy(update={"adjacency": account.cap.adjacency})
+    single = make_budget(epsilon, delta, account.cap.unit, adjacency=account.cap.adjacency)
     z = gaussian_noise_multiplier(single) if delta else None
     each = GaussianEvent(noise_multiplier=z) if z else PureEvent(epsilon=epsilon)
     event = ComposedEvent(events=(each,) * times)

@@ -65,7 +65,7 @@ def _parameters(model: type[BaseModel]) -> Iterator[inspect.Parameter]:
     """Yield the parameters that typer reads: positional settings, named settings, and the configuration file."""
     kind = inspect.Parameter.KEYWORD_ONLY
     for one in settings_of(model):
-        if one.name in ("data", "release"):
+        if one.name in ("data", "release", "documents"):
             read = typer.Argument(help=one.field.description)
             yield inspect.Parameter(one.name, kind, annotation=Annotated[Path, read])
         elif one.field.annotation != dict[str, Any]:

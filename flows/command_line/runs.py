@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from flows.command_line.options import Dask, Home, OtherDevice, OtherOut, Prefect, Url, takes_settings
-from flows.config import HOME, FitConfig, RuntimeConfig, SynthesizeConfig
+from flows.config import HOME, EmbedConfig, FitConfig, RuntimeConfig, SynthesizeConfig
 
 app = typer.Typer()
 
@@ -32,6 +32,33 @@ def plan(config: SynthesizeConfig) -> None:
     from flows.description import describe_config
 
     facts, quote = describe_config(config)
+    print_facts("plan", facts)
+    if quote is not None and not quote.accepted:
+        raise typer.Exit(1)
+
+
+@app.command("embed-documents")
+@partial(takes_settings, model=EmbedConfig)
+def embed_documents(config: EmbedConfig) -> None:
+    """Choose a private embedding for each document among public ones; hides one sentence, not a document."""
+    from flows.command_line.show import show_hand_off
+    from flows.embed_documents import start
+    from flows.synthesize import carry_out
+
+    run = start(config)
+    typer.echo(f"run {run.name}; if it is interrupted: nacre resume {run.name} --home {run.home}", err=True)
+    show_hand_off(carry_out(run, config.runtime.prefect))
+
+
+@app.command("plan-documents")
+@partial(takes_settings, model=EmbedConfig)
+def plan_documents(config: EmbedConfig) -> None:
+    """Show what the same `embed-documents` would charge; reads the public documents only."""
+    from flows.command_line.console import print_facts
+    from flows.description import describe_lines
+    from flows.embed_documents import prepare
+
+    facts, quote = describe_lines(config, [prepare(config).line])
     print_facts("plan", facts)
     if quote is not None and not quote.accepted:
         raise typer.Exit(1)

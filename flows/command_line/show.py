@@ -9,7 +9,7 @@ from rich.table import Table
 
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.approval import Approval, Asked
-from dpmodels.schema.expectations import Gate
+from dpmodels.schema.expectations import Verdicts
 from flows.command_line.console import print_facts, print_table
 from flows.description import describe, describe_run
 from tasks.adopt import Found, quote_old
@@ -17,12 +17,15 @@ from tasks.refit import Changes
 from tasks.remove import charged_for
 from tasks.store import Run
 
+TABLES = {"synthetic": "synthetic table", "embeddings": "embeddings"}
+"""The folders of a hand-off that hold Parquet files, and what they are called."""
+
 
 def show_hand_off(run: Run) -> None:
     """Print where the files of a hand-off are."""
     facts = {
         "run": run.name,
-        "synthetic table": str(run.settings.out / "synthetic"),
+        **{what: str(run.settings.out / name) for name, what in TABLES.items() if (run.settings.out / name).exists()},
         "report": str(run.settings.out / "report.html"),
         "manifest": str(run.settings.out / "manifest.json"),
         "ledger": "paid elsewhere"
@@ -105,11 +108,13 @@ def show_verified(folder: Path, public_key: Path | None) -> None:
         raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s)")
     facts = {"files": f"{found.files} as the manifest has them", "budget": found.budget, "charge": found.charge}
     print_facts("hand-off", {**facts, "signature": found.signature})
+    for caution in found.cautions:
+        typer.echo(f"caution: {caution}", err=True)
 
 
-def show_gate(gate: Gate) -> None:
+def show_gate(gate: Verdicts) -> None:
     """Print the result of every expectation."""
-    table = Table(title=f"{gate.schema.name}: expectations", title_justify="left")
+    table = Table(title=f"{gate.contract.name}: expectations", title_justify="left")
     for heading in ("about", "rule", "rows that fail", "verdict"):
         table.add_column(heading, justify="right" if heading == "rows that fail" else "left")
     for outcome in gate.outcomes:
@@ -126,7 +131,10 @@ def show_gate(gate: Gate) -> None:
 
 
 def print_warnings(report: Path) -> None:
-    """Print the warnings of a publishable report, column by column."""
-    for column in json.loads(report.read_text(encoding="utf-8"))["columns"]:
+    """Print the warnings of a publishable report: of each column, and of the whole."""
+    facts = json.loads(report.read_text(encoding="utf-8"))
+    for column in facts.get("columns", ()):
         if "warning" in column:
             typer.echo(f"warning: column {column['name']}: {column['warning']}", err=True)
+    for caution in facts.get("cautions", ()):
+        typer.echo(f"warning: {caution}", err=True)

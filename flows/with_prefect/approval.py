@@ -5,7 +5,7 @@ from typing import Any
 from dpmodels.errors import NacreError
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from flows.description import as_markdown, describe_run
-from tasks.accounts import keep_approval, officer_of, read_approval
+from tasks.accounts import keep_approval, officer_of, quote, read_approval
 from tasks.progress import is_deployed
 from tasks.store import Run
 
@@ -19,8 +19,8 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
     Raises:
         NacreError: nobody could be asked, nobody answered in time, or the answer is not a signature of the officer.
     """
-    if run.finished("sanitize") or (found := officer_of(run)) is None:
-        return
+    if run.finished("sanitize") or quote(run).state != "new" or (found := officer_of(run)) is None:
+        return  # it was charged before, perhaps with others as a family, or nobody must sign
     officer, asked = found
     approval = read_approval(run)
     if approval is None and not lasting_server:

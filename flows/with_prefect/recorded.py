@@ -16,12 +16,17 @@ def run_as_flow(run: Run, body: Callable[[bool, Call], None]) -> None:
     with PrefectServer(run.home) as server:
         from prefect import flow
 
-        @flow(name="synthesize", flow_run_name=run.name, persist_result=False, validate_parameters=False)
-        def synthesize_flow(home: str, name: str) -> None:
+        @flow(
+            name="embed-documents" if run.plan.release.family else "synthesize",
+            flow_run_name=run.name,
+            persist_result=False,
+            validate_parameters=False,
+        )
+        def recorded(home: str, name: str) -> None:
             body(server.pid is None, run_stage)
 
         server.wait()
-        synthesize_flow(str(run.home), run.name)
+        recorded(str(run.home), run.name)
 
 
 def run_stage(stage: Callable[..., Handle], *handles: Any) -> Handle:

@@ -14,7 +14,7 @@ from prefect import flow, runtime
 from pydantic import Field
 
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
-from flows.config import HOME, SynthesizeConfig, from_environment, setting
+from flows.config import HOME, HandOverConfig, from_environment, setting
 from flows.with_prefect.budget import key_of
 from tasks.store import Handle, Run
 
@@ -24,6 +24,7 @@ LEASE_SECONDS = 60  # how long a worker that died keeps its account busy; Prefec
 RunName = Annotated[str, Field(description="Name of a run under the worker's NACRE_HOME.")]
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=HandOverConfig)
 
 
 def deployed(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -62,7 +63,7 @@ def find_here(name: str) -> Run | None:
     return run_here(name) if Run(home=home_here(), name=name).exists else None
 
 
-def placed_here(config: SynthesizeConfig) -> SynthesizeConfig:
+def placed_here(config: C) -> C:
     """Take the places of state, ledger and cluster from the worker's environment.
 
     Raises:

@@ -15,7 +15,7 @@ from tests.support import charges, run_cli, servers_of, synthesize_words, write_
 ROOT = Path(__file__).parents[2]
 # what is being done when the power goes: the module that calls it, and the name it calls
 MOMENTS = {
-    "ingest": ("tasks.ingest", "transform_encode"),
+    "ingest": ("tasks.of_tables", "transform_encode"),
     "sanitize: summing": ("dpmodels.releases.steps", "transform_sum"),
     "sanitize: drawing": ("dpmodels.releases.draw", "measure_gaussian"),
     "sanitize: publishing": ("dpmodels.artifact", "publish"),

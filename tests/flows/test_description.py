@@ -12,7 +12,6 @@ from dpmodels.accounting.events import ComposedEvent, GaussianEvent, ParallelEve
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
-from dpmodels.synthesizers.registry import METHODS
 from flows.config import SynthesizeConfig, placed
 from flows.description import (
     IN_95_OF_100,
@@ -32,6 +31,7 @@ from flows.with_prefect.approval import plan_text
 from flows.with_prefect.artifacts import publish_plan
 from flows.with_prefect.server import prefect_server
 from tasks.accounts import officer_of
+from tests.every_method import OF_TABLES
 from tests.flows.api import Api
 from tests.support import run_cli, synthesize_words, write_clinic, write_key
 
@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_refused_in_every_place(asked: Path) -> None:
     assert run_cli(*_plan_words(asked), "--target-epsilon", 2)[0] == 1
 
 
-@pytest.mark.parametrize("method", sorted(set(METHODS) - {"nacre-images"}))
+@pytest.mark.parametrize("method", sorted(set(OF_TABLES) - {"nacre-images"}))
 def test_every_method_says_its_steps_and_its_noise(tmp_path: Path, method: str) -> None:
     write_clinic(tmp_path)
     facts = describe(make_plans(config_of(tmp_path, method=method)), None, "")

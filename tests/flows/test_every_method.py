@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from dpmodels.schema.encode import Codec
+from dpmodels.schema.embedded import codec_of
 from dpmodels.synthesizers.registry import METHODS
 from tests.every_method import QUICK
 from tests.support import charges, run_cli, synthesize_words
@@ -29,7 +29,7 @@ def test_a_run_ends_in_a_hand_off_and_a_ledger_that_are_verified(tmp_path, metho
     assert code == 0, err
     schema = QUICK[method].data.make_schema()
     table = pq.read_table(tmp_path / "out" / "synthetic")
-    assert table.schema.equals(Codec(schema).output_schema) and table.num_rows == 30
+    assert table.schema.equals(codec_of(schema).output_schema) and table.num_rows == 30
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["method"] == method
     assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]

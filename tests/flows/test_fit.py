@@ -14,14 +14,13 @@ from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec
-from dpmodels.synthesizers.registry import METHODS
 from flows.synthesize import carry_out, pipeline
 from tasks.ingest import ingest
 from tasks.receive import sample_again
 from tasks.refit import UNKNOWN, forget_fit
 from tasks.sanitize import sanitize
 from tasks.store import Run
-from tests.every_method import QUICK
+from tests.every_method import OF_TABLES, QUICK
 from tests.hand_off.make_golden import finished, fitter, started
 from tests.releases.make_golden import GOLDEN
 from tests.support import charges, digest, run_cli, write_key
@@ -95,7 +94,7 @@ def test_the_same_settings_make_the_same_table(run: Run, tmp_path: Path) -> None
     assert made.run != run.name and made.spent == nacre.Result(run.settings.out).spent
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", OF_TABLES)
 def test_a_release_of_the_first_format_is_fitted_from_its_file_alone(tmp_path: Path, method: str) -> None:
     """No run, no ledger and no data: what is not known is left out, and said to be."""
     release = GOLDEN / "FORMAT-1" / f"{method}.parquet"

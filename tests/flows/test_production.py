@@ -11,15 +11,19 @@ import pytest
 import yaml
 
 from dpmodels.errors import BudgetExhausted, InvalidArgument
+from dpmodels.hand_off.manifest import read_manifest
+from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 from flows.config import SynthesizeConfig
 from flows.partitions import explain, nights_that_fit
-from flows.synthesize import pipeline, start
+from flows.synthesize import carry_out, pipeline, start
 from flows.with_prefect.budget import balances
 from flows.with_prefect.deploy import POOLS, SHIPPED, read_deployments
+from tasks.accounts import account_to_open, charges_of
 from tasks.store import Run
-from tests.support import write_clinic
+from tests.support import write_clinic, write_key
 
 UNIT = {"unit": {"user": "patient", "max_rows": 2}}
 
@@ -61,7 +65,7 @@ def test_every_shipped_schedule_is_inactive_and_says_why() -> None:
 
 def test_every_shipped_deployment_says_what_it_costs_and_where_it_runs() -> None:
     specs = read_deployments(SHIPPED)  # holds the parameters against the flows
-    assert [spec["name"] for spec in specs] == ["nightly", "weekly", "ad-hoc", "validate", "gpu"]
+    assert [spec["name"] for spec in specs] == ["nightly", "weekly", "ad-hoc", "documents", "validate", "gpu"]
     for spec in specs:
         (cost,) = {"charged", "free"} & set(spec["tags"])
         assert ("CHARGES THE ACCOUNT" if cost == "charged" else "Free") in spec["description"]
@@ -115,6 +119,28 @@ def test_disjoint_partitions_cost_the_largest_of_them(tmp_path: Path) -> None:
     with pytest.raises(BudgetExhausted):  # the same night again, as another run
         start(config(tmp_path, "twice"), "clinic-again", "2026-01-01")
     assert ledger.verify() == []
+
+
+def test_nights_that_are_charged_as_a_family_hand_over_its_one_signature(tmp_path: Path) -> None:
+    ledger, nights = opened(tmp_path, 0.6), ("2026-01-01", "2026-01-02")
+    add_days(tmp_path, [date(2026, 1, 1), date(2026, 1, 2)])
+    private, public = write_key(tmp_path / "officer.pem")
+    ledger.change_cap("clinic", reason="an officer signs from now on", officer=Officer.read("Ada", public))
+    runs = [start(config(tmp_path, night, 0.5), f"clinic-{night}", night) for night in nights]
+    charges = [charges_of(run)[0] for run in runs]
+    accounts = [account_to_open(run.settings, run.plan.release.contract.name) for run in runs]
+    asked = ledger.asked(*charges, first_opens=accounts)
+    ledger.reserve(*charges, approval=asked[1].approve("Ada", private), first_opens=accounts)
+    for run, charge in zip(runs, charges, strict=True):
+        out = carry_out(run, prefect=False).settings.out
+        assert verify_hand_off(out).faults == []
+        manifest = read_manifest(out)
+        assert manifest.format == 3 and manifest.approved.plans == tuple(each.key for each in charges)
+        assert (manifest.approved_as.account, manifest.approved_as.run) == ("clinic", runs[0].name)
+        lied = manifest.model_copy(update={"approved_as": manifest.approved_as.model_copy(update={"run": "another"})})
+        (out / "manifest.json").write_text(lied.to_json())
+        assert verify_hand_off(out).faults == ["the officer's approval is not a signature of this run and its plan"]
+        assert charge.key in manifest.approved.plans
 
 
 @pytest.mark.slow

@@ -48,6 +48,19 @@ def test_an_account_of_delta_0_is_opened_forecast_shown_and_verified(home: Path)
     assert code == 1 and "a delta of 0, which only pure releases keep" in err
 
 
+def test_an_account_of_a_contract_of_documents_is_for_sentences_that_are_replaced(tmp_path: Path) -> None:
+    contract = tmp_path / "letters.yaml"
+    contract.write_text("name: letters\nprotects: sentence\ntext: body\nencoder: {name: hashed, dim: 16}\n")
+    words = ("letters", "--schema", contract, "--cap-epsilon", 10, "--cap-delta", 0, "--json")
+    code, out, err = ask(tmp_path, "open", *words)
+    (row,) = json.loads(out)
+    assert (code, row["unit"], row["adjacency"]) == (0, "sentence of a document", "replace_one"), err
+    assert ask(tmp_path, "plan", "letters", "--epsilon", 5, "--delta", 0, "--times", 2)[0] == 0
+    assert ask(tmp_path, "plan", "letters", "--epsilon", 5, "--delta", 0, "--times", 3)[0] == 1
+    code, _, err = ask(tmp_path, "open", "other", *words[1:4], 2000, *words[5:])
+    assert code == 1 and "cap_epsilon=2000.0 must lie between 0.001 and 1000" in err
+
+
 def test_a_method_with_gaussian_noise_refuses_a_delta_of_0_in_a_sentence(home: Path) -> None:
     code, _, err = run_cli(*synthesize_words(home, delta=0))
     assert code == 1 and "delta=0.0 must be above 0 for Gaussian noise" in err and not (home / "out").exists()

@@ -24,7 +24,8 @@ from tasks.adopt import find_old
 from tasks.ingest import ingest
 from tasks.sanitize import sanitize
 from tasks.store import Run
-from tests import pictures, support
+from tests import support
+from tests.every_method import QUICK
 from tests.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
@@ -60,10 +61,10 @@ def finish(run: Run) -> Run:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_line_that_names_less_noise_than_its_event_is_drawn_by_no_method(tmp_path, method, untouched):
     """Noise is read off the event; only a line of format 1 names a scale of its own, and a smaller one is refused."""
-    made = pictures if method == "nacre-images" else support
+    made = QUICK[method].data
     schema, records = made.make_schema(), made.make_records(50)
     system = create(method, {}, {})
-    line = system.plan(schema, BUDGET)
+    line = system.plan(schema, BUDGET.model_copy(update={"unit": schema.unit}))
     own, event = next(system.steps(line)).l2_sensitivity, next(leaves([line.event]))
     for factor in (1e-6, 2 / 3, 0.999):
         folder = tmp_path / f"{factor:.3f}"

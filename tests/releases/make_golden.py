@@ -21,10 +21,10 @@ from dpmodels.evaluation.published.charged import ScoreMeasurement, Scores
 from dpmodels.evaluation.published.charged_facts import charged_facts
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.release import FORMAT, Release, read_release
-from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.encode import Codec
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.registry import METHODS
-from tests import pictures
+from tests import support
 from tests.every_method import QUICK, fit, quick
 from tests.support import make_table, measured, run_cli, synthesize_words, write_key
 
@@ -45,10 +45,10 @@ CLINIC = Schema.model_validate(
 )
 
 
-def rows_of(method: str) -> tuple[Schema, Records]:
+def rows_of(method: str) -> tuple[Any, Any]:
     """Return the schema and the generated rows that a method's golden release is of."""
-    if QUICK[method].data is pictures:
-        return pictures.make_schema(), pictures.make_records(ROWS)
+    if (data := QUICK[method].data) is not support:
+        return data.make_schema(), data.make_records(ROWS)
     return CLINIC, Codec(CLINIC).encode(make_table(ROWS).select(list(CLINIC.columns)))
 
 
@@ -87,7 +87,7 @@ def sha256(content: bytes) -> str:
 def make_release(method: str, target: Path) -> dict[str, Any]:
     """Release with a method; return what is read of it, and the hash of the generator that this version fits."""
     schema, records = rows_of(method)
-    plan = quick(method).plan(schema, BUDGET)
+    plan = quick(method).plan(schema, BUDGET.model_copy(update={"unit": schema.unit}))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         release, _ = measured(quick(method), folder / "run", plan, records)

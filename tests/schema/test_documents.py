@@ -4,9 +4,11 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from dpmodels.errors import SchemaError
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import read_contract, write_contract
 from dpmodels.schema.documents import Documents
+from dpmodels.schema.lint import lint, load_contract, load_schema
 
 HASHED = {"name": "hashed", "dim": 32}
 
@@ -49,3 +51,26 @@ def test_the_unit_decides_adjacency_and_parts(given, unit, adjacency, part):
 def test_a_contract_that_contradicts_itself_is_refused(given):
     with pytest.raises(ValidationError):
         documents(**given)
+
+
+def test_a_file_is_read_by_what_it_holds(tmp_path):
+    file = tmp_path / "mails.yaml"
+    file.write_text(documents().to_yaml())
+    assert load_contract(file) == documents() and lint(file) == []
+    with pytest.raises(SchemaError, match="describes documents; this needs the schema of a table"):
+        load_schema(file)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("text: body", "texts: body", "line 2: texts: is no key here; did you mean `text`?"),
+        ("dim: 32", "dims: 32", "line 5: encoder.dims: is no key here; did you mean `dim`?"),
+        ("text: body", "text: body\nlanguage: English", "line 3: language: must be written as"),
+        ("text: body", "text: body\nlabel: kind", "`label` and `classes` come together"),
+    ],
+)
+def test_the_faults_of_a_file_have_their_lines(tmp_path, old, new, fault):
+    file = tmp_path / "mails.yaml"
+    file.write_text(documents().to_yaml().replace(old, new))
+    assert any(fault in str(each) for each in lint(file)), lint(file)

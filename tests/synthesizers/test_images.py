@@ -20,7 +20,7 @@ from dpmodels.schema.encode import Codec, Records
 from dpmodels.statistics.symmetric import principal_directions, shrink, shrink_classes
 from dpmodels.synthesizers import image_moments
 from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
-from dpmodels.synthesizers.registry import create, default_method
+from dpmodels.synthesizers.registry import create, method_for
 from tests.pictures import make_records, make_schema, make_table
 from tests.support import charges, measured, run_cli, synthesize_words
 from tests.support import make_schema as make_clinic
@@ -62,7 +62,7 @@ def test_a_plan_is_a_function_of_public_inputs_and_needs_an_image():
     for method in ("nacre", "pearl", "dp-merf"):
         with pytest.raises(InvalidArgument):
             create(method, {}, {}).plan(make_schema(), BUDGET)
-    assert (default_method(make_schema()), default_method(make_clinic())) == ("nacre-images", "nacre")
+    assert (method_for(make_schema()), method_for(make_clinic())) == ("nacre-images", "nacre")
 
 
 def test_shrinking_removes_what_noise_alone_puts_there_and_keeps_what_is_far_above_it():

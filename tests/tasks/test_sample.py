@@ -11,9 +11,10 @@ import pytest
 from dpmodels.schema.encode import Codec
 from tasks.cluster import open_cluster
 from tasks.engine import Threads
+from tasks.of_tables import TableCheck
 from tasks.sample import FILE_ROWS, FileSampler, write_parts
 from tasks.store import Handle
-from tasks.validate import FileCheck, check_table
+from tasks.validate import check_table
 from tests.generators.test_mixture import model
 from tests.tasks.test_cluster import Processes
 
@@ -64,12 +65,12 @@ def test_a_cluster_writes_and_checks_the_same_files(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     processes, rows = Processes(tmp_path / "cluster"), 3 * FILE_ROWS // 2
     schema = model().schema
-    check = FileCheck(schema, rows, 65_536, Codec(schema))
+    check = TableCheck(schema, rows, 65_536, Codec(schema))
     try:
         with open_cluster(processes.address) as engine:
             write_parts(FileSampler(tmp_path / "here", saved(tmp_path), 3), rows, engine, lambda written: None)
             gate, tally = check_table(tmp_path / "here", check, engine)
-            broken = FileCheck(schema, rows + 1, 65_536)
+            broken = TableCheck(schema, rows + 1, 65_536)
             assert [rule.text for rule in check_table(tmp_path / "here", broken, engine)[0].broken] == [
                 f"the table must have {rows + 1} rows"
             ]

@@ -1,10 +1,10 @@
 """The page of a gate: every expectation, what it asks for, and how many rows broke it. Counts, never values."""
 
 from dpmodels.evaluation.pages.page import render_page
-from dpmodels.schema.expectations import Gate
+from dpmodels.schema.expectations import Verdicts
 
 
-def render_checks(gate: Gate) -> str:
+def render_checks(gate: Verdicts) -> str:
     """Lay the outcome of a gate out as one self-contained page.
 
     Privacy: exact counts. The page of a raw table is as sensitive as the table and says so on a red banner.

@@ -6,6 +6,7 @@ Colors come from the page's style sheet, so that a plot follows light, dark and 
 
 import base64
 import io
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ LEFT, TOP, FLOOR = 46, 10, 130
 LINE = 20
 TEXT = 17
 """Characters of a label that fit beside a bar."""
+MOST_ROWS = 20
+"""Places of a map that its table lists."""
 GAP = 2
 """Pixels between the images of a sheet."""
 
@@ -85,6 +88,26 @@ def bars(title: str, note: str, labels: Sequence[str], shares: Shares, marks: Sh
             parts.append(_whisker(x(low), middle, x(high), middle, x(value), middle))
         parts.append(_text(WIDTH, line + 12, percent(share), "end"))
     return _figure(title, note, labels, shares, marks, 8 + len(labels) * LINE, parts)
+
+
+def scatter(
+    title: str, note: str, points: Sequence[tuple[float, float, int]], middles: Sequence[tuple[float, float, str]]
+) -> Figure:
+    """Draw a map of circles whose areas are counts, with names on it. Units: places from -1 to 1."""
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return WIDTH / 2 * (1 + 0.95 * x), WIDTH / 2 * (1 - 0.95 * y)
+
+    top = max((count for _, _, count in points), default=1)
+    circle = Markup('<circle class="point" cx="{}" cy="{}" r="{}"/>')
+    parts = [circle.format(*map(_n, (*at(x, y), 1 + 6 * math.sqrt(count / top)))) for x, y, count in points]
+    parts += [_text(*at(x, y), name, "middle", "label") for x, y, name in middles]
+    said = f"{title}: {len(points)} places on a map; the largest stands for {top}"
+    svg = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        WIDTH, WIDTH, said, Markup("").join(parts)
+    )
+    rows = tuple((f"{x:g}, {y:g}", str(count)) for x, y, count in points[:MOST_ROWS])
+    return Figure(title, note, svg, ("place", "count"), rows)
 
 
 def meter(value: float, top: float) -> Markup:

@@ -4,8 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from dpmodels.evaluation.pages.embedded import render_embedded
 from dpmodels.evaluation.pages.page import percent, render_page, short
-from dpmodels.evaluation.pages.plots import Figure, Shares, bars, histogram, meter
+from dpmodels.evaluation.pages.plots import Figure, Shares, bars, histogram, meter, scatter
 
 DONE = {
     "nacre": "A noisy histogram of every column was released first; its thin cells were merged, and noisy counts of "
@@ -15,6 +16,10 @@ DONE = {
     "mixture of product distributions was fitted to them, and the rows were drawn from it.",
     "nacre-images": "Noisy moments of all images gave a basis, noisy moments of each class in that basis were "
     "released, and images were drawn from Gaussians fitted to them.",
+    "document-moments": "Every document was embedded by a public encoder, as the direction of the mean of its "
+    "sentences. The noisy mean of all embeddings was released first; the noisy number and mean of each class, and one "
+    "covariance, were released about it. Embeddings were drawn from Gaussians with these moments, and brought to norm "
+    "1; none of them stands for a document.",
     "pearl": "One noisy characteristic function of the rows was released, class by class, and a generator was "
     "trained until its own came close (PEARL).",
     "privbayes": "A network of columns was chosen under privacy, the joint counts of each column and its parents were "
@@ -39,12 +44,14 @@ TOLERANCE = 1.1
 
 def render(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a run out as one self-contained HTML page."""
+    if facts.get("about") == "embeddings":
+        return render_embedded(facts)
     return render_page(
         "report.html",
         report=facts,
         done=DONE.get(facts["method"].removesuffix("-ae"), ELSE_DONE),
         privacy=_privacy_in_words(facts["privacy"]),
-        figures=[_figure(column) for column in facts["columns"]],
+        figures=[*map(_figure, facts["columns"]), *([_map(facts["map"])] if facts.get("map") else [])],
         errors=_errors(facts["columns"]),
         charged=_charged(facts.get("charged")),
         noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
@@ -61,15 +68,22 @@ def _privacy_in_words(privacy: Mapping[str, Any]) -> dict[str, str]:
     """
     epsilon, delta = privacy.get("total_epsilon", privacy["spent_epsilon"]), privacy["delta"]
     rows = privacy["rows_of_a_unit"]
-    one = "record" if privacy["unit"] == "record" else "user"
+    one = "user" if privacy["unit"].startswith("user") else privacy["unit"]
     return {
         "total": f"{epsilon:.4g}",
         "one": one,
-        "unit": "one record" if one == "record" else f"one user, with at most {rows} rows",
-        "whose": "any one record" if one == "record" else f"any one user with all their rows (at most {rows})",
+        "unit": f"one user, with at most {rows} rows" if one == "user" else f"one {one}",
+        "whose": f"any one user with all their rows (at most {rows})" if one == "user" else f"any one {one}",
         "factor": f"{math.exp(epsilon):.3g}",
         "belief": percent(math.ceil(1000 - 1000 * (1 - delta) / (1 + math.exp(epsilon))) / 1000),
     }
+
+
+def _map(facts: Mapping[str, Any]) -> Figure:
+    """Draw where synthetic embeddings and the means of the classes lie."""
+    note = f"the two directions in which the released moments vary most, {percent(facts['explains'])} of the variance"
+    means = [(*one["place"], one["name"]) for one in facts["means"]]
+    return scatter("Map of the embeddings", note, [(x, y, 1) for x, y in facts["points"]], means)
 
 
 def _figure(column: Mapping[str, Any]) -> Figure:

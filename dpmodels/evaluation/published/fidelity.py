@@ -6,6 +6,7 @@ Privacy: reads released vectors, public noise scales and synthetic rows; no real
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from dpmodels.late import torch
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import NoisySum
-from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.documents import Documents
+from dpmodels.schema.embedded import labels_of
+from dpmodels.schema.encode import Codec
 from dpmodels.schema.interval import Floats
 from dpmodels.synthesizers.marginals import Marginals, fine_codec
 from dpmodels.synthesizers.registry import create
@@ -43,7 +46,9 @@ class Measured:
     @property
     def codec(self) -> Codec:
         """Return the encoder whose cells the report shows: those that were released, where any were."""
-        return self.marginals.codec if self.marginals else fine_codec(self.release.line.table)
+        contract = self.release.line.contract
+        table = labels_of(contract) if isinstance(contract, Documents) else self.release.line.table
+        return self.marginals.codec if self.marginals else fine_codec(table)
 
 
 def expected_distance(stddev: Floats, records: float) -> float:
@@ -54,9 +59,7 @@ def expected_distance(stddev: Floats, records: float) -> float:
     return float(min(1.0, HALF_NORMAL * stddev.sum() / (2 * records)))
 
 
-def compare_with_release(
-    line: Line, sums: Sequence[NoisySum], batches: Iterable[Records]
-) -> list[dict[str, float | int]]:
+def compare_with_release(line: Line, sums: Sequence[NoisySum], batches: Iterable[Any]) -> list[dict[str, float | int]]:
     """Hold the sums of the synthetic rows against the released ones, one by one, in units of the noise.
 
     The synthetic sum is scaled to the release by one factor, since the number of rows is free. ``left`` is the root
@@ -78,7 +81,7 @@ def compare_with_release(
         made, steps, vector = total.numpy().astype(np.float64), each.noise_stddev, each.vector
         power = float(made @ made)
         factor = float(made @ vector) / power if power else 0.0
-        norm = each.embedding.l2_sensitivity / line.table.unit.max_rows
+        norm = each.embedding.l2_sensitivity / line.contract.unit.max_rows
         drawing = factor**2 * max(rows * norm**2 - power / max(rows, 1), 0.0) / len(vector)
         rest = vector - factor * made
         result.append(

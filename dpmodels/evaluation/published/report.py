@@ -19,8 +19,8 @@ from dpmodels.evaluation.published.largest import largest_cell, warning
 from dpmodels.evaluation.published.sheet import Sheet
 from dpmodels.releases.release import Release
 from dpmodels.schema.columns import Modelled
-from dpmodels.schema.encode import Records
 from dpmodels.schema.interval import Floats
+from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals
 
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
@@ -36,7 +36,7 @@ COMPARED = "Of the real rows there are only the scores that were charged for: ex
 def summarise(
     measured: Measured,
     tally: CellTally,
-    first: Sequence[Records],
+    first: Sequence[Any],
     gate: list[dict[str, Any]],
     release_sha256: str,
     charged: Mapping[str, Any] | None = None,
@@ -52,19 +52,20 @@ def summarise(
         charged: the scores on real rows that were charged for, if the run was asked for them.
     """
     release, line, marginals = measured.release, measured.release.line, measured.marginals
-    sheet = Sheet(line.table)
-    for records in first:
-        sheet.add(records)
+    sheet = Sheet(line.contract) if isinstance(line.contract, Schema) else None
+    if sheet:
+        for records in first:
+            sheet.add(records)
     names = [getattr(event, "mechanism", "") for event in getattr(line.event, "events", [line.event])]
     fit = compare_with_release(line, measured.sums, first) if measured.sums else []
     return {
         "format": 2,
-        "data_set": line.table.name,
+        "data_set": line.contract.name,
         "method": line.method,
         "privacy": _privacy(release, charged),
         "hashes": {
             "plan_sha256": line.hash,
-            "schema_sha256": line.table.hash,
+            "schema_sha256": line.contract.hash,
             "release_sha256": release_sha256,
             "ledger_charge": release.entry,
             **({key: charged[key] for key in ("scores_sha256",) if key in charged} if charged else {}),
@@ -78,8 +79,8 @@ def summarise(
         ],
         "pairs": _pairs(marginals),
         "fit": [{"look": name or "the release", **facts} for name, facts in zip(names, fit, strict=False)],
-        "sample_sheet": sheet.data_uri(),
-        "sample_classes": list(sheet.names),
+        "sample_sheet": sheet.data_uri() if sheet else None,
+        "sample_classes": list(sheet.names) if sheet else [],
         "charged": charged,
         "gate": gate,
         "not_promised": [*NOT_PROMISED, COMPARED if charged and charged["status"] == "measured" else UNCOMPARED],

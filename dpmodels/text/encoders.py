@@ -1,0 +1,185 @@
+"""Public functions that embed a sentence, each a function of one sentence alone.
+
+The proofs of privacy count how many sentences of a document lie on one side of a candidate: one sentence that is
+replaced may move one embedding, and must not move the last bit of another. So nothing here depends on the batch in
+which a sentence comes. The words of a static encoder are whole steps of a lattice, whose sums are exact in any order,
+and a model of sentence-transformers, whose products round by their shape, sees one sentence at a time.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.artifact import sha256_of
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
+from dpmodels.late import check_installed
+from dpmodels.schema.documents import Encoder
+
+Vectors = NDArray[np.float32]
+Encode = Callable[[Sequence[str]], Vectors]
+"""Embeds sentences; every row has norm 1 up to rounding, or is 0 where the encoder finds nothing. Shapes: [n, dim]."""
+
+WORDLLAMA = "10eaa372b206182c437c18041812c2bde617dd3affe14d1fadf643d6d1e92377"
+"""Hash of the weights and the tokenizer that wordllama 0.4.0.post1 brings."""
+STEP = 2.0**-24
+"""The lattice of words; weights of half precision lie on it already."""
+
+
+def load_encoder(spec: Encoder) -> Encode:
+    """Load the encoder that a contract names, after comparing the hash of its files.
+
+    Raises:
+        InvalidArgument: there is no such encoder, or its embeddings have another size.
+        ArtifactError: its files are not those that the contract names.
+    """
+    if spec.name == "given":
+        raise Unsuitable("documents that come with embeddings need no encoder; give the name of one to embed text")
+    if spec.name == "hashed":
+        return lambda sentences: _each(lambda sentence: _hashed(sentence, spec.dim), sentences, spec.dim)
+    folder, files = _files(spec.name)
+    found = hash_files(folder, files)
+    wanted = spec.sha256 or (WORDLLAMA if spec.name == "wordllama" else "")
+    if found != wanted:
+        raise ArtifactError(
+            f"the files of the encoder {spec.name} have the sha256 {found}; the contract says otherwise"
+        )
+    if (folder / "modules.json").is_file():
+        return _transformer(folder, spec)
+    words, tokenizer = _static(folder, files)
+    if words.shape[1] < spec.dim:
+        raise InvalidArgument(
+            "dim", spec.dim, f"be at most {words.shape[1]}, the size of the embeddings of the encoder"
+        )
+    return lambda sentences: _means(words[:, : spec.dim], tokenizer, sentences)
+
+
+def describe_encoder(name: str, dim: int = 0) -> Encoder:
+    """Return what a contract says of an encoder: its size, unless one is given, and the hash of its files."""
+    if name == "hashed":
+        return Encoder(name=name, dim=dim or 256)
+    folder, files = _files(name)
+    if (folder / "modules.json").is_file():
+        size = int(_sentence_transformer(folder).get_sentence_embedding_dimension())
+    else:
+        size = _static(folder, files)[0].shape[1]
+    return Encoder(name=name, dim=dim or size, sha256=hash_files(folder, files))
+
+
+def hash_files(folder: Path, files: Iterable[Path]) -> str:
+    """Return the SHA-256 of the names and the hashes of files below a folder."""
+    named = sorted((str(file.relative_to(folder)), sha256_of(file)) for file in files)
+    return hashlib.sha256(json.dumps(named).encode()).hexdigest()
+
+
+def _files(name: str) -> tuple[Path, list[Path]]:
+    """Return the folder of an encoder and the files that it is made of."""
+    if name == "wordllama":
+        check_installed(["wordllama", "tokenizers"])
+        found = find_spec("wordllama")  # which is not imported: it would set up logging for everyone
+        if found is None or found.origin is None:
+            raise ModuleNotFoundError("No module named 'wordllama'", name="wordllama")
+        folder = Path(found.origin).parent
+        return folder, [
+            folder / "weights" / "l2_supercat_256.safetensors",
+            folder / "tokenizers" / "l2_supercat_tokenizer_config.json",
+        ]
+    folder = Path(name)
+    if not folder.is_dir():
+        raise InvalidArgument("encoder", name, "be wordllama, hashed, given, or the folder of a model")
+    return folder, [file for file in folder.rglob("*") if file.is_file() and file.name[0] != "."]
+
+
+def _static(folder: Path, files: list[Path]) -> tuple[NDArray[np.float64], Any]:
+    """Read the words and the tokenizer of a static encoder, such as wordllama or a model of model2vec.
+
+    Shapes: the words are [tokens, dim], whole numbers of steps of the lattice.
+    """
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    weights = [file for file in files if file.suffix == ".safetensors"]
+    texts = [file for file in files if file.name.startswith("tokenizer") or "_tokenizer_" in file.name]
+    texts = [file for file in texts if not file.name.startswith("tokenizer_config")]
+    if len(weights) != 1 or len(texts) != 1:
+        raise Unsuitable(f"{folder} must hold a model of sentence-transformers, or of model2vec as safetensors")
+    tensors = load_file(weights[0])
+    words = tensors.get("embeddings", tensors.get("embedding.weight"))
+    if words is None or words.ndim != 2 or not np.issubdtype(words.dtype, np.floating):
+        raise Unsuitable(f"{folder} holds no table of words that are floating-point numbers")
+    table = words.astype(np.float64)
+    if "mapping" in tensors:
+        table = table[tensors["mapping"]]
+    if "weights" in tensors:
+        table = table * tensors["weights"].astype(np.float64)[:, np.newaxis]
+    tokenizer = Tokenizer.from_file(str(texts[0]))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return np.rint(table / STEP), tokenizer
+
+
+def _means(words: NDArray[np.float64], tokenizer: Any, sentences: Sequence[str]) -> Vectors:
+    """Embed each sentence as the direction of the sum of its words.
+
+    The sums are exact: a word is below 2**31 steps, so up to 2**22 tokens add up without rounding.
+    """
+    from scipy.sparse import csr_array
+
+    found = [tokens.ids for tokens in tokenizer.encode_batch(list(sentences), add_special_tokens=False)]
+    ends = np.cumsum([0, *map(len, found)])
+    ids = np.fromiter(chain.from_iterable(found), dtype=np.int64, count=ends[-1])
+    return _rows(csr_array((np.ones(len(ids)), ids, ends), shape=(len(found), len(words))) @ words)
+
+
+def _transformer(folder: Path, spec: Encoder) -> Encode:
+    model = _sentence_transformer(folder)
+    if model.get_sentence_embedding_dimension() != spec.dim:
+        raise InvalidArgument("dim", spec.dim, "be the size of the embeddings of the encoder")
+
+    def one(sentence: str) -> NDArray[np.float64]:
+        row: NDArray[np.float64] = model.encode([sentence], show_progress_bar=False)[0].astype(np.float64)
+        return row
+
+    return lambda sentences: _each(one, sentences, spec.dim)
+
+
+def _sentence_transformer(folder: Path) -> Any:
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+
+
+def _each(one: Callable[[str], NDArray[np.float64]], sentences: Sequence[str], dim: int) -> Vectors:
+    """Embed sentence by sentence."""
+    return _rows(np.array([one(sentence) for sentence in sentences], dtype=np.float64).reshape(-1, dim))
+
+
+def _rows(totals: NDArray[np.float64]) -> Vectors:
+    """Scale every row to norm 1; a row of zeros stays."""
+    norms = np.sqrt(np.square(totals).sum(axis=1, keepdims=True))
+    return (totals / np.where(norms > 0, norms, 1.0)).astype(np.float32)
+
+
+def _hashed(sentence: str, dim: int) -> NDArray[np.float64]:
+    """Sum public random signs over a sentence's words and pairs of words."""
+    words = re.findall(r"\w+", sentence.lower())
+    pairs = [f"{first} {second}" for first, second in pairwise(words)]
+    total = np.zeros(dim, dtype=np.int64)
+    for gram in [*words, *pairs]:
+        total += _signs(gram, dim)
+    return total.astype(np.float64)
+
+
+@lru_cache(maxsize=2**16)
+def _signs(gram: str, dim: int) -> NDArray[np.int8]:
+    """Return the signs of a word, which follow from its hash."""
+    bits = hashlib.shake_256(gram.encode("utf-8", "replace")).digest(-(-dim // 8))
+    return (2 * np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=dim).astype(np.int8) - 1).astype(np.int8)

@@ -1,0 +1,191 @@
+"""Read documents from CSV or Parquet, one file or a folder, as a stream of batches in bounded memory."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
+
+from dpmodels.errors import DataError
+from dpmodels.privacy import PrivacyUnit, Sensitive
+from dpmodels.schema.base import described, is_text
+from dpmodels.schema.convert import plain
+from dpmodels.schema.documents import Documents
+from dpmodels.schema.load import BUFFER, files_of, guarded, open_files
+from dpmodels.schema.pictures import Batches
+from dpmodels.schema.users import bounded
+
+CSV_BLOCK = 2**25
+"""Bytes of a CSV file that are read at once; no document is longer."""
+
+
+@dataclass(frozen=True)
+class DocumentFiles:
+    """Checked files of documents, which can be read any number of times.
+
+    A batch has the columns ``id`` (text), ``content`` (text, or the lists of numbers that came instead) and ``label``
+    (the place of the class among the contract's, or -1).
+    """
+
+    files: tuple[Path, ...]
+    contract: Documents
+    batch_rows: int
+
+    def __iter__(self) -> Batches:
+        batches, seen = self._batches(), set[str]()
+        # where documents are the unit, none may push another out: one that is added would move two
+        if self.contract.user and self.contract.protects != "document":
+            user = PrivacyUnit(kind="user", user=self.contract.user, max_rows=self.contract.most_documents)
+            batches = bounded(batches, user)
+        for batch in batches:
+            yield self._checked(batch, seen)
+
+    def _batches(self) -> Batches:
+        columns = columns_of(self.contract)
+        for file in self.files:
+            if file.suffix.lower() == ".csv":
+                opened = _open_csv(file, columns)
+                read = opened.to_batches(columns, batch_size=self.batch_rows, batch_readahead=1, fragment_readahead=1)
+                yield from guarded(read, file)
+                continue
+            with pq.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False) as parquet:
+                yield from guarded(parquet.iter_batches(self.batch_rows, columns=columns, use_threads=False), file)
+
+    def _checked(self, batch: pa.RecordBatch, seen: set[str]) -> pa.RecordBatch:
+        contract = self.contract
+        ids = _whole(contract.id, batch).cast(pa.large_string())
+        content = _whole(contract.text or contract.embedding, batch)
+        before = len(seen)
+        seen.update(ids.to_pylist())
+        if len(seen) < before + len(ids):
+            raise DataError(contract.id, "must name every document once; two documents have the same id")
+        labels = _classes(batch[contract.label], contract) if contract.label else np.full(len(ids), -1, dtype=np.int32)
+        content = content.cast(pa.large_string()) if contract.text else content
+        return pa.RecordBatch.from_arrays([ids, content, pa.array(labels)], ["id", "content", "label"])
+
+
+def load_documents(path: Path, contract: Documents, batch_rows: int = 256) -> Sensitive[DocumentFiles]:
+    """Open documents and check their columns; the documents are read, and checked, as they are asked for.
+
+    Privacy: Sensitive. With a column of users, and another unit than documents, documents beyond ``most_documents`` of
+        a user, in reading order, are left out; which stay depends on that user's documents alone.
+
+    Raises:
+        DataError: no such file, neither CSV nor Parquet, damaged, without a column, or with one of another type. While
+            reading also: an id or a content is null, or an id is there twice.
+    """
+    files = files_of(path)
+    columns = columns_of(contract)
+    for file in files:
+        is_csv = file.suffix.lower() == ".csv"
+        if is_csv and contract.embedding:
+            raise DataError(contract.embedding, "must come in a Parquet file; a CSV file holds no lists")
+        found = _open_csv(file, []).schema if is_csv else _parquet_schema(file, path)
+        for name in columns:
+            if found.names.count(name) != 1:
+                raise DataError(name, "is in the contract, so it must be in every file of the data, and once")
+            if not is_csv:
+                _check_type(name, found.field(name).type, contract)
+    return Sensitive(DocumentFiles(tuple(files), contract, batch_rows))
+
+
+def sentence_vectors(column: pa.Array, contract: Documents) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the vectors that came with documents, and where those of each document begin.
+
+    A vector with a number that is missing, not a number, or infinite is 0, and so is a vector that is null; a vector
+    longer than 1 is scaled to norm 1. Each follows from that vector alone, and the number of vectors stays.
+
+    Raises:
+        DataError: a vector is of another size than the contract says.
+    """
+    vectors, counts = column, np.ones(len(column), dtype=np.int64)
+    if _is_list(column.type.value_type):
+        vectors, counts = column.flatten(), pc.list_value_length(column).to_numpy(zero_copy_only=False)
+    dim = contract.encoder.dim
+    sizes = pc.list_value_length(vectors.drop_null())
+    if len(sizes) and pc.min_max(sizes).as_py() != {"min": dim, "max": dim}:
+        raise DataError(contract.embedding, f"must hold vectors of {dim} numbers, as the contract says")
+    rows = np.zeros((len(vectors), dim))
+    there = vectors.is_valid().to_numpy(zero_copy_only=False)
+    numbers = vectors.flatten().cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    rows[there] = numbers.reshape(-1, dim)
+    rows[~np.isfinite(rows).all(axis=1)] = 0.0
+    rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True, initial=0.0), 1.0)  # so that no square is infinite
+    rows /= np.maximum(np.sqrt(np.square(rows).sum(axis=1, keepdims=True)), 1.0)
+    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    place = np.arange(len(rows)) - np.repeat(ends[:-1], counts)
+    kept = np.minimum(counts, contract.most_sentences)
+    first = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+    return rows[place < contract.most_sentences].astype(np.float32), first
+
+
+def columns_of(contract: Documents) -> list[str]:
+    """Name the columns of the data that are read."""
+    names = contract.id, contract.text, contract.embedding, contract.user, contract.label
+    return [name for name in names if name]
+
+
+def _open_csv(file: Path, columns: list[str]) -> ds.Dataset:
+    """Open a CSV file, with the columns that are named as text."""
+    form = ds.CsvFileFormat(
+        parse_options=ParseOptions(newlines_in_values=True),
+        read_options=ReadOptions(block_size=CSV_BLOCK),
+        convert_options=ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=False),
+    )
+    return open_files([file], file, form)
+
+
+def _parquet_schema(file: Path, path: Path) -> pa.Schema:
+    try:
+        return pq.read_schema(file)
+    except (pa.ArrowException, OSError):
+        pass  # its message may quote the file
+    raise DataError("", f"{path} cannot be read: the file is damaged or not what its name says")
+
+
+def _check_type(name: str, found: pa.DataType, contract: Documents) -> None:
+    """Refuse a column that cannot hold what the contract says of it."""
+    inner = found.value_type if pa.types.is_dictionary(found) else found
+    if name == contract.embedding:
+        once = inner.value_type if _is_list(inner) else inner
+        once = once.value_type if _is_list(once) else once
+        fits, wanted = _is_list(inner) and _is_number(once), "lists of numbers, or lists of such lists"
+    elif name == contract.text:
+        fits, wanted = is_text(inner), "text"
+    else:
+        known = is_text(inner) or pa.types.is_integer(inner)
+        fits, wanted = known or (name == contract.label and pa.types.is_null(inner)), "text or whole numbers"
+    if not fits:
+        raise DataError(name, f"must hold {wanted}; it holds {described(found)}")
+
+
+def _is_list(found: pa.DataType) -> bool:
+    return bool(pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found))
+
+
+def _is_number(found: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
+
+
+def _whole(name: str, batch: pa.RecordBatch) -> pa.Array:
+    column = plain(batch[name])
+    if column.null_count:
+        raise DataError(name, "must not be null; leave such documents out, or give them an empty text")
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:  # its message may quote the text
+        raise DataError(name, "must hold text in UTF-8; some of it is damaged") from None
+    return column
+
+
+def _classes(column: pa.Array, contract: Documents) -> NDArray[np.int32]:
+    """Return the place of each label among the classes; what is not among them, null too, counts as the last."""
+    labels = plain(column).cast(pa.large_string())
+    found = pc.index_in(labels, value_set=pa.array(contract.classes, type=pa.large_string()))
+    place: NDArray[np.int32] = found.fill_null(len(contract.classes) - 1).to_numpy(zero_copy_only=False)
+    return place.astype(np.int32)

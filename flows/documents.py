@@ -1,0 +1,13 @@
+"""The flow of a document set: one run that embeds its documents, and one charge, however often it is started."""
+
+from flows.config import EmbedConfig
+from flows.embed_documents import start
+from flows.table import go_on
+from flows.with_prefect.worker import deployed, find_here, own_name, placed_here
+
+
+@deployed("embed-documents")
+def embed_document_set(config: EmbedConfig) -> str:
+    """Choose a private embedding for every document: one charge, however often this flow run is started."""
+    name = own_name()
+    return go_on(find_here(name) or start(placed_here(config), name))

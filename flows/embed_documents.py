@@ -1,0 +1,129 @@
+"""The flow of embedded documents: prepare -> ingest -> choose -> report -> hand over.
+
+The candidates, the recoder and the encoder are made from public documents before anything is planned, so that the plan
+names them by their hash. Choosing is the only stage that draws, under the only charge: one for all documents.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pydantic import ValidationError
+
+from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
+from dpmodels.privacy import Sensitive
+from dpmodels.releases.plan import Line
+from dpmodels.schema.documents import Documents, Encoder
+from dpmodels.schema.given import transform_write
+from dpmodels.schema.lint import load_contract
+from dpmodels.synthesizers.document_sketch import DocumentSketch
+from dpmodels.text.candidates import Candidates, Recipe, Sketching
+from flows.config import EmbedConfig
+from flows.planning import create_run, make_budget
+from tasks.embed import CANDIDATES, choose, create, encode, hand_over, hashes_of, load_public, refuse_overlap, report
+from tasks.given import GIVEN, forget_given
+from tasks.ready import check_ready
+from tasks.store import Handle, Run
+
+HIDES_NO_SENTENCES = (
+    "the contract protects {0}s, and embedding each document hides a sentence; write `protects: sentence`, or take the "
+    "collection-level release, which hides a whole {0} for less epsilon: nacre synthesize --method moments"
+)
+
+
+def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
+    """Run every stage that has not finished yet; ``call`` decides how a stage is run."""
+    release = run.finished("sanitize") or call(choose, run, call(encode, run))
+    handed_over = call(hand_over, run, release, call(report, run, release))
+    forget_given(run)
+    return handed_over
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is planned, and the public candidates that the plan names."""
+
+    line: Line
+    candidates: Candidates
+
+
+def start(config: EmbedConfig, name: str = "", given: Sensitive[pa.Table] | None = None) -> Run:
+    """Check everything public, ask the ledger, and create the run; reads public documents only and charges nothing.
+
+    Documents ``given`` in memory are written to the run's sensitive folder once the run is created.
+
+    Raises:
+        NacreError: the run would fail for a public reason, or the budget is exhausted.
+    """
+    check_ready(config.runtime.device, config.out, config.runtime.signing_key)
+    if given is None:
+        refuse_overlap(config.documents, config.candidates)
+    prepared = prepare(config)
+    own: dict[str, Any] = {"data": config.documents.absolute(), "public_sha256": hashes_of(config.candidates)}
+    files = {CANDIDATES: prepared.candidates.to_bytes()}
+    run = create_run(config, [prepared.line], name, files=files, rows=None, training={}, **own)
+    if given is not None:
+        transform_write(given, run.sensitive / GIVEN)
+    return run
+
+
+def prepare(config: EmbedConfig) -> Prepared:
+    """Make the candidates, and plan from them and other public inputs alone.
+
+    Raises:
+        NacreError: an input has faults, or the budget cannot be asked for.
+    """
+    contract, model = contract_of(config), config.model
+    budget = make_budget(config.privacy.target_epsilon, 0.0, contract.unit, adjacency=contract.adjacency)
+    try:
+        recipe = Recipe(**model.recipe)
+    except ValidationError as error:
+        raise _impossible(error, "recipe") from None
+    if model.method == DocumentSketch.method and recipe.sketch is None:
+        shared = contract.most_documents if contract.user else 1
+        recipe = recipe.model_copy(update={"sketch": Sketching(epsilon=budget.epsilon / shared)})
+    candidates = load_public(config.candidates, contract, recipe)
+    return Prepared(create(model.method, model.measurement, candidates).plan(contract, budget), candidates)
+
+
+def contract_of(config: EmbedConfig) -> Documents:
+    """Read the contract of the documents, or write one from the columns that were named.
+
+    Raises:
+        NacreError: there are both, the contract has faults, or it does not protect sentences.
+    """
+    given = {key: value for key, value in config.columns.model_dump().items() if value is not None}
+    if config.contract is None:
+        return _described(config.documents, given)
+    if given:
+        raise Unsuitable(f"give a contract, or what it would say ({', '.join(given)}), and not both")
+    contract = load_contract(config.contract)
+    if not isinstance(contract, Documents):
+        raise Unsuitable(f"{config.contract} is the schema of a table; embedding needs a contract of documents")
+    if contract.protects != "sentence":
+        raise Unsuitable(HIDES_NO_SENTENCES.format(contract.protects))
+    return contract
+
+
+def _described(documents: Path, given: dict[str, Any]) -> Documents:
+    """Write the contract of documents from the columns that were named; its name is that of the file."""
+    from dpmodels.text.encoders import describe_encoder
+
+    encoder, dim = given.pop("encoder", ""), given.pop("dim", 0)
+    name = re.sub(r"[^a-z0-9_-]+", "-", documents.stem.lower()).strip("-")
+    given = {"name": name, **({} if "embedding" in given else {"text": "text"}), **given}
+    try:
+        named = (
+            Encoder(name="given", dim=dim) if "embedding" in given else describe_encoder(encoder or "wordllama", dim)
+        )
+        return Documents(protects="sentence", encoder=named, **given)
+    except ValidationError as error:
+        raise _impossible(error, "columns") from None
+
+
+def _impossible(error: ValidationError, section: str) -> InvalidArgument:
+    first = error.errors(include_url=False)[0]
+    return InvalidArgument(".".join(map(str, first["loc"])) or section, first["input"], rule_of(first))

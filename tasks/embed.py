@@ -1,0 +1,212 @@
+"""The stages of embedded documents: encode them, choose a candidate for each (the charge), report, and hand over.
+
+What is public is made before the run: the candidates lie in the run's control zone, and the plan names their hash.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from pydantic import BaseModel, ValidationError
+
+from dpmodels.artifact import sha256_of
+from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable, rule_of
+from dpmodels.evaluation.pages.report import render
+from dpmodels.evaluation.published.embedded import summarise_embedded
+from dpmodels.late import check_installed
+from dpmodels.privacy import Sensitive
+from dpmodels.releases.draw import check_line
+from dpmodels.releases.plan import Line
+from dpmodels.releases.release import read_release
+from dpmodels.releases.system import Craft
+from dpmodels.schema.documents import Documents
+from dpmodels.schema.load import files_of
+from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
+from dpmodels.synthesizers.document_sketch import DocumentSketch, DocumentSketchMeasurement
+from dpmodels.synthesizers.each_document import EachDocument, EmbeddedDocuments
+from dpmodels.text.candidates import Candidates, Recipe, make_candidates, read_candidates
+from dpmodels.text.encoders import Encode, load_encoder
+from dpmodels.text.passages import PassageFile, transform_passages
+from dpmodels.text.reading import load_documents
+from tasks.accounts import desk_of
+from tasks.home import remember
+from tasks.progress import progress_bar
+from tasks.publish import assemble
+from tasks.ready import check_ready
+from tasks.sanitize import reserve_run
+from tasks.stage import stage
+from tasks.store import Handle, Run, write_text
+
+METHODS: dict[str, tuple[type[EachDocument], type[BaseModel]]] = {
+    "deep-candidate": (DeepCandidate, DeepCandidateMeasurement),
+    "document-sketch": (DocumentSketch, DocumentSketchMeasurement),
+}
+CANDIDATES = "candidates.safetensors"
+EMBEDDINGS = "embeddings"
+FILE_ROWS = 2**17
+BATCH_ROWS = 256
+"""Documents that are cut and encoded at once, however large the run's batches of rows may be."""
+WITHOUT_SENTENCES = {
+    "deep-candidate": "A document without a sentence, or with a single one, has no depth: each candidate is chosen for "
+    "it with the same probability, so its embedding says nothing of it.",
+    "document-sketch": "The embedding of a document without a sentence is read off noise alone and says nothing of it.",
+}
+POLICY = (
+    "Of a document longer than {most} sentences the first {most} are used, and of a sentence its first 10 000 signs.",
+    "A sentence in which the encoder finds nothing that it knows is the zero vector.",
+    "How many sentences a document has is public under this guarantee; it is not handed over.",
+)
+
+
+def load_public(path: Path, contract: Documents, recipe: Recipe) -> Candidates:
+    """Read public documents and make the candidates of them; reads no private data.
+
+    Raises:
+        NacreError: the documents cannot be read, or too few are long enough.
+    """
+    check_installed(["sklearn", *(["sentencex"] if contract.text else [])])
+    public = contract.model_copy(update={"user": "", "most_documents": 1, "label": "", "classes": ()})
+    with TemporaryDirectory() as folder, progress_bar("candidates"):
+        target = Path(folder) / "public.arrow"
+        transform_passages(load_documents(path, public, BATCH_ROWS), public, encoder_of(public), target)
+        return make_candidates(PassageFile(target), contract.encoder, recipe)
+
+
+def create(method: str, measurement: Mapping[str, Any], candidates: Candidates) -> EachDocument:
+    """Make a system with the public candidates at hand.
+
+    Raises:
+        InvalidArgument: there is no such method, or it refuses a setting.
+    """
+    if method not in METHODS:
+        raise InvalidArgument("method", method, f"be one of {', '.join(METHODS)}")
+    system, settings = METHODS[method]
+    try:
+        return system(settings.model_validate(measurement), candidates)
+    except ValidationError as fault:
+        first = fault.errors(include_url=False)[0]
+        name = ".".join(map(str, first["loc"])) or "measurement"
+        raise InvalidArgument(name, first["input"], rule_of(first)) from None
+
+
+def system_of(run: Run) -> EachDocument:
+    """Return the system of a run with the candidates that its plan names.
+
+    Raises:
+        ArtifactError: the candidates were changed.
+    """
+    line, candidates = run.plan.release, read_candidates(run.control / CANDIDATES)
+    if candidates.sha256 != line.measurement["candidates"]:
+        raise ArtifactError(f"the candidates of run {run.name} are not those that its plan names; start a new run")
+    return create(line.method, line.measurement, candidates)
+
+
+def encoder_of(contract: Documents) -> Encode | None:
+    """Load the encoder of a contract, or none where the documents come with embeddings."""
+    return load_encoder(contract.encoder) if contract.text else None
+
+
+def hashes_of(path: Path) -> list[str]:
+    """Hash every file of a data set."""
+    return sorted(map(sha256_of, files_of(path)))
+
+
+def refuse_overlap(documents: Path, candidates: Path) -> None:
+    """Refuse candidates that lie in the same place as the documents; looks at names alone.
+
+    Raises:
+        Unsuitable: they share a file.
+    """
+    if {file.resolve() for file in files_of(documents)} & {file.resolve() for file in files_of(candidates)}:
+        raise Unsuitable(f"{candidates} holds documents that are to be protected; candidates must be public documents")
+
+
+@stage("ingest", sensitive=True)
+def encode(run: Run) -> Handle:
+    """Cut the documents into sentences and embed each of them, in the sensitive zone; charges nothing."""
+    settings, contract, target = run.settings, contract_of(run.plan.release), run.sensitive / "passages.arrow"
+    if target.exists():  # it was moved here when it was complete
+        return Handle(path=target)
+    if set(hashes_of(settings.data)) & set(settings.public_sha256):
+        raise Unsuitable(
+            "a file of the candidates is also one of the documents that are to be protected; it must not be"
+        )
+    part = target.with_name(f".part-{target.name}")
+    try:
+        with progress_bar("ingest") as tick:
+            documents = load_documents(settings.data, contract, min(settings.batch_rows, BATCH_ROWS))
+            transform_passages(documents, contract, encoder_of(contract), part, tick)
+    except DataError as fault:
+        raise DataError(fault.column, f"{fault.rule}; nothing was charged") from None
+    os.replace(part, target)
+    return Handle(path=target)
+
+
+@stage("sanitize", sensitive=True)
+def choose(run: Run, passages: Handle) -> Handle:
+    """Choose a candidate for every document, inside one ledger charge; all that is public is checked before it."""
+    line, settings, system = run.plan.release, run.settings, system_of(run)
+    check_ready(settings.device, settings.out, settings.signing_key)
+    check_line(system, line)
+    with progress_bar("choose") as tick:
+        desk = desk_of(run, progress=tick)
+        reserve_run(run, desk)
+        system.measure(Sensitive(PassageFile(passages.path)), line, desk)
+    remember(run.home, run.ledger_url, desk.ledger)
+    held = desk.held()
+    return run.finish("sanitize", held.artifact_hash if held else "")
+
+
+@stage("validate", sensitive=False)
+def report(run: Run, release: Handle) -> Handle:
+    """Write the publishable report, from the released choices and the public candidates."""
+    if done := run.finished("validate"):
+        return done
+    made, line = embedded(run), run.plan.release
+    contract = contract_of(line)
+    policy = [WITHOUT_SENTENCES[line.method], *(told.format(most=contract.most_sentences) for told in POLICY)]
+    if contract.user:
+        policy.append(f"Of a user the first {contract.most_documents} documents are used; the rest were left out.")
+    charge = desk_of(run).charge.key
+    facts = summarise_embedded(line, charge, release.sha256, made.candidates.embeddings, made.chosen, policy)
+    folder = run.place("validate")
+    folder.mkdir(exist_ok=True)
+    write_text(folder / "report.json", json.dumps(facts, indent=1))
+    write_text(folder / "report.html", render(facts))
+    return run.finish("validate")
+
+
+@stage("publish", sensitive=False)
+def hand_over(run: Run, release: Handle, report: Handle) -> Handle:
+    """Write the embedded documents, ordered by their public ids, with report and manifest."""
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        made = embedded(run)
+        order = pc.sort_indices(made.ids)
+        for number, begin in enumerate(range(0, max(len(order), 1), FILE_ROWS)):
+            rows = order[begin : begin + FILE_ROWS].to_numpy().astype(np.int64)
+            made.take(rows).save(folder / f"part-{number:05d}.parquet")
+
+    return assemble(run, release, report, EMBEDDINGS, write)
+
+
+def embedded(run: Run) -> EmbeddedDocuments:
+    """Look up what was chosen for each document (post-processing)."""
+    return system_of(run).fit(read_release(run.read("sanitize")), Craft())
+
+
+def contract_of(line: Line) -> Documents:
+    """Return the contract of a line about documents.
+
+    Raises:
+        ArtifactError: the line is about something else.
+    """
+    if not isinstance(line.contract, Documents):
+        raise ArtifactError(f"the line {line.name} of {line.method} is not about documents")
+    return line.contract

@@ -1,0 +1,47 @@
+"""The kinds of contract: what the stages ask of a table and of a set of documents, each in a module of its own."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from dpmodels.evaluation.published.bins import CellTally
+from dpmodels.evaluation.published.fidelity import Measured
+from dpmodels.releases.contract import Contract
+from dpmodels.schema.documents import Documents
+from dpmodels.schema.expectations import Verdicts
+from tasks import of_documents, of_tables
+from tasks.store import Run
+
+
+class FileCheck(Protocol):
+    """Checks one Parquet file of what is handed over."""
+
+    def gate(self) -> Verdicts:
+        """Return the rules, of which nothing is known yet."""
+
+    def tally(self) -> CellTally | None:
+        """Return a count of no rows, where one was asked for."""
+
+    def __call__(self, file: Path) -> tuple[Verdicts, CellTally | None]:
+        """Check a file from its first row to its last."""
+
+
+class Kind(Protocol):
+    """What differs between contracts; all else is the same code."""
+
+    COMPARED: bool
+    """Whether there is an internal report that compares with the real data."""
+
+    def encode(self, run: Run, folder: Path) -> None:
+        """Read the raw data, check it, and write it into a folder of the sensitive zone in the form that is summed."""
+
+    def file_check(self, contract: Any, rows: int | None, batch_rows: int, measured: Measured | None) -> FileCheck:
+        """Return the check of a file; with ``measured``, it counts the rows on the cells that the report shows."""
+
+    def further_facts(self, measured: Measured, first: Sequence[Any]) -> dict[str, Any]:
+        """Return facts for the publishable report that only this kind has, of released objects alone."""
+
+
+def kind_of(contract: Contract) -> Kind:
+    """Return the kind of a contract."""
+    return of_documents if isinstance(contract, Documents) else of_tables

@@ -1,0 +1,85 @@
+"""Tables in the stages: rows are read, held to their schema and encoded; a synthetic table is held to it again."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpmodels.errors import DataError
+from dpmodels.evaluation.pages.checks import render_checks
+from dpmodels.evaluation.published.bins import CellTally
+from dpmodels.evaluation.published.fidelity import Measured
+from dpmodels.schema.encode import Codec
+from dpmodels.schema.expectations import Gate
+from dpmodels.schema.ingest import transform_encode
+from dpmodels.schema.load import load_parts
+from dpmodels.schema.schema import Schema
+from tasks.engine import Threads, cores
+from tasks.parquet import read_batches
+from tasks.partitions import refuse_repeated
+from tasks.store import Run, write_text
+
+COMPARED = True
+
+
+def encode(run: Run, folder: Path) -> None:
+    """Encode the rows, and leave the gate's results in the sensitive zone."""
+    schema, settings = run.plan.release.table, run.settings
+    raw = load_parts(settings.data, schema, settings.batch_rows)
+    gate = Gate(schema, raw=True)
+    try:
+        transform_encode(raw, gate, folder, Threads(settings.threads or cores()).map)
+    except DataError as fault:
+        where = f"nothing was charged; {run.sensitive / 'checks.html'} shows every rule"
+        raise DataError(fault.column, f"{fault.rule}; {where}") from None
+    finally:  # also after a failure; its counts are private, so they stay in the sensitive zone
+        write_text(run.sensitive / "ingest.json", json.dumps(gate.results(), indent=1))
+        write_text(run.sensitive / "checks.html", render_checks(gate))
+    refuse_repeated(run, folder)
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """Checks one Parquet file against the schema, and counts its rows by cell if asked to.
+
+    The codec refuses values outside the schema. A batch that it can encode is judged by its witness rows; any
+    other batch is left to the whole suite, which names every fault.
+    """
+
+    schema: Schema
+    rows: int | None
+    batch_rows: int
+    cells: Codec | None = None
+
+    def gate(self) -> Gate:
+        """Return the suite of the schema."""
+        return Gate(self.schema, raw=False, rows=self.rows)
+
+    def tally(self) -> CellTally | None:
+        """Return a count of no rows, if rows are counted."""
+        return None if self.cells is None else CellTally(self.cells)
+
+    def __call__(self, file: Path) -> tuple[Gate, CellTally | None]:
+        """Check a file from its first row to its last."""
+        gate, codec, tally = self.gate(), Codec(self.schema.refusing()), self.tally()
+        for batch in read_batches(file, self.batch_rows):
+            try:
+                records = codec.encode(batch)
+            except DataError:
+                gate.check(batch)
+                continue
+            gate.check_encoded(batch)
+            if tally is not None:
+                tally.add(records)
+        return gate, tally
+
+
+def file_check(contract: Schema, rows: int | None, batch_rows: int, measured: Measured | None) -> TableCheck:
+    """Return the check of a file of rows."""
+    return TableCheck(contract, rows, batch_rows, measured.codec if measured else None)
+
+
+def further_facts(measured: Measured, first: Sequence[Any]) -> dict[str, Any]:
+    """Return nothing: the report on a table has no other facts than any report."""
+    return {}

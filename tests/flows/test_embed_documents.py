@@ -1,0 +1,395 @@
+"""From documents to a hand-off of embeddings: what is in it, what it costs, what stops it, and what it never says."""
+
+import json
+import logging
+import re
+import shutil
+import signal
+import sqlite3
+from decimal import Decimal
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import nacre
+from benchmarks.postgres import new_database
+from dpmodels.hand_off.manifest import read_manifest
+from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.releases import draw
+from dpmodels.releases.release import read_release
+from dpmodels.text.candidates import read_candidates
+from flows.config import EmbedConfig
+from flows.embed_documents import start
+from flows.synthesize import carry_out
+from flows.with_prefect.server import prefect_server
+from tasks import embed
+from tests.children import ends_at
+from tests.letters import MATTERS, embed_words, make_letters, write_letters
+from tests.privacy.test_names import everything
+from tests.support import charges, run_cli, write_key
+
+
+@pytest.fixture
+def letters(tmp_path: Path) -> Path:
+    write_letters(tmp_path)
+    return tmp_path
+
+
+def only_run(folder: Path) -> Path:
+    (run,) = (folder / "home" / "control").glob("*/settings.json")
+    return run.parent
+
+
+def contract_file(folder: Path, **changes: object) -> Path:
+    terms = {"name": "letters", "protects": "sentence", "text": "text", "encoder": {"name": "hashed", "dim": 32}}
+    (folder / "contract.yaml").write_text(yaml.safe_dump({**terms, **changes}))
+    return folder / "contract.yaml"
+
+
+def by_contract(folder: Path, **options: object) -> list[object]:
+    return embed_words(folder, contract=folder / "contract.yaml", encoder=None, dim=None, **options)
+
+
+def test_documents_become_embeddings_under_one_charge_and_the_warning_is_loud(letters: Path) -> None:
+    code, out, err = run_cli(*embed_words(letters))
+    assert code == 0 and "WEAK FOR A WHOLE DOCUMENT" in err and "--method moments" in err, err
+    table = pq.read_table(letters / "out" / "embeddings")
+    assert table.column_names == ["id", "embedding", "candidate", "epsilon", "unit"] and table.num_rows == 40
+    assert table["id"].to_pylist() == sorted(pq.read_table(letters / "letters.parquet")["id"].to_pylist())
+    candidates = read_candidates(only_run(letters) / embed.CANDIDATES)
+    vectors = np.array(table["embedding"].to_pylist(), dtype=np.float32)
+    assert np.array_equal(vectors, candidates.embeddings[table["candidate"].to_numpy()])
+    assert set(table["epsilon"].to_pylist()) == {10.0} and set(table["unit"].to_pylist()) == {"sentence of a document"}
+    assert charges(letters / "home") == ["reserve", "draw", "seal", "commit"]  # for all documents together
+    code, out, err = run_cli("verify", letters / "out")
+    assert code == 0 and "epsilon=10.000000000000 at delta=0 (pure) for each document" in out and "WEAK FOR" in err
+    manifest = read_manifest(letters / "out")
+    assert manifest.format == 3 and manifest.part == "document" and "WEAK" in manifest.cautions[0]
+    again = ("--home", letters / "home", "--out", letters / "again.html")
+    assert not verify_hand_off(letters / "out").faults and run_cli("report", only_run(letters).name, *again)[0] == 0
+    assert "WEAK FOR A WHOLE DOCUMENT" in (letters / "again.html").read_text()
+    (account,) = json.loads(run_cli("ledger", "show", "--json", "--home", letters / "home")[1])
+    assert Decimal(account["spent_epsilon"]) == 10 and account["adjacency"] == "replace_one"
+    code, _, err = run_cli(*embed_words(letters, out=letters / "more"))
+    assert code == 1 and "refuses the charge" in err and not (letters / "more").exists()
+
+
+def test_what_is_chosen_follows_the_matter_of_a_letter(letters: Path) -> None:
+    pq.write_table(make_letters(120, seed=1, sentences=20), letters / "letters.parquet")
+    assert run_cli(*embed_words(letters, target_epsilon=20))[0] == 0
+    private, found = pq.read_table(letters / "letters.parquet"), pq.read_table(letters / "out" / "embeddings")
+    matter = dict(zip(private["id"].to_pylist(), private["matter"].to_pylist(), strict=True))
+    labels = np.array([matter[each] for each in found["id"].to_pylist()])
+    vectors, taught = np.array(found["embedding"].to_pylist()), np.arange(len(labels)) % 2 == 0
+    names = np.array(list(MATTERS))
+    means = np.array([vectors[taught & (labels == name)].mean(axis=0) for name in names])
+    said = names[(vectors[~taught] @ means.T).argmax(axis=1)]
+    assert (said == labels[~taught]).mean() > 0.6  # a third by chance
+
+
+def test_what_is_for_generators_says_that_it_is_not_for_embeddings(letters: Path) -> None:
+    assert run_cli(*embed_words(letters))[0] == 0
+    home, run = ("--home", letters / "home"), only_run(letters).name
+    release = letters / "home" / "released" / run / "release.parquet"
+    for words, said in (
+        (("validate", letters / "out"), "nacre verify"),
+        (("fit", release, "--out", letters / "fit", "--no-prefect", *home), "no generator is fitted to it"),
+        (("resume", run, "--refit", "--out", letters / "fit", "--no-prefect", *home), "no generator is fitted to it"),
+        (("report", run, "--internal", *home), "has no synthetic table"),
+    ):
+        code, _, err = run_cli(*words)
+        assert code == 1 and said in err, err
+    assert (
+        "one document at a time: each document of its own, in parallel"
+        in run_cli("ledger", "show", "letters", *home)[1]
+    )
+
+
+def test_sketches_are_read_in_the_encoders_space_and_are_charged_alike(letters: Path) -> None:
+    config = yaml.safe_load((letters / "config.yaml").read_text())
+    config["model"]["recipe"]["sketch"] = {"epsilon": 10, "numbers": 4, "hidden": 16, "steps": 20}
+    (letters / "config.yaml").write_text(yaml.safe_dump(config))
+    code, _, err = run_cli(*embed_words(letters, method="document-sketch"))
+    assert code == 0 and "WEAK FOR A WHOLE DOCUMENT" in err, err
+    table, manifest = pq.read_table(letters / "out" / "embeddings"), read_manifest(letters / "out")
+    assert table["id"].to_pylist() == sorted(table["id"].to_pylist()) and table.num_rows == 40
+    assert len({tuple(row) for row in table["embedding"].to_pylist()}) > len(set(table["candidate"].to_pylist()))
+    assert manifest.method == "document-sketch" and manifest.spent.epsilon == 10
+    assert not verify_hand_off(letters / "out").faults
+    assert "another public network reads" in (letters / "out" / "report.html").read_text()
+
+
+def test_one_users_documents_add_up_and_the_parent_shows_the_largest_account(letters: Path) -> None:
+    home = ("--home", letters / "home")
+    for name, above, asked in (("all", "", 0), ("mail", "all", 4), ("post", "all", 6)):
+        contract = contract_file(letters, name=name, user="author", most_documents=3)
+        opened = ("--schema", contract, "--cap-epsilon", 50, "--cap-delta", 0, "--parent", above)
+        assert run_cli("ledger", "open", name, *opened, *home)[0] == 0
+        assert not asked or run_cli(*by_contract(letters, target_epsilon=asked, out=letters / name))[0] == 0
+    assert set(pq.read_table(letters / "post" / "embeddings")["epsilon"].to_pylist()) == {2.0}
+    manifest, ledger = read_manifest(letters / "post"), Ledger(letters / "home" / "ledger.sqlite")
+    spent = [ledger.balance(name).spent_epsilon for name in ("mail", "post", "all")]
+    assert spent[1:] == [6, 6] and 3.9999 < spent[0] <= 4
+    assert manifest.part == "user" and manifest.spent.epsilon == 6
+    assert "all of at most 3 documents costs epsilon=6" in manifest.cautions[1]
+    assert not verify_hand_off(letters / "post").faults
+
+
+def test_the_officer_signs_the_charge_of_a_family(letters: Path) -> None:
+    contract_file(letters)
+    private, public = write_key(letters / "dana.pem")
+    home = ("--home", letters / "home")
+    opened = ("--schema", letters / "contract.yaml", "--cap-epsilon", 10, "--cap-delta", 0)
+    assert run_cli("ledger", "open", "letters", *opened, *home)[0] == 0
+    named = ("officer", "letters", "--name", "Dana", "--key", public, "--reason", "the board asked for it")
+    assert run_cli("ledger", *named, *home)[0] == 0
+    code, _, err = run_cli(*by_contract(letters))
+    assert code == 1 and "Dana is to approve run" in err and charges(letters / "home")[-1] == "cap"
+    run = only_run(letters).name
+    code, out, err = run_cli("approve", run, "--yes", "--key", private, *home)
+    assert code == 0 and "approval 1 of a family" in out and "each document is charged on its own" in out, err
+    assert run_cli("resume", run, "--no-prefect", *home)[0] == 0
+    manifest = read_manifest(letters / "out")
+    assert manifest.approved.plans == (manifest.ledger.charge,) and manifest.approved_as.account == "letters"
+    assert not verify_hand_off(letters / "out").faults
+    assert run_cli("ledger", "verify", *home)[0] == 0
+
+
+MOMENTS = {
+    "encode": ("tasks.embed", "contract_of"),
+    "choose: before the charge": ("tasks.embed", "reserve_run"),
+    "choose: drawing": ("dpmodels.releases.draw", "select_each"),
+    "choose: publishing": ("dpmodels.artifact", "publish"),
+    "report": ("tasks.embed", "render"),
+    "hand over": ("tasks.publish", "replace_folder"),
+}
+
+
+@pytest.mark.parametrize(
+    ("moment", "before"), [(moment, True) for moment in MOMENTS] + [("choose: publishing", False), ("hand over", False)]
+)
+def test_killed_and_resumed_there_is_one_charge_and_one_hand_off(letters: Path, moment: str, before: bool) -> None:
+    assert ends_at(*MOMENTS[moment], before, *embed_words(letters)) == -signal.SIGKILL
+    sealed = [path.read_bytes() for path in (letters / "home" / "released").glob("*/release.parquet")]
+    code, _, err = run_cli("resume", only_run(letters).name, "--home", letters / "home", "--no-prefect")
+    assert code == 0, err
+    kinds = charges(letters / "home")
+    assert [kinds.count(kind) for kind in ("reserve", "seal", "commit")] == [1, 1, 1] and kinds.count("draw") <= 2
+    (release,) = (letters / "home" / "released").glob("*/release.parquet")
+    assert sealed in ([], [release.read_bytes()]) and not verify_hand_off(letters / "out").faults
+
+
+def test_choices_that_were_made_before_a_failure_are_not_made_again(letters: Path, monkeypatch) -> None:
+    monkeypatch.setattr(embed, "BATCH_ROWS", 8)
+    monkeypatch.setattr("dpmodels.releases.draw.LEAST_KEPT", 1)
+    run = start(EmbedConfig.build(settings(letters), letters / "config.yaml"))
+    made: list[np.ndarray] = []
+    real = draw.select_each
+
+    def failing(scores: Any, **options: Any) -> Any:
+        if len(made) == 2:
+            raise OSError("the disk is gone")
+        made.append((chosen := real(scores, **options)).value)
+        return chosen
+
+    monkeypatch.setattr(draw, "select_each", failing)
+    with pytest.raises(nacre.NacreError, match="stage sanitize failed with OSError"):
+        carry_out(run, prefect=False)
+    monkeypatch.setattr(draw, "select_each", real)
+    carry_out(run, prefect=False)
+    released = read_release(run.released / "release.parquet").value
+    assert released.vector[:16].tolist() == np.concatenate(made).tolist() and len(released.vector) == 40
+    shutil.rmtree(run.home / "sensitive")  # what comes after the choice reads released and public things alone
+    shutil.rmtree(letters / "out")
+    carry_out(run, prefect=False)
+    assert not verify_hand_off(letters / "out").faults
+
+
+def settings(folder: Path, **changes: object) -> dict[str, object]:
+    return {
+        "documents": folder / "letters.parquet",
+        "candidates": folder / "public.parquet",
+        "out": folder / "out",
+        "columns": {"encoder": "hashed", "dim": 32},
+        "privacy": {"target_epsilon": 10.0},
+        "runtime": {"home": folder / "home", "prefect": False},
+        **changes,
+    }
+
+
+ODD = {
+    "empty": "",
+    "blank": " \n\t ",
+    "one": "Quillfeather alone.",
+    "emoji": "🦜🦜. Ünïcödé \u202eright to left\u202c. 漢字。かな。 \u0000 Zero.",
+    "no end": "quillfeather " * 160_000,
+    "one word": "q" * 2_000_000,
+    "many": "Yes. " * 3000,
+}
+
+
+def test_odd_documents_get_an_embedding_like_any_other_and_nothing_private_is_said(letters: Path, caplog) -> None:
+    table = pa.table({"id": list(ODD), "text": list(ODD.values())})
+    pq.write_table(table, letters / "letters.parquet")
+    caplog.set_level(logging.DEBUG)
+    code, out, err = run_cli(*embed_words(letters))
+    assert code == 0, err
+    assert sorted(pq.read_table(letters / "out" / "embeddings")["id"].to_pylist()) == sorted(ODD)
+    told = " ".join(json.loads((letters / "out" / "report.json").read_text())["policy"])
+    assert "with a single one" in told and "the first 200 are used" in told
+    words = re.compile("quillfeather|qqqq", re.IGNORECASE)
+    assert not words.search(out + err + caplog.text + everything(letters))
+
+
+def test_a_file_of_no_documents_is_refused_before_any_charge(letters: Path) -> None:
+    pq.write_table(make_letters(0, seed=1), letters / "letters.parquet")
+    code, _, err = run_cli(*embed_words(letters))
+    assert code == 1 and "no documents" in err and "nothing was charged" in err and charges(letters / "home") == []
+
+
+def test_candidates_that_are_the_protected_documents_are_refused_before_any_charge(letters: Path) -> None:
+    (letters / "link.parquet").symlink_to(letters / "letters.parquet")
+    for same in ("letters.parquet", "link.parquet"):
+        code, _, err = run_cli(*embed_words(letters, candidates=letters / same))
+        assert code == 1 and "must be public documents" in err and not (letters / "home").exists()
+    shutil.copy(letters / "letters.parquet", letters / "copy.parquet")
+    code, _, err = run_cli(*embed_words(letters, candidates=letters / "copy.parquet"))
+    assert code == 1 and "also one of the documents" in err and charges(letters / "home") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"text": "body"}, "column body: is in the contract, so it must be in every file"),
+        ({"embedding": "text", "dim": 8}, "column text: must hold lists of numbers"),
+        ({"encoder": "/no/such/model"}, "must be wordllama, hashed, given, or the folder of a model"),
+        ({"target_epsilon": 2000}, "target_epsilon=2000.0 must lie between"),
+        ({"target_epsilon": 200}, "must be at most 100"),
+        ({"most_documents": 3}, "`most_documents` needs the column of the `user`"),
+        ({"language": "English"}, "language"),
+        ({"documents": "/no/such/file.parquet"}, "does not exist"),
+        ({"candidates": "/no/such/file.parquet"}, "does not exist"),
+    ],
+)
+def test_what_is_impossible_is_one_sentence_and_no_charge(letters: Path, options: dict, said: str) -> None:
+    code, _, err = run_cli(*embed_words(letters, **options))
+    assert code == 1 and said in err and err.count("\n") <= 2 and "Traceback" not in err, err
+    assert not (letters / "home" / "ledger.sqlite").exists() or charges(letters / "home") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"protects": "document"}, "the contract protects documents, and embedding each document hides a sentence"),
+        ({"protects": "user", "user": "author"}, "hides a whole user for less epsilon"),
+        ({"encoder": {"name": "wordllama", "dim": 64, "sha256": "ab" * 32}}, "have the sha256"),
+        ({"encoder": {"name": "wordllama", "dim": 512}}, "dim=512 must be at most 256"),
+        ({"texts": "body"}, "texts: is no key here"),
+    ],
+)
+def test_a_contract_that_cannot_be_kept_is_one_sentence_and_no_charge(letters: Path, changes: dict, said: str) -> None:
+    contract_file(letters, **changes)
+    code, _, err = run_cli(*by_contract(letters))
+    assert code == 1 and said in err and not (letters / "home" / "ledger.sqlite").exists(), err
+
+
+def test_a_contract_and_columns_together_and_a_table_are_refused(letters: Path) -> None:
+    contract_file(letters)
+    code, _, err = run_cli(*embed_words(letters, contract=letters / "contract.yaml"))
+    assert code == 1 and "give a contract, or what it would say (encoder, dim), and not both" in err
+
+
+@pytest.mark.parametrize("package", ["sentencex", "wordllama"])
+def test_the_extra_that_is_missing_is_named(letters: Path, monkeypatch, package: str) -> None:
+    for place in ("dpmodels.late", "dpmodels.text.encoders"):
+        monkeypatch.setattr(f"{place}.find_spec", lambda name: None if name == package else find_spec(name))
+    code, _, err = run_cli(*embed_words(letters, encoder="wordllama", dim=None))
+    assert code == 1 and "pip install 'nacre[text]'" in err and not (letters / "home").exists(), err
+
+
+def test_candidates_that_were_changed_are_refused(letters: Path) -> None:
+    run = start(EmbedConfig.build(settings(letters), letters / "config.yaml"))
+    swapped = {"documents": letters / "public.parquet", "candidates": letters / "letters.parquet"}
+    other = start(EmbedConfig.build(settings(letters, **swapped), letters / "config.yaml"))
+    shutil.copy(other.control / embed.CANDIDATES, run.control / embed.CANDIDATES)
+    with pytest.raises(nacre.NacreError, match="not those that its plan names"):
+        carry_out(run, prefect=False)
+    assert charges(letters / "home") == []
+
+
+def test_the_plan_says_what_would_be_charged_and_charges_nothing(letters: Path) -> None:
+    words = ["plan-documents", *embed_words(letters)[1:]]
+    code, out, err = run_cli(*words)
+    assert code == 0 and not (letters / "home").exists(), err
+    for said in ("sentence of a document, replace_one", "epsilon=10.0, delta=0", "each document", "WEAK FOR"):
+        assert said in out, out
+
+
+def test_embeddings_of_sentences_that_are_given_need_no_encoder(letters: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name, number in (("letters", 20), ("public", 50)):
+        lists = [rng.normal(size=(12, 8)).tolist() for _ in range(number)]
+        column = pa.array(lists, pa.list_(pa.list_(pa.float32())))
+        pq.write_table(
+            pa.table({"id": [str(n) for n in range(number)], "vectors": column}), letters / f"{name}.parquet"
+        )
+    code, _, err = run_cli(*embed_words(letters, encoder=None, embedding="vectors", dim=8))
+    assert code == 0 and not verify_hand_off(letters / "out").faults, err
+
+
+def test_from_python_frames_become_a_result(letters: Path) -> None:
+    documents, public = (pq.read_table(letters / f"{name}.parquet") for name in ("letters", "public"))
+    recipe = yaml.safe_load((letters / "config.yaml").read_text())["model"]["recipe"]
+    made = nacre.embed_documents(
+        documents.to_pandas(), public, epsilon=10, recipe=recipe, home=letters / "home",
+        columns={"name": "letters", "encoder": "hashed", "dim": 32},
+    )  # fmt: skip
+    assert made.spent == (10, 0) and len(made.table) == 40 and "40 embeddings" in repr(made)
+    assert made.verify().cautions and "WEAK" in made.report.html
+    assert not list((letters / "home" / "sensitive").glob("*/given.parquet"))
+    contract = contract_file(letters).read_text()
+    with pytest.raises(nacre.NacreError, match="also one of the documents"):
+        nacre.embed_documents(public, public, epsilon=1, recipe=recipe, contract=contract, home=letters / "other")
+    with pytest.raises(nacre.NacreError, match="refuses the charge"):
+        nacre.embed_documents(documents, public, epsilon=10, recipe=recipe, contract=contract, home=letters / "home")
+
+
+def test_a_run_is_paid_from_postgresql(letters: Path, postgres_server: str) -> None:
+    url = new_database(postgres_server, "letters")
+    code, _, err = run_cli(*embed_words(letters, ledger=url))
+    assert code == 0 and not (letters / "home" / "ledger.sqlite").exists(), err
+    assert [entry.kind for entry in Ledger(url).entries()] == ["open", "reserve", "draw", "seal", "commit"]
+    assert not verify_hand_off(letters / "out").faults
+
+
+def test_under_prefect_the_run_is_one_flow_run_of_four_stages(letters: Path) -> None:
+    words = [word for word in embed_words(letters) if word != "--no-prefect"]
+    assert run_cli(*words)[0] == 0
+    with sqlite3.connect(letters / "home" / "prefect" / "prefect.db") as database:
+        flows = database.execute("select flow.name, state_type from flow_run join flow on flow_id = flow.id").fetchall()
+        tasks = {name for (name,) in database.execute("select name from task_run")}
+    assert flows == [("embed-documents", "COMPLETED")]
+    assert {name.rsplit("-", 1)[0] for name in tasks} == {"ingest", "sanitize", "validate", "publish"}
+
+
+def test_the_deployed_flow_embeds_and_validates_a_document_set(letters: Path, prefect_api, monkeypatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", prefect_api.url)
+    monkeypatch.setenv("NACRE_HOME", str(letters / "home"))
+    from flows.documents import embed_document_set
+    from flows.validate import validate_run
+
+    config = EmbedConfig.build({**settings(letters), "runtime": {}}, letters / "config.yaml")
+    with prefect_server(letters / "home"):
+        run = embed_document_set(config)
+        validate_run(run)
+    assert only_run(letters).name == run and charges(letters / "home") == ["reserve", "draw", "seal", "commit"]
+    facts = {row["what"]: row["value"] for row in json.loads(prefect_api.artifacts("plan-letters")[-1]["data"])}
+    assert "WEAK FOR A WHOLE DOCUMENT" in facts["caution"]
+    assert "report.html" in prefect_api.artifacts("report-letters")[-1]["data"]

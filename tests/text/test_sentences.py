@@ -1,0 +1,48 @@
+"""Cutting text into sentences: the languages, what no text can break, and the time it takes."""
+
+import time
+
+import pytest
+
+from dpmodels.text.sentences import CHUNK, LONGEST, split_sentences
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "sentences"),
+    [
+        ("en", "Dr. Smith went home at 5 p.m. yesterday.  He was late!\n\nWas he?", 3),
+        ("de", "Herr Dr. Müller kam z.B. gestern. Er ging.", 2),
+        ("ja", "これは文です。次の文。", 2),
+        ("hi", "नमस्ते। कैसे हो?", 2),
+        ("zzz", "One. Two.", 2),
+        ("en", "", 0),
+        ("en", " \n\u2003\t\n", 0),
+        ("en", "\x00\ud7ff\ufdd0\U0010ffff", 1),
+        ("en", "\ud800 half a pair. \udfff the other.", 3),
+        ("en", "😀. 😁! e\u0301\u202e", 3),
+    ],
+)
+def test_text_is_cut_by_the_rules_of_its_language(language: str, text: str, sentences: int):
+    found = split_sentences(text, language, 100)
+    assert len(found) == sentences
+    assert all(sentence == sentence.strip() and sentence for sentence in found)
+    "".join(found).encode()  # every sentence can be written
+
+
+def test_only_the_first_sentences_are_taken():
+    assert split_sentences("One. Two. Three.", "en", 2) == ["One.", "Two."]
+
+
+@pytest.mark.parametrize("text", ["a", "word ", '"', "(", ".", "\n", "Dr. ", '"a. ', "? "])
+def test_two_megabytes_of_anything_are_cut_in_a_moment(text: str):
+    began = time.process_time()
+    found = split_sentences(text * (2_000_000 // len(text)), "en", 200)
+    assert time.process_time() - began < 10  # a quadratic rule would take minutes
+    assert len(found) <= 200 and all(len(sentence) <= LONGEST for sentence in found)
+
+
+def test_a_long_text_is_cut_as_if_it_came_at_once():
+    """A chunk that ends within a sentence hands the rest of it to the next."""
+    sentence = "This sentence has fifty-nine characters, for what it is worth. "
+    found = split_sentences(sentence * (3 * CHUNK // len(sentence)), "en", 10**6)
+    assert set(found) == {sentence.strip()}
