@@ -27,7 +27,7 @@ from dpmodels.synthesizers.private_training import Built, Looks, Phases
 from dpmodels.synthesizers.warm_start import WarmStart
 
 REFINING_RATE = 2e-4
-"""Learning rate that suits a generator which refines: at a larger one a noisy critic soon leads it away."""
+"""Learning rate of a generator that refines; with it, images stayed level with what they started from."""
 
 
 class GanMeasurement(BaseModel):
