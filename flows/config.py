@@ -158,8 +158,9 @@ class PureConfig(_Model):
 
 
 class EmbeddingModelConfig(_Model):
-    """Settings of the candidates and of the choice among them, all of them part of the plan."""
+    """How candidates are made and what is released of a document; all of it is part of the plan."""
 
+    method: str = Field(default="deep-candidate", description="deep-candidate or document-sketch.")
     recipe: dict[str, Any] = Field(default={}, description="How candidates are made of the public documents.")
     measurement: dict[str, Any] = Field(default={}, description="Settings of the method that are part of the plan.")
 

@@ -19,11 +19,11 @@ from dpmodels.releases.plan import Line
 from dpmodels.schema.documents import Documents, Encoder
 from dpmodels.schema.given import transform_write
 from dpmodels.schema.lint import load_contract
-from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
-from dpmodels.text.candidates import Candidates, Recipe
+from dpmodels.synthesizers.document_sketch import DocumentSketch
+from dpmodels.text.candidates import Candidates, Recipe, Sketching
 from flows.config import EmbedConfig
 from flows.planning import create_run, make_budget
-from tasks.embed import choose, encode, hand_over, hashes_of, keep_candidates, load_public, refuse_overlap, report
+from tasks.embed import CANDIDATES, choose, create, encode, hand_over, hashes_of, load_public, refuse_overlap, report
 from tasks.given import GIVEN, forget_given
 from tasks.ready import check_ready
 from tasks.store import Handle, Run
@@ -63,8 +63,8 @@ def start(config: EmbedConfig, name: str = "", given: Sensitive[pa.Table] | None
         refuse_overlap(config.documents, config.candidates)
     prepared = prepare(config)
     own: dict[str, Any] = {"data": config.documents.absolute(), "public_sha256": hashes_of(config.candidates)}
-    run = create_run(config, [prepared.line], name, rows=None, training={}, **own)
-    keep_candidates(run, prepared.candidates)
+    files = {CANDIDATES: prepared.candidates.to_bytes()}
+    run = create_run(config, [prepared.line], name, files=files, rows=None, training={}, **own)
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)
     return run
@@ -77,13 +77,16 @@ def prepare(config: EmbedConfig) -> Prepared:
         NacreError: an input has faults, or the budget cannot be asked for.
     """
     contract, model = contract_of(config), config.model
-    try:
-        recipe, measurement = Recipe(**model.recipe), DeepCandidateMeasurement(**model.measurement)
-    except ValidationError as error:
-        raise _impossible(error, "model") from None
     budget = make_budget(config.privacy.target_epsilon, 0.0, contract.unit, adjacency=contract.adjacency)
+    try:
+        recipe = Recipe(**model.recipe)
+    except ValidationError as error:
+        raise _impossible(error, "recipe") from None
+    if model.method == DocumentSketch.method and recipe.sketch is None:
+        shared = contract.most_documents if contract.user else 1
+        recipe = recipe.model_copy(update={"sketch": Sketching(epsilon=budget.epsilon / shared)})
     candidates = load_public(config.candidates, contract, recipe)
-    return Prepared(DeepCandidate(measurement, candidates).plan(contract, budget), candidates)
+    return Prepared(create(model.method, model.measurement, candidates).plan(contract, budget), candidates)
 
 
 def contract_of(config: EmbedConfig) -> Documents:

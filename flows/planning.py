@@ -1,7 +1,7 @@
 """Planning: what a run would charge, decided from public inputs alone, and the account that would pay."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import Any
@@ -148,9 +148,16 @@ def bind(config: HandOverConfig, **own: Any) -> Settings:
 
 
 def create_run(
-    config: SynthesizeConfig | EmbedConfig, lines: Sequence[Line], name: str = "", partition: str = "", **own: Any
+    config: SynthesizeConfig | EmbedConfig,
+    lines: Sequence[Line],
+    name: str = "",
+    partition: str = "",
+    files: Mapping[str, bytes] | None = None,
+    **own: Any,
 ) -> Run:
     """Create the run of a plan that its ledger would accept; reads no data and charges nothing.
+
+    Public ``files`` are kept in the run's control zone, and settings of its ``own`` with the others.
 
     Raises:
         NacreError: the home or its ledger is not in order, or the budget is exhausted.
@@ -165,4 +172,4 @@ def create_run(
     charges = [charge_of("quote", line, settings.account) for line in lines]
     ledger.check(*charges, first_opens=account_to_open(settings, lines[0].contract.name))
     run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
-    return run.create(settings, Plan(lines=tuple(lines)))
+    return run.create(settings, Plan(lines=tuple(lines)), files=files or {})

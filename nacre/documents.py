@@ -29,6 +29,7 @@ def embed_documents(
     epsilon: float,
     contract: SchemaLike | None = None,
     columns: Mapping[str, Any] | None = None,
+    method: str = "deep-candidate",
     account: str | None = None,
     recipe: Mapping[str, Any] | None = None,
     measurement: Mapping[str, Any] | None = None,
@@ -51,6 +52,7 @@ def embed_documents(
         contract: a path, YAML text or a dictionary; or give ``columns``.
         columns: what a contract would say: name, id, text or embedding, user, most_documents, language, most_sentences,
             encoder, dim.
+        method: deep-candidate, which hands over embeddings of public documents, or document-sketch.
         account: the account that pays; by default that of the data set, which the first run on it opens with its own
             budget as the cap.
         recipe: how candidates are made of the public documents, such as how many.
@@ -73,7 +75,7 @@ def embed_documents(
     name, place = new_name(), home_of(home)
     asked: dict[str, Any] = dict(documents=path or place / "sensitive" / name / GIVEN, target_epsilon=epsilon)
     asked |= dict(out=out or place / "hand-offs" / name, home=place, account=account, prefect=False)
-    asked |= dict(recipe=dict(recipe or {}), measurement=dict(measurement or {}), ledger=url_of(ledger))
+    asked |= dict(method=method, recipe=dict(recipe or {}), measurement=dict(measurement or {}), ledger=url_of(ledger))
     asked |= dict(signing_key=signing_key, **dict(columns or {}))
     written = nullcontext() if contract is None else schema_file(contract)
     with _public_file(candidates) as public, written as file:

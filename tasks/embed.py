@@ -5,17 +5,17 @@ What is public is made before the run: the candidates lie in the run's control z
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
-from dpmodels.synthesizers.each_document import EmbeddedDocuments
-from dpmodels.text.candidates import Candidates, Recipe, make_candidates, read_candidates
+from pydantic import BaseModel, ValidationError
 
 from dpmodels.artifact import sha256_of
-from dpmodels.errors import ArtifactError, DataError, Unsuitable
+from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable, rule_of
 from dpmodels.evaluation.pages.report import render
 from dpmodels.evaluation.published.embedded import summarise_embedded
 from dpmodels.late import check_installed
@@ -26,6 +26,10 @@ from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.load import files_of
+from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
+from dpmodels.synthesizers.document_sketch import DocumentSketch, DocumentSketchMeasurement
+from dpmodels.synthesizers.each_document import EachDocument, EmbeddedDocuments
+from dpmodels.text.candidates import Candidates, Recipe, make_candidates, read_candidates
 from dpmodels.text.encoders import Encode, load_encoder
 from dpmodels.text.passages import PassageFile, transform_passages
 from dpmodels.text.reading import load_documents
@@ -38,6 +42,10 @@ from tasks.sanitize import reserve_run
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
 
+METHODS: dict[str, tuple[type[EachDocument], type[BaseModel]]] = {
+    "deep-candidate": (DeepCandidate, DeepCandidateMeasurement),
+    "document-sketch": (DocumentSketch, DocumentSketchMeasurement),
+}
 CANDIDATES = "candidates.safetensors"
 EMBEDDINGS = "embeddings"
 FILE_ROWS = 2**17
@@ -66,22 +74,33 @@ def load_public(path: Path, contract: Documents, recipe: Recipe) -> Candidates:
         return make_candidates(PassageFile(target), contract.encoder, recipe)
 
 
-def keep_candidates(run: Run, candidates: Candidates) -> None:
-    """Keep the candidates where only trusted stages can write."""
-    (run.control / CANDIDATES).write_bytes(candidates.to_bytes())
+def create(method: str, measurement: Mapping[str, Any], candidates: Candidates) -> EachDocument:
+    """Make a system with the public candidates at hand.
+
+    Raises:
+        InvalidArgument: there is no such method, or it refuses a setting.
+    """
+    if method not in METHODS:
+        raise InvalidArgument("method", method, f"be one of {', '.join(METHODS)}")
+    system, settings = METHODS[method]
+    try:
+        return system(settings.model_validate(measurement), candidates)
+    except ValidationError as fault:
+        first = fault.errors(include_url=False)[0]
+        name = ".".join(map(str, first["loc"])) or "measurement"
+        raise InvalidArgument(name, first["input"], rule_of(first)) from None
 
 
-def system_of(run: Run) -> DeepCandidate:
+def system_of(run: Run) -> EachDocument:
     """Return the system of a run with the candidates that its plan names.
 
     Raises:
         ArtifactError: the candidates were changed.
     """
-    measurement = DeepCandidateMeasurement.model_validate(run.plan.release.measurement)
-    candidates = read_candidates(run.control / CANDIDATES)
-    if candidates.sha256 != measurement.candidates:
+    line, candidates = run.plan.release, read_candidates(run.control / CANDIDATES)
+    if candidates.sha256 != line.measurement["candidates"]:
         raise ArtifactError(f"the candidates of run {run.name} are not those that its plan names; start a new run")
-    return DeepCandidate(measurement, candidates)
+    return create(line.method, line.measurement, candidates)
 
 
 def encoder_of(contract: Documents) -> Encode | None:

@@ -16,10 +16,12 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -172,8 +174,10 @@ class Run(BaseModel):
         has_report = (self.control / REPORT_PLAN).is_file()
         return read_plan(self._read("plan.json"), self._read(REPORT_PLAN) if has_report else None)
 
-    def create(self, settings: Settings, plan: Plan, adopted: bool = False) -> "Run":
-        """Make the folders of a new run and write its settings and plan; the file that makes it a run comes last.
+    def create(
+        self, settings: Settings, plan: Plan, adopted: bool = False, files: Mapping[str, bytes] = MappingProxyType({})
+    ) -> "Run":
+        """Make the folders of a new run and write public files, plan and settings, which make it a run and come last.
 
         Raises:
             ArtifactError: somebody put files, or a link, where the run's folder in the released zone is to be.
@@ -188,6 +192,8 @@ class Run(BaseModel):
         make_private(self.sensitive)
         for zone in (self.control, self.released):
             (zone / "stages").mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (self.control / name).write_bytes(content)
         write_text(self.control / "plan.json", plan.model_dump_json(indent=1))
         self.settle(settings)
         return self

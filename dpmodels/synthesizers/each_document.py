@@ -1,7 +1,8 @@
 """What systems share that release something for each document, where one of its sentences is protected.
 
-Privacy: pure, epsilon for one sentence that is replaced in one document. With a column of users, a sentence that a user
-repeats in each of at most ``most_documents`` documents is replaced in all of them, and their releases share the epsilon.
+Privacy: pure, epsilon for one sentence that is replaced in one document. With a column of users, a sentence that a
+user repeats in each of at most ``most_documents`` documents is replaced in all of them, and their releases share the
+epsilon.
 """
 
 from abc import abstractmethod

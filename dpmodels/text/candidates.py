@@ -37,7 +37,7 @@ class Sketching(BaseModel):
     epsilon: float
     numbers: int = 0
     hidden: int = 128
-    steps: int = 3000
+    steps: int = 1000
 
 
 class Recipe(BaseModel):

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpmodels.artifact import sha256_of
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
+from dpmodels.late import check_installed
 from dpmodels.schema.documents import Encoder
 
 Vectors = NDArray[np.float32]
@@ -82,6 +83,7 @@ def hash_files(folder: Path, files: Iterable[Path]) -> str:
 def _files(name: str) -> tuple[Path, list[Path]]:
     """Return the folder of an encoder and the files that it is made of."""
     if name == "wordllama":
+        check_installed(["wordllama", "tokenizers"])
         found = find_spec("wordllama")  # which is not imported: it would set up logging for everyone
         if found is None or found.origin is None:
             raise ModuleNotFoundError("No module named 'wordllama'", name="wordllama")

@@ -114,7 +114,7 @@ def train_sketch(documents: Passages, epsilon: float, dim: int, hidden: int, ste
         found = torch.relu(inputs @ weights[2] + biases[2]) @ weights[3] + biases[3]
         loss = torch.square(found - targets[drawn]).sum(dim=1).mean()
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         slope.step()
     learned = [part.detach().numpy().astype(np.float64) for part in (*weights, *biases)]

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,20 @@ def test_what_is_chosen_follows_the_matter_of_a_letter(letters: Path) -> None:
     means = np.array([vectors[taught & (labels == name)].mean(axis=0) for name in names])
     said = names[(vectors[~taught] @ means.T).argmax(axis=1)]
     assert (said == labels[~taught]).mean() > 0.6  # a third by chance
+
+
+def test_sketches_are_read_in_the_encoders_space_and_are_charged_alike(letters: Path) -> None:
+    config = yaml.safe_load((letters / "config.yaml").read_text())
+    config["model"]["recipe"]["sketch"] = {"epsilon": 10, "numbers": 4, "hidden": 16, "steps": 20}
+    (letters / "config.yaml").write_text(yaml.safe_dump(config))
+    code, _, err = run_cli(*embed_words(letters, method="document-sketch"))
+    assert code == 0 and "WEAK FOR A WHOLE DOCUMENT" in err, err
+    table, manifest = pq.read_table(letters / "out" / "embeddings"), read_manifest(letters / "out")
+    assert table["id"].to_pylist() == sorted(table["id"].to_pylist()) and table.num_rows == 40
+    assert len({tuple(row) for row in table["embedding"].to_pylist()}) > len(set(table["candidate"].to_pylist()))
+    assert manifest.method == "document-sketch" and manifest.spent.epsilon == 10
+    assert not verify_hand_off(letters / "out").faults
+    assert "another public network reads" in (letters / "out" / "report.html").read_text()
 
 
 def test_one_users_documents_add_up_and_the_parent_shows_the_largest_account(letters: Path) -> None:
@@ -272,10 +287,12 @@ def test_a_contract_and_columns_together_and_a_table_are_refused(letters: Path) 
     assert code == 1 and "give a contract, or what it would say (encoder, dim), and not both" in err
 
 
-def test_the_extra_that_is_missing_is_named(letters: Path, monkeypatch) -> None:
-    monkeypatch.setattr("dpmodels.late.find_spec", lambda package: None if package == "sentencex" else True)
-    code, _, err = run_cli(*embed_words(letters))
-    assert code == 1 and "pip install 'nacre[text]'" in err and not (letters / "home").exists()
+@pytest.mark.parametrize("package", ["sentencex", "wordllama"])
+def test_the_extra_that_is_missing_is_named(letters: Path, monkeypatch, package: str) -> None:
+    for place in ("dpmodels.late", "dpmodels.text.encoders"):
+        monkeypatch.setattr(f"{place}.find_spec", lambda name: None if name == package else find_spec(name))
+    code, _, err = run_cli(*embed_words(letters, encoder="wordllama", dim=None))
+    assert code == 1 and "pip install 'nacre[text]'" in err and not (letters / "home").exists(), err
 
 
 def test_candidates_that_were_changed_are_refused(letters: Path) -> None:

@@ -6,6 +6,16 @@ from typing import Any
 from dpmodels.evaluation.pages.page import percent, render_page, short
 from dpmodels.evaluation.pages.plots import Shares, bars, scatter
 
+DONE = {
+    "deep-candidate": "A public encoder embedded every sentence, and a public recoder spread the embeddings. Each "
+    "candidate was scored by its approximate Tukey depth among the sentences of the document: along the worst of "
+    "several public directions, how many sentences lie on the smaller side of it. The exponential mechanism chose one "
+    "candidate, a deep one more probably, and the document's embedding is that of the candidate (DeepCandidate).",
+    "document-sketch": "A public encoder embedded every sentence, and a public network made a few whole numbers of "
+    "each embedding. Their sum over the document was released with noise, and another public network reads an "
+    "embedding off it. On the map a document stands for the candidate that lies nearest to it.",
+}
+
 
 def render_embedded(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a run on documents out as one self-contained HTML page."""
@@ -17,6 +27,7 @@ def render_embedded(facts: Mapping[str, Any]) -> str:
     return render_page(
         "embedded.html",
         report=facts,
+        done=DONE[facts["method"]],
         odds=[
             (f"{one['sentences']}", short(one["epsilon"]), f"{one['factor']} times", _belief(one["right_guesses"]))
             for one in facts["privacy"]["sentences"]

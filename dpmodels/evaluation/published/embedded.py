@@ -21,7 +21,7 @@ MOST_POINTS = 1500
 SENTENCES = (1, 2, 5, 10, 25)
 NOT_PROMISED = (
     "That a document is in the data, its id, and everything else that its contract calls public are not hidden.",
-    "Candidates, recoder and encoder are public. An embedding is that of another, public document, not one near it.",
+    "Encoder, candidates and networks are public, and an embedding follows from them and from what was released alone.",
     "The guarantee covers this release. Further releases about the same documents add up, in one ledger account.",
     "Nothing here compares with the real documents: such figures are exact statistics of them and stay inside.",
 )
@@ -57,7 +57,7 @@ def summarise_embedded(
         entry: the ledger's charge.
         release_sha256: of the release's file.
         candidates: the public embeddings.
-        chosen: the released index for each document.
+        chosen: for each document the index of the candidate that it was given, or that lies nearest to its embedding.
         policy: what becomes of documents that the mechanism cannot serve, in sentences.
 
     Shapes: candidates [m, dim], chosen [documents].
