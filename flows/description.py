@@ -10,7 +10,7 @@ from decimal import Decimal
 from itertools import groupby
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import Event, Leaf, ParallelEvent, PureEvent, SampledGaussianEvent, leaves
+from dpmodels.accounting.events import Event, Leaf, ParallelEvent, PureEvent, SampledGaussianEvent, leaves, priced
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.evaluation.published.embedded import cautions
 from dpmodels.ledger.records import Quote
@@ -138,7 +138,7 @@ def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
         "target": f"epsilon={budget.epsilon}, delta={budget.delta}",
         "in words": f"of 100 even bets on one {one}, whoever sees this wins {math.ceil(1000 * odds) / 10:g} at most, "
         f"and 50 by tossing a coin; {_rarely(budget)}",
-        "charge": charge_in_words(line.event, one),
+        "charge": charge_in_words(priced(line.event, line.family), one),
     }
     return facts | {f"noise_stddev of the {name}": "; ".join(_felt(name, value)) for name, value in noise.items()}
 

@@ -130,6 +130,8 @@ def check_fits(release: Release, training: Mapping[str, Any]) -> None:
         raise ArtifactError("the file holds the scores of a report, to which no generator is fitted; name a release")
     if plan.name != RELEASE:
         raise ArtifactError("the file's line is no line of a release; name the release.parquet of a run")
+    if plan.family:
+        raise ArtifactError(f"the release holds an embedding for each {plan.family}, and no generator is fitted to it")
     if plan.method not in METHODS:
         raise ArtifactError(f"the release is of method {plan.method!r}, which this version does not know; {older}")
     if not re.fullmatch("[0-9a-f]{64}", release.entry):

@@ -13,7 +13,7 @@ from dpmodels.evaluation.published.charged_facts import charged_facts, line_fact
 from dpmodels.evaluation.published.fidelity import FIT_ROWS, Measured
 from dpmodels.evaluation.published.report import summarise
 from dpmodels.generators.load import load_generator
-from dpmodels.hand_off.manifest import MANIFEST
+from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.releases.plan import REPORT
 from dpmodels.releases.release import read_release
 from dpmodels.schema.documents import Documents
@@ -114,6 +114,10 @@ def check_hand_off(folder: Path, schema_file: Path | None) -> Verdicts:
         if schema_file is None:
             raise Unsuitable(f"{folder} is no hand-off with a schema of its own; name a schema with --schema")
         return _checked(folder, load_contract(schema_file), None)
+    if read_manifest(folder).part:
+        raise Unsuitable(
+            f"{folder} holds embeddings that were made one by one; `nacre verify {folder}` checks all of it"
+        )
     contract = load_contract(schema_file or folder / "schema.yaml")
     try:
         rows = int(json.loads((folder / "report.json").read_text(encoding="utf-8"))["synthetic_rows"])

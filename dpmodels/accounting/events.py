@@ -98,6 +98,11 @@ class ParallelEvent(_EventModel):
     events: Annotated[tuple["Event", ...], Field(min_length=1, max_length=MAX_PARTS)]
 
 
+def priced(event: "Event", part: str) -> "Event":
+    """Return what is charged for an event that is measured of each part of a kind, or, without one, of everything."""
+    return ParallelEvent(by=part, events=(event,)) if part else event
+
+
 Leaf = GaussianEvent | LaplaceEvent | SampledGaussianEvent | PureEvent
 Event = Annotated[Leaf | ComposedEvent | ParallelEvent, Field(discriminator="kind")]
 ComposedEvent.model_rebuild()

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from dpmodels.accounting.events import Event, ParallelEvent
+from dpmodels.accounting.events import Event, priced
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import LedgerError
 from dpmodels.ledger.approval import Officer
@@ -145,7 +145,7 @@ class Charge(_Model):
     @property
     def priced(self) -> Event:
         """The event that the account is charged, once for all parts of a family."""
-        return ParallelEvent(by=self.part, events=(self.event,)) if self.part else self.event
+        return priced(self.event, self.part)
 
 
 class Reservation(_Model):

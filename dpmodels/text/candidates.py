@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.schema.documents import Encoder
@@ -34,10 +34,10 @@ class Sketching(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    epsilon: float
-    numbers: int = 0
-    hidden: int = 128
-    steps: int = 1000
+    epsilon: Annotated[float, Field(gt=0, le=1e3)]
+    numbers: Annotated[int, Field(ge=0, le=1024)] = 0
+    hidden: Annotated[int, Field(ge=1, le=4096)] = 128
+    steps: Annotated[int, Field(ge=1)] = 1000
 
 
 class Recipe(BaseModel):
@@ -46,16 +46,16 @@ class Recipe(BaseModel):
     Attributes:
         candidates: how many at most; least_sentences: of a public document that becomes a candidate.
         clusters, hidden: of the recoder; no hidden layers for none. projections: directions of the depth.
-        sketch: how sketches are trained, where they are to be released; None for none.
+        sketch: how sketches are trained on the candidates, where they are to be released; None for none.
         seed: of the public choices.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    candidates: int = 5000
-    least_sentences: int = 8
-    clusters: int = 50
-    hidden: tuple[int, ...] = (128, 64)
-    projections: int = 50
+    candidates: Annotated[int, Field(ge=2, le=100_000)] = 5000
+    least_sentences: Annotated[int, Field(ge=1)] = 8
+    clusters: Annotated[int, Field(ge=1)] = 50
+    hidden: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = (128, 64)
+    projections: Annotated[int, Field(ge=1, le=4096)] = 50
     sketch: Sketching | None = None
     seed: int = 0
 
@@ -184,18 +184,20 @@ def make_candidates(documents: Iterable[Passages], encoder: Encoder, recipe: Rec
         on_lattice(points[chosen]),
         on_lattice(directions.T),
         recoder,
-        _trained(documents, recipe.sketch, recipe.seed) if recipe.sketch else None,
+        _trained(documents, chosen, recipe.sketch, recipe.seed) if recipe.sketch else None,
     )
 
 
-def _trained(documents: Iterable[Passages], asked: Sketching, seed: int) -> Sketch:
-    """Train sketches on all public documents that have sentences, which are held in memory."""
-    batches = list(documents)
-    vectors = np.concatenate([batch.vectors for batch in batches])
-    counts = np.concatenate([batch.counts for batch in batches])
-    kept = counts[counts > 0]
-    labels, ends = np.full(len(kept), -1, dtype=np.int32), np.concatenate([[0], np.cumsum(kept)])
-    public = Passages([""] * len(kept), labels, vectors, ends)
+def _trained(documents: Iterable[Passages], chosen: NDArray[np.int64], asked: Sketching, seed: int) -> Sketch:
+    """Train sketches on the public documents that are candidates, whose sentences are held in memory."""
+    sentences: list[Vectors] = []
+    begin = 0
+    for batch in documents:
+        sentences += [batch[place] for place in chosen[(chosen >= begin) & (chosen < begin + len(batch))] - begin]
+        begin += len(batch)
+    ends = np.cumsum([0, *map(len, sentences)])
+    labels = np.full(len(sentences), -1, dtype=np.int32)
+    public = Passages([""] * len(sentences), labels, np.concatenate(sentences), ends)
     numbers = asked.numbers or best_dim(asked.epsilon)
     return train_sketch(public, asked.epsilon, numbers, asked.hidden, asked.steps, seed)
 

@@ -43,7 +43,7 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
             "state": held.state,
             "epsilon": repr(held.charge.budget.epsilon),
             "mechanism": held.charge.mechanism,
-            "charged": charge_in_words(held.charge.event, one_of(held.charge.budget)),
+            "charged": charge_in_words(held.charge.priced, one_of(held.charge.budget)),
         }
         for held in charges
     ]

@@ -28,6 +28,7 @@ from dpmodels.text.candidates import read_candidates
 from flows.config import EmbedConfig
 from flows.embed_documents import start
 from flows.synthesize import carry_out
+from flows.with_prefect.server import prefect_server
 from tasks import embed
 from tests.children import ends_at
 from tests.letters import MATTERS, embed_words, make_letters, write_letters
@@ -91,6 +92,24 @@ def test_what_is_chosen_follows_the_matter_of_a_letter(letters: Path) -> None:
     means = np.array([vectors[taught & (labels == name)].mean(axis=0) for name in names])
     said = names[(vectors[~taught] @ means.T).argmax(axis=1)]
     assert (said == labels[~taught]).mean() > 0.6  # a third by chance
+
+
+def test_what_is_for_generators_says_that_it_is_not_for_embeddings(letters: Path) -> None:
+    assert run_cli(*embed_words(letters))[0] == 0
+    home, run = ("--home", letters / "home"), only_run(letters).name
+    release = letters / "home" / "released" / run / "release.parquet"
+    for words, said in (
+        (("validate", letters / "out"), "nacre verify"),
+        (("fit", release, "--out", letters / "fit", "--no-prefect", *home), "no generator is fitted to it"),
+        (("resume", run, "--refit", "--out", letters / "fit", "--no-prefect", *home), "no generator is fitted to it"),
+        (("report", run, "--internal", *home), "has no synthetic table"),
+    ):
+        code, _, err = run_cli(*words)
+        assert code == 1 and said in err, err
+    assert (
+        "one document at a time: each document of its own, in parallel"
+        in run_cli("ledger", "show", "letters", *home)[1]
+    )
 
 
 def test_sketches_are_read_in_the_encoders_space_and_are_charged_alike(letters: Path) -> None:
@@ -356,3 +375,19 @@ def test_under_prefect_the_run_is_one_flow_run_of_four_stages(letters: Path) -> 
         tasks = {name for (name,) in database.execute("select name from task_run")}
     assert flows == [("embed-documents", "COMPLETED")]
     assert {name.rsplit("-", 1)[0] for name in tasks} == {"ingest", "sanitize", "validate", "publish"}
+
+
+def test_the_deployed_flow_embeds_and_validates_a_document_set(letters: Path, prefect_api, monkeypatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", prefect_api.url)
+    monkeypatch.setenv("NACRE_HOME", str(letters / "home"))
+    from flows.documents import embed_document_set
+    from flows.validate import validate_run
+
+    config = EmbedConfig.build({**settings(letters), "runtime": {}}, letters / "config.yaml")
+    with prefect_server(letters / "home"):
+        run = embed_document_set(config)
+        validate_run(run)
+    assert only_run(letters).name == run and charges(letters / "home") == ["reserve", "draw", "seal", "commit"]
+    facts = {row["what"]: row["value"] for row in json.loads(prefect_api.artifacts("plan-letters")[-1]["data"])}
+    assert "WEAK FOR A WHOLE DOCUMENT" in facts["caution"]
+    assert "report.html" in prefect_api.artifacts("report-letters")[-1]["data"]

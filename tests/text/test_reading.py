@@ -89,11 +89,13 @@ def test_a_mean_is_a_function_of_one_document_to_the_last_bit(tmp_path):
 
 def test_a_user_keeps_the_first_documents_whoever_else_is_there(tmp_path):
     table = pa.table(TABLE)
-    contract = documents(user="who", most_documents=2)
+    contract = documents(user="who", most_documents=2, protects="sentence")
     for number, rows in enumerate(([0, 1, 2, 3], [0, 1, 3])):
         pq.write_table(table.take(rows), tmp_path / f"{number}.parquet")
     assert ids_of(read(tmp_path / "0.parquet", contract)) == ["a", "b", "c"]
     assert ids_of(read(tmp_path / "1.parquet", contract)) == ["a", "b"]
+    whole = contract.model_copy(update={"protects": "document"})  # a document that is added pushes no other out
+    assert ids_of(read(tmp_path / "0.parquet", whole)) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_what_breaks_the_contract_is_refused_without_a_value(tmp_path, change, c
     table = {name: values for name, values in {**TABLE, **change}.items() if values is not None}
     pq.write_table(pa.table(table), tmp_path / "docs.parquet")
     with pytest.raises(DataError, match=rule) as told:
-        read(tmp_path / "docs.parquet", documents(user="who", most_documents=9), 1)
+        read(tmp_path / "docs.parquet", documents(user="who", most_documents=9, protects="sentence"), 1)
     assert told.value.column == column and "Quillfeather" not in str(told.value)
 
 
