@@ -60,7 +60,9 @@ SWEEP = (2.0, 5.0, 10.0, 25.0, 50.0)
 BINS = ((2, 5), (5, 10), (10, 15), (15, 20), (20, 30), (30, MOST + 1))
 VOCABULARY = 8000
 """Words of word-level metric privacy: the most frequent tokens of the public documents."""
-WORD_DOCUMENTS = 200
+WORD_DOCUMENTS = 100
+ALIKE = 3000
+"""Public documents that go through the noise, for the classifier that is trained on such."""
 
 
 def options(parser: ArgumentParser) -> None:
@@ -214,7 +216,7 @@ def draw_sketches_alike(corpus: Corpus, epsilon: float, trial: int) -> float:
 @lru_cache
 def classifier_alike(corpus: Corpus, epsilon: float) -> LogisticRegression:
     rows = np.flatnonzero(corpus.public.counts >= least_public(corpus.name))
-    public = taken(corpus.public, rows[: Recipe().candidates])
+    public = taken(corpus.public, rows[:ALIKE])
     return classifier(noisy_means(corpus, public, epsilon), public.labels)
 
 
@@ -308,7 +310,7 @@ def table_part(args: Namespace) -> list[Table]:
 
 def sweep_part(args: Namespace) -> list[Table]:
     """The paper's figure 4: macro-F1 against epsilon, and against the number of sentences at epsilon 10."""
-    made, curves = [], {}
+    made = []
     for name in args.sets:
         corpus = of(name, args)
         best = corpus.score(corpus.plain.predict(corpus.protected.means()))
@@ -326,10 +328,9 @@ def sweep_part(args: Namespace) -> list[Table]:
             trials = [[ROWS[row](part, 10.0, trial) for trial in range(args.trials)] for row in DRAWN]
             best = part.score(part.plain.predict(part.protected.means()))
             counted.add(f"{low}-{high - 1}", len(rows), best, *trials)
-        curves[name] = table, counted
         made += [table, counted]
-    if args.plots:
-        plot(args.plots / "sentdp.svg", curves)
+        if args.plots:
+            plot(args.plots / f"sentdp-{name}.svg", name, [table, counted])
     return made
 
 
@@ -341,29 +342,25 @@ def part_of(documents: Passages, like: Corpus) -> Corpus:
     return part
 
 
-def plot(path: Path, curves: dict[str, tuple[Table, Table]]) -> None:
-    """Draw two rows of panels, as the paper's figure 4: by epsilon above, by sentences below."""
+def plot(path: Path, name: str, sweeps: Sequence[Table]) -> None:
+    """Draw a column of the paper's figure 4 side by side: by epsilon, and by sentences."""
     import matplotlib
 
     matplotlib.use("svg")
     matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "nacre"}
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(2, len(curves), figsize=(3.2 * len(curves), 5), squeeze=False)
-    for column, (name, tables) in enumerate(curves.items()):
-        for row, table in enumerate(tables):
-            panel, first = axes[row][column], table.columns.index("not private")
-            places = range(len(table.rows))
-            panel.plot(places, [cells[first] for cells in table.rows], "--", color="#555555", label="not private")
-            for at, (colour, label) in enumerate(zip(("#33658a", "#d1495b", "#5b8c5a"), DRAWN, strict=True), first + 1):
-                values = np.array([cells[at] for cells in table.rows])
-                panel.errorbar(places, values.mean(1), values.std(1), fmt="o-", color=colour, label=label, capsize=2)
-            panel.set_xticks(places, [str(cells[0]) for cells in table.rows])
-            panel.set(xlabel="sentences, epsilon 10" if row else "epsilon", ylim=(0, 1.02))
-            panel.set_title(name if not row else "")
-        axes[0][0].set_ylabel("macro-F1")
-        axes[1][0].set_ylabel("macro-F1")
-    axes[0][0].legend(frameon=False, fontsize=7)
+    figure, axes = plt.subplots(1, 2, figsize=(7, 3), sharey=True)
+    for panel, table, label in zip(axes, sweeps, ("epsilon", "sentences, epsilon 10"), strict=True):
+        first, places = table.columns.index("not private"), range(len(table.rows))
+        panel.plot(places, [cells[first] for cells in table.rows], "--", color="#555555", label="mean, not private")
+        for at, (colour, row) in enumerate(zip(("#33658a", "#d1495b", "#5b8c5a"), DRAWN, strict=True), first + 1):
+            values = np.array([cells[at] for cells in table.rows])
+            panel.errorbar(places, values.mean(1), values.std(1), fmt="o-", color=colour, label=row, capsize=2)
+        panel.set_xticks(places, [str(cells[0]) for cells in table.rows])
+        panel.set(xlabel=label, ylim=(0, 1.02))
+    axes[0].set(ylabel="macro-F1", title=name)
+    axes[1].legend(frameon=False, fontsize=7)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
 
