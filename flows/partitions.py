@@ -76,7 +76,8 @@ def nights_that_fit(ledger: Ledger, run: Run) -> int:
         forecast = planned.model_copy(update={"event": event, "budget": whole, "run": "forecast"})
         return ledger.quote(forecast, first_opens=first_opens).accepted
 
-    low, high = 0, MAX_NIGHTS
+    # pure releases add up, so at most so many fit under the largest cap that there is
+    low, high = 0, MAX_NIGHTS if planned.budget.delta else min(MAX_NIGHTS, int(1000 / asked) - (not counted))
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fit(middle) else (low, middle - 1)

@@ -21,7 +21,8 @@ def validate_run(run: RunName, public_key: Path | None = None) -> None:
     found, home = run_here(run), home_here()
     ledger = ledger_of(found)
     verified = verify_hand_off(found.settings.out, public_key)
-    broken = [f"the synthetic table breaks {rule}" for rule in check_hand_off(found.settings.out, None).broken]
+    rules = [] if found.plan.release.family else check_hand_off(found.settings.out, None).broken
+    broken = [f"the synthetic table breaks {rule}" for rule in rules]
     known = home_faults(home, found.ledger_url, ledger)
     faults = [*verified.faults, *broken, *ledger.verify(sealed_releases(ledger, home)), *map(str, known)]
     publish_checks(found, faults, verified.signature)

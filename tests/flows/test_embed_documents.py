@@ -28,6 +28,7 @@ from dpmodels.text.candidates import read_candidates
 from flows.config import EmbedConfig
 from flows.embed_documents import start
 from flows.synthesize import carry_out
+from flows.with_prefect.server import prefect_server
 from tasks import embed
 from tests.children import ends_at
 from tests.letters import MATTERS, embed_words, make_letters, write_letters
@@ -354,6 +355,8 @@ def test_from_python_frames_become_a_result(letters: Path) -> None:
     assert made.verify().cautions and "WEAK" in made.report.html
     assert not list((letters / "home" / "sensitive").glob("*/given.parquet"))
     contract = contract_file(letters).read_text()
+    with pytest.raises(nacre.NacreError, match="also one of the documents"):
+        nacre.embed_documents(public, public, epsilon=1, recipe=recipe, contract=contract, home=letters / "other")
     with pytest.raises(nacre.NacreError, match="refuses the charge"):
         nacre.embed_documents(documents, public, epsilon=10, recipe=recipe, contract=contract, home=letters / "home")
 
@@ -374,3 +377,19 @@ def test_under_prefect_the_run_is_one_flow_run_of_four_stages(letters: Path) -> 
         tasks = {name for (name,) in database.execute("select name from task_run")}
     assert flows == [("embed-documents", "COMPLETED")]
     assert {name.rsplit("-", 1)[0] for name in tasks} == {"ingest", "sanitize", "validate", "publish"}
+
+
+def test_the_deployed_flow_embeds_and_validates_a_document_set(letters: Path, prefect_api, monkeypatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", prefect_api.url)
+    monkeypatch.setenv("NACRE_HOME", str(letters / "home"))
+    from flows.documents import embed_document_set
+    from flows.validate import validate_run
+
+    config = EmbedConfig.build({**settings(letters), "runtime": {}}, letters / "config.yaml")
+    with prefect_server(letters / "home"):
+        run = embed_document_set(config)
+        validate_run(run)
+    assert only_run(letters).name == run and charges(letters / "home") == ["reserve", "draw", "seal", "commit"]
+    facts = {row["what"]: row["value"] for row in json.loads(prefect_api.artifacts("plan-letters")[-1]["data"])}
+    assert "WEAK FOR A WHOLE DOCUMENT" in facts["caution"]
+    assert "report.html" in prefect_api.artifacts("report-letters")[-1]["data"]

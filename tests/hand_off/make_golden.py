@@ -18,6 +18,7 @@ from tasks.ingest import ingest
 from tasks.receive import sample_again
 from tasks.sanitize import sanitize
 from tasks.store import Run
+from tests.letters import embed_words, write_letters
 from tests.support import run_cli, write_clinic, write_key
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -57,6 +58,24 @@ def approved(folder: Path) -> Path:
     assert run_cli("ledger", "open", "clinic", *terms, *home)[0] == 0
     assert run_cli("ledger", "officer", "clinic", *named, *home)[0] == 0
     run = started(folder)
+    sign_run(run, key)
+    return carry_out(run, prefect=False).settings.out
+
+
+def embedded(folder: Path) -> Path:
+    """Embed documents, each under its share of one charge, which an officer signs as a family's."""
+    write_letters(folder, 12)
+    key, public = write_key(folder / "dana.pem")
+    home = ("--home", folder / "home")
+    contract = folder / "letters.yaml"
+    contract.write_text("name: letters\nprotects: sentence\ntext: text\nencoder: {name: hashed, dim: 8}\n")
+    terms = ("--schema", contract, "--cap-epsilon", 10, "--cap-delta", 0)
+    named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it")
+    assert run_cli("ledger", "open", "letters", *terms, *home)[0] == 0
+    assert run_cli("ledger", "officer", "letters", *named, *home)[0] == 0
+    assert run_cli(*embed_words(folder, contract=contract, encoder=None, dim=None))[0] == 1
+    (settings,) = (folder / "home" / "control").glob("*/settings.json")
+    run = Run.find(folder / "home", settings.parent.name)
     sign_run(run, key)
     return carry_out(run, prefect=False).settings.out
 
@@ -112,6 +131,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
         "sampled-again": sampled_again,
     },
     "FORMAT-2": {"fitted-again": fitted_again, "fitted-elsewhere": fitted_elsewhere},
+    "FORMAT-3": {"embedded": embedded},
 }
 """A manifest with a charged report is beside the golden releases."""
 
