@@ -51,9 +51,12 @@ EMBEDDINGS = "embeddings"
 FILE_ROWS = 2**17
 BATCH_ROWS = 256
 """Documents that are cut and encoded at once, however large the run's batches of rows may be."""
+WITHOUT_SENTENCES = {
+    "deep-candidate": "A document without a sentence, or with a single one, has no depth: each candidate is chosen for "
+    "it with the same probability, so its embedding says nothing of it.",
+    "document-sketch": "The embedding of a document without a sentence is read off noise alone and says nothing of it.",
+}
 POLICY = (
-    "A document without a sentence, or with a single one, has no depth: each candidate is chosen for it with the same "
-    "probability, so its embedding says nothing of it.",
     "Of a document longer than {most} sentences the first {most} are used, and of a sentence its first 10 000 signs.",
     "A sentence in which the encoder finds nothing that it knows is the zero vector.",
     "How many sentences a document has is public under this guarantee; it is not handed over.",
@@ -165,7 +168,10 @@ def report(run: Run, release: Handle) -> Handle:
     if done := run.finished("validate"):
         return done
     made, line = embedded(run), run.plan.release
-    policy = [told.format(most=contract_of(line).most_sentences) for told in POLICY]
+    contract = contract_of(line)
+    policy = [WITHOUT_SENTENCES[line.method], *(told.format(most=contract.most_sentences) for told in POLICY)]
+    if contract.user:
+        policy.append(f"Of a user the first {contract.most_documents} documents are used; the rest were left out.")
     charge = desk_of(run).charge.key
     facts = summarise_embedded(line, charge, release.sha256, made.candidates.embeddings, made.chosen, policy)
     folder = run.place("validate")

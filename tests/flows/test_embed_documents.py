@@ -355,6 +355,8 @@ def test_from_python_frames_become_a_result(letters: Path) -> None:
     assert made.verify().cautions and "WEAK" in made.report.html
     assert not list((letters / "home" / "sensitive").glob("*/given.parquet"))
     contract = contract_file(letters).read_text()
+    with pytest.raises(nacre.NacreError, match="also one of the documents"):
+        nacre.embed_documents(public, public, epsilon=1, recipe=recipe, contract=contract, home=letters / "other")
     with pytest.raises(nacre.NacreError, match="refuses the charge"):
         nacre.embed_documents(documents, public, epsilon=10, recipe=recipe, contract=contract, home=letters / "home")
 
