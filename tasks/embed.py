@@ -168,8 +168,10 @@ def report(run: Run, release: Handle) -> Handle:
     if done := run.finished("validate"):
         return done
     made, line = embedded(run), run.plan.release
-    most = contract_of(line).most_sentences
-    policy = [WITHOUT_SENTENCES[line.method], *(told.format(most=most) for told in POLICY)]
+    contract = contract_of(line)
+    policy = [WITHOUT_SENTENCES[line.method], *(told.format(most=contract.most_sentences) for told in POLICY)]
+    if contract.user:
+        policy.append(f"Of a user the first {contract.most_documents} documents are used; the rest were left out.")
     charge = desk_of(run).charge.key
     facts = summarise_embedded(line, charge, release.sha256, made.candidates.embeddings, made.chosen, policy)
     folder = run.place("validate")

@@ -63,6 +63,7 @@ def test_documents_become_embeddings_under_one_charge_and_the_warning_is_loud(le
     table = pq.read_table(letters / "out" / "embeddings")
     assert table.column_names == ["id", "embedding", "candidate", "epsilon", "unit"] and table.num_rows == 40
     assert table["id"].to_pylist() == sorted(pq.read_table(letters / "letters.parquet")["id"].to_pylist())
+    assert b"ONE sentence" in table.schema.metadata[b"nacre.caution"]
     candidates = read_candidates(only_run(letters) / embed.CANDIDATES)
     vectors = np.array(table["embedding"].to_pylist(), dtype=np.float32)
     assert np.array_equal(vectors, candidates.embeddings[table["candidate"].to_numpy()])
@@ -355,6 +356,8 @@ def test_from_python_frames_become_a_result(letters: Path) -> None:
     assert made.verify().cautions and "WEAK" in made.report.html
     assert not list((letters / "home" / "sensitive").glob("*/given.parquet"))
     contract = contract_file(letters).read_text()
+    with pytest.raises(nacre.NacreError, match="also one of the documents"):
+        nacre.embed_documents(public, public, epsilon=1, recipe=recipe, contract=contract, home=letters / "other")
     with pytest.raises(nacre.NacreError, match="refuses the charge"):
         nacre.embed_documents(documents, public, epsilon=10, recipe=recipe, contract=contract, home=letters / "home")
 
