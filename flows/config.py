@@ -160,7 +160,7 @@ class PureConfig(_Model):
 class EmbeddingModelConfig(_Model):
     """How candidates are made and what is released of a document; all of it is part of the plan."""
 
-    method: str = Field(default="deep-candidate", description="deep-candidate or document-sketch.")
+    method: str = Field(default="document-sketch", description="document-sketch or deep-candidate.")
     recipe: dict[str, Any] = Field(default={}, description="How candidates are made of the public documents.")
     measurement: dict[str, Any] = Field(default={}, description="Settings of the method that are part of the plan.")
 

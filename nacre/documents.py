@@ -29,7 +29,7 @@ def embed_documents(
     epsilon: float,
     contract: SchemaLike | None = None,
     columns: Mapping[str, Any] | None = None,
-    method: str = "deep-candidate",
+    method: str = "document-sketch",
     account: str | None = None,
     recipe: Mapping[str, Any] | None = None,
     measurement: Mapping[str, Any] | None = None,
@@ -52,7 +52,7 @@ def embed_documents(
         contract: a path, YAML text or a dictionary; or give ``columns``.
         columns: what a contract would say: name, id, text or embedding, user, most_documents, language, most_sentences,
             encoder, dim.
-        method: deep-candidate, which hands over embeddings of public documents, or document-sketch.
+        method: document-sketch, or deep-candidate, which hands over embeddings of public documents.
         account: the account that pays; by default that of the data set, which the first run on it opens with its own
             budget as the cap.
         recipe: how candidates are made of the public documents, such as how many.
