@@ -63,6 +63,7 @@ def test_documents_become_embeddings_under_one_charge_and_the_warning_is_loud(le
     table = pq.read_table(letters / "out" / "embeddings")
     assert table.column_names == ["id", "embedding", "candidate", "epsilon", "unit"] and table.num_rows == 40
     assert table["id"].to_pylist() == sorted(pq.read_table(letters / "letters.parquet")["id"].to_pylist())
+    assert b"ONE sentence" in table.schema.metadata[b"nacre.caution"]
     candidates = read_candidates(only_run(letters) / embed.CANDIDATES)
     vectors = np.array(table["embedding"].to_pylist(), dtype=np.float32)
     assert np.array_equal(vectors, candidates.embeddings[table["candidate"].to_numpy()])
