@@ -341,6 +341,8 @@ def test_embeddings_of_sentences_that_are_given_need_no_encoder(letters: Path) -
         pq.write_table(
             pa.table({"id": [str(n) for n in range(number)], "vectors": column}), letters / f"{name}.parquet"
         )
+    code, _, err = run_cli(*embed_words(letters, encoder=None, embedding="vectors", dim=9))
+    assert code == 1 and "column vectors: must hold vectors of 9 numbers" in err, err
     code, _, err = run_cli(*embed_words(letters, encoder=None, embedding="vectors", dim=8))
     assert code == 0 and not verify_hand_off(letters / "out").faults, err
 
