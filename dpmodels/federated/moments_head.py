@@ -137,4 +137,5 @@ def discriminant(moments: ClassMoments, released: Whole, noise_stddev: float) ->
         covariances = shrink_classes(seconds / held[:, None, None] - squares, noise / held, held)
     covariances = covariances + LEAST_VARIANCE * np.eye(moments.size)
     volumes: Floats = np.linalg.slogdet(covariances)[1]
-    return Discriminant(np.log(shares), means, np.linalg.inv(covariances), volumes)
+    inverses = np.linalg.inv(covariances).astype(np.float64)
+    return Discriminant(np.log(shares), means, inverses, volumes)

@@ -17,8 +17,8 @@ the bias is the same in both.
     or removed. Divided by the number of records it is the lambda of the literature; C of scikit-learn is 1 / strength.
 
 Nobody finds the optimum itself. The gradient at what is found has a norm of at most ``tolerance``, rounding included,
-so it lies within tolerance / strength of the optimum: twice that is added. Rounding to the lattice moves each coordinate
-of a difference by at most one step, so sqrt(dim) is added.
+so it lies within tolerance / strength of the optimum: twice that is added. Rounding to the lattice moves a difference
+by at most one step in each coordinate, so sqrt(dim) is added.
 
 Source: Chaudhuri, Monteleoni, Sarwate, "Differentially private empirical risk minimization" (2011), for output
 perturbation; the proof is the one above.
@@ -148,16 +148,15 @@ class Logistic:
         Shapes: [n, d], [n, outputs] -> [dim].
         """
         found = self.solve(phi, targets)
-        return (
-            np.zeros(self.dim, dtype=np.int64) if found is None else np.rint(found / self.step).astype(np.int64).ravel()
-        )
+        steps = np.zeros(self.dim) if found is None else np.rint(found.ravel() / self.step)
+        return steps.astype(np.int64)
 
     def weights(self, released: Whole) -> Floats:
         """Return W of a released vector (post-processing). Shapes: [dim] -> [outputs, size + 1].
 
         A vector that all classes share changes no softmax, and the optimum has none: what noise made of it is removed.
         """
-        w: Floats = released.reshape(self.outputs, self.size + 1) * self.step
+        w = released.astype(np.float64).reshape(self.outputs, self.size + 1) * self.step
         return w if self.outputs == 1 else w - w.mean(axis=0)
 
     def _slope(self, w: Floats, phi: Floats, targets: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
