@@ -49,7 +49,7 @@ class Federation(BaseModel):
     extractor: Sha256
     negatives: Annotated[int, Field(ge=1)]
     auxiliary: Sha256
-    most_records: Annotated[int, Field(ge=1, le=10**7)] = 10**5
+    most_records: Annotated[int, Field(ge=1, le=10**7)] = 20_000
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -75,7 +75,7 @@ class Federation(BaseModel):
         Raises:
             ValueError: there is no such client.
         """
-        return Federation.model_validate({**dict(self), "name": f"{self.name.partition('.')[0]}.{client}"})
+        return Federation.model_validate({**self.model_dump(), "name": f"{self.name.partition('.')[0]}.{client}"})
 
     @property
     def size(self) -> int | None:

@@ -64,7 +64,7 @@ class Logistic:
     def __post_init__(self) -> None:
         farthest = math.sqrt(2 * self.most * math.log(max(2, self.outputs)) / self.strength)
         if self._rounding(self.most, farthest) * (1 + self._condition(self.most)) > self.tolerance / 2:
-            rule = f"be stronger, or the tolerance of {self.tolerance} more: rounding would hide the optimum"
+            rule = f"be more for up to {self.most} records, or rounding could hide the optimum: raise lambda or allow fewer"
             raise InvalidArgument("strength", self.strength, rule)
 
     @property

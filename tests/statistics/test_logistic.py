@@ -164,7 +164,7 @@ def test_an_answer_without_a_certificate_is_not_given(monkeypatch):
 
 
 def test_a_tolerance_below_what_rounding_allows_is_refused_from_public_numbers():
-    with pytest.raises(InvalidArgument, match="rounding would hide"):
+    with pytest.raises(InvalidArgument, match="rounding could hide"):
         problem(3, tolerance=1e-12)
 
 
