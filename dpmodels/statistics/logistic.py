@@ -64,7 +64,7 @@ class Logistic:
     def __post_init__(self) -> None:
         farthest = math.sqrt(2 * self.most * math.log(max(2, self.outputs)) / self.strength)
         if self._rounding(self.most, farthest) * (1 + self._condition(self.most)) > self.tolerance / 2:
-            rule = f"be more for up to {self.most} records, or rounding could hide the optimum: raise lambda or allow fewer"
+            rule = f"be more for {self.most} records, or rounding could hide the optimum: raise lambda or allow fewer"
             raise InvalidArgument("strength", self.strength, rule)
 
     @property
@@ -201,6 +201,8 @@ def transform_optimum(
     Raises:
         InvalidArgument: there are more records than can be certified, or another number than is said to be public.
     """
+    if (problem.outputs == 1) != (public is not None):
+        raise Unsuitable("one output tells private records from public ones; give both, or an output for each class")
     parts = list(held.reveal())
     z = np.concatenate([part.z for part in parts] or [np.zeros((0, problem.size), dtype=np.int64)])
     label = np.concatenate([part.label for part in parts] or [np.zeros(0, dtype=np.int64)])

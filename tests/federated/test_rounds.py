@@ -77,7 +77,7 @@ def test_at_strong_skew_certainties_beat_the_plain_mean():
     found = {}
     for algorithm in ("feddf", "fedaux"):
         spec = spec_of(algorithm).model_copy(update={"local": Descent(epochs=8, learning_rate=3e-3, batch_size=16)})
-        found[algorithm] = right(spec, trained(spec, 2, rounds.start(["resnet8"], spec, 0)))
+        found[algorithm] = right(spec, trained(spec, 1, rounds.start(["resnet8"], spec, 0)))
     assert found["fedaux"] > found["feddf"] + 0.15
 
 

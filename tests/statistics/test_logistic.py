@@ -179,6 +179,14 @@ def test_a_vector_beyond_the_clip_norm_or_another_number_of_records_is_refused_w
     assert "7" not in str(caught.value)
 
 
+def test_one_output_is_for_private_records_of_one_label_alone():
+    """With labels of their own, a replaced record could move it by more than the bound of one output."""
+    held = Sensitive([Points(np.zeros((3, SIZE), dtype=np.int64), np.array([0, 1, 1]))])
+    for own, public in ((problem(1), None), (problem(3), np.zeros((2, SIZE), dtype=np.int64))):
+        with pytest.raises(InvalidArgument, match="private records from public ones"):
+            transform_optimum(own, held, 3, public)
+
+
 def test_the_noise_is_that_of_the_bound():
     own = Logistic(200, 5, 4.0, 0.3, True, 100)
     rng = np.random.default_rng(5)
