@@ -110,13 +110,14 @@ class FederatedHeads(System[HeadProblems]):
     def design(self, spec: HeadsMeasurement, contract: Federation) -> HeadProblems:
         """State the two problems."""
         records, negatives = spec.records or 1, contract.negatives
-        replaced, most = contract.adjacency == Adjacency.REPLACE_ONE, contract.most + negatives
+        replaced = contract.adjacency == Adjacency.REPLACE_ONE
 
-        def problem(outputs: int, strength: float) -> Logistic:
+        def problem(outputs: int, per_record: float, public: int) -> Logistic:
+            strength, most = per_record * (records + public), contract.most + public
             return Logistic(contract.features, outputs, strength, spec.bias, replaced, most, spec.tolerance)
 
-        score = problem(1, spec.score_lambda * (records + negatives))
-        head = problem(len(contract.classes), spec.head_lambda * records)
+        score = problem(1, spec.score_lambda, negatives)
+        head = problem(len(contract.classes), spec.head_lambda, 0)
         return HeadProblems(score, head, contract.size or 0, contract.auxiliary)
 
     def event(self, design: HeadProblems, budget: PrivacyBudget) -> ComposedEvent:

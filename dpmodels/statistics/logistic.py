@@ -63,7 +63,9 @@ class Logistic:
 
     def __post_init__(self) -> None:
         farthest = math.sqrt(2 * self.most * math.log(max(2, self.outputs)) / self.strength)
-        if self._rounding(self.most, farthest) * (1 + self._condition(self.most)) > self.tolerance / 2:
+        condition, error = self._condition(self.most), self._rounding(self.most, farthest)
+        near = max(self.tolerance, self.strength / (4 * math.sqrt(condition)))
+        if 32 * error > self.tolerance or 2 * condition * error > near:
             rule = f"be more for {self.most} records, or rounding could hide the optimum: raise lambda or allow fewer"
             raise InvalidArgument("strength", self.strength, rule)
 
@@ -116,9 +118,11 @@ class Logistic:
     def solve(self, phi: Floats, targets: Floats) -> Floats | None:
         """Return a W whose gradient is certified to be within the tolerance, or None where none was found.
 
-        Every step is Newton's where that shrinks the gradient, otherwise one against the gradient, which shrinks its
-        norm to 1 - 1 / condition of it at most, but for rounding errors that sum up to ``condition`` of them. So the
-        tolerance is met for all data of at most ``most`` records.
+        The tolerance is met for all data of at most ``most`` records. Every step is Newton's where that shrinks the
+        gradient, otherwise one against the gradient, which takes a share of 1 / condition from its norm, but for the
+        rounding. Along a Newton step the Hessian changes by a factor within exp(+-r) with r = sqrt(2) times its length,
+        so what is left of the gradient is at most 0.1 + sqrt(condition) (e^r - 1 - r) / r of it: less than a third
+        where its norm is below strength / (4 sqrt(condition)). So rounding errors do not sum up near the optimum.
 
         Shapes: [n, d], [n, outputs] -> [outputs, d].
         """
@@ -126,11 +130,11 @@ class Logistic:
         w = np.zeros((self.outputs, phi.shape[1]))
         gradient, curvature = self._slope(w, phi, targets)
         times = math.log(max(2.0, math.sqrt(2) * len(phi) / self.tolerance)) + 1
-        for _ in range(math.ceil(times * max(16.0, condition))):
+        for _ in range(math.ceil(2 * times * max(8.0, condition))):
             norm = float(np.linalg.norm(gradient))
             if norm + self._rounding(len(phi), float(np.linalg.norm(w))) <= self.tolerance:
                 return w
-            newton = _conjugate_gradients(curvature, gradient, min(0.1, math.sqrt(norm)) * norm)
+            newton = _conjugate_gradients(curvature, gradient, min(0.1, math.sqrt(norm)) * norm, condition)
             for length in (1.0, 0.5, 0.125):
                 tried = w - length * newton
                 slope, bend = self._slope(tried, phi, targets)
@@ -227,11 +231,13 @@ def _blocks(rows: Floats) -> Iterator[Floats]:
     return (rows[start : start + BLOCK_ROWS] for start in range(0, max(1, len(rows)), BLOCK_ROWS))
 
 
-def _conjugate_gradients(product: Callable[[Floats], Floats], target: Floats, enough: float) -> Floats:
-    """Return about the v with product(v) = target, by conjugate gradients."""
+def _conjugate_gradients(
+    product: Callable[[Floats], Floats], target: Floats, enough: float, condition: float
+) -> Floats:
+    """Return a v for which product(v) is within ``enough`` of the target, in as many steps as that takes at most."""
     found, left = np.zeros_like(target), target.copy()
     direction, squared = left, float((left * left).sum())
-    for _ in range(min(250, target.size)):
+    for _ in range(math.ceil(math.sqrt(condition) * math.log(20 * condition / min(1.0, enough)))):
         bent = product(direction)
         length = squared / float((direction * bent).sum())
         found, left = found + length * direction, left - length * bent
