@@ -67,7 +67,9 @@ class FrozenFeatures:
     def whole(self, inputs: Tensor) -> Whole:
         """Map records to bounded vectors; what is not finite counts as zero. Shapes: [n, ...] -> [n, d]."""
         shape = tuple(inputs.shape[1:])
-        block = self._blocks.setdefault(shape, BLOCK if self._alike(shape) else 1)
+        if shape not in self._blocks:
+            self._blocks[shape] = BLOCK if self._alike(inputs, shape) else 1
+        block = self._blocks[shape]
         parts = [np.zeros((0, self.turn.shape[1]), dtype=np.int64)]
         for rows in _blocks(inputs, block):
             padded = torch.cat([rows, rows.new_zeros(block - len(rows), *shape)])
@@ -80,11 +82,12 @@ class FrozenFeatures:
 
     def _network(self, rows: Tensor) -> Floats:
         with torch.no_grad():
-            return np.asarray(self.network(rows).double().numpy())
+            return np.asarray(self.network(rows).double().cpu().numpy())
 
-    def _alike(self, shape: tuple[int, ...]) -> bool:
+    def _alike(self, like: Tensor, shape: tuple[int, ...]) -> bool:
         """Return whether neither its place in a block nor the records beside it change a record's bits (a trial)."""
-        rows = torch.from_numpy(np.random.default_rng(0).standard_normal((BLOCK + 1, *shape)).astype(np.float32))
+        normal = np.random.default_rng(0).standard_normal((BLOCK + 1, *shape))
+        rows = torch.from_numpy(normal).to(like.device, torch.float32)
         before, after = self._network(rows[1:]), self._network(rows[:-1])
         same = (before - self.mean) @ self.turn, (after - self.mean) @ self.turn
         return bool(np.array_equal(same[0][:-1], same[1][1:]))
@@ -97,7 +100,7 @@ def _blocks(rows: Tensor, size: int) -> Iterator[Tensor]:
 def transform_frozen(features: FrozenFeatures, held: Sensitive[Examples]) -> Sensitive[Iterable[Points]]:
     """Map a party's records. Privacy: Sensitive -> Sensitive, record by record."""
     own = held.reveal()
-    return Sensitive([Points(features.whole(own.inputs), own.labels.numpy().astype(np.int64))])
+    return Sensitive([Points(features.whole(own.inputs), own.labels.cpu().numpy().astype(np.int64))])
 
 
 def digest_of(z: Whole) -> str:

@@ -77,16 +77,16 @@ def build(architecture: Architecture, spec: ModelSpec, seed: int) -> Classifier:
         return Classifier(_EXTRACTORS[architecture](spec), spec.features, spec.classes)
 
 
-def loaded(architecture: Architecture, spec: ModelSpec, state: State) -> Classifier:
+def loaded(architecture: Architecture, spec: ModelSpec, state: State, device: torch.device | str = "cpu") -> Classifier:
     """Make a model with given weights, which are copied."""
     model = build(architecture, spec, 0)
     model.load_state_dict(dict(state))
-    return model
+    return model.to(device)
 
 
 def state_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return a copy of a model's weights."""
-    return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+    """Return a copy of a model's weights, on the CPU."""
+    return {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
 
 
 def _convolution(

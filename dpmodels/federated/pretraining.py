@@ -55,7 +55,7 @@ def pretrain(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         projection = nn.Sequential(nn.Linear(features, features), nn.ReLU(), nn.Linear(features, settings.projection))
-    network = nn.Sequential(model.extractor, projection).train()
+    network = nn.Sequential(model.extractor, projection).to(auxiliary.device).train()
     optimizer = torch.optim.Adam(network.parameters(), settings.learning_rate)
     for step in range(settings.steps):
         draw = stream(seed, step)
@@ -77,8 +77,8 @@ def contrast(projected: Tensor, temperature: float) -> Tensor:
     """
     unit = functional.normalize(projected, dim=1)
     alike = unit @ unit.T / temperature
-    alike = alike.masked_fill(torch.eye(len(unit), dtype=torch.bool), -torch.inf)
-    other = torch.arange(len(unit)).roll(len(unit) // 2)
+    alike = alike.masked_fill(torch.eye(len(unit), dtype=torch.bool, device=unit.device), -torch.inf)
+    other = torch.arange(len(unit), device=unit.device).roll(len(unit) // 2)
     return functional.cross_entropy(alike, other)
 
 
@@ -87,11 +87,12 @@ def view(rows: Tensor, settings: PretrainingSpec, draw: torch.Generator) -> Tens
     number = len(rows)
     if rows.dim() == 2:
         others = rows[torch.randint(number, (number,), generator=draw)]
-        return torch.where(torch.rand(rows.shape, generator=draw) < settings.columns, others, rows)
-    drawn = torch.rand(number, 5, generator=draw)
+        taken = torch.rand(rows.shape, generator=draw) < settings.columns
+        return torch.where(taken.to(rows.device), others, rows)
+    drawn = torch.rand(number, 5, generator=draw).to(rows.device)
     side = settings.crop + (1 - settings.crop) * drawn[:, 0]
-    mirrored = torch.where((drawn[:, 1] < 0.5) & torch.tensor(settings.mirror), -1.0, 1.0)
-    zero = torch.zeros(number)
+    mirrored = 1 - 2 * (settings.mirror * (drawn[:, 1] < 0.5).float())
+    zero = torch.zeros_like(side)
     shift = (2 * drawn[:, 2:4] - 1) * (1 - side)[:, None]
     place = torch.stack([side * mirrored, zero, shift[:, 0], zero, side, shift[:, 1]], dim=1).view(number, 2, 3)
     grid = functional.affine_grid(place, list(rows.shape), align_corners=False)

@@ -104,15 +104,16 @@ def train_client(
     server: Server, own: Examples, client: str, architecture: Architecture, spec: RoundSpec, seed: int
 ) -> Update:
     """Train the server's model on a client's records. Privacy: the update is as sensitive as the records."""
-    model = loaded(architecture, spec.model, server.models[architecture])
-    held = state_of(model)
+    model = loaded(architecture, spec.model, server.models[architecture], own.inputs.device)
+    held = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     trained = model.head if spec.only_head else model
 
     def loss(rows: Tensor) -> Tensor:
         found = functional.cross_entropy(model(own.inputs[rows]), own.labels[rows])
-        if spec.algorithm != "fedprox":
-            return found
-        return found + spec.proximal / 2 * sum(((w - held[name]) ** 2).sum() for name, w in model.named_parameters())
+        if spec.algorithm == "fedprox":
+            away = [((w - held[name]) ** 2).sum() for name, w in model.named_parameters()]
+            found = found + spec.proximal / 2 * torch.stack(away).sum()
+        return found
 
     _descend(trained, loss, len(own.labels), spec.local, seed_of(seed, server.round, *client.encode()))
     return Update(client, architecture, len(own.labels), state_of(model))
@@ -176,9 +177,9 @@ def teacher(
     certainties: Mapping[str, Floats] | None,
 ) -> Floats:
     """Return what an ensemble of the updates' models says of public records. Shapes: [n, classes]."""
-    said = [predict(loaded(each.architecture, spec.model, each.weights), public) for each in updates]
+    said = [predict(loaded(each.architecture, spec.model, each.weights, public.device), public) for each in updates]
     if spec.algorithm == "fedbe":
-        said += [predict(model, public) for model in _drawn(updates, averaged, spec, seed)]
+        said += [predict(model.to(public.device), public) for model in _drawn(updates, averaged, spec, seed)]
         return np.asarray(np.mean([weighted_ensemble([one]) for one in said], axis=0))
     if spec.algorithm == "feddf":
         return weighted_ensemble(said)
@@ -192,12 +193,12 @@ def predict(model: Classifier, inputs: Tensor) -> Floats:
     model.eval()
     with torch.no_grad():
         parts = [model(inputs[place : place + PREDICTED]) for place in range(0, len(inputs), PREDICTED)]
-    return np.asarray(torch.cat(parts).double().numpy())
+    return np.asarray(torch.cat(parts).double().cpu().numpy())
 
 
 def accuracy(model: Classifier, examples: Examples) -> float:
     """Return the share of records whose class a model names."""
-    return float((predict(model, examples.inputs).argmax(axis=1) == examples.labels.numpy()).mean())
+    return float((predict(model, examples.inputs).argmax(axis=1) == examples.labels.cpu().numpy()).mean())
 
 
 def seed_of(seed: int, *places: int) -> int:
@@ -241,7 +242,8 @@ def _distilled(
     architecture: Architecture, state: State, public: Tensor, soft: Floats, spec: RoundSpec, seed: int
 ) -> State:
     """Train a model to say what the teacher says, by the cross-entropy, whose gradient is that of KL."""
-    model, wanted = loaded(architecture, spec.model, state), torch.from_numpy(soft).float()
+    model, wanted = loaded(architecture, spec.model, state, public.device), torch.from_numpy(soft).float()
+    wanted = wanted.to(public.device)
 
     def loss(rows: Tensor) -> Tensor:
         return functional.cross_entropy(model(public[rows]), wanted[rows])

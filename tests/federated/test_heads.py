@@ -14,10 +14,13 @@ from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import Adjacency, PrivacyBudget, Sensitive
 from dpmodels.releases.release import read_release
 from dpmodels.statistics.component_moments import Points
+from tests.every_method import Killed, tap
 from tests.federated.parties import FEATURES, make_contract, make_examples, make_features, split
 from tests.statistical.test_noise import has_stddev
 from tests.statistics.test_logistic import clipped
 from tests.support import desk_in
+
+__all__ = ["tap"]  # a fixture
 
 EXTRACT = make_features()
 NEGATIVES = EXTRACT.whole(make_examples(150, seed=7).inputs)
@@ -60,6 +63,22 @@ def test_each_client_pays_once_from_its_own_account(tmp_path):
         with pytest.raises(BudgetExhausted):
             own.measure(transform_frozen(EXTRACT, Sensitive(OWN[client])), line, again)
     assert not ledger.entries()
+
+
+@pytest.mark.parametrize("drawn", [0, 1])
+def test_a_client_that_dies_goes_on_with_the_same_heads_and_one_charge(tmp_path, tap, drawn):
+    own, about = system(), contract().of("a")
+    line = own.plan(about, budget_of(about.adjacency))
+    desk = desk_in(tmp_path / "a", line)
+    tap.left = drawn
+    with pytest.raises(Killed):
+        own.measure(transform_frozen(EXTRACT, Sensitive(OWN["a"])), line, desk)
+    before, tap.left = tap.restart(), -1
+    path = own.measure(transform_frozen(EXTRACT, Sensitive(OWN["a"])), line, desk)
+    steps = [*before, *tap.steps]
+    assert len(steps) == 2 and desk.ledger.balance("a").charges == 1
+    vector = read_release(path.value).value.vector
+    assert np.array_equal(vector, np.concatenate([step.released for step in steps]))
 
 
 def test_a_release_is_read_without_the_negatives(tmp_path):
