@@ -167,13 +167,19 @@ def certainty(w: Floats, phi: Floats) -> Floats:
     return said
 
 
-def weighted_ensemble(logits: Sequence[Floats], weights: Sequence[Floats] | None = None) -> Floats:
+def weighted_ensemble(
+    logits: Sequence[Floats], weights: Sequence[Floats] | None = None, sharpness: float = 1.0
+) -> Floats:
     """Return softmax(sum_i s_i f_i / sum_i s_i) (FedAUX, Eq. 3); without weights the plain mean of logits (Eq. 2).
+
+    ``sharpness`` raises the weights to a power. Certainties that were regularized as privacy asks lie close together,
+    and a power above 1 parts them again; with 1 they are the paper's.
 
     Shapes: clients times [n, classes], clients times [n] -> [n, classes].
     """
     said = np.stack(logits)
     shares = np.ones(said.shape[:2]) if weights is None else np.stack(weights)
+    shares = (shares / shares.max(axis=0)) ** sharpness
     mean = np.einsum("in,inc->nc", shares / shares.sum(axis=0), said)
     odds = np.exp(mean - mean.max(axis=1, keepdims=True))
     result: Floats = odds / odds.sum(axis=1, keepdims=True)

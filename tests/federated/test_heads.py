@@ -165,6 +165,18 @@ def test_certainty_weighs_the_client_that_knows_and_distils_to_one_head(tmp_path
     assert {each.client for each in heads} == {client.name for client in about.clients}
 
 
+def test_a_sharp_ensemble_follows_the_client_that_is_most_certain():
+    rng = np.random.default_rng(0)
+    logits, sure = rng.standard_normal((3, 50, 4)), rng.uniform(0.5, 0.6, (3, 50)) + 1e-3 * np.arange(3)[:, None]
+    by_power = [weighted_ensemble(list(logits), list(sure), power) for power in (0.0, 1.0, 10_000.0)]
+    assert np.allclose(by_power[0], weighted_ensemble(list(logits)))
+    best = logits[sure.argmax(axis=0), np.arange(50)]
+    apart = np.abs(np.sort(sure, axis=0)[-1] / np.sort(sure, axis=0)[-2] - 1) > 2e-3
+    assert apart.sum() > 30 and np.allclose(by_power[2][apart], weighted_ensemble([best])[apart], atol=1e-6)
+    wanted = (sure[:, :, None] * logits).sum(axis=0) / sure.sum(axis=0)[:, None]
+    assert np.allclose(by_power[1], weighted_ensemble([wanted]))
+
+
 def test_scores_are_never_zero_and_an_ensemble_of_one_is_its_model():
     rng = np.random.default_rng(0)
     logits = rng.standard_normal((5, 3)) * 1000
