@@ -10,10 +10,11 @@ own, and the noise adds up. Privacy: the sensitivity is that of ``ClassMoments``
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
+from scipy.special import softmax
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent
@@ -50,6 +51,7 @@ class Discriminant:
     Shapes: ``log_shares`` [c]; ``means`` [c, d]; ``inverses`` [1 or c, d, d]; ``log_volumes`` [1 or c].
     """
 
+    kind: ClassVar[str] = "gaussians"
     log_shares: Floats
     means: Floats
     inverses: Floats
@@ -63,6 +65,11 @@ class Discriminant:
             off = points - mean
             said.append(self.log_shares[c] - 0.5 * (volume + ((off @ inverse) * off).sum(axis=1)))
         return np.stack(said, axis=1)
+
+    def probabilities(self, z: Whole) -> Floats:
+        """Return each class's probability. Shapes: [n, d] -> [n, classes]."""
+        said: Floats = softmax(self.logits(z), axis=1)
+        return said
 
 
 @dataclass(frozen=True)

@@ -97,16 +97,8 @@ class Logistic:
         return math.ceil(self.bound / self.step * (1 + 2.0**-40) + math.sqrt(self.dim))
 
     def features(self, z: Whole) -> Floats:
-        """Return phi, of norm at most 1, whose last coordinate is the bias. Shapes: [n, size] -> [n, size + 1].
-
-        Raises:
-            InvalidArgument: a vector exceeds the norm that the sensitivity is proved for.
-        """
-        whole = z.astype(np.float64)
-        if (whole * whole).sum(axis=1).max(initial=0) > 4.0**Z_BITS:
-            raise Unsuitable("a vector passes the norm that the sensitivity is proved for; bound it before solving")
-        scaled = np.ldexp(whole, -Z_BITS) * (math.sqrt(1 - self.bias**2) * SHORTER)
-        return np.concatenate([scaled, np.full((len(z), 1), self.bias)], axis=1)
+        """Return phi of vectors; see ``with_bias``."""
+        return with_bias(z, self.bias)
 
     def targets(self, label: Whole) -> Floats:
         """Write classes as what the outputs should be; a class beyond them counts as the last. Shapes: [n, outputs]."""
@@ -190,6 +182,19 @@ class Logistic:
         """
         each = 2 * (self.size + 2) * (1 + norm) + self.outputs + 10 + BLOCK_ROWS + records / BLOCK_ROWS
         return 2.0**-52 * (records * each + 4 * self.strength * norm)
+
+
+def with_bias(z: Whole, bias: float) -> Floats:
+    """Return phi, of norm at most 1, whose last coordinate is the bias. Shapes: [n, d] -> [n, d + 1].
+
+    Raises:
+        InvalidArgument: a vector exceeds the norm that the sensitivity is proved for.
+    """
+    whole = z.astype(np.float64)
+    if (whole * whole).sum(axis=1).max(initial=0) > 4.0**Z_BITS:
+        raise Unsuitable("a vector passes the norm that the sensitivity is proved for; bound it before solving")
+    scaled = np.ldexp(whole, -Z_BITS) * (math.sqrt(1 - bias**2) * SHORTER)
+    return np.concatenate([scaled, np.full((len(z), 1), bias)], axis=1)
 
 
 def transform_optimum(
