@@ -51,7 +51,7 @@ class RoundSpec(BaseModel):
 
     Attributes:
         model: of all architectures; only_head: whether the feature extractor stays as it is.
-        proximal: mu of FedProx; drawn: number of models that FedBE draws.
+        proximal: mu of FedProx; drawn: number of models that FedBE draws; sharpness: power of FedAUX's certainties.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -62,6 +62,7 @@ class RoundSpec(BaseModel):
     only_head: bool = False
     proximal: Annotated[float, Field(gt=0)] = 1e-3
     drawn: Annotated[int, Field(ge=1, le=100)] = 10
+    sharpness: Annotated[float, Field(ge=0, le=1000)] = 1.0
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def aggregate(
         raise InvalidArgument("public", None, f"be records to distill {spec.algorithm} on")
     soft = teacher(kept, averaged, spec, seed, public, certainties)
     taught = {
-        name: _distilled(name, models[name], public, soft, spec, seed_of(seed, averaged.round))
+        name: distil(name, models[name], public, soft, spec, seed_of(seed, averaged.round))
         for name in {each.architecture: None for each in kept}
     }
     return Server(averaged.round, {**models, **taught}), dropped
@@ -185,7 +186,19 @@ def teacher(
         return weighted_ensemble(said)
     if certainties is None or not {each.client for each in updates} <= certainties.keys():
         raise InvalidArgument("certainties", None, "be given for every client that takes part in fedaux")
-    return weighted_ensemble(said, [certainties[each.client] for each in updates])
+    return weighted_ensemble(said, [certainties[each.client] for each in updates], spec.sharpness)
+
+
+def distil(architecture: Architecture, state: State, public: Tensor, soft: Floats, spec: RoundSpec, seed: int) -> State:
+    """Train a model to say what the teacher says, by the cross-entropy, whose gradient is that of KL."""
+    model, wanted = loaded(architecture, spec.model, state, public.device), torch.from_numpy(soft).float()
+    wanted = wanted.to(public.device)
+
+    def loss(rows: Tensor) -> Tensor:
+        return functional.cross_entropy(model(public[rows]), wanted[rows])
+
+    _descend(model.head if spec.only_head else model, loss, len(public), spec.distillation, seed)
+    return state_of(model)
 
 
 def predict(model: Classifier, inputs: Tensor) -> Floats:
@@ -236,20 +249,6 @@ def _drawn(updates: Sequence[Update], averaged: Server, spec: RoundSpec, seed: i
                 }
                 models.append(loaded(name, spec.model, noisy))
     return models
-
-
-def _distilled(
-    architecture: Architecture, state: State, public: Tensor, soft: Floats, spec: RoundSpec, seed: int
-) -> State:
-    """Train a model to say what the teacher says, by the cross-entropy, whose gradient is that of KL."""
-    model, wanted = loaded(architecture, spec.model, state, public.device), torch.from_numpy(soft).float()
-    wanted = wanted.to(public.device)
-
-    def loss(rows: Tensor) -> Tensor:
-        return functional.cross_entropy(model(public[rows]), wanted[rows])
-
-    _descend(model.head if spec.only_head else model, loss, len(public), spec.distillation, seed)
-    return state_of(model)
 
 
 def _descend(

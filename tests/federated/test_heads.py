@@ -12,6 +12,7 @@ from dpmodels.federated.heads import FederatedHeads, Heads, HeadsMeasurement, di
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import Adjacency, PrivacyBudget, Sensitive
+from dpmodels.releases.draw import Desk
 from dpmodels.releases.release import read_release
 from dpmodels.statistics.component_moments import Points
 from tests.every_method import Killed, tap
@@ -49,7 +50,7 @@ def released(folder: Path, client: str, epsilon: float = 1.0, **measurement: flo
 
 
 def test_each_client_pays_once_from_its_own_account(tmp_path):
-    own, ledger = system(), Ledger(tmp_path / "ledger.sqlite")
+    own = system()
     for client in OWN:
         line = own.plan(contract().of(client), budget_of(Adjacency.REPLACE_ONE))
         assert line.part == "client"
@@ -62,7 +63,20 @@ def test_each_client_pays_once_from_its_own_account(tmp_path):
         again = desk_in(folder, line, run="second", ledger=desk.ledger)
         with pytest.raises(BudgetExhausted):
             own.measure(transform_frozen(EXTRACT, Sensitive(OWN[client])), line, again)
-    assert not ledger.entries()
+
+
+def test_a_federation_of_clients_has_spent_what_its_heaviest_client_has(tmp_path):
+    own, ledger, whole = system(), Ledger(tmp_path / "ledger.sqlite"), contract()
+    ledger.open_account("all", dataset=whole.name, budget_cap=budget_of(Adjacency.REPLACE_ONE, 3.0))
+    for place, client in enumerate(OWN):
+        line = own.plan(whole.of(client), budget_of(Adjacency.REPLACE_ONE, 2.0 if place == 1 else 1.0))
+        ledger.open_account(client, dataset=line.contract.name, budget_cap=line.budget, parent="all")
+        desk = desk_in(tmp_path / client, line)
+        paid = Desk(ledger, desk.charge.model_copy(update={"account": client}), desk.staged, desk.released)
+        own.measure(transform_frozen(EXTRACT, Sensitive(OWN[client])), line, paid)
+    spent = [float(ledger.balance(name).spent_epsilon) for name in OWN]
+    assert spent == pytest.approx([1, 2, 1, 1], rel=1e-3)
+    assert float(ledger.balance("all").spent_epsilon) == pytest.approx(2, rel=1e-3)
 
 
 @pytest.mark.parametrize("drawn", [0, 1])
