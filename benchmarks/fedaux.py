@@ -101,7 +101,7 @@ def row(data: Arrays, alpha: float, epsilon: float, seeds: Sequence[int]) -> lis
         said += [sums.fit(releases).logits(data["z_test"]) for releases in (local, [central])]
         for name, each in zip(HEAD[2:], said, strict=True):
             found[name].append(100 * float((each.argmax(axis=1) == data["y_test"]).mean()))
-    return [alpha, epsilon, *found.values()]
+    return list(found.values())
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -123,7 +123,7 @@ def main() -> None:
     seeds, table = QUICK_SEEDS if args.quick else SEEDS, Table("Accuracy on test images, per cent", HEAD, digits=1)
     for alpha in (0.01, 1.0) if args.quick else (0.01, 0.1, 1.0, 100.0):
         for epsilon in (NO_NOISE, 1.0) if args.quick else (NO_NOISE, 3.0, 1.0, 0.5, 0.1):
-            table.add(*row(data, alpha, epsilon, seeds))
+            table.add(f"{alpha:g}", f"{epsilon:g}", *row(data, alpha, epsilon, seeds))
             print(table.markdown().splitlines()[-1], flush=True)
     report("fedaux", [table], seeds, args)
 
