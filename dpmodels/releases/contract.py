@@ -82,3 +82,15 @@ def check_contract(contract: Contract, budget: PrivacyBudget) -> None:
         raise InvalidArgument("adjacency", budget.adjacency, rule)
     if budget.unit != contract.unit:
         raise Unsuitable(f"the budget's unit is {budget.unit} and the schema's {contract.unit}; make them one")
+
+
+def check_kept_whole(unit: PrivacyUnit, adjacency: Adjacency) -> None:
+    """Refuse a cut of the data by what rows hold, where it may spread a unit over parts that are charged as one.
+
+    Raises:
+        InvalidArgument: a unit has several rows, or a replaced one may move to another part.
+    """
+    if unit.max_rows > 1 or adjacency != Adjacency.ADD_OR_REMOVE_ONE:
+        raise Unsuitable(
+            f"parts that are cut by what rows hold do not keep {unit} whole under {adjacency}; take another method"
+        )

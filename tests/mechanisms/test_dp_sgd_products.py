@@ -1,5 +1,6 @@
 """Matrix products of DP-SGD: exact sums of rounded rows, so the same bits in any order, forward and backward."""
 
+import copy
 import math
 
 import numpy as np
@@ -10,8 +11,12 @@ from torch.nn import functional
 
 from dpmodels.errors import InvalidArgument
 from dpmodels.mechanisms.dp_sgd import products
+from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
-from dpmodels.mechanisms.dp_sgd.products import ExactProducts
+from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
+from dpmodels.mechanisms.dp_sgd.products import ExactProducts, slope
+from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
+from dpmodels.mechanisms.dp_sgd.training import DpSgd
 
 SHAPES = [(13, 8), (8, 30), (100, 240), (784, 100), (1, 1), (3, 2000)]
 
@@ -104,16 +109,71 @@ def test_products_with_other_matrices_are_exact_as_well(loss, monkeypatch):
     assert len(seen) == 2 and a.shape == (5, 1, 4) and g.shape == (5, 1, 3)
 
 
+def by_other_means(net: nn.Module, x: Tensor) -> Tensor:
+    """Return a gradient that cannot be differentiated again."""
+    at = x.clone().requires_grad_()
+    return torch.autograd.grad(net(at).sum(), at)[0]
+
+
 @pytest.mark.parametrize(
     ("loss", "why"),
     [
         (lambda own, x: torch.einsum("bi,bi->b", own.net(x), x)[:, None], "einsum"),
         (lambda own, x: (own.net(x)[:, None] @ x[:, :, None])[:, 0], "matmul"),
         (lambda own, x: torch.bmm(own.net(x)[:, None], x[:, :, None])[:, 0], "bmm"),
-        (lambda own, x: own.net(own.net(x)), "layer twice"),
+        (lambda own, x: own.net(by_other_means(own.net, x)), "other means"),
         (lambda own, x: own.net.bias * x, "does not use"),
     ],
 )
-def test_what_is_no_product_with_weights_or_no_layer_used_once_is_refused(loss, why):
+def test_what_is_no_product_with_weights_or_takes_gradients_by_itself_is_refused(loss, why):
     with pytest.raises(InvalidArgument, match=why):
         RecordGradients(Net(loss))([drawn(5, 3)])
+
+
+class Steep(nn.Module):
+    """A critic of linear layers that is used on a record and its mirror, with a penalty on its slope between them."""
+
+    normals = (1,)
+
+    def __init__(self, act: nn.Module) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(7, 12), act, nn.Linear(12, 9), act, nn.Linear(9, 1))
+
+    def forward(self, x: Tensor, xi: Tensor) -> Tensor:
+        steepness = slope(self.net, torch.sigmoid(xi) * x).square().sum(dim=1)
+        return (self.net(x) - self.net(-x))[:, 0] + 10 * ((steepness + 1e-12).sqrt() - 1) ** 2
+
+
+def looped(objective: Steep, x: Tensor, xi: Tensor) -> Tensor:
+    """Return each record's gradient in float64, by a loop that differentiates twice. Shapes: [B, parameters]."""
+    net, found = copy.deepcopy(objective.net).double(), []
+    for row, place in zip(x.double(), torch.sigmoid(xi.double()), strict=True):
+        at = (place * row).requires_grad_()
+        (steep,) = torch.autograd.grad(net(at).sum(), at, create_graph=True)
+        loss = (net(row) - net(-row))[0] + 10 * ((steep.square().sum() + 1e-12).sqrt() - 1) ** 2
+        gradients = torch.autograd.grad(loss, list(net.parameters()), allow_unused=True, materialize_grads=True)
+        found.append(torch.cat([own.flatten() for own in gradients]))
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("act", [nn.SiLU(), nn.LeakyReLU(0.2), nn.Tanh(), nn.Softplus()])
+def test_a_gradient_of_slopes_is_that_of_a_loop_over_records_and_of_vectors(act):
+    torch.manual_seed(0)
+    objective, x, xi = Steep(act), 3 * drawn(64, 7), drawn(64, 1, seed=5)
+    _, terms = RecordGradients(objective)([x, xi])
+    matrices = [torch.einsum("blo,bli->boi", g, a) for a, g in terms]
+    found = torch.cat([own for m in matrices for own in (m[..., :-1].flatten(1), m[..., -1])], dim=1)
+    _, [(formed,)] = FormedGradients(objective)([x, xi])
+    wanted = looped(objective, x, xi)
+    assert float((found - wanted).norm() / wanted.norm()) < 1e-6
+    assert float((formed - wanted).norm() / wanted.norm()) < 1e-6
+
+
+def test_slopes_are_the_same_bits_wherever_a_record_lies():
+    objective = Steep(nn.SiLU())
+    assert alike_everywhere(RecordGradients(objective), (drawn(3, 7),), 128)
+    sgd = DpSgd(objective, SgdSpec(groups="layers-biases", bounds="quantile"), Noise(1.0, 1000.0), bytes(32))
+    assert isinstance(sgd.gradients, RecordGradients)
+    x = 3 * drawn(90, 7)
+    whole, less, own = (sgd._clipped_sum((x,), np.array(batch)) for batch in (range(90), range(1, 90), [0]))
+    assert np.abs(whole - less - own).max() <= 1 and sum(int(step) ** 2 for step in whole - less) <= 2**40

@@ -14,9 +14,10 @@ Privacy: unit one record, add or remove. Randomness is dealt out in blocks of AE
     SampledGaussian(sigma, q) composed T times, which the caller's ledger entry charges. Everything after k is
     post-processing, the mean over steps as well as one step alone, whose weights hold the signs of k.
 
-A gradient is either a sum of outer products, which is never formed (gradients.py: linear layers, each used once), or a
-    vector (formed.py: any layers, a gradient inside the loss). Groups of coordinates may be clipped each to a norm of
-    their own, with one sensitivity for all (groups.py). What an objective must be is said in objective.py.
+A gradient is either a sum of outer products, which is never formed (gradients.py: linear layers, and slopes of them in
+    the loss), or a vector (formed.py: any layers). Groups of coordinates may be clipped each to a norm of their own,
+    with one sensitivity for all and for counts of who was within it (groups.py). Groups and norms may follow from what
+    earlier steps released (adaptive.py). What an objective must be is said in objective.py.
 
 What this rests on beyond the proof: AES-256 is a good cipher under a key of 32 bytes from the system; sums of products
 of whole numbers below 2**53 are exact in float64, in whatever order a library takes them; and a record's terms are the

@@ -47,7 +47,7 @@ def lattice_factors(terms: Sequence[Term], usable: Tensor, clip_norm: float, bou
     Raises:
         InvalidArgument: a record has so many draws that its norm could be off by more than the slack.
     """
-    norm, reach, lengths = _norms(terms)
+    norm, reach, lengths = record_norms(terms)
     scale = torch.minimum(bound * TARGET / norm, REACH * TARGET / reach).clamp(max=1 / clip_norm)
     finite = norm.isfinite() & reach.isfinite()
     scale = scale.where(usable & finite, 0.0)
@@ -55,7 +55,7 @@ def lattice_factors(terms: Sequence[Term], usable: Tensor, clip_norm: float, bou
         (_rounded(a, _UNIT / length.clamp(min=1e-300), finite), _rounded(g, _UNIT * scale[:, None] * length, finite))
         for (a, g), length in zip(terms, lengths, strict=True)
     ]
-    norm, reach, _ = _norms(factors)
+    norm, reach, _ = record_norms(factors)
     keep = (norm**2 <= (bound * _UNIT**2) ** 2 * (1 - SLACK)) & (reach <= REACH * _UNIT**2 * (1 - SLACK))
     return [(alpha, _silenced(beta, keep)) for alpha, beta in factors]
 
@@ -71,7 +71,7 @@ def lattice_sum(factors: Sequence[Term]) -> list[Tensor]:
     return [(alpha.flatten(0, 1).mT @ beta.flatten(0, 1)).mT.to(torch.int64) for alpha, beta in factors]
 
 
-def _norms(terms: Sequence[Term]) -> tuple[Tensor, Tensor, list[Tensor]]:
+def record_norms(terms: Sequence[Term]) -> tuple[Tensor, Tensor, list[Tensor]]:
     """Return each record's gradient norm, the sum of its terms' norms, and every |a|; no gradient is ever formed.
 
         || sum_l g_l a_l' ||^2 = sum_{k,l} (g_k . g_l) (a_k . a_l)

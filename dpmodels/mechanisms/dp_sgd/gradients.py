@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from dpmodels.errors import Unsuitable
-from dpmodels.mechanisms.dp_sgd.clipping import MOST_ROWS, Term, lattice_factors, lattice_sum
-from dpmodels.mechanisms.dp_sgd.groups import ClipGroups
+from dpmodels.mechanisms.dp_sgd.clipping import MOST_ROWS, Term, lattice_factors, lattice_sum, record_norms
+from dpmodels.mechanisms.dp_sgd.groups import ClipGroups, counted
 from dpmodels.mechanisms.dp_sgd.objective import Held, trained
-from dpmodels.mechanisms.dp_sgd.products import ExactProducts
+from dpmodels.mechanisms.dp_sgd.products import ExactProducts, Uses
 
 
 def made_of_linear_layers(objective: nn.Module) -> bool:
@@ -20,15 +20,17 @@ def made_of_linear_layers(objective: nn.Module) -> bool:
 
 
 class RecordGradients:
-    """Differentiates an objective that returns one loss a row and is made of linear layers, each used once.
+    """Differentiates an objective that returns one loss a row and is made of linear layers, and maybe of their slopes.
 
     Raises:
         InvalidArgument: rows would be treated together, or something other than linear layers is trained.
     """
 
+    whole_tensors = True
+
     def __init__(self, objective: nn.Module) -> None:
         self.objective, self.parameters, self.most_rows = objective, trained(objective), MOST_ROWS
-        self._groups: tuple[ClipGroups, list[set[int]]] | None = None
+        self._groups: tuple[tuple[Tensor, ...], list[set[int]]] | None = None
         if not made_of_linear_layers(objective):
             raise Unsuitable("the objective trains more than whole linear layers of their own; freeze the rest")
         self.layers = _layers(objective)
@@ -38,7 +40,7 @@ class RecordGradients:
         with ExactProducts(layer.weight for layer in self.layers) as products:
             losses: Tensor = self.objective(*rows)
         torch.autograd.grad(losses.sum(), self.parameters, allow_unused=True)
-        return losses.detach(), [self._term(products.terms[id(layer.weight)]) for layer in self.layers]
+        return losses.detach(), [self._term(products.uses[id(layer.weight)]) for layer in self.layers]
 
     def clipped_sum(self, held: Held, usable: Tensor, groups: ClipGroups, bound: float) -> Tensor:
         """Clip and add up a block's gradients.
@@ -46,17 +48,20 @@ class RecordGradients:
         Raises:
             InvalidArgument: a group holds a part of a weight or of a bias.
         """
-        if self._groups is None or self._groups[0] is not groups:
-            self._groups = groups, [self._within(members) for members in groups.members]
+        if self._groups is None or self._groups[0] is not groups.members:
+            self._groups = groups.members, [self._within(members) for members in groups.members]
         sums: dict[int, Tensor] = {}
+        votes: list[Tensor] = []
         for own, clip, noise in zip(self._groups[1], groups.clip_norms, groups.noise_norms, strict=True):
             pieces = [(layer, _piece(layer, term, own)) for layer, term in zip(self.layers, held, strict=True)]
             pieces = [(layer, piece) for layer, piece in pieces if piece[0].shape[-1]]
+            if groups.share:
+                votes.append(counted(record_norms([piece for _, piece in pieces])[0], usable, clip))
             factors = lattice_factors([piece for _, piece in pieces], usable, noise, bound * (clip / noise))
             for (layer, _), product in zip(pieces, lattice_sum(factors), strict=True):
                 sums |= {id(layer.weight): product[:, : layer.in_features]} if id(layer.weight) in own else {}
                 sums |= {id(layer.bias): product[:, -1]} if id(layer.bias) in own else {}
-        return torch.cat([sums[id(p)].flatten() for p in self.parameters])
+        return torch.cat([sums[id(p)].flatten() for p in self.parameters] + [vote[None] for vote in votes])
 
     def _within(self, members: Tensor) -> set[int]:
         """Return the parameters that a group is made of."""
@@ -68,11 +73,12 @@ class RecordGradients:
             raise Unsuitable("a group holds a part of a weight or bias; give linear layers groups of whole ones")
         return {id(p) for p, part in parts if part.all()}
 
-    def _term(self, held: list[Tensor]) -> Term:
-        """Give a layer's term one dimension for whatever lies between the records and the features."""
-        if len(held) != 2:
+    def _term(self, uses: Uses) -> Term:
+        """Put a layer's uses, and whatever lies between the records and the features, into one dimension."""
+        terms = [[rows.reshape(len(rows), -1, rows.shape[-1]) for rows in use] for use in uses if len(use) == 2]
+        if not terms:
             raise Unsuitable("the objective trains a layer that it does not use; freeze it")
-        a, g = (rows.reshape(len(rows), -1, rows.shape[-1]) for rows in held)
+        a, g = terms[0] if len(terms) == 1 else [torch.cat(own, dim=1) for own in zip(*terms, strict=True)]
         return a, g
 
 

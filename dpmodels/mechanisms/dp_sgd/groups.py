@@ -2,17 +2,22 @@
 
     same noise      for every coordinate, sigma S with S**2 = sum_g C_g**2
     scaled noise    for a coordinate of group g, sigma sqrt(G) C_g
+    counted         as many coordinates more as there are groups, [record is within C_g] - 1/2 each, in the same noise
 
 Sensitivity: groups are disjoint, so a record's clipped gradient has norm at most sqrt(sum_g C_g**2) = S. Divided by
     what the noise is measured in, N_g = S or sqrt(G) C_g, its norm is at most sqrt(sum_g (C_g / N_g)**2) = 1 either
     way: for scaled noise every group adds 1 / G under the root. So the noise on every divided coordinate has standard
     deviation sigma where a record moves their vector by 1 at most: what SampledGaussian(sigma, q) is charged for.
 One group: C = S = N, and both kinds of noise are the plain mechanism.
+Counts: with a share w of the squared norm for them, N_g is divided by sqrt(1 - w), so a record's divided gradient has
+    norm at most sqrt(1 - w); and a count is released in units of which a record adds or takes at most sqrt(w / G).
+    Gradient and G counts are ONE vector of norm at most sqrt(1 - w + G w / G) = 1, and still one SampledGaussian step.
+Bounds and groups may differ from step to step if they are chosen from what earlier steps released (adaptive.py).
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -27,14 +32,18 @@ class ClipGroups:
     Attributes:
         members: the places of each group in the flat vector of all parameters.
         clip_norms: C_g; noise_norms: N_g, by which the coordinates of a group are divided.
+        share: of a record's squared norm that is left for counting who is within C_g; 0 where nobody is counted.
     """
 
     members: tuple[Tensor, ...]
     clip_norms: tuple[float, ...]
     noise_norms: tuple[float, ...]
+    share: float = 0.0
 
     @classmethod
-    def of(cls, members: Sequence[Tensor], clip_norms: Sequence[float], *, scaled: bool = False) -> "ClipGroups":
+    def of(
+        cls, members: Sequence[Tensor], clip_norms: Sequence[float], *, scaled: bool = False, share: float = 0.0
+    ) -> "ClipGroups":
         """Choose the noise of groups.
 
         Raises:
@@ -45,14 +54,21 @@ class ClipGroups:
             raise Unsuitable("the groups overlap or leave coordinates out; put each coordinate into one group")
         if len(clip_norms) != len(members) or not all(0 < norm < math.inf for norm in clip_norms):
             raise InvalidArgument("clip_norms", clip_norms, "be one positive number a group")
-        whole = clip_norms[0] if len(clip_norms) == 1 else math.hypot(*clip_norms)
-        noise = [math.sqrt(len(members)) * norm if scaled else whole for norm in clip_norms]
-        return cls(tuple(own.sort().values for own in members), tuple(clip_norms), tuple(noise))
+        ordered = tuple(own.sort().values for own in members)
+        return cls(ordered, tuple(clip_norms), _noise_norms(clip_norms, scaled, share), share)
 
     @classmethod
     def one(cls, parameters: int, clip_norm: float) -> "ClipGroups":
         """Return all coordinates as one group."""
         return cls.of([torch.arange(parameters)], [clip_norm])
+
+    def bounded(self, clip_norms: Sequence[float]) -> "ClipGroups":
+        """Return the same groups with other norms and scaled noise."""
+        return replace(self, clip_norms=tuple(clip_norms), noise_norms=_noise_norms(clip_norms, True, self.share))
+
+    def count_steps(self, bound: float, step_bits: int) -> int:
+        """Return what a record within a norm adds to its count, and one above it takes, in steps of 2**-step_bits."""
+        return math.floor(math.ldexp(bound * math.sqrt(self.share / len(self.members)), step_bits))
 
     @property
     def size(self) -> int:
@@ -65,6 +81,21 @@ class ClipGroups:
         for own, norm in zip(self.members, self.noise_norms, strict=True):
             units[own] = norm
         return units
+
+
+def _noise_norms(clip_norms: Sequence[float], scaled: bool, share: float) -> tuple[float, ...]:
+    whole = clip_norms[0] if len(clip_norms) == 1 else math.hypot(*clip_norms)
+    norms = [math.sqrt(len(clip_norms)) * norm if scaled else whole for norm in clip_norms]
+    return tuple(norm / math.sqrt(1 - share) for norm in norms)
+
+
+def counted(norms: Tensor, usable: Tensor, clip_norm: float) -> Tensor:
+    """Count the records of a block that are within a norm, less those above it; who adds nothing is neither.
+
+    Privacy: +1, -1 or 0 for a record, a function of its own norm. Shapes: [B], [B] -> [] int64.
+    """
+    votes = torch.where(norms <= clip_norm, 1, -1).where(usable & norms.isfinite(), 0)
+    return votes.sum()
 
 
 def layer_groups(objective: nn.Module, biases_apart: bool = False) -> list[Tensor]:

@@ -17,7 +17,8 @@ class Objective(Protocol):
     """A module with one loss a record: what a record's loss reads is that record, its normals and the weights.
 
     Whatever else it reads is public and held by the module: a generator's samples are a buffer, say. It draws nothing
-    itself. A gradient inside the loss is taken by ``torch.func.grad``, which can be differentiated again.
+    itself. A gradient inside the loss is taken by ``slope`` (products.py), which can be differentiated again; or by
+    ``torch.func.grad``, where an attribute ``slopes`` of the module is True.
 
     Attributes:
         normals: the shape of the standard normals that the loss of one record reads, (0,) for none.
@@ -54,12 +55,14 @@ class Gradients(Protocol):
     """A way to differentiate an objective record by record.
 
     Attributes:
-        parameters: what is trained, whose flat gradient is summed; most_rows: of a block, a multiple of 64.
+        parameters: what is trained, whose flat gradient is summed; most_rows: of a block, a multiple of 64;
+            whole_tensors: whether a group must be made of whole weights and biases.
     """
 
     objective: nn.Module
     parameters: list[nn.Parameter]
     most_rows: int
+    whole_tensors: bool
 
     def __init__(self, objective: nn.Module) -> None:
         """Take an objective to differentiate."""
@@ -68,7 +71,9 @@ class Gradients(Protocol):
         """Return the losses of a block and what its gradients are made of."""
 
     def clipped_sum(self, held: Held, usable: Tensor, groups: ClipGroups, bound: float) -> Tensor:
-        """Clip and add up a block's gradients, in whole units of N_g 4**-b. Shapes: usable [B] -> int64 [parameters].
+        """Clip and add up a block's gradients, in whole units of N_g 4**-b, and behind them count who is within C_g.
+
+        Shapes: usable [B] -> int64 [parameters], or [parameters + groups] where the groups are counted.
 
         Privacy: what a record adds is a function of its own row of ``held``, checked to have norm at most ``bound``
             times C_g / N_g 4**b in each group.

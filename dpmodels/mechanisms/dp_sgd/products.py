@@ -13,10 +13,12 @@ Error: rows keep 22 bits where K is at most 512, and half of what there is where
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -35,16 +37,21 @@ _PRODUCTS = {getattr(place, name) for place in _PLACES for name in _OTHERS.split
 _PRODUCTS |= {functional.linear, *_MATRIX_PRODUCTS}
 
 
+Uses = list[list[Tensor]]
+_WITHIN = ContextVar("_WITHIN", default=False)
+
+
 class ExactProducts(TorchFunctionMode):
     """Within it, linear layers and products with a matrix of weights are exact; other products are refused.
 
     Attributes:
-        terms: by the identity of a weight to keep them for, what went into its layer, then what came back, in float64.
+        uses: by the identity of a weight to keep them for, a list for each use of its layer, or for each slope taken
+            through one: what went in, then what came back, in float64. What nothing came back for has no second part.
     """
 
     def __init__(self, kept: Iterable[Tensor]) -> None:
         super().__init__()
-        self.terms: dict[int, list[Tensor]] = {id(weight): [] for weight in kept}
+        self.uses: dict[int, Uses] = {id(weight): [] for weight in kept}
         self._came_back: list[tuple[Tensor, int, Tensor]] = []
 
     def __torch_function__(
@@ -64,35 +71,84 @@ class ExactProducts(TorchFunctionMode):
         raise Unsuitable(f"the objective calls {func.__name__}; it may multiply rows by matrices of weights alone")
 
     def _linear(self, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        held = self.terms.get(id(weight))
-        if held:
-            raise Unsuitable("the objective uses a trained layer twice; give each use a layer of its own")
-        return _apply(input, weight, bias, held, self._came_back)
+        return _apply(input, weight, bias, self.uses.get(id(weight)), self._came_back)
+
+    def __enter__(self) -> "ExactProducts":
+        """Begin, and let ``slope`` know of it."""
+        self._token = _WITHIN.set(True)
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """End."""
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        _WITHIN.reset(self._token)
+
+
+def slope(score: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+    """Return the gradient of the score of each row at that row, for a loss to use; it can be differentiated again.
+
+    An objective that takes slopes by this function is differentiated in every way that its layers allow.
+    """
+    if not _WITHIN.get():
+        return cast(Tensor, torch.func.grad(lambda own: score(own).sum())(rows))
+    with torch.enable_grad():
+        at = rows.detach().requires_grad_()
+        return torch.autograd.grad(score(at).sum(), at, create_graph=True)[0]
 
 
 class _Product(torch.autograd.Function):
     """``x W' + b`` of public weights, which get no gradient here. Shapes: [..., in], [out, in], [out] -> [..., out]."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, held: Any, came_back: Any) -> Tensor:
-        ctx.bits, ctx.held, ctx.came_back = _bits(weight), held, came_back
-        ctx.weight = _rounded_weight(weight, ctx.bits)
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, uses: Uses | None, came_back: Any) -> Tensor:
+        ctx.bits, ctx.uses, ctx.use, ctx.came_back = _bits(weight), uses, [], came_back
+        ctx.trained, ctx.weight = weight, _rounded_weight(weight, ctx.bits)
         rows = x.new_ones((*x.shape[:-1], x.shape[-1] + (bias is not None)), dtype=torch.float64)
-        if held is not None:
-            held.append(rows)
+        if uses is not None:
+            ctx.use.append(rows)
+            uses.append(ctx.use)
+        ctx.bias = bias is not None
         rows[..., : x.shape[-1]] = _rounded(x, ctx.bits)
         out = _multiplied(rows[..., : x.shape[-1]], ctx.weight.mT)
         return out if bias is None else out.add_(bias)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, None, None, None]:
+        if torch.is_grad_enabled():  # a slope is taken, and what comes back is not yet a record's gradient
+            return _taken(gradients[0], ctx.trained, ctx.weight, ctx.bits, ctx.uses, ctx.bias), None, None, None, None
+        if _WITHIN.get():
+            raise Unsuitable("the objective takes a gradient by other means than ``slope``; use that function")
         rows = _rounded_once(gradients[0], ctx.bits, ctx.came_back)
-        if ctx.held is not None:
-            ctx.held.append(rows)
+        if ctx.uses is not None:
+            ctx.use.append(rows)
             ctx.came_back.clear()  # whoever keeps rows will round them in place
         return _multiplied(rows, ctx.weight) if ctx.needs_input_grad[0] else None, None, None, None, None
 
 
+class _Slope(torch.autograd.Function):
+    """The way back through a product, ``epsilon W``, which can be differentiated. Shapes: [..., out] -> [..., in]."""
+
+    @staticmethod
+    def forward(ctx: Any, back: Tensor, trained: Tensor, weight: Tensor, bits: int, uses: Any, bias: bool) -> Tensor:
+        rows = _rounded(back, bits).to(torch.float64, memory_format=torch.contiguous_format)
+        ctx.bits, ctx.use, ctx.weight, ctx.bias = bits, [rows], weight, bias
+        if uses is not None:
+            uses.append(ctx.use)
+        return _multiplied(rows, weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, None, None, None, None]:
+        (v,) = gradients
+        rows = v.new_zeros((*v.shape[:-1], v.shape[-1] + ctx.bias), dtype=torch.float64)
+        rows[..., : v.shape[-1]] = _rounded(v, ctx.bits)
+        back = _multiplied(rows[..., : v.shape[-1]], ctx.weight.mT) if ctx.needs_input_grad[0] else None
+        ctx.use.insert(0, rows)
+        return back, None, None, None, None, None
+
+
+_taken = cast(Callable[..., Tensor], _Slope.apply)
 _apply = cast(Callable[..., Tensor], _Product.apply)
 
 

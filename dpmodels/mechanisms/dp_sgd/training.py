@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.mechanisms.dp_sgd.adaptive import STEP_BITS, FollowingGroups
 from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS
 from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients, made_of_linear_layers
@@ -22,9 +23,7 @@ from dpmodels.mechanisms.dp_sgd.randomness import KEY_BYTES, KeyStream, record_n
 from dpmodels.mechanisms.dp_sgd.spec import Noise, Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 
-STEP_BITS = 20
-"""The sum is released in whole numbers of 2**-20 of what its noise is measured in, by default the clip norm."""
-FOLLOWER = "follower/"
+FOLLOWER, GROUPS = "follower/", "groups/"
 STATE_FORMAT = 2
 """Of ``DpSgd.tensors``; the first, whose noise and sums were floats, had no such mark."""
 
@@ -32,8 +31,9 @@ STATE_FORMAT = 2
 class DpSgd:
     """Trains an objective (objective.py), a module that returns one loss a row.
 
-    One of linear layers, each used once, is differentiated by what goes through them, any other by a vector a record,
-    unless ``gradients`` says how. All coordinates are one group of ``spec.clip_norm`` unless ``groups`` are given.
+    One that trains linear layers alone is differentiated by what goes through them. Any other, and one that takes
+    gradients by ``torch.func.grad``, which its attribute ``slopes`` says, is differentiated by a vector a record,
+    unless ``gradients`` says how. Coordinates are grouped as ``spec`` says, unless ``groups`` are given, which stay.
     The batch is private, and so is everything about a step but the weights after it: nothing of it is logged.
     """
 
@@ -50,20 +50,27 @@ class DpSgd:
         if not (0 < noise.multiplier < 2.0**30 and 0 < noise.records < math.inf and len(key) == KEY_BYTES):
             raise Unsuitable(f"DP-SGD cannot use {noise}; give positive, finite noise and a key of 32 bytes")
         self.spec, self.noise, self.key, self.step = spec, noise, key, 0
-        chosen = gradients or (RecordGradients if made_of_linear_layers(objective) else FormedGradients)
-        self.gradients: Gradients = chosen(objective)
+        of_products = made_of_linear_layers(objective) and not getattr(objective, "slopes", False)
+        self.gradients: Gradients = (gradients or (RecordGradients if of_products else FormedGradients))(objective)
         self.normals = cast(Objective, objective).normals
         self.parameters = self.gradients.parameters
         size = sum(p.numel() for p in self.parameters)
         self.bound, self.block = _bound(size), _block(spec, noise, self.gradients.most_rows)
-        self.groups = groups or ClipGroups.one(size, spec.clip_norm)
-        self.units = self.groups.units()
-        if self.groups.size != size:
-            raise Unsuitable(f"the groups hold {self.groups.size} coordinates of {size}; put each into one group")
+        self.following = FollowingGroups(objective, spec, noise, self.bound, self.gradients.whole_tensors)
+        if groups and groups.size != size:
+            raise Unsuitable(f"the groups hold {groups.size} coordinates of {size}; put each into one group")
+        if groups and (spec.groups, spec.bounds) != ("one", "fixed"):
+            raise Unsuitable("groups were given and the plan forms groups or moves bounds; leave one of the two out")
+        self.following.current = groups or self.following.current
         self.device = self.parameters[0].device
         self.follower = objective if isinstance(objective, Follower) else None
         self.mean = [p.detach().clone() for p in self.parameters]
         self.adam = torch.optim.Adam(self.parameters, lr=spec.learning_rate, fused=True)
+
+    @property
+    def groups(self) -> ClipGroups:
+        """Return the clip groups of the next step."""
+        return self.following.current
 
     def train(self, rows: Sensitive[Rows]) -> Iterator[int]:
         """Take the steps that are left; yield the number of steps taken after each.
@@ -80,8 +87,10 @@ class DpSgd:
             stream = KeyStream(self.key, self.step)
             batch = stream.poisson_batch(len(data[0]), self.spec.sampling_probability)
             total = self._clipped_sum(data, batch)
-            self._descend(total + self._noise(stream, len(total)))
+            noisy = total + self._noise(stream, len(total))
+            self._descend(noisy[: self.groups.size])
             self.step += 1
+            self.following.follow(self.step, noisy)
             if self.follower:
                 self.follower.follow(self.step)
             yield self.step
@@ -99,6 +108,7 @@ class DpSgd:
         for i, (parameter, mean) in enumerate(zip(self.parameters, self.mean, strict=True)):
             state |= {f"weight/{i}": parameter.detach(), f"mean/{i}": mean}
             state |= {f"adam/{i}/{name}": value for name, value in self.adam.state.get(parameter, {}).items()}
+        state |= {GROUPS + name: value for name, value in self.following.tensors().items()}
         own = self.follower.tensors() if self.follower else {}
         return state | {FOLLOWER + name: value for name, value in own.items()}
 
@@ -114,6 +124,7 @@ class DpSgd:
                 " or start a new run"
             )
         self.step, self.key = int(tensors["step"]), bytes(tensors["key"].tolist())
+        self.following.restore(_under(tensors, GROUPS))
         if self.follower:
             self.follower.restore(_under(tensors, FOLLOWER))
         for i, parameter in enumerate(self.parameters):
@@ -126,16 +137,19 @@ class DpSgd:
                 }
 
     def _clipped_sum(self, data: Rows, batch: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Add up the clipped gradients of a batch, flat, in whole steps; zero for an empty one.
+        """Add up the clipped gradients of a batch, flat, in whole steps, and behind them the counts of their groups.
 
         Privacy: whole units are added up and then rounded to steps, once: in each coordinate a record moves the sum by
-            less than one step more or less than its own gradient.
+            less than one step more or less than its own gradient. Counts are whole steps as they are.
         """
-        total = torch.zeros(self.groups.size, dtype=torch.int64, device=self.device)
+        size, half = self.groups.size, self.following.half
+        total = torch.zeros(size + (len(self.groups.members) if half else 0), dtype=torch.int64, device=self.device)
         for start in range(0, len(batch), self.block):
             total += self._block_sum(data, batch[start : start + self.block])
         dropped = 2 * FACTOR_BITS - STEP_BITS
-        steps: NDArray[np.int64] = ((total + 2 ** (dropped - 1)) >> dropped).cpu().numpy()
+        steps: NDArray[np.int64] = total.cpu().numpy()
+        steps[:size] = (steps[:size] + 2 ** (dropped - 1)) >> dropped
+        steps[size:] *= half
         return steps
 
     def _block_sum(self, data: Rows, part: NDArray[np.int64]) -> Tensor:
@@ -154,12 +168,12 @@ class DpSgd:
     def _descend(self, noisy: NDArray[np.int64]) -> None:
         """Take one step along a noisy sum of gradients, over the released number's batch (post-processing)."""
         expected = self.spec.sampling_probability * self.noise.records
-        gradient = torch.from_numpy(noisy * 2.0**-STEP_BITS) * (self.units / expected)
+        gradient = torch.from_numpy(noisy * 2.0**-STEP_BITS) * (self.groups.units() / expected)
         parts = torch.split(gradient.float().to(self.device), [p.numel() for p in self.parameters])
         for parameter, part in zip(self.parameters, parts, strict=True):
             parameter.grad = part.view_as(parameter)
         for group in self.adam.param_groups:
-            group["lr"] = self.spec.learning_rate * (0.55 + 0.45 * np.cos(np.pi * self.step / self.spec.steps))
+            group["lr"] = self.spec.rate(self.step)
         self.adam.step()
         self.adam.zero_grad()
         with torch.no_grad():
