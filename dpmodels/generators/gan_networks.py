@@ -65,7 +65,7 @@ class Critic(nn.Module):
 
     def forward(self, seen: Tensor, y: Tensor) -> Tensor:
         """Score."""
-        given = one_hot(y, self.classes)
+        given = one_hot(y, self.classes).to(seen.dtype)
         if self.of_class is None:
             return cast(Tensor, self.last(self.features(torch.cat([seen, given], dim=1)))[:, 0])
         found = self.features(seen)
