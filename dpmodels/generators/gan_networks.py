@@ -1,4 +1,4 @@
-"""The networks of a generative adversarial network: convolutional or of linear layers for images, of linear layers for tables.
+"""The networks of a generative adversarial network: convolutional for images, of linear layers for tables.
 
 None of them mixes records: convolutional layers are normalized within one image. Layers that draw or start at random
 do so from a public seed. A generator of a warm start is a refiner: it adds to a sampled record what its network says,
@@ -31,13 +31,7 @@ class Features(nn.Sequential):
     """The layers of a critic before its scores: what it sees of a record, to ``size`` numbers."""
 
     def __init__(self, vectors: Vectors, head: Head, spec: GanSpec) -> None:
-        layers: list[nn.Module]
-        if not isinstance(head, InkHead):
-            first, second = linear(head.outputs, spec.hidden), linear(spec.hidden, spec.hidden)
-            layers, self.size = [first, nn.LeakyReLU(SLOPE), second, nn.LeakyReLU(SLOPE)], spec.hidden
-        elif spec.layers == "linear":
-            layers, self.size = [linear(head.outputs, spec.hidden), nn.LeakyReLU(SLOPE)], spec.hidden
-        else:
+        if isinstance(head, InkHead):
             shape, wide = _shape(vectors), spec.channels
             layers = [
                 nn.Unflatten(1, (1, *shape)),
@@ -46,14 +40,17 @@ class Features(nn.Sequential):
                 nn.Flatten(),
             ]
             self.size = wide * (-(-shape[0] // 4)) * (-(-shape[1] // 4))
+        else:
+            first, second = linear(head.outputs + vectors.classes, spec.hidden), linear(spec.hidden, spec.hidden)
+            layers, self.size = [first, nn.LeakyReLU(SLOPE), second, nn.LeakyReLU(SLOPE)], spec.hidden
         super().__init__(*layers)
 
 
 class Critic(nn.Module):
-    """One score a record, given its class: the score of its class among one for each.
+    """One score a record, given its class.
 
-    A class that only went in beside the record would hardly be seen: a GAN of digits stays at chance for as many steps
-    as this one needs. Ink goes in from -1 to 1.
+    Of images it is linear in their features, with weights of the class beside. Of tables the class goes in with the
+    record, so that the critic is made of linear layers, whose gradients DP-SGD need not form.
 
     Shapes: seen [B, outputs], y [B] -> [B].
     """
@@ -61,14 +58,19 @@ class Critic(nn.Module):
     def __init__(self, vectors: Vectors, head: Head, spec: GanSpec) -> None:
         super().__init__()
         self.features = Features(vectors, head, spec)
-        self.last, self.classes = linear(self.features.size, vectors.classes), vectors.classes
-        self.ink = isinstance(head, InkHead)
+        self.last, self.classes = linear(self.features.size, 1), vectors.classes
+        of_class = torch.zeros(vectors.classes, self.features.size)
+        self.of_class = nn.Parameter(of_class) if isinstance(head, InkHead) else None
         initialise(self, stream(spec.seed, 1))
 
     def forward(self, seen: Tensor, y: Tensor) -> Tensor:
         """Score."""
-        scores = self.last(self.features(2 * seen - 1 if self.ink else seen))
-        return cast(Tensor, (scores * one_hot(y, self.classes).to(scores.dtype)).sum(dim=1))
+        given = one_hot(y, self.classes).to(seen.dtype)
+        if self.of_class is None:
+            return cast(Tensor, self.last(self.features(torch.cat([seen, given], dim=1)))[:, 0])
+        found = self.features(seen)
+        score: Tensor = self.last(found)[:, 0] + (found * (given @ self.of_class)).sum(dim=1)
+        return score
 
 
 class Generator(nn.Module):
@@ -90,8 +92,7 @@ class Generator(nn.Module):
         values = torch.from_numpy(vectors.values) if vectors.kind == "values" else torch.tensor(self.images)
         self.register_buffer("values", values.expand(head.outputs).clone(), persistent=False)
         inputs, wide = spec.latent + vectors.classes, spec.channels
-        self.maps = self.images and spec.layers == "convolutional"
-        if self.maps:
+        if self.images:
             height, width = _shape(vectors)
             self.small = -(-height // 4), -(-width // 4)
             self.size = height, width
@@ -108,9 +109,8 @@ class Generator(nn.Module):
                 _conv(max(1, wide // 4), 1, 3, 1),
             )
         else:
-            first, wide = linear(inputs + refines * head.outputs, spec.units), spec.units
-            norms = [nn.LayerNorm(wide) if self.images else nn.Identity() for _ in range(2)]
-            layers = first, norms[0], nn.ReLU(), linear(wide, wide), norms[1], nn.ReLU(), linear(wide, head.outputs)
+            first = linear(inputs + refines * head.outputs, spec.hidden)
+            layers = first, nn.ReLU(), linear(spec.hidden, spec.hidden), nn.ReLU(), linear(spec.hidden, head.outputs)
             self.net = nn.Sequential(*layers)
         initialise(self, stream(spec.seed, 0))
         if refines:
@@ -121,7 +121,7 @@ class Generator(nn.Module):
         """Generate."""
         given = torch.cat([z, one_hot(y, self.classes)], dim=1)
         beside = [] if base is None else [base]
-        if self.maps:
+        if self.images:
             height, width = self.size
             maps = [
                 self.grow(given)[:, :, :height, :width],

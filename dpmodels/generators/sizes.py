@@ -43,9 +43,7 @@ class GanSpec(BaseModel):
 
     Attributes:
         latent: number of coordinates of z.
-        layers: of images; a convolutional critic needs a vector for each record's gradient, which takes ten times as
-            long. hidden: units of each hidden layer of the critic; units: of the generator's two; channels: of the
-            widest feature maps of convolutional layers.
+        hidden: units of each of the two hidden layers, of tables; channels: of the widest feature maps, of images.
         loss: of a Wasserstein critic, or the non-saturating one of a critic that tells records from fakes.
         penalty: weight of the critic's slope between a record and its fake; 0 for none.
         critic_steps: of DP-SGD before each step of the generator; they double, up to ``most_critic_steps``, whenever
@@ -62,9 +60,7 @@ class GanSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     latent: Annotated[int, Field(ge=1, le=1024)] = 64
-    layers: Literal["linear", "convolutional"] = "linear"
     hidden: Annotated[int, Field(ge=1, le=4096)] = 128
-    units: Annotated[int, Field(ge=1, le=4096)] = 256
     channels: Annotated[int, Field(ge=4, le=1024)] = 32
     loss: Literal["wgan-gp", "non-saturating"] = "wgan-gp"
     penalty: Annotated[float, Field(ge=0, le=1000)] = 10.0
