@@ -28,7 +28,16 @@ from tests import pictures, support
 MIXTURE = {"components": 16, "directions": 2, "steps": 5}
 NETWORK = {"steps": 3, "batch_size": 16, "frequencies_per_step": 8, "network": {"hidden_dim": 8}}
 SGD = {"sgd": {"steps": 20, "sampling_probability": 0.2}, "vae": {"hidden": 8, "imitation_steps": 10, "draws": 2}}
-SMALL_GAN = {"latent": 4, "hidden": 16, "channels": 4, "critic_steps": 2, "generator_batch": 8, "pretraining_steps": 5}
+SMALL_GAN = {
+    "latent": 4,
+    "hidden": 16,
+    "critic_hidden": 16,
+    "penalty": 10,
+    "loss": "wgan-gp",
+    "critic_steps": 2,
+    "generator_batch": 8,
+    "pretraining_steps": 5,
+}
 GROUPED = {"groups": "layers-biases", "bounds": "quantile", "schedule": "dpkg"}
 GAN = {"sgd": {"steps": 20, "sampling_probability": 0.2, "clip_norm": 0.1}, "gan": SMALL_GAN}
 

@@ -26,6 +26,7 @@ from dpmodels.generators.heads import Head, InkHead
 from dpmodels.generators.randomness import stream
 from dpmodels.generators.sizes import GanSpec
 from dpmodels.mechanisms.dp_sgd.products import slope
+from dpmodels.mechanisms.dp_sgd.spec import SgdSpec
 
 LEAST_UNIFORM = 1e-6
 STEADY = 0.9
@@ -69,16 +70,19 @@ class Adversary(nn.Module):
     first: Tensor
     number: Tensor
 
-    def __init__(self, vectors: Vectors, head: Head, shares: Tensor, spec: GanSpec, refines: bool) -> None:
+    def __init__(
+        self, vectors: Vectors, head: Head, shares: Tensor, spec: GanSpec, refines: bool, sgd: SgdSpec
+    ) -> None:
         super().__init__()
-        self.spec, self.head, self.shares, self.refines = spec, head, shares.clamp_min(0), refines
+        self.spec, self.sgd, self.head, self.refines = spec, sgd, head, refines
+        self.shares = shares.clamp_min(0)
         if not self.shares.sum() > 0:
             self.shares = torch.ones_like(shares)
         self.critic = Critic(vectors, head, spec)
         self.generator = Generator(vectors, head, spec, refines).requires_grad_(False)
         self.released = copy.deepcopy(self.generator)
         self.normals = (spec.latent + 2 + (0 if isinstance(head, InkHead) else head.outputs),)
-        weights, betas = list(self.generator.parameters()), (spec.momentum, 0.99)
+        weights, betas = list(self.generator.parameters()), (spec.momentum, spec.steadiness)
         self.adam = torch.optim.Adam(weights, lr=spec.generator_rate, betas=betas)
         self.every, self.due, self.taken, self.told = spec.critic_steps, spec.critic_steps, 0, 1.0
 
@@ -91,7 +95,7 @@ class Adversary(nn.Module):
     def forward(self, y: Tensor, target: Tensor, xi: Tensor) -> Tensor:
         """Return the critic's loss of each record. Shapes: [B], [B, ...], [B, normals] -> [B]."""
         real, fake = self.head.shown(target), self.fake(y, xi).detach()
-        told, taken = self.critic(fake, y), self.critic(real, y)
+        taken, told = self.critic(torch.stack([real, fake], dim=1), y).unbind(dim=1)
         loss: Tensor = told - taken if self.spec.loss == "wgan-gp" else softplus(told) + softplus(-taken)
         if not self.spec.penalty:
             return loss
@@ -133,6 +137,8 @@ class Adversary(nn.Module):
         loss = -scores if self.spec.loss == "wgan-gp" else softplus(-scores)
         for weight, gradient in zip(weights, torch.autograd.grad(loss.mean(), weights), strict=True):
             weight.grad = gradient
+        for group in self.adam.param_groups:
+            group["lr"] = self.spec.generator_rate * self.sgd.rate(step) / self.sgd.learning_rate
         self.adam.step()
         self.adam.zero_grad()
         self.generator.requires_grad_(False)

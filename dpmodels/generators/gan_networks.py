@@ -27,50 +27,42 @@ def one_hot(y: Tensor, classes: int) -> Tensor:
     return (y[:, None] == torch.arange(classes, device=y.device)).to(torch.float32)
 
 
-class Features(nn.Sequential):
-    """The layers of a critic before its scores: what it sees of a record, to ``size`` numbers."""
-
-    def __init__(self, vectors: Vectors, head: Head, spec: GanSpec) -> None:
-        if isinstance(head, InkHead):
-            shape, wide = _shape(vectors), spec.channels
-            layers = [
-                nn.Unflatten(1, (1, *shape)),
-                *(_conv(1, max(1, wide // 2), 5, 2), nn.LeakyReLU(SLOPE)),
-                *(_conv(max(1, wide // 2), wide, 5, 2), nn.LeakyReLU(SLOPE)),
-                nn.Flatten(),
-            ]
-            self.size = wide * (-(-shape[0] // 4)) * (-(-shape[1] // 4))
-        else:
-            first, second = linear(head.outputs + vectors.classes, spec.hidden), linear(spec.hidden, spec.hidden)
-            layers, self.size = [first, nn.LeakyReLU(SLOPE), second, nn.LeakyReLU(SLOPE)], spec.hidden
-        super().__init__(*layers)
-
-
 class Critic(nn.Module):
-    """One score a record, given its class.
+    """One score a record: of as many scores as there are classes, that of its own.
 
-    Of images it is linear in their features, with weights of the class beside. Of tables the class goes in with the
-    record, so that the critic is made of linear layers, whose gradients DP-SGD need not form.
+    Made of linear layers alone, its gradients need not be formed by DP-SGD; convolutions take about ten times as long.
 
-    Shapes: seen [B, outputs], y [B] -> [B].
+    Shapes: seen [B, ..., outputs], y [B] -> [B, ...].
     """
 
     def __init__(self, vectors: Vectors, head: Head, spec: GanSpec) -> None:
         super().__init__()
-        self.features = Features(vectors, head, spec)
-        self.last, self.classes = linear(self.features.size, 1), vectors.classes
-        of_class = torch.zeros(vectors.classes, self.features.size)
-        self.of_class = nn.Parameter(of_class) if isinstance(head, InkHead) else None
+        self.classes, self.images = vectors.classes, isinstance(head, InkHead)
+        layers: list[nn.Module] = []
+        size = head.outputs
+        if spec.convolutions and self.images:
+            height, width = _shape(vectors)
+            layers += [nn.Unflatten(1, (1, height, width))]
+            for inputs, outputs in ((1, spec.channels // 2), (spec.channels // 2, spec.channels)):
+                layers += [_conv(inputs, outputs, 5, 2), nn.LeakyReLU(SLOPE)]
+            layers += [nn.Flatten()]
+            size = spec.channels * (-(-height // 4)) * (-(-width // 4))
+        else:
+            for _ in range(spec.critic_layers):
+                layers += [linear(size, spec.critic_hidden), nn.LeakyReLU(SLOPE)]
+                size = spec.critic_hidden
+        self.net = nn.Sequential(*layers, linear(size, vectors.classes))
         initialise(self, stream(spec.seed, 1))
 
     def forward(self, seen: Tensor, y: Tensor) -> Tensor:
         """Score."""
-        given = one_hot(y, self.classes).to(seen.dtype)
-        if self.of_class is None:
-            return cast(Tensor, self.last(self.features(torch.cat([seen, given], dim=1)))[:, 0])
-        found = self.features(seen)
-        score: Tensor = self.last(found)[:, 0] + (found * (given @ self.of_class)).sum(dim=1)
-        return score
+        given = 2 * seen - 1 if self.images else seen
+        if isinstance(self.net[0], nn.Unflatten):
+            scores = self.net(given.flatten(0, -2)).view(*seen.shape[:-1], self.classes)
+        else:
+            scores = self.net(given)
+        own = one_hot(y, self.classes).to(seen.dtype).view(len(y), *(1,) * (seen.dim() - 2), self.classes)
+        return cast(Tensor, (scores * own).sum(dim=-1))
 
 
 class Generator(nn.Module):
@@ -83,35 +75,14 @@ class Generator(nn.Module):
 
     def __init__(self, vectors: Vectors, head: Head, spec: GanSpec, refines: bool) -> None:
         super().__init__()
-        self.classes, self.refines, self.reach, self.images = (
-            vectors.classes,
-            refines,
-            spec.reach,
-            vectors.kind == "ink",
-        )
-        values = torch.from_numpy(vectors.values) if vectors.kind == "values" else torch.tensor(self.images)
+        self.classes, self.reach, self.size = vectors.classes, spec.reach, _shape(vectors)
+        values = torch.from_numpy(vectors.values) if vectors.kind == "values" else torch.tensor(vectors.kind == "ink")
         self.register_buffer("values", values.expand(head.outputs).clone(), persistent=False)
-        inputs, wide = spec.latent + vectors.classes, spec.channels
-        if self.images:
-            height, width = _shape(vectors)
-            self.small = -(-height // 4), -(-width // 4)
-            self.size = height, width
-            self.grow = nn.Sequential(
-                linear(inputs, wide * self.small[0] * self.small[1]),
-                nn.Unflatten(1, (wide, *self.small)),
-                *(nn.GroupNorm(1, wide), nn.ReLU()),
-                *(_grown(wide, max(1, wide // 2)), nn.GroupNorm(1, max(1, wide // 2)), nn.ReLU()),
-                *(_grown(max(1, wide // 2), max(1, wide // 4)), nn.GroupNorm(1, max(1, wide // 4)), nn.ReLU()),
-            )
-            self.net = nn.Sequential(
-                _conv(max(1, wide // 4) + refines, max(1, wide // 4), 3, 1),
-                nn.ReLU(),
-                _conv(max(1, wide // 4), 1, 3, 1),
-            )
-        else:
-            first = linear(inputs + refines * head.outputs, spec.hidden)
-            layers = first, nn.ReLU(), linear(spec.hidden, spec.hidden), nn.ReLU(), linear(spec.hidden, head.outputs)
-            self.net = nn.Sequential(*layers)
+        inputs = spec.latent + vectors.classes
+        self.grow: nn.Module | None = None
+        self.net = _perceptron(inputs + refines * head.outputs, spec.hidden, head.outputs)
+        if spec.convolutions and vectors.kind == "ink":
+            self.grow, self.net = _grown(inputs, spec.channels, self.size), _last(spec.channels // 4, refines)
         initialise(self, stream(spec.seed, 0))
         if refines:
             nn.init.zeros_(cast(Tensor, self.net[-1].weight))
@@ -121,12 +92,9 @@ class Generator(nn.Module):
         """Generate."""
         given = torch.cat([z, one_hot(y, self.classes)], dim=1)
         beside = [] if base is None else [base]
-        if self.images:
+        if self.grow is not None:
             height, width = self.size
-            maps = [
-                self.grow(given)[:, :, :height, :width],
-                *(each.view(-1, 1, height, width) for each in beside),
-            ]
+            maps = [self.grow(given)[:, :, :height, :width], *(own.view(-1, 1, height, width) for own in beside)]
             out = self.net(torch.cat(maps, dim=1)).flatten(1)
         else:
             out = self.net(torch.cat([given, *beside], dim=1))
@@ -145,6 +113,23 @@ def _conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Conv2d:
     return layer
 
 
-def _grown(inputs: int, outputs: int) -> nn.ConvTranspose2d:
-    layer: nn.ConvTranspose2d = skip_init(nn.ConvTranspose2d, inputs, outputs, 4, stride=2, padding=1)  # type: ignore[no-untyped-call]
-    return layer
+def _perceptron(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
+    """Return two hidden layers, each normalized within a record."""
+    layers: list[nn.Module] = []
+    for size in (inputs, hidden):
+        layers += [linear(size, hidden), nn.LayerNorm(hidden), nn.ReLU()]
+    return nn.Sequential(*layers, linear(hidden, outputs))
+
+
+def _grown(inputs: int, channels: int, size: tuple[int, int]) -> nn.Sequential:
+    """Return layers that grow maps of a quarter of the channels, at least as large as an image."""
+    small = -(-size[0] // 4), -(-size[1] // 4)
+    layers: list[nn.Module] = [linear(inputs, channels * small[0] * small[1]), nn.Unflatten(1, (channels, *small))]
+    for wide in (channels, channels // 2):
+        up: nn.Module = skip_init(nn.ConvTranspose2d, wide, wide // 2, 4, stride=2, padding=1)  # type: ignore[no-untyped-call]
+        layers += [nn.GroupNorm(1, wide), nn.ReLU(), up]
+    return nn.Sequential(*layers, nn.GroupNorm(1, channels // 4), nn.ReLU())
+
+
+def _last(channels: int, refines: bool) -> nn.Sequential:
+    return nn.Sequential(_conv(channels + refines, channels, 3, 1), nn.ReLU(), _conv(channels, 1, 3, 1))

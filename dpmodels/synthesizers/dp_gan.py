@@ -1,4 +1,4 @@
-"""DP-GAN: one Wasserstein GAN whose critic is trained by DP-SGD (Xie, Lin, Wang, Wang, Zhou, 2018).
+"""DP-GAN: one generative adversarial network whose critic is trained by DP-SGD (Xie, Lin, Wang, Wang, Zhou, 2018).
 
     measure   the count of each class + noise
               for each step of the critic: gradients of L(x, y) by record, clipped as one group, + noise      gan.py
@@ -24,8 +24,8 @@ from dpmodels.statistics.component_moments import Floats, Whole
 from dpmodels.synthesizers.gan_training import Adversaries, GanMeasurement
 from dpmodels.synthesizers.private_training import Looks, Phase, PrivateTraining, Untrained
 
-TABLE_SGD = SgdSpec(steps=2000, learning_rate=1e-3, clip_norm=0.5)
-IMAGE_SGD = SgdSpec(steps=2000, sampling_probability=0.01, learning_rate=5e-4, clip_norm=0.5, micro_batch=256)
+TABLE_SGD = SgdSpec(steps=2000, learning_rate=1e-3, momentum=0.5, steadiness=0.9)
+IMAGE_SGD = SgdSpec(steps=3000, sampling_probability=0.01, learning_rate=1e-3, momentum=0.5, steadiness=0.9)
 
 
 class DpGanMeasurement(GanMeasurement):
@@ -36,7 +36,7 @@ class DpGanMeasurement(GanMeasurement):
     """
 
     suited: ClassVar[dict[str, dict[str, Any]]] = {
-        "table": {"sgd": TABLE_SGD, "gan": GanSpec()},
+        "table": {"sgd": TABLE_SGD, "gan": GanSpec(critic_layers=2)},
         "ink": {"sgd": IMAGE_SGD, "gan": GanSpec()},
     }
     count_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.02

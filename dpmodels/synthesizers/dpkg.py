@@ -26,7 +26,7 @@ class DpkgMeasurement(ClusterMeasurement, GanMeasurement):
     """What is measured: public parameters that decide the release and so are part of the plan."""
 
     suited: ClassVar[dict[str, dict[str, Any]]] = {
-        "table": {"sgd": TABLE_SGD.model_copy(update=GROUPED), "gan": GanSpec()},
+        "table": {"sgd": TABLE_SGD.model_copy(update=GROUPED), "gan": GanSpec(critic_layers=2)},
         "ink": {"sgd": IMAGE_SGD.model_copy(update=GROUPED), "gan": GanSpec()},
     }
 

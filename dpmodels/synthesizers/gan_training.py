@@ -78,7 +78,7 @@ class Adversaries(Phases):
 
         stddev, counts = torch.zeros(self.vectors.dim), torch.from_numpy(self.counts(released))
         head = head_of(self.vectors, stddev)
-        adversaries = [Adversary(self.vectors, head, own, self.gan, self.warm is not None) for own in counts]
+        adversaries = [Adversary(self.vectors, head, own, self.gan, bool(self.warm), self.sgd) for own in counts]
         return Built(adversaries, counts, stddev)
 
     def objective(self, released: Looks, index: int, start: bool) -> Any:

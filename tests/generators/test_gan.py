@@ -19,16 +19,25 @@ from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import Sensitive
 from tests import pictures, support
 
-SMALL = {"latent": 4, "hidden": 16, "channels": 8, "generator_batch": 16, "critic_steps": 2}
-DATA = {"ink": pictures, "cells": support, "values": support}
+SMALL = {
+    "latent": 4,
+    "hidden": 16,
+    "critic_hidden": 16,
+    "channels": 8,
+    "penalty": 10,
+    "generator_batch": 16,
+    "critic_steps": 2,
+}
+DATA = {"ink": pictures, "maps": pictures, "cells": support, "values": support}
 SEEN = pytest.mark.parametrize("kind", DATA)
 
 
 def adversary(kind: str, refines: bool = False, **changes: object) -> tuple[Adversary, tuple[Tensor, ...]]:
     """Return an objective, with a pool of its own records if it refines, and the labels and targets of 70 records."""
-    vectors = Vectors(DATA[kind].make_schema(), 8, 1.0, "auto" if kind == "ink" else kind)
+    changes |= {"convolutions": kind == "maps"}
+    vectors = Vectors(DATA[kind].make_schema(), 8, 1.0, kind if DATA[kind] is support else "auto")
     rows, head = vectors.rows([DATA[kind].make_records(70)]), head_of(vectors, torch.zeros(vectors.dim))
-    made = Adversary(vectors, head, torch.tensor([30.0, 40.0]), GanSpec(**{**SMALL, **changes}), refines)
+    made = Adversary(vectors, head, torch.tensor([30.0, 40.0]), GanSpec(**{**SMALL, **changes}), refines, SgdSpec())
     label = torch.from_numpy(rows.label)
     if refines:
         made.start_from(Pool.of(rows.target, label, torch.ones(70, dtype=torch.bool), 2))
@@ -67,7 +76,7 @@ def test_the_gradient_of_a_record_and_its_penalty_is_that_of_a_loop_over_records
     wanted = looped(made, rows, xi)
     _, [(found,)] = FormedGradients(made)([*rows, xi])
     assert float((found - wanted).norm() / wanted.norm()) < 1e-6
-    if kind != "ink":
+    if kind != "maps":
         _, terms = RecordGradients(made)([*rows, xi])
         matrices = [torch.einsum("blo,bli->boi", g, a) for a, g in terms]
         found = torch.cat([own for m in matrices for own in (m[..., :-1].flatten(1), m[..., -1])], dim=1)
@@ -98,7 +107,7 @@ def test_a_critic_that_takes_fakes_for_records_gets_twice_the_steps_and_one_that
     for bias, paces in ((5.0, {2, 4, 8}), (-5.0, {2})):
         made, _ = adversary("cells", loss="non-saturating", told=0.6, most_critic_steps=8)
         with torch.no_grad():
-            made.critic.last.bias.fill_(bias)
+            made.critic.net[-1].bias.fill_(bias)
         seen = set()
         for step in range(1, 400):
             seen.add(made.every)
@@ -119,7 +128,9 @@ def test_a_refiner_starts_at_the_records_of_its_class_that_it_refines(kind):
 def test_a_class_that_a_cluster_lacks_is_refined_from_other_clusters():
     label, target = torch.tensor([0, 0, 1, 1]), torch.arange(4)[:, None]
     pool = Pool.of(target, label, torch.tensor([True, False, False, False]), 3)
-    parts = [pool.target[first : first + number, 0].tolist() for first, number in zip(pool.first, pool.number, strict=True)]
+    parts = [
+        pool.target[first : first + number, 0].tolist() for first, number in zip(pool.first, pool.number, strict=True)
+    ]
     assert parts == [[0], [2, 3], [0, 1, 2, 3]]
 
 
@@ -159,7 +170,7 @@ def test_a_training_that_goes_on_is_the_training_in_one_go(kind, refines):
     again, second, rows = begun()
     second.restore(state)
     list(second.train(rows))
-    assert whole.taken == again.taken > 2 and whole.every > 1
+    assert whole.taken == again.taken > 2 and (kind == "maps" or whole.every > 1)
     for name in ("generator", "released", "critic"):
         one, two = (getattr(each, name).state_dict() for each in (whole, again))
         assert all(torch.equal(one[key], two[key]) for key in one)

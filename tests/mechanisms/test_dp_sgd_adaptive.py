@@ -19,6 +19,7 @@ from dpmodels.mechanisms.dp_sgd.randomness import KeyStream
 from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import Sensitive
+from dpmodels.releases.state import DrawState
 from tests.mechanisms.test_dp_sgd import KEY, Regression, make_rows
 from tests.mechanisms.test_dp_sgd_formed import Critic, crosses
 from tests.statistical.test_noise import has_stddev
@@ -180,15 +181,16 @@ def test_nothing_but_what_was_released_is_in_groups_and_bounds(groups, bounds, m
 
 @pytest.mark.parametrize("stop", [5, 6])
 @pytest.mark.parametrize(("groups", "bounds"), KINDS)
-def test_a_training_that_is_killed_resumes_with_the_same_bits_groups_and_bounds(groups, bounds, stop):
+def test_a_training_that_is_killed_resumes_with_the_same_bits_groups_and_bounds(groups, bounds, stop, tmp_path):
+    state = DrawState(tmp_path, "key", "hash")
     rows = Sensitive((crosses(120),))
     spec = SgdSpec(steps=14, sampling_probability=0.3, groups=groups, bounds=bounds, form_every=3, density_points=1)
     straight = DpSgd(Critic(), spec, Noise(1.0, 120.0), KEY)
     for step in straight.train(rows):
         if step == stop:
-            saved = {name: tensor.clone() for name, tensor in straight.tensors().items()}
+            state.keep_training(0, straight.tensors())
     resumed = DpSgd(Critic(), spec, Noise(1.0, 120.0), bytes(32))
-    resumed.restore(saved)
+    resumed.restore(DrawState(tmp_path, "key", "hash").training(0))
     list(resumed.train(rows))
     for a, b in zip(straight.mean + straight.parameters, resumed.mean + resumed.parameters, strict=True):
         assert torch.equal(a, b)
@@ -278,5 +280,9 @@ def test_a_plan_that_names_nothing_new_is_written_as_it_always_was():
 def test_bounds_that_have_nothing_to_follow_are_refused():
     with pytest.raises(ValidationError, match="name groups"):
         SgdSpec(bounds="noised")
+    only_biases = nn.Linear(3, 3)
+    only_biases.weight.requires_grad_(False)
+    with pytest.raises(InvalidArgument, match="trains no weights"):
+        followed(only_biases, groups="density")
     with pytest.raises(InvalidArgument, match="leave one of the two out"):
         DpSgd(Regression(), SgdSpec(groups="layers"), Noise(1.0, 9.0), KEY, groups=ClipGroups.one(21, 1.0))

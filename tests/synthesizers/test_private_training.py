@@ -90,6 +90,18 @@ def test_it_charges_the_ledger_once_for_everything_and_samples_rows_of_the_schem
     assert not list((tmp_path / "run" / "private").glob("draw-*"))
 
 
+@pytest.mark.parametrize("groups", ["layers-biases", "density"])
+def test_groups_and_counted_quantiles_are_in_the_plan_and_change_nothing_that_is_charged(tmp_path, groups):
+    changed = {**SGD, "groups": groups, "bounds": "quantile", "form_every": 3, "schedule": "dpkg"}
+    system, schema = small("p3gm", sgd=changed), make_schema()
+    line = system.plan(schema, BUDGET)
+    plain = small("p3gm").plan(schema, BUDGET)
+    assert line.event == plain.event and line.hash != plain.hash
+    assert line.measurement["sgd"]["groups"] == groups and "groups" not in plain.measurement["sgd"]
+    release, _ = measured(tmp_path / "run", system, schema, make_records(300))
+    assert release.value.line == line and len(Codec(schema).decode(next(iter(fit(system, release).sample(9, seed=0)))))
+
+
 @pytest.mark.parametrize("method", ["p3gm", "p3gm-ae", "dp-vae", "dp-gm"])
 def test_images_go_the_same_way(tmp_path, method):
     system, schema = small(method), pictures.make_schema()

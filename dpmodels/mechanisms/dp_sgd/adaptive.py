@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.dp_sgd.density import clusters, weight_units
 from dpmodels.mechanisms.dp_sgd.groups import ClipGroups, layer_groups
 from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
@@ -40,11 +41,14 @@ class FollowingGroups:
     def __init__(self, objective: nn.Module, spec: SgdSpec, noise: Noise, bound: float, whole_tensors: bool) -> None:
         self.spec, self.noise, self.bound = spec, noise, bound
         self._share = spec.quantile_share if spec.bounds == "quantile" else 0.0
-        self._units, self._biases = weight_units(objective, whole_tensors)
+        self._units, self._biases = weight_units(objective, whole_tensors) if spec.groups == "density" else ([], [])
+        if spec.groups == "density" and not self._units:
+            raise Unsuitable("the objective trains no weights whose groups could be found; name another kind of groups")
         self._gathers = spec.bounds == "noised" or spec.groups == "density"
         self._begin(self._first_members(objective))
         size = self.current.size if self._gathers else 0
-        self._excess, self._variance = torch.zeros(2, size, dtype=torch.float64)
+        self._excess = torch.zeros(size, dtype=torch.float64)
+        self._variance = torch.zeros(size, dtype=torch.float64)
 
     @property
     def half(self) -> int:
@@ -82,10 +86,9 @@ class FollowingGroups:
         """Return the groups of public structure that a training begins with."""
         if self.spec.groups.startswith("layers"):
             return layer_groups(objective, biases_apart=self.spec.groups == "layers-biases")
-        weights = torch.cat(self._units) if self._units else torch.empty(0, dtype=torch.int64)
         if self.spec.groups == "density":
-            return [own for own in (weights, *self._biases) if len(own)]
-        return [torch.cat([weights, *self._biases])]
+            return [torch.cat(self._units), *self._biases]
+        return [torch.arange(sum(p.numel() for p in objective.parameters() if p.requires_grad))]
 
     def _begin(self, members: Sequence[Tensor]) -> None:
         each = self.spec.clip_norm / math.sqrt(len(members))

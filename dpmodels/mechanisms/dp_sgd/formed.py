@@ -47,7 +47,9 @@ class FormedGradients:
         """Return the losses of the rows and their gradients, flat. Shapes: [B], [B, parameters] float32."""
         weights = {name: p.detach() for name, p in zip(self._names, self.parameters, strict=True)}
         axes = None, *(0 for _ in rows)
-        of_each = vmap(grad_and_value(self._loss), in_dims=axes, randomness="error", chunk_size=_CHUNK)
+        of_each = vmap(
+            grad_and_value(self._loss), in_dims=axes, randomness="error", chunk_size=_CHUNK if rows[0].is_cpu else None
+        )
         gradients, losses = of_each(weights, *rows)
         return losses, [(torch.cat([gradients[name].flatten(1) for name in self._names], dim=1),)]
 
@@ -56,7 +58,8 @@ class FormedGradients:
         ((flat,),) = held
         votes = len(groups.members) if groups.share else 0
         total = torch.zeros(flat.shape[1] + votes, dtype=torch.int64, device=flat.device)
-        rows = next(2**k for k in range(6, -1, -1) if 2**k * flat.shape[1] <= _CLOSE_NUMBERS or k == 0)
+        close = next(2**k for k in range(6, -1, -1) if 2**k * flat.shape[1] <= _CLOSE_NUMBERS or k == 0)
+        rows = close if flat.is_cpu else len(flat)
         places = [slice(None) if len(own) == flat.shape[1] else own.to(flat.device) for own in groups.members]
         for start in range(0, len(flat), rows):
             part, able = flat[start : start + rows], usable[start : start + rows]
