@@ -1,8 +1,8 @@
 """DPKG beside the GAN that it starts from: judges of images, an attack, its four ideas one by one, Adult, and time.
 
 Every part but ``speed`` judges synthetic data against real test data; all rows of a table are made in one run by one
-setting. ``--setting reduced`` is what two CPU cores finish, ``--setting full`` is for a GPU. Numbers of two settings must
-not be put beside each other.
+setting. ``--setting reduced`` is what two CPU cores finish, ``--setting full`` is for a GPU. Numbers of two settings
+must not be put beside each other.
 
     table       Inception Score's formula with a LeNet, accuracy of a CNN, LeNet-FID, membership inference
     ablation    each idea of the paper taken from dpkg, and added alone to dp-gan
@@ -30,6 +30,7 @@ from benchmarks import adult
 from benchmarks.common import Table, data_dir, parse, report
 from benchmarks.images import load
 from benchmarks.judge_images import ImageJudge, Images, LeNetScore
+from dpmodels.embeddings.vectors import transform_targets, transform_vectors
 from dpmodels.evaluation.internal.frame import ParquetBatches, Rows
 from dpmodels.evaluation.internal.report import Options, evaluate_table, load_real
 from dpmodels.ledger.ledger import Charge, Ledger
@@ -38,6 +39,7 @@ from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.draw import Desk
 from dpmodels.releases.release import read_release
+from dpmodels.releases.steps import NoisySum
 from dpmodels.releases.system import Craft, Generator
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.lint import load_schema
@@ -331,14 +333,20 @@ def speed(args: Namespace, seeds: Sequence[int]) -> list[Table]:
 def step_times(method: str, data: str, repeats: int) -> tuple[int, float, float, float]:
     """Return the batch size, the median milliseconds of both steps, and their ratio."""
     schema, records = public(data)
-    chosen = create(method, settle(method, schema, {}), {})
+    chosen = create(method, settle(method, schema, {"clusters": 2} if method == "dpkg" else {}), {})
     if not isinstance(chosen, PrivateTraining):
         raise SystemExit(f"{method} is not trained in private")
-    system = chosen.of(chosen.plan(schema, PrivacyBudget(epsilon=10, delta=DELTA)))
-    private, plain, data_rows = objectives(system, records)
-    sgd = system.sgd.model_copy(update={"steps": repeats})
-    stepping = DpSgd(private, sgd, Noise(1.0, len(records)), bytes(32)).train(data_rows)
-    adam, size = torch.optim.Adam(plain.parameters()), round(sgd.sampling_probability * len(records))
+    system = chosen.design(chosen.settled(schema), schema)
+    rows = transform_vectors(system.vectors, Sensitive([records]))
+    looks: list[NoisySum] = []
+    for _ in system.looks:
+        looks.append(NoisySum(system.statistic(rows, looks).reveal(), 1.0))
+    private, plain = (system.build(looks, start=False).objectives[0] for _ in range(2))
+    for objective in (private, plain):
+        objective.due = repeats + 1
+    sgd, own = system.sgd.model_copy(update={"steps": repeats}), transform_targets(rows)
+    stepping = DpSgd(private, sgd, Noise(1.0, len(records)), bytes(32)).train(own)
+    adam, size = torch.optim.Adam(plain.critic.parameters()), round(sgd.sampling_probability * len(records))
     rng, randomness, times = np.random.default_rng(0), torch.Generator().manual_seed(0), []
     for _ in range(repeats):
         began = time.perf_counter()
@@ -346,11 +354,11 @@ def step_times(method: str, data: str, repeats: int) -> tuple[int, float, float,
         middle = time.perf_counter()
         batch = torch.from_numpy(rng.choice(len(records), size, replace=False))
         xi = torch.randn((size, *plain.normals), generator=randomness)
-        plain(*(tensor[batch] for tensor in data_rows.reveal()), xi).mean().backward()
+        plain(*(tensor[batch] for tensor in own.reveal()), xi).mean().backward()
         adam.step()
         adam.zero_grad()
         times.append((middle - began, time.perf_counter() - middle))
-    private_ms, plain_ms = 1000 * np.median(times, axis=0)
+    private_ms, plain_ms = 1000 * np.median(times[2:], axis=0)
     return size, float(private_ms), float(plain_ms), float(private_ms / plain_ms)
 
 

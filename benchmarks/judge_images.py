@@ -2,9 +2,9 @@
 
 The CNN: three blocks of 3x3 convolution (32, 64, 128), ReLU and max-pooling, dropout of a half, 128 hidden units; Adam
 at 3e-4, batches of 128. The epoch is the one that is best on a held-out twentieth of the *synthetic* images. The
-distance: PEARL's, between the 84 features of its LeNet-5 on synthetic and on real test images; not Inception's. The score:
-the Inception Score's formula, exp E KL(p(y|x) || p(y)), with a LeNet-5 for p(y|x), which is public; at most 10 for ten
-classes. That of MNIST is PEARL's, others are trained here on a data set's public training split.
+distance: PEARL's, between the 84 features of its LeNet-5 on synthetic and on real test images; not Inception's. The
+score: the Inception Score's formula, exp E KL(p(y|x) || p(y)), with a LeNet-5 for p(y|x), which is public; at most 10
+for ten classes. That of MNIST is PEARL's, others are trained here on a data set's public training split.
 """
 
 import math
