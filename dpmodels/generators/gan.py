@@ -2,7 +2,8 @@
 
     critic      L(x, y) = D(G(z, y), y) - D(x, y) + lambda (|grad D(a x + (1 - a) G(z, y), y)| - 1)^2         wgan-gp
                 L(x, y) = softplus(D(G(z, y), y)) + softplus(-D(x, y)) + the same                      non-saturating
-    generator   -D(G(z, y), y)   or   softplus(-D(G(z, y), y)),   after every so many steps of the critic
+    generator   -D(G(z, y), y)   or   softplus(-D(G(z, y), y)),   after every so many steps of the critic; a refiner of
+                x_0 adds anchor |G(x_0, z, y) - x_0|^2
 
 Privacy: the critic's loss is one loss a record. Its fake and its place between both are made of the record's own
     normals and of the generator, which was released; so the whole gradient, that of the penalty included, is the
@@ -106,12 +107,15 @@ class Adversary(nn.Module):
 
     def fake(self, y: Tensor, xi: Tensor) -> Tensor:
         """Return what a critic sees of one fake for each class and its normals."""
-        latent, place, rest = xi[:, : self.spec.latent], xi[:, self.spec.latent + 1], xi[:, self.spec.latent + 2 :]
-        base = None
-        if self.refines:
-            within = (_uniform(place) * self.number[y]).long().minimum(self.number[y] - 1)
-            base = self.head.shown(self.pool[self.first[y] + within])
-        return self.head.faked(self.generator(latent, y, base), _uniform(rest), self.spec.temperature)
+        out = self.generator(xi[:, : self.spec.latent], y, self.base(y, xi))
+        return self.head.faked(out, _uniform(xi[:, self.spec.latent + 2 :]), self.spec.temperature)
+
+    def base(self, y: Tensor, xi: Tensor) -> Tensor | None:
+        """Return what a critic sees of the sampled record that each fake refines, if there is one."""
+        if not self.refines:
+            return None
+        within = (_uniform(xi[:, self.spec.latent + 1]) * self.number[y]).long().minimum(self.number[y] - 1)
+        return self.head.shown(self.pool[self.first[y] + within])
 
     def follow(self, step: int) -> None:
         """Take a step of the generator if it is due.
@@ -133,8 +137,11 @@ class Adversary(nn.Module):
         y = torch.multinomial(self.shares, batch, replacement=True, generator=randomness).to(weights[0].device)
         xi = torch.randn(batch, *self.normals, generator=randomness).to(weights[0].device)
         self.generator.requires_grad_(True)
-        scores: Tensor = self.critic(self.fake(y, xi), y)
+        fake, base = self.fake(y, xi), self.base(y, xi)
+        scores: Tensor = self.critic(fake, y)
         loss = -scores if self.spec.loss == "wgan-gp" else softplus(-scores)
+        if base is not None:
+            loss = loss + self.spec.anchor * (fake - base).square().sum(dim=1)
         for weight, gradient in zip(weights, torch.autograd.grad(loss.mean(), weights), strict=True):
             weight.grad = gradient
         for group in self.adam.param_groups:

@@ -54,7 +54,8 @@ class GanSpec(BaseModel):
         momentum, steadiness: of this Adam, as of that of DP-SGD.
         average: share of the older weights in the running mean of the generator, which is what is released.
         temperature: at which drawn categories are smoothed where the generator is differentiated.
-        reach: of a warm start, how far the generator may take ink from where it starts.
+        reach: of a warm start, how far the generator may take ink or values from where it starts.
+        anchor: of a warm start, weight of the squared distance from there in the generator's loss.
         pool: of a warm start, number of sampled records; pretraining_steps: of the critic on them (free).
         most_cells, numbers: see VaeSpec.
         seed: public, of first weights and of the generator's steps.
@@ -79,6 +80,7 @@ class GanSpec(BaseModel):
     average: Annotated[float, Field(ge=0, lt=1)] = 0.995
     temperature: Annotated[float, Field(gt=0, le=100)] = 0.7
     reach: Annotated[float, Field(gt=0, le=1)] = 0.5
+    anchor: Annotated[float, Field(ge=0, le=1000)] = 0.1
     pool: Annotated[int, Field(ge=1, le=10**6)] = 20_000
     pretraining_steps: Annotated[int, Field(ge=0, le=10**5)] = 300
     most_cells: Annotated[int, Field(ge=2, le=1024)] = 24

@@ -125,6 +125,16 @@ def test_a_refiner_starts_at_the_records_of_its_class_that_it_refines(kind):
     assert len({tuple(fake.tolist()) for fake in fakes}) > 20
 
 
+def test_an_anchor_holds_a_refiner_near_what_it_refines():
+    moved = []
+    for anchor in (0.0, 100.0):
+        made, (y, _) = adversary("ink", refines=True, anchor=anchor)
+        for step in range(1, 41):
+            made.follow(step)
+        moved.append(float((made.fake(y, normals(made)) - made.base(y, normals(made))).square().mean()))
+    assert 0 < 10 * moved[1] < moved[0]
+
+
 def test_a_class_that_a_cluster_lacks_is_refined_from_other_clusters():
     label, target = torch.tensor([0, 0, 1, 1]), torch.arange(4)[:, None]
     pool = Pool.of(target, label, torch.tensor([True, False, False, False]), 3)
