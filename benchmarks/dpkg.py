@@ -67,7 +67,7 @@ class Setting:
 
 
 SETTINGS = {
-    "reduced": Setting(10_000, 3, steps=800),
+    "reduced": Setting(10_000, 3, {"sgd": {"steps": 1000}}, steps=400),
     "full": Setting(60_000, 10, {"sgd": {"steps": 20_000, "sampling_probability": 0.05}}),
 }
 WARM = {"warm_share": 0.1}
