@@ -4,7 +4,8 @@ Every part but ``speed`` judges synthetic data against real test data; all rows 
 setting. ``--setting reduced`` is what two CPU cores finish, ``--setting full`` is for a GPU. Numbers of two settings
 must not be put beside each other.
 
-    table       Inception Score's formula with a LeNet, accuracy of a CNN, LeNet-FID, membership inference
+    table       Inception Score's formula with a LeNet, accuracy of a CNN, LeNet-FID, and what two attacks find that see
+                as many images as the CNN: who was in the training set, and who in the test set?
     ablation    each idea of the paper taken from dpkg, and added alone to dp-gan
     warm        what nacre-images' share gives alone, and refined
     adult       four classifiers, beside p3gm and nacre
@@ -16,7 +17,7 @@ import tempfile
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -53,6 +54,7 @@ ADULT_EPSILON = 1.0
 SETS = ("mnist", "fashion_mnist")
 SEEDS = (0, 1, 2)
 ATTACK = "membership inference"
+ATTACKS = ("distance", "relative_density")
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,16 @@ class Setting:
 
 
 SETTINGS = {
-    "reduced": Setting(10_000, 3, {"sgd": {"steps": 1000}}, steps=400),
+    "reduced": Setting(10_000, 3, {"sgd": {"steps": 1000}}, steps=600),
     "full": Setting(60_000, 10, {"sgd": {"steps": 20_000, "sampling_probability": 0.05}}),
 }
 WARM = {"warm_share": 0.1}
+CLUSTERS = {"clusters": 2}
+"""Of images: the fewest there can be, for each critic learns from its own cluster alone, under the same noise."""
 METHODS: dict[str, tuple[str, Changes]] = {
     "dp-gan": ("dp-gan", {}),
-    "dpkg": ("dpkg", {}),
-    "dpkg, warm": ("dpkg", WARM),
+    "dpkg": ("dpkg", CLUSTERS),
+    "dpkg, warm": ("dpkg", {**CLUSTERS, **WARM}),
     "nacre-images": ("nacre-images", {}),
 }
 IDEAS = {"cluster first": "clusters", "clip per group": "groups", "adapt the bounds": "bounds", "decay": "schedule"}
@@ -89,7 +93,13 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--epsilons", nargs="+", type=float, default=[4.0, 10.0])
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), help="of the table")
+    parser.add_argument("--rows", type=int, help="of the ablation, from the first; all of them if left out")
     parser.add_argument("--seeds", nargs="+", type=int, help="of each row; one is no result")
+
+
+def setting_of(args: Namespace) -> Setting:
+    """Return the setting that is named; ``--quick`` only shows that it runs."""
+    return Setting(600, 1, {"sgd": {"steps": 20}}, 20) if args.quick else SETTINGS[args.setting]
 
 
 @dataclass(frozen=True)
@@ -97,20 +107,24 @@ class Made:
     """Synthetic images, and what making them took."""
 
     images: Images
-    fit_seconds: float
+    records: Records
+    seconds: float
     images_a_second: float
 
 
 @dataclass(frozen=True)
 class Scores:
-    """One release as the judges and the attacker see it."""
+    """One release as the judges see it, and what each attack found."""
 
     lenet_score: float
     cnn: float
     lenet_fid: float
-    mia: float
-    mia_low: float
-    mia_high: float
+    attacks: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def worst(self) -> Mapping[str, Any]:
+        """What the attack found whose interval begins higher."""
+        return max(self.attacks.values(), key=lambda facts: float(facts["accuracy_interval"][0]))
 
 
 def settle(method: str, schema: Schema, changes: Changes) -> dict[str, Any]:
@@ -165,7 +179,7 @@ def make(method: str, changes: Changes, data: str, epsilon: float, seed: int, ro
     if pixels is None:
         raise SystemExit(f"{data} has no images")
     images = Images((pixels / 255).astype(np.float32), made.states[:, 0].astype(np.int64))
-    return Made(images, fitted - began, rows / (time.perf_counter() - fitted))
+    return Made(images, made, fitted - began, rows / (time.perf_counter() - fitted))
 
 
 class Judges:
@@ -181,19 +195,14 @@ class Judges:
         self.options = Options(workers=1, only=(ATTACK,))
         self.real = load_real(real, held, self.schema, self.options)
 
-    def judge(self, made: Images, seed: int) -> Scores:
-        """Score one release; the attack is the one of two whose interval begins higher."""
-        verdict = self.images.judge(made, self.setting.rows, self.setting.epochs, seed)
-        pixels = np.rint(made.x * 255).astype(np.uint8)
-        records = Records(states=made.y[:, None].astype(np.uint16), values=np.zeros((len(made.y), 0)), pixels=pixels)
-        found = evaluate_table(self.real, Rows(self.schema, [records]), self.options).reveal()["metrics"][ATTACK]
+    def judge(self, made: Made, seed: int) -> Scores:
+        """Score one release."""
+        verdict = self.images.judge(made.images, self.setting.rows, self.setting.epochs, seed)
+        found = evaluate_table(self.real, Rows(self.schema, [made.records]), self.options).reveal()["metrics"][ATTACK]
         if found["status"] != "done":
             raise SystemExit(f"the attack failed: {found}")
-        attacks = [found["result"][name] for name in ("distance", "relative_density")]
-        best = max(attacks, key=lambda facts: float(facts["accuracy_interval"][0]))
-        return Scores(
-            self.lenet.score(made.x), verdict.cnn, verdict.lenet_fid, best["accuracy"], *best["accuracy_interval"]
-        )
+        attacks = {name: found["result"][name] for name in ATTACKS}
+        return Scores(self.lenet.score(made.images.x), verdict.cnn, verdict.lenet_fid, attacks)
 
 
 COLUMNS = ["LeNet score", "CNN", "LeNet-FID", "MIA accuracy", "its 95 % interval", "seconds", "images/s"]
@@ -201,22 +210,32 @@ COLUMNS = ["LeNet score", "CNN", "LeNet-FID", "MIA accuracy", "its 95 % interval
 
 def cells(judged: Sequence[tuple[Scores, Made]]) -> list[Any]:
     """Lay the scores of all seeds out under ``COLUMNS``."""
-    scores = {name: [asdict(one)[name] for one, _ in judged] for name in asdict(judged[0][0])}
-    between = f"{fmean(scores.pop('mia_low')):.3f} to {fmean(scores.pop('mia_high')):.3f}"
-    seconds, speed = [[getattr(made, name) for _, made in judged] for name in ("fit_seconds", "images_a_second")]
-    return [*scores.values(), between, [round(one, 1) for one in seconds], [float(round(one)) for one in speed]]
+    scores = [[getattr(one, name) for one, _ in judged] for name in ("lenet_score", "cnn", "lenet_fid")]
+    low, high = (fmean(one.worst["accuracy_interval"][end] for one, _ in judged) for end in (0, 1))
+    mia = [one.worst["accuracy"] for one, _ in judged]
+    seconds, speed = [[round(getattr(made, name)) for _, made in judged] for name in ("seconds", "images_a_second")]
+    return [*scores, mia, f"{low:.3f} to {high:.3f}", seconds, speed]
+
+
+def attack_rows(table: Table, row: str, epsilon: float, judged: Sequence[tuple[Scores, Made]]) -> None:
+    """Add what each attack found."""
+    for name in ATTACKS:
+        found = [one.attacks[name] for one, _ in judged]
+        low, high = (fmean(facts["auroc_interval"][end] for facts in found) for end in (0, 1))
+        shares = [
+            [facts[key] for facts in found] for key in ("true_positives_at_1_percent_false", "epsilon_lower_bound")
+        ]
+        auroc, right = ([facts[key] for facts in found] for key in ("auroc", "accuracy"))
+        table.add(row, f"{epsilon:g}", name.replace("_", " "), auroc, f"{low:.3f} to {high:.3f}", right, *shares)
 
 
 def release(judges: Judges, method: str, changes: Changes, epsilon: float, seed: int) -> tuple[Scores, Made]:
     """Make and judge one release, and say so."""
     made = make(method, changes, judges.data, epsilon, seed, judges.setting.rows)
-    scores = judges.judge(made.images, seed)
-    told = {name: round(value, 4) for name, value in asdict(scores).items()}
-    print(
-        f"{judges.data} {method} {dict(changes)} epsilon={epsilon} seed={seed} {told} {made.fit_seconds:.0f} s",
-        file=sys.stderr,
-        flush=True,
-    )
+    scores = judges.judge(made, seed)
+    said = f"score {scores.lenet_score:.3f} CNN {scores.cnn:.4f} FID {scores.lenet_fid:.3f}"
+    said += f" MIA {scores.worst['accuracy']:.3f} in {made.seconds:.0f} s"
+    print(f"{judges.data} {method} {dict(changes)} epsilon={epsilon} seed={seed}: {said}", file=sys.stderr, flush=True)
     return scores, made
 
 
@@ -233,11 +252,13 @@ def merged(first: Changes, second: Changes) -> Changes:
 
 def main_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     """All methods at all budgets."""
-    setting, tables = SETTINGS[args.setting], []
+    setting, tables = setting_of(args), []
     for data in args.sets:
         judges = Judges(data, setting)
         title = f"{data}, {setting.rows} synthetic images and {setting.epochs} epochs, {args.setting}, delta={DELTA}"
         table = Table(title, ["method", "epsilon", *COLUMNS])
+        columns = ["method", "epsilon", "attack", "AUROC", "95 % interval", "accuracy", "found at 1 % false alarms"]
+        attacks = Table(f"{data}, membership inference", [*columns, "epsilon shown (95 % confidence)"])
         real = load(data_dir() / f"{data}_train.parquet").take(np.random.default_rng(0).permutation(setting.rows))
         verdict = judges.images.judge(real, setting.rows, setting.epochs)
         table.add("real data", "–", judges.lenet.score(real.x), verdict.cnn, verdict.lenet_fid, *["–"] * 4)
@@ -247,18 +268,19 @@ def main_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
                 changes = with_setting(method, changes, setting)
                 judged = [release(judges, method, changes, epsilon, seed) for seed in seeds]
                 table.add(row, f"{epsilon:g}", *cells(judged))
-        tables.append(table)
+                attack_rows(attacks, row, epsilon, judged)
+        tables += [table, attacks]
     return tables
 
 
 def ablation(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     """Take each idea from dpkg, and add each alone to dp-gan; at the last budget."""
-    setting, tables, epsilon = SETTINGS[args.setting], [], args.epsilons[-1]
+    setting, tables, epsilon = setting_of(args), [], args.epsilons[-1]
     for data in args.sets:
         judges = Judges(data, setting)
         title = f"{data}, the ideas one by one, epsilon={epsilon:g}, {setting.steps or 'all'} steps, {args.setting}"
         table = Table(title, ["row", "clusters", "groups", "bounds", "rate", *COLUMNS])
-        for name, ideas in combinations().items():
+        for name, ideas in list(combinations().items())[: args.rows]:
             first = {"steps": setting.steps} if setting.steps else {}
             sgd = {**first, **{key: ideas[key] for key in ("groups", "bounds", "schedule")}}
             method = "dp-gan" if ideas["clusters"] == 1 else "dpkg"
@@ -272,23 +294,26 @@ def ablation(args: Namespace, seeds: Sequence[int]) -> list[Table]:
 
 def combinations() -> dict[str, dict[str, Any]]:
     """Name what of the paper each row of the ablation has."""
-    rows = {"dp-gan": PLAIN}
-    rows |= {f"dp-gan, and {idea}": {**PLAIN, key: PAPER[key]} for idea, key in IDEAS.items()}
-    rows |= {f"dpkg, not {idea}": {**PAPER, key: PLAIN[key]} for idea, key in IDEAS.items()}
-    return rows | {"dpkg, all four of the paper": PAPER}
+    rows = {"none of them: dp-gan": PLAIN, "all four of the paper": PAPER}
+    rows |= {f"none but: {idea}": {**PLAIN, key: PAPER[key]} for idea, key in IDEAS.items()}
+    return rows | {f"all but: {idea}": {**PAPER, key: PLAIN[key]} for idea, key in IDEAS.items()}
 
 
 def warm(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     """Hold a refined release against what it started from: the same share of the budget, and the whole of it."""
-    setting, tables = SETTINGS[args.setting], []
+    setting, tables = setting_of(args), []
     for data in args.sets:
         judges = Judges(data, setting)
         title = f"{data}, warm start, {setting.rows} synthetic images and {setting.epochs} epochs, {args.setting}"
         table = Table(title, ["method", "epsilon", *COLUMNS])
         for epsilon in args.epsilons:
             for row, method, changes in (
-                ("its start, share of the budget", "dpkg", {**WARM, "sgd": {"steps": 1, "learning_rate": 1e-9}}),
-                ("dpkg, warm", "dpkg", WARM),
+                (
+                    "its start, share of the budget",
+                    "dpkg",
+                    {**CLUSTERS, **WARM, "sgd": {"steps": 1, "learning_rate": 1e-9}},
+                ),
+                ("dpkg, warm", "dpkg", {**CLUSTERS, **WARM}),
                 ("nacre-images, whole budget", "nacre-images", {}),
             ):
                 judged = [
@@ -305,7 +330,13 @@ def adult_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     judge = adult.official_judge()
     columns = ["method", "AUROC", "AUPRC", "TVD 1-way", "TVD 2-way", "seconds"]
     table = Table(f"Adult, four classifiers, epsilon={ADULT_EPSILON:g}, delta={DELTA}", columns, digits=4)
-    rows = ("dp-gan", {}), ("dpkg", {}), ("dpkg", {"warm_share": 0.3}), ("p3gm", {}), ("nacre", {})
+    rows: tuple[tuple[str, Changes], ...] = (
+        ("dp-gan", {}),
+        ("dpkg", {}),
+        ("dpkg", {"warm_share": 0.3}),
+        ("p3gm", {}),
+        ("nacre", {}),
+    )
     codec = Codec(public("adult")[0])
     for method, changes in rows:
         found = []
