@@ -26,6 +26,9 @@ from dpmodels.synthesizers.nacre import NacreMeasurement
 from dpmodels.synthesizers.private_training import Built, Looks, Phases
 from dpmodels.synthesizers.warm_start import WarmStart
 
+REFINING_RATE = 2e-4
+"""Learning rate of a generator that refines; with it, images stayed level with what they started from."""
+
 
 class GanMeasurement(BaseModel):
     """What systems of adversarial networks share of what is measured.
@@ -47,7 +50,9 @@ class GanMeasurement(BaseModel):
     def settled(self, schema: Schema) -> "GanMeasurement":
         """Set every parameter that was not given to what suits the schema."""
         start = ImageMeasurement() if schema.image else NacreMeasurement()
-        suited = self.suited["ink" if schema.image else "table"] | {"warm": start if self.warm_share else None}
+        suited = self.suited["ink" if schema.image else "table"]
+        if self.warm_share:
+            suited = suited | {"warm": start, "gan": suited["gan"].model_copy(update={"generator_rate": REFINING_RATE})}
         return self.model_copy(update={key: value for key, value in suited.items() if getattr(self, key) is None})
 
 
