@@ -59,17 +59,18 @@ ATTACKS = ("distance", "relative_density")
 
 @dataclass(frozen=True)
 class Setting:
-    """How long methods train and how long judges look; ``changes`` are made to a method's parameters for images."""
+    """How long methods train and how long judges look; changes are made to the parameters of both GANs."""
 
     rows: int
     epochs: int
     changes: Changes = field(default_factory=dict)
     steps: int | None = None
     """Of DP-SGD in the ablation; the method's own if None."""
+    tables: Changes = field(default_factory=dict)
 
 
 SETTINGS = {
-    "reduced": Setting(10_000, 3, {"sgd": {"steps": 1000}}, steps=600),
+    "reduced": Setting(10_000, 3, {"sgd": {"steps": 1000}}, 600, {"sgd": {"steps": 500}}),
     "full": Setting(60_000, 10, {"sgd": {"steps": 20_000, "sampling_probability": 0.05}}),
 }
 WARM = {"warm_share": 0.1}
@@ -99,7 +100,7 @@ def options(parser: ArgumentParser) -> None:
 
 def setting_of(args: Namespace) -> Setting:
     """Return the setting that is named; ``--quick`` only shows that it runs."""
-    return Setting(600, 1, {"sgd": {"steps": 20}}, 20) if args.quick else SETTINGS[args.setting]
+    return Setting(600, 1, {"sgd": {"steps": 20}}, 20, {"sgd": {"steps": 20}}) if args.quick else SETTINGS[args.setting]
 
 
 @dataclass(frozen=True)
@@ -339,6 +340,7 @@ def adult_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     )
     codec = Codec(public("adult")[0])
     for method, changes in rows:
+        changes = merged(setting_of(args).tables, changes) if method in ("dp-gan", "dpkg") else changes
         found = []
         for seed in seeds:
             began = time.perf_counter()
@@ -347,7 +349,10 @@ def adult_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
             seconds, verdict = time.perf_counter() - began, judge.judge(made)
             found.append((verdict.auroc, verdict.auprc, verdict.tvd_1_way, verdict.tvd_2_way, seconds))
             print(f"adult {method} {changes} seed={seed}: {verdict}", file=sys.stderr, flush=True)
-        table.add(f"{method}{', warm' if changes else ''}", *(list(column) for column in zip(*found, strict=True)))
+        table.add(
+            f"{method}{', warm' if 'warm_share' in changes else ''}",
+            *(list(column) for column in zip(*found, strict=True)),
+        )
     return [table]
 
 
