@@ -29,7 +29,7 @@ IMAGE_SGD = SgdSpec(
     steps=3000, sampling_probability=0.01, learning_rate=1.5e-3, momentum=0.0, steadiness=0.9, schedule="constant"
 )
 IMAGE_GAN = GanSpec(generator_rate=2e-3, momentum=0.0)
-"""Without momenta and with steady rates a training of 700 steps reached a sixth of the LeNet-FID that it had with both."""
+"""Without momenta and with steady rates 700 steps reached a sixth of the LeNet-FID that they reached with both."""
 
 
 class DpGanMeasurement(GanMeasurement):
