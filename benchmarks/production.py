@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from argparse import ArgumentParser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,11 @@ def staged(data: Path, folder: Path, rows: int, method: str) -> list[dict[str, A
     budget = {"target_epsilon": EPSILON, "delta": DELTA}
     places = {"data": data, "schema": SCHEMA, "out": folder / "out", "rows": rows, "privacy": budget}
     settings = {**places, "model": {"method": method}, "runtime": {"home": folder / "home"}}
+    return timed(pipeline, start(SynthesizeConfig.build(settings)))
+
+
+def timed(pipeline: Callable[..., Any], run: Any) -> list[dict[str, Any]]:
+    """Run the stages of a pipeline in this process; return what each of them took."""
     taken: list[dict[str, Any]] = []
 
     def call(stage: Any, *handles: Any) -> Any:
@@ -55,7 +61,7 @@ def staged(data: Path, folder: Path, rows: int, method: str) -> list[dict[str, A
         taken.append({"stage": stage.policy.name, **facts})
         return made
 
-    pipeline(start(SynthesizeConfig.build(settings)), call)
+    pipeline(run, call)
     return taken
 
 

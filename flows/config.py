@@ -160,7 +160,7 @@ class PureConfig(_Model):
 class EmbeddingModelConfig(_Model):
     """How candidates are made and what is released of a document; all of it is part of the plan."""
 
-    method: str = Field(default="deep-candidate", description="deep-candidate or document-sketch.")
+    method: str = Field(default="document-sketch", description="document-sketch or deep-candidate.")
     recipe: dict[str, Any] = Field(default={}, description="How candidates are made of the public documents.")
     measurement: dict[str, Any] = Field(default={}, description="Settings of the method that are part of the plan.")
 
@@ -169,7 +169,7 @@ class EmbedConfig(HandOverConfig):
     """Everything that embedding documents needs."""
 
     documents: Path = Field(description="Documents, private: CSV or Parquet, one file or a folder.")
-    candidates: Path = Field(description="PUBLIC documents with the same columns, whose embeddings are handed over.")
+    candidates: Path = Field(description="PUBLIC documents with the same columns, of which all that helps is made.")
     contract: Path | None = Field(default=None, description="Contract of the documents (YAML), instead of columns.")
     columns: ColumnsConfig = ColumnsConfig()
     privacy: PureConfig

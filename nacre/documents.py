@@ -29,7 +29,7 @@ def embed_documents(
     epsilon: float,
     contract: SchemaLike | None = None,
     columns: Mapping[str, Any] | None = None,
-    method: str = "deep-candidate",
+    method: str = "document-sketch",
     account: str | None = None,
     recipe: Mapping[str, Any] | None = None,
     measurement: Mapping[str, Any] | None = None,
@@ -38,7 +38,7 @@ def embed_documents(
     out: Place | None = None,
     signing_key: Place | None = None,
 ) -> Result:
-    """Choose a private embedding for each document among those of public documents; delta is 0.
+    """Make a private embedding of each document with the help of public documents; delta is 0.
 
     Epsilon hides what ONE sentence of a document says. k sentences together are hidden with k times as much at worst,
     so for a whole document epsilon = 10 is weak. ``nacre.synthesize`` on a contract that protects documents or users
@@ -46,13 +46,13 @@ def embed_documents(
 
     Args:
         documents: a pandas DataFrame, a pyarrow Table, or the path of CSV or Parquet. Private.
-        candidates: the same of PUBLIC documents with the same columns. Their embeddings are handed over, and nothing of
-            them may come from the private documents.
+        candidates: the same of PUBLIC documents with the same columns. What is made of them is handed over, and nothing
+            of them may come from the private documents.
         epsilon: for each document, or for all documents of a user where the contract names a column of users.
         contract: a path, YAML text or a dictionary; or give ``columns``.
         columns: what a contract would say: name, id, text or embedding, user, most_documents, language, most_sentences,
             encoder, dim.
-        method: deep-candidate, which hands over embeddings of public documents, or document-sketch.
+        method: document-sketch, or deep-candidate, which hands over embeddings of public documents.
         account: the account that pays; by default that of the data set, which the first run on it opens with its own
             budget as the cap.
         recipe: how candidates are made of the public documents, such as how many.

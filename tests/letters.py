@@ -36,7 +36,7 @@ def write_letters(folder: Path, number: int = 40) -> tuple[Path, Path]:
     pq.write_table(make_letters(number, seed=1), private)
     pq.write_table(make_letters(90, seed=2), public)
     recipe = {"candidates": 60, "least_sentences": 2, "clusters": 5, "projections": 10, "hidden": [16, 8]}
-    (folder / "config.yaml").write_text(yaml.safe_dump({"model": {"recipe": recipe}}))
+    (folder / "config.yaml").write_text(yaml.safe_dump({"model": {"method": "deep-candidate", "recipe": recipe}}))
     return private, public
 
 

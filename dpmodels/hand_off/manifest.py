@@ -22,7 +22,7 @@ from dpmodels.accounting.events import Event
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.ledger.approval import Approval
-from dpmodels.privacy import Adjacency
+from dpmodels.privacy import Adjacency, PrivacyUnit
 
 MANIFEST = "manifest.json"
 NEWEST = 3
@@ -189,6 +189,8 @@ class Manifest(Line, _Head):
             raise ValueError("has the field left_out, which no manifest without the field fitted_again_as has")
         if self.approved_as is not None and self.approved is None:
             raise ValueError("has the field approved_as, and no field approved, whose family it names")
+        if self.unit == str(PrivacyUnit(kind="sentence")) and self.cautions is None:
+            raise ValueError("lacks the field cautions, without which nobody may rely on what hides one sentence")
         newer = any((self.part, self.report and self.report.part, self.approved_as, self.cautions))
         if self.format != oldest_format(self.fitted_again_as, newer):
             raise ValueError(f"says that it is of format {self.format}, and has fields of another one")

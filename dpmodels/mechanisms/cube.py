@@ -21,8 +21,9 @@ Source: Hardt and Talwar, "On the geometry of differential privacy" (2010), for 
 on a lattice is the one above.
 """
 
-import secrets
+import os
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,10 +63,8 @@ def measure_cube(vectors: Sensitive[IntegerVector], *, scale: float) -> Released
     values = vectors.reveal()
     if values.size and max(abs(int(values.max())), abs(int(values.min()))) >= _LIMIT:
         raise Unsuitable("the vectors reach 2**52 in magnitude, where they could overflow; use shorter documents")
-    number, dim = values.shape
-    geometric = _geometric(scale)
-    noise = [_noise(geometric, dim) for _ in range(number)]
-    return Released(values + np.array(noise, dtype=np.int64).reshape(number, dim))
+    radii = _radii(_geometric(scale), *values.shape)[:, np.newaxis]
+    return Released(values + _below(np.broadcast_to(2 * radii + 1, values.shape)) - radii)
 
 
 def _geometric(scale: float) -> Iterator[int]:
@@ -79,10 +78,27 @@ def _geometric(scale: float) -> Iterator[int]:
         yield from (abs(value) - 1 for value in laplace(zeros) if value)
 
 
-def _noise(geometric: Iterator[int], dim: int) -> list[int]:
-    """Draw a radius, and a point that is uniform in the cube of this radius."""
-    while True:
-        radius = sum(next(geometric) for _ in range(dim + 1))
-        sides = 2 * radius + 1
-        if all(secrets.randbelow(2 * (radius + place)) < sides for place in range(1, dim + 1)):
-            return [secrets.randbelow(sides) - radius for _ in range(dim)]
+def _radii(geometric: Iterator[int], number: int, dim: int) -> IntegerVector:
+    """Draw the radii of cubes; those that are not accepted are drawn again."""
+    count = number * (dim + 1)
+    drawn = np.fromiter(islice(geometric, count), dtype=np.int64, count=count).reshape(number, dim + 1)
+    radii: IntegerVector = drawn.sum(axis=1)
+    below = _below(2 * (radii[:, np.newaxis] + np.arange(1, dim + 1)))
+    again = (below > 2 * radii[:, np.newaxis]).any(axis=1)
+    if again.any():
+        radii[again] = _radii(geometric, int(again.sum()), dim)
+    return radii
+
+
+def _below(bounds: IntegerVector) -> IntegerVector:
+    """Draw whole numbers that are uniform from 0 up to the bounds, which stay out.
+
+    Of the 2**64 random words those below 2**64 modulo the bound are refused: each remainder is left equally often.
+    """
+    limits = bounds.astype(np.uint64)
+    words = np.frombuffer(os.urandom(8 * limits.size), dtype=np.uint64).reshape(limits.shape)
+    found: IntegerVector = (words % limits).astype(np.int64)
+    refused = words < (np.uint64(0) - limits) % limits
+    if refused.any():
+        found[refused] = _below(bounds[refused])
+    return found

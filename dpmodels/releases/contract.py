@@ -11,6 +11,7 @@ from pydantic import BaseModel, PlainSerializer, PlainValidator
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.schema.documents import Documents
+from dpmodels.schema.federation import Federation
 from dpmodels.schema.schema import Schema
 
 
@@ -46,7 +47,7 @@ class Contract(Protocol):
         """Write the contract as the YAML that reads back equal to it."""
 
 
-KINDS: dict[str, type[BaseModel]] = {"table": Schema, "documents": Documents}
+KINDS: dict[str, type[BaseModel]] = {"table": Schema, "documents": Documents, "federation": Federation}
 """The kinds of contract by the word under which they are written down."""
 
 

@@ -32,6 +32,7 @@ from dpmodels.text.passages import Numbers
 ROWS = 8192
 """Documents that are embedded and written at once."""
 LARGEST_EPSILON = 100
+CAUTION = "epsilon is for ONE sentence of a document; k sentences are hidden with k times as much at worst"
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class EmbeddedDocuments:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the product."""
+        """The columns of the product, and what their epsilon means."""
         return pa.schema(
             {
                 "id": pa.large_string(),
@@ -88,7 +89,8 @@ class EmbeddedDocuments:
                 "candidate": pa.int64(),
                 "epsilon": pa.float64(),
                 "unit": pa.dictionary(pa.int32(), pa.string()),
-            }
+            },
+            metadata={"nacre.caution": CAUTION},
         )
 
     def save(self, path: Path) -> None:

@@ -68,7 +68,7 @@ def describe_encoder(name: str, dim: int = 0) -> Encoder:
         return Encoder(name=name, dim=dim or 256)
     folder, files = _files(name)
     if (folder / "modules.json").is_file():
-        size = int(_sentence_transformer(folder).get_sentence_embedding_dimension())
+        size = len(_sentence_transformer(folder)("one"))
     else:
         size = _static(folder, files)[0].shape[1]
     return Encoder(name=name, dim=dim or size, sha256=hash_files(folder, files))
@@ -140,21 +140,24 @@ def _means(words: NDArray[np.float64], tokenizer: Any, sentences: Sequence[str])
 
 
 def _transformer(folder: Path, spec: Encoder) -> Encode:
-    model = _sentence_transformer(folder)
-    if model.get_sentence_embedding_dimension() != spec.dim:
+    one = _sentence_transformer(folder)
+    if len(one("one")) != spec.dim:
         raise InvalidArgument("dim", spec.dim, "be the size of the embeddings of the encoder")
+
+    return lambda sentences: _each(one, sentences, spec.dim)
+
+
+def _sentence_transformer(folder: Path) -> Callable[[str], NDArray[np.float64]]:
+    """Load a model of sentence-transformers, to embed one sentence at a time."""
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
 
     def one(sentence: str) -> NDArray[np.float64]:
         row: NDArray[np.float64] = model.encode([sentence], show_progress_bar=False)[0].astype(np.float64)
         return row
 
-    return lambda sentences: _each(one, sentences, spec.dim)
-
-
-def _sentence_transformer(folder: Path) -> Any:
-    from sentence_transformers import SentenceTransformer
-
-    return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    return one
 
 
 def _each(one: Callable[[str], NDArray[np.float64]], sentences: Sequence[str], dim: int) -> Vectors:

@@ -63,16 +63,19 @@ def check_exact(*weights: Floats) -> None:
 def train_recoder(means: Floats, clusters: int, hidden: Sequence[int], seed: int) -> Recoder:
     """Train the layers on the means of public documents, to tell which of the clusters a mean lies in.
 
+    Without hidden layers, or where all documents are alike, there is nothing to learn.
+
     Shapes: means [documents, dim].
 
     Privacy: reads public documents alone.
     """
-    if not hidden:
+    clusters = min(clusters, len(np.unique(means, axis=0)))
+    if not hidden or clusters < 2:
         return Recoder()
     from sklearn.cluster import KMeans
     from sklearn.neural_network import MLPClassifier
 
-    found = KMeans(min(clusters, len(means)), n_init=2, random_state=seed).fit(means).labels_
+    found = KMeans(clusters, n_init=2, random_state=seed).fit(means).labels_
     network = MLPClassifier(tuple(hidden), max_iter=60, random_state=seed, early_stopping=False, tol=0.0)
     for _ in range(network.max_iter):
         network.partial_fit(means, found, classes=np.arange(found.max() + 1))

@@ -143,6 +143,22 @@ def test_a_field_with_an_impossible_value_is_named(own: Path, place: str, value:
     assert any(re.search(told, fault) for fault in faults), faults
 
 
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("part", "not that of this plan and run"),
+        ("approved_as", "not a signature of this run"),
+        ("approved", "approved_as, and no field approved"),
+        ("cautions", "lacks the field cautions"),
+    ],
+)
+def test_nothing_can_be_left_out_of_a_hand_off_of_embedded_documents(tmp_path: Path, field: str, told: str) -> None:
+    shutil.copytree(GOLDEN / "FORMAT-3" / "embedded", tmp_path / "own")
+    whole = facts(tmp_path / "own")
+    del whole[field]
+    assert any(told in fault for fault in judged(tmp_path / "own", json.dumps(whole)))
+
+
 NAMES = [
     "../own/schema.yaml",
     "/etc/passwd",

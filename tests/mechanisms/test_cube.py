@@ -10,6 +10,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.mechanisms import cube
 from dpmodels.mechanisms.cube import cube_scale, measure_cube
 from dpmodels.privacy import Released, Sensitive
 
@@ -90,3 +91,23 @@ def test_nothing_is_drawn_for_no_vector_and_numbers_that_could_overflow_are_refu
     for scale in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(InvalidArgument):
             measure_cube(Sensitive(np.zeros((1, 1), dtype=np.int64)), scale=scale)
+
+
+def test_a_word_that_would_favor_a_small_number_is_refused(monkeypatch):
+    """2**64 is 1 modulo 3 and 6 modulo 10, so of all words the first one, or the first six, are too many."""
+    words = iter([[0, 5, 6, 2**64 - 1], [7, 15]])
+    monkeypatch.setattr(cube.os, "urandom", lambda size: np.array(next(words), dtype=np.uint64).tobytes())
+    assert cube._below(np.array([3, 10, 10, 10])).tolist() == [7 % 3, 15 % 10, 6, (2**64 - 1) % 10]
+    with pytest.raises(StopIteration):
+        next(words)
+
+
+def test_radii_that_are_not_accepted_are_drawn_again():
+    """At a small scale most sums of geometric variables are refused; those that stay follow (2 R + 1)^d q^R."""
+    dim, scale = 3, 0.6
+    drawn = cube._radii(cube._geometric(scale), 3000, dim)
+    radii = np.arange(8)
+    weights = (2.0 * radii + 1) ** dim * np.exp(-radii / scale)
+    expected = 3000 * weights / weights.sum()
+    seen = np.bincount(drawn, minlength=8)
+    assert stats.chisquare([*seen[:6], seen[6:].sum()], [*expected[:6], expected[6:].sum()]).pvalue > ALPHA

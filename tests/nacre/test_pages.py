@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+import warnings
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,30 @@ def test_the_tutorial_can_be_typed_from_top_to_bottom(demo: Path) -> None:
     assert charges(demo / "state") == ["reserve", "draw", "seal", "commit"]
     # the checked-in example is of the same table: make it again as docs/index.md says when this fails
     assert sections(EXAMPLE) == sections(demo / "hand-off")
+
+
+def test_the_tutorial_of_documents_can_be_typed_from_top_to_bottom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NACRE_HOME", "state")
+    page = ROOT / "docs" / "tutorial-documents.md"
+    make, look = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the manuals tell of names that are going away
+        exec(make, {})
+    (contract,) = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+    Path("documents.yaml").write_text(contract)
+    typed = commands(page)
+    assert [words[0] for words in typed] == ["embed-documents", "synthesize"]
+    for words in typed:
+        code, _, err = run_cli(*words)
+        assert code == 0, err
+    names: dict[str, float] = {}
+    exec(look, names)
+    assert names["right"] > 0.8
+    for folder in ("one-by-one", "together"):
+        assert not verify_hand_off(Path(folder)).faults
 
 
 def test_the_example_is_whole_and_tells_nothing_of_the_machine_that_made_it() -> None:

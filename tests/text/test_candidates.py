@@ -5,7 +5,7 @@ import pytest
 from safetensors.numpy import load, save
 
 from dpmodels.errors import ArtifactError, Unsuitable
-from dpmodels.text.candidates import KEY, make_candidates, read_candidates
+from dpmodels.text.candidates import KEY, Recipe, Sketching, make_candidates, read_candidates
 from tests.text.documents import SMALL, embedded, make_contract, make_public, make_texts
 
 
@@ -46,6 +46,15 @@ def test_public_documents_that_are_too_short_are_no_candidates(tmp_path):
     assert len(make_candidates(public, contract.encoder, SMALL)) == 3
     with pytest.raises(Unsuitable, match="at least two public documents"):
         make_candidates(public, contract.encoder, SMALL.model_copy(update={"least_sentences": 4}))
+
+
+@pytest.mark.parametrize("texts", [["A b. C d. E f."] * 3, ["! ! !. ? ?. !!", "?. !. ."], ["A b. C d.", "E f. G h."]])
+def test_public_documents_may_be_few_and_alike(tmp_path, texts):
+    contract, recipe = make_contract(), Recipe(least_sentences=1, sketch=Sketching(epsilon=1, steps=5))
+    made = make_candidates(embedded(texts, tmp_path, contract).reveal(), contract.encoder, recipe)
+    sums = made.sketch.sums(np.ones((3, 24), dtype=np.float32), np.array([0, 1, 3]))
+    assert len(made) == len(texts) and np.isfinite(made.points).all()
+    assert np.isfinite(made.sketch.read(sums, np.array([1, 2]))).all()
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "other", "format", "weights", "lattice", "lengths"])

@@ -1,0 +1,473 @@
+"""Private embeddings of single documents, as in SentDP's figure 4 and beyond, and the collection-level release.
+
+Public: the train file of a data set, of which candidates, recoder, sketches and classifier are made. Protected: those
+documents of the test file that have at least ten sentences, ``--documents`` of them at most. The score is the macro-F1
+of a logistic regression. A trial draws every document's embedding anew; public choices have one seed. The guarantee
+of a row is pure epsilon for one sentence that is replaced, but for metric privacy, whose epsilon promises less. Of AG
+News, whose articles have one or two sentences, eight of one class make a document; agnews-short has them as they are.
+The collection-level part protects the train file: a classifier learns from synthetic embeddings, at epsilon 1 for a
+whole document, and is judged on the test file.
+"""
+
+import tempfile
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+
+from benchmarks.common import Table, data_dir, parse, report
+from dpmodels.ledger.ledger import Charge, Ledger
+from dpmodels.mechanisms.choices import select_each
+from dpmodels.mechanisms.cube import cube_scale, measure_cube
+from dpmodels.mechanisms.exponential import pure_scale
+from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
+from dpmodels.releases.draw import Desk
+from dpmodels.releases.release import read_release
+from dpmodels.releases.system import Craft
+from dpmodels.schema.documents import Documents, Encoder
+from dpmodels.schema.embedded import Embedded, on_sphere
+from dpmodels.synthesizers.document_moments import DocumentMomentsSystem
+from dpmodels.text.candidates import Candidates, Recipe, Sketching, make_candidates
+from dpmodels.text.depth import TukeyDepth
+from dpmodels.text.encoders import describe_encoder, load_encoder
+from dpmodels.text.passages import Passages
+from dpmodels.text.sentences import split_sentences
+from dpmodels.text.sketch import SENSITIVITY, Sketch, best_dim, train_sketch
+
+Floats = NDArray[np.float64]
+Draw = Callable[["Corpus", float, int], float]
+FILES = {
+    "imdb": ("imdb_train5000", "imdb_test2000"),
+    "newsgroups": ("newsgroups20_train", "newsgroups20_test"),
+    "agnews": ("agnews_train11300", "agnews_test7600"),
+    "agnews-short": ("agnews_train11300", "agnews_test7600"),
+}
+JOINED = {"agnews": 8}
+LEAST = {"agnews-short": 2}
+"""Sentences of a document that is judged, or becomes a candidate where 8 are too many."""
+MOST = 200
+COLLECTION = PrivacyBudget(epsilon=1.0, delta=1e-5, unit=PrivacyUnit(kind="document"))
+EPSILONS = (5.0, 10.0, 25.0)
+SWEEP = (2.0, 5.0, 10.0, 25.0, 50.0)
+BINS = ((2, 5), (5, 10), (10, 15), (15, 20), (20, 30), (30, MOST + 1))
+VOCABULARY = 8000
+"""Words of word-level metric privacy: the most frequent tokens of the public documents."""
+WORD_DOCUMENTS = 100
+ALIKE = 3000
+"""Public documents that go through the noise, for the classifier that is trained on such."""
+
+
+def options(parser: ArgumentParser) -> None:
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
+    parser.add_argument("--sets", nargs="+", default=list(FILES), choices=list(FILES))
+    parser.add_argument("--documents", type=int, default=1000, help="protected documents of a data set, at most")
+    parser.add_argument("--trials", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0, help="of the public choices")
+    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="keep embedded sentences there between runs")
+    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="also draw the sweeps, as an SVG file")
+
+
+@dataclass
+class Corpus:
+    """A data set, embedded: its public and its protected documents, and what is made of the public ones."""
+
+    name: str
+    public: Passages
+    protected: Passages
+    texts: list[str]
+    public_texts: list[str]
+    seed: int
+
+    @cached_property
+    def plain(self) -> LogisticRegression:
+        """The classifier of ordinary public embeddings."""
+        return classifier(self.public.means(), self.public.labels)
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        recipe = Recipe(seed=self.seed, least_sentences=least_public(self.name))
+        return make_candidates([self.public], describe_encoder("wordllama"), recipe)
+
+    @cached_property
+    def depths(self) -> NDArray[np.int32]:
+        """The depth of every candidate in every protected document."""
+        made = self.candidates
+        points = made.recoder(self.protected.vectors)
+        return TukeyDepth(made.points, made.directions, "worst").scores(points, self.protected.ends)
+
+    @cached_property
+    def recoded(self) -> LogisticRegression:
+        """The classifier of recoded public documents, as the paper trains it."""
+        return classifier(recoded_means(self.candidates, self.public), self.public.labels)
+
+    @lru_cache  # noqa: B019
+    def sketch(self, epsilon: float) -> Sketch:
+        asked = Sketching(epsilon=epsilon)
+        there = taken(self.public, np.flatnonzero(self.public.counts > 0))
+        return train_sketch(there, epsilon, best_dim(epsilon), asked.hidden, asked.steps, self.seed)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def score(self, labels: NDArray[np.int32]) -> float:
+        return float(f1_score(self.protected.labels, labels, average="macro"))
+
+
+def classifier(rows: Floats, labels: NDArray[np.int32]) -> LogisticRegression:
+    spread = rows.std()
+    made = LogisticRegression(max_iter=1000, C=10 * 0.05**2 / spread**2 if spread else 1.0)
+    return made.fit(rows, labels)
+
+
+def recoded_means(made: Candidates, documents: Passages) -> Floats:
+    return Passages(documents.ids, documents.labels, made.recoder(documents.vectors), documents.ends).means()
+
+
+def taken(documents: Passages, rows: NDArray[np.int64]) -> Passages:
+    counts = documents.counts[rows]
+    vectors = np.concatenate([documents[row] for row in rows]) if len(rows) else documents.vectors[:0]
+    return Passages(
+        [documents.ids[row] for row in rows], documents.labels[rows], vectors, np.append(0, counts.cumsum())
+    )
+
+
+def least_public(name: str) -> int:
+    return min(Recipe().least_sentences, LEAST.get(name, 10))
+
+
+@lru_cache
+def load(name: str, quick: bool, cache: Path | None) -> tuple[Passages, Passages, list[str], list[str]]:
+    """Read and embed the public and the protected documents of a data set, and return their texts too."""
+    texts, labels = zip(*(read(file, JOINED.get(name, 1), quick) for file in FILES[name]), strict=True)
+    kept = cache / f"{name}{'-quick' * quick}.npz" if cache else None
+    if kept and kept.is_file():
+        with np.load(kept) as found:
+            parts = [(found[f"vectors{at}"], found[f"ends{at}"]) for at in range(2)]
+    else:
+        parts = [embedded(part) for part in texts]
+        if kept:
+            np.savez(kept, **{f"{key}{at}": parts[at][key == "ends"] for at in range(2) for key in ("vectors", "ends")})
+    public, private = (
+        Passages([str(index) for index in range(len(own))], own, vectors, ends)
+        for own, (vectors, ends) in zip(labels, parts, strict=True)
+    )
+    return public, private, texts[0], texts[1]
+
+
+@lru_cache
+def corpus_of(name: str, documents: int, seed: int, quick: bool, cache: Path | None) -> Corpus:
+    """Keep the documents of a data set that are long enough to be judged."""
+    public, private, public_texts, texts = load(name, quick, cache)
+    rows = np.flatnonzero(private.counts >= LEAST.get(name, 10))[:documents]
+    return Corpus(name, public, taken(private, rows), [texts[row] for row in rows], public_texts, seed)
+
+
+def of(name: str, args: Namespace) -> Corpus:
+    return corpus_of(name, args.documents, args.seed, args.quick, args.cache)
+
+
+def read(file: str, joined: int, quick: bool) -> tuple[list[str], NDArray[np.int32]]:
+    """Return the texts and labels of a file; ``joined`` documents of one class become one."""
+    table = pd.read_parquet(data_dir() / f"{file}.parquet")
+    table = table.sample(frac=1, random_state=0)
+    table = table.head(1500 * joined) if quick else table
+    if joined > 1:
+        rng = np.random.default_rng(0)
+        made = [
+            ("\n\n".join(block), label)
+            for label, own in table.groupby("label")
+            for block in np.array_split(rng.permutation(own.text.to_numpy()), max(1, len(own) // joined))
+        ]
+        table = pd.DataFrame(made, columns=["text", "label"]).sample(frac=1, random_state=0)
+    return table.text.tolist(), table.label.to_numpy().astype(np.int32)
+
+
+def embedded(texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    cut = [split_sentences(text, "en", MOST) for text in texts]
+    encode = load_encoder(describe_encoder("wordllama"))
+    return encode([one for sentences in cut for one in sentences]), np.append(0, np.cumsum([len(one) for one in cut]))
+
+
+def draw_candidates(corpus: Corpus, epsilon: float, trial: int) -> float:
+    """DeepCandidate as in the paper: one candidate for each document, classified in the recoder's space."""
+    chosen = select_each(Sensitive(corpus.depths), scale=pure_scale(2, epsilon)).value
+    return corpus.score(corpus.recoded.predict(corpus.candidates.points[chosen]))
+
+
+def draw_sketches(corpus: Corpus, epsilon: float, trial: int) -> float:
+    """Sketches, read as embeddings, before the classifier of ordinary public embeddings."""
+    return corpus.score(corpus.plain.predict(noisy_means(corpus, corpus.protected, epsilon)))
+
+
+def draw_sketches_alike(corpus: Corpus, epsilon: float, trial: int) -> float:
+    """The same, before a classifier of public embeddings that went through the same noise."""
+    made = classifier_alike(corpus, epsilon)
+    return corpus.score(made.predict(noisy_means(corpus, corpus.protected, epsilon)))
+
+
+@lru_cache
+def classifier_alike(corpus: Corpus, epsilon: float) -> LogisticRegression:
+    rows = np.flatnonzero(corpus.public.counts >= least_public(corpus.name))
+    public = taken(corpus.public, rows[:ALIKE])
+    return classifier(noisy_means(corpus, public, epsilon), public.labels)
+
+
+def noisy_means(corpus: Corpus, documents: Passages, epsilon: float) -> NDArray[np.float32]:
+    sketch = corpus.sketch(epsilon)
+    sums = sketch.sums(documents.vectors, documents.ends)
+    return sketch.read(measure_cube(Sensitive(sums), scale=cube_scale(SENSITIVITY, epsilon)).value, documents.counts)
+
+
+def draw_truncated(corpus: Corpus, epsilon: float, trial: int) -> float:
+    """Truncation (Li and Clifton): sentences in a box of public quantiles, Laplace noise on their mean."""
+    public, private = corpus.public, corpus.protected
+    low, high = np.quantile(public.means(), (0.125, 0.875), axis=0)
+    boxed = [Passages(one.ids, one.labels, np.clip(one.vectors, low, high), one.ends) for one in (public, private)]
+    made = classifier(boxed[0].means(), public.labels)
+    scale = len(low) * (high - low) / (np.maximum(private.counts, 1)[:, np.newaxis] * epsilon)
+    noise = np.random.default_rng(trial).laplace(size=(len(private), len(low)))
+    return corpus.score(made.predict(boxed[1].means() + scale * noise))
+
+
+def draw_words(corpus: Corpus, epsilon: float, trial: int) -> float:
+    """Word-level metric privacy (Feyisetan et al.): every word moves to the word nearest to it and its noise.
+
+    The words are the tokens of the encoder, whose vectors have a norm of about 14; epsilon is for a distance of 1.
+    """
+    words, documents, frequent = tokens_of(corpus)
+    vectors = words[frequent]
+    rng = np.random.default_rng(trial)
+    labels, means, half = corpus.protected.labels[: len(documents)], [], np.square(vectors).sum(axis=1) / 2
+    for sentences in documents:
+        flat = np.concatenate([*sentences, np.zeros(0, dtype=np.int64)])
+        direction = rng.normal(size=(len(flat), vectors.shape[1])).astype(np.float32)
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        radius = rng.gamma(vectors.shape[1], 1 / epsilon, size=(len(flat), 1)).astype(np.float32)
+        moved = np.argmax((words[flat] + radius * direction) @ vectors.T - half, axis=1)
+        ends = np.cumsum([len(sentence) for sentence in sentences])[:-1]
+        totals = np.array([vectors[own].sum(axis=0) for own in np.split(moved, ends) if len(own)])
+        means.append((totals / np.maximum(np.linalg.norm(totals, axis=1, keepdims=True), 1e-9)).mean(axis=0))
+    return float(f1_score(labels, corpus.plain.predict(np.array(means)), average="macro"))
+
+
+@lru_cache
+def tokens_of(corpus: Corpus) -> tuple[NDArray[np.float32], list[list[NDArray[np.int64]]], NDArray[np.int64]]:
+    """Return the vectors of all tokens, the tokens of each protected sentence, and the most frequent public tokens."""
+    from wordllama import WordLlama
+
+    folder = Path(str(__import__("wordllama").__file__)).parent
+    model = WordLlama.load(cache_dir=folder, disable_download=True)
+
+    def tokens(text: str) -> NDArray[np.int64]:
+        return np.array(model.tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int64)
+
+    seen = np.bincount(np.concatenate([tokens(text) for text in corpus.public_texts[:3000]]))
+    documents = [[tokens(one) for one in split_sentences(text, "en", MOST)] for text in corpus.texts[:WORD_DOCUMENTS]]
+    return np.asarray(model.embedding, dtype=np.float32), documents, np.argsort(-seen)[:VOCABULARY]
+
+
+ROWS: dict[str, Draw] = {
+    "sketches (ours)": draw_sketches,
+    "sketches, classifier trained alike": draw_sketches_alike,
+    "DeepCandidate (paper)": draw_candidates,
+    "truncation + Laplace": draw_truncated,
+    f"words, metric privacy ({WORD_DOCUMENTS} documents)": draw_words,
+}
+DRAWN = ("sketches (ours)", "DeepCandidate (paper)", "truncation + Laplace")
+
+
+def guess(corpus: Corpus) -> float:
+    """Return the paper's random guess: the sum of the squared shares of the classes."""
+    return float(np.square(np.bincount(corpus.public.labels) / len(corpus.public)).sum())
+
+
+def table_part(args: Namespace) -> list[Table]:
+    """Macro-F1 by method and epsilon, with what is lost against the mean without privacy."""
+    made = []
+    for name in args.sets:
+        corpus = of(name, args)
+        counts = corpus.protected.counts
+        size = f"{len(counts)} documents of {counts.min()} sentences or more, {np.median(counts):g} in the median"
+        columns = [f"epsilon {one:g}" for one in EPSILONS]
+        table = Table(f"{name}: macro-F1, {size}", ["embedding", *columns, *(f"lost at {one:g}" for one in EPSILONS)])
+        best = corpus.score(corpus.plain.predict(corpus.protected.means()))
+        table.add("mean, not private", *[best] * 3, *["–"] * 3)
+        for method, draw in ROWS.items():
+            cells = [[draw(corpus, epsilon, trial) for trial in range(args.trials)] for epsilon in EPSILONS]
+            table.add(method, *cells, *(best - float(np.mean(cell)) for cell in cells))
+        table.add("random guess", *[guess(corpus)] * 3, *[best - guess(corpus)] * 3)
+        made.append(table)
+    return made
+
+
+def sweep_part(args: Namespace) -> list[Table]:
+    """The paper's figure 4: macro-F1 against epsilon, and against the number of sentences at epsilon 10."""
+    made = []
+    for name in args.sets:
+        corpus = of(name, args)
+        best = corpus.score(corpus.plain.predict(corpus.protected.means()))
+        table = Table(f"{name}: macro-F1 by epsilon", ["epsilon", "not private", *DRAWN])
+        for epsilon in SWEEP:
+            trials = [[ROWS[row](corpus, epsilon, trial) for trial in range(args.trials)] for row in DRAWN]
+            table.add(f"{epsilon:g}", best, *trials)
+        counted = Table(f"{name}: macro-F1 by sentences, epsilon 10", ["sentences", "documents", "not private", *DRAWN])
+        wide = load(name, args.quick, args.cache)[1]
+        for low, high in BINS:
+            rows = np.flatnonzero((wide.counts >= low) & (wide.counts < high))[: args.documents // 2]
+            if len(rows) < 50:
+                continue
+            part = part_of(taken(wide, rows), corpus)
+            trials = [[ROWS[row](part, 10.0, trial) for trial in range(args.trials)] for row in DRAWN]
+            best = part.score(part.plain.predict(part.protected.means()))
+            counted.add(f"{low}-{high - 1}", len(rows), best, *trials)
+        made += [table, counted]
+        if args.plots:
+            plot(args.plots / f"sentdp-{name}.svg", name, [table, counted])
+    return made
+
+
+def part_of(documents: Passages, like: Corpus) -> Corpus:
+    """Return other protected documents, with what was made of the public ones."""
+    part = Corpus(like.name, like.public, documents, [], [], like.seed)
+    part.plain, part.candidates, part.recoded = like.plain, like.candidates, like.recoded
+    part.sketch = like.sketch  # type: ignore[method-assign]
+    return part
+
+
+def plot(path: Path, name: str, sweeps: Sequence[Table]) -> None:
+    """Draw a column of the paper's figure 4 side by side: by epsilon, and by sentences."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "nacre"}
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(7, 3), sharey=True)
+    for panel, table, label in zip(axes, sweeps, ("epsilon", "sentences, epsilon 10"), strict=True):
+        first, places = table.columns.index("not private"), range(len(table.rows))
+        panel.plot(places, [cells[first] for cells in table.rows], "--", color="#555555", label="mean, not private")
+        for at, (colour, row) in enumerate(zip(("#33658a", "#d1495b", "#5b8c5a"), DRAWN, strict=True), first + 1):
+            values = np.array([cells[at] for cells in table.rows])
+            panel.errorbar(places, values.mean(1), values.std(1), fmt="o-", color=colour, label=row, capsize=2)
+        panel.set_xticks(places, [str(cells[0]) for cells in table.rows])
+        panel.set(xlabel=label, ylim=(0, 1.02))
+    axes[0].set(ylabel="macro-F1", title=name)
+    axes[1].legend(frameon=False, fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def collection_part(args: Namespace) -> list[Table]:
+    """A classifier that learned from synthetic embeddings beside one that learned from the real ones, epsilon 1."""
+    columns = ["data set", "documents", "classes", "real", "synthetic, epsilon 1", "lost"]
+    table = Table(
+        f"Collection-level release, macro-F1, a whole document protected, delta {COLLECTION.delta:g}", columns
+    )
+    for name in args.sets:
+        public, private, *_ = load(name, args.quick, args.cache)
+        real, test = (on_sphere(one.means()) for one in (public, private))
+        best = f1_score(private.labels, classifier(real, public.labels).predict(test), average="macro")
+        found = []
+        for trial in range(args.trials):
+            made = synthetic(Embedded(real, public.labels), trial)
+            found.append(f1_score(private.labels, classifier(*made).predict(test), average="macro"))
+        table.add(name, len(public), int(public.labels.max()) + 1, float(best), found, best - float(np.mean(found)))
+    return [table]
+
+
+def synthetic(records: Embedded, seed: int) -> tuple[Floats, NDArray[np.int32]]:
+    """Release the moments of embedded documents, and sample as many from them."""
+    classes = tuple(map(str, range(int(records.labels.max()) + 1)))
+    encoder = Encoder(name="given", dim=records.vectors.shape[1])
+    contract = Documents(name="benchmark", embedding="vector", label="label", classes=classes, encoder=encoder)
+    system = DocumentMomentsSystem()
+    line = system.plan(contract, COLLECTION)
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger(Path(folder) / "ledger.sqlite")
+        ledger.open_account("benchmark", dataset=contract.name, budget_cap=COLLECTION)
+        charge = Charge(
+            account="benchmark",
+            dataset=contract.name,
+            mechanism=line.method,
+            event=line.event,
+            budget=COLLECTION,
+            plan_hash=line.hash,
+            schema_hash=contract.hash,
+            run="benchmark",
+        )
+        staged, released = Path(folder) / "private" / "release.parquet", Path(folder) / "public" / "release.parquet"
+        system.measure(Sensitive([records]), line, Desk(ledger, charge, staged, released))
+        model = system.fit(read_release(released), Craft(seed=seed))
+    made = model.draw(len(records), np.random.default_rng(seed))
+    return made.vectors, made.labels
+
+
+def speed_part(args: Namespace) -> list[Table]:
+    """Documents a second of the mechanisms, without the encoder, and sentences a second of the encoders."""
+    number, sentences = (50 if args.quick else 400), 15
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(number * sentences, 256)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    ends = np.arange(number + 1) * sentences
+    documents = Passages([""] * number, np.zeros(number, dtype=np.int32), vectors, ends)
+    points, directions = rng.normal(size=(5000, 64)), rng.normal(size=(64, 50))
+    utility = TukeyDepth(points, directions / np.linalg.norm(directions, axis=0), "worst")
+    sketch = train_sketch(documents, 10.0, best_dim(10.0), 128, 10, args.seed)
+    recoded = rng.normal(size=(number * sentences, 64))
+    utility.scores(recoded[:sentences], ends[:2])  # compiles
+    left, right = (
+        rng.normal(size=(5000, 50)).astype(np.float32),
+        rng.normal(size=(50, 40 * sentences)).astype(np.float32),
+    )
+
+    table = Table("Documents a second without the encoder, 15 sentences", ["what", "documents/s"], digits=0)
+    scores = utility.scores(recoded, ends)
+    table.add("depth of m = 5000 candidates along p = 50", rate(lambda: utility.scores(recoded, ends), number))
+    drawn = Sensitive(scores)
+    table.add("choice of one of 5000", rate(lambda: select_each(drawn, scale=pure_scale(2, 10.0)), number))
+    sums = Sensitive(sketch.sums(vectors, ends))
+    table.add("sketch of 25 numbers", rate(lambda: sketch.sums(vectors, ends), number))
+    table.add("its noise", rate(lambda: measure_cube(sums, scale=cube_scale(SENSITIVITY, 10.0)), number))
+
+    def products() -> None:
+        for _ in range(number // 40):
+            left @ right
+
+    table.add("limit: a product of matrices of m x p x 15 terms", rate(products, number // 40 * 40))
+    encoders = Table("Sentences a second of the encoders", ["encoder", "sentences/s"], digits=0)
+    texts, _ = read(FILES["imdb"][1], 1, quick=True)
+    cut = [one for text in texts[:300] for one in split_sentences(text, "en", MOST)]
+    for name in ("wordllama", "hashed"):
+        encode = load_encoder(describe_encoder(name))
+        encode(cut[:10])
+        encoders.add(name, rate(lambda encode=encode: encode(cut), len(cut)))
+    return [table, encoders]
+
+
+def rate(action: Callable[[], object], number: int) -> float:
+    began = time.perf_counter()
+    action()
+    return number / (time.perf_counter() - began)
+
+
+PARTS = {"table": table_part, "sweep": sweep_part, "collection": collection_part, "speed": speed_part}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    args = parse(__doc__, options, argv)
+    if args.quick:
+        args.trials, args.documents = 1, min(args.documents, 100)
+    tables = [table for part in args.parts for table in PARTS[part](args)]
+    report("sentdp", tables, [args.seed], args)
+
+
+if __name__ == "__main__":
+    main()
