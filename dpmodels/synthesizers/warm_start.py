@@ -10,6 +10,7 @@ one Gaussian of multiplier z; with noise 1 / sqrt(share) times as large they cos
 from collections.abc import Generator, Sequence
 from typing import Any
 
+from dpmodels.errors import Unsuitable
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.sampling import Sampler
@@ -33,6 +34,8 @@ class WarmStart:
     """
 
     def __init__(self, schema: Schema, measurement: NacreMeasurement | ImageMeasurement, share: float) -> None:
+        if not share:
+            raise Unsuitable("what a warm start measures is named and gets no share; give warm_share or leave warm out")
         self.nacre: Nacre | NacreImages
         if isinstance(measurement, ImageMeasurement):
             self.nacre = NacreImages(measurement, MatchingSpec())

@@ -344,3 +344,10 @@ def test_what_follows_the_steps_is_told_of_each_and_resumes_with_the_same_bits()
     assert list(resumed.train(rows)) == again.seen == list(range(5, 11))
     assert torch.equal(again.total, whole.total)
     assert all(torch.equal(p, q) for p, q in zip(again.parameters(), whole.parameters(), strict=True))
+
+
+def test_what_follows_the_steps_is_told_of_each_whatever_its_batch_holds():
+    """Else the pace of a generator would say which batches were empty."""
+    objective = Followed()
+    list(DpSgd(objective, SgdSpec(steps=7), Noise(1.0, 50.0), KEY).train(Sensitive(make_rows(0))))
+    assert objective.seen == list(range(1, 8))

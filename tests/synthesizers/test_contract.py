@@ -27,11 +27,14 @@ from dpmodels.schema.embedded import codec_of, labels_of
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.registry import METHODS, create
-from tests import mails, support
+from tests import mails, pictures, support
 from tests.every_method import (
+    GAN,
     OF_TABLES,
     QUICK,
+    SMALL_GAN,
     Killed,
+    Quick,
     Step,
     Tap,
     crowd,
@@ -171,6 +174,49 @@ def test_with_the_release_copied_neighbours_are_one_file_and_a_step_moves_as_far
         for wrong in (1, 2 / 3, 3 / 2):
             is_right = is_charged_for(step.kind, step.scale * wrong, event.noise_multiplier, reach)
             assert is_right == (wrong == 1), (event, reach)
+
+
+FOLLOWING = {"groups": "density", "density_points": 1, "bounds": "quantile", "bound_rate": 0.2, "form_every": 5}
+FOLLOWED = {
+    "dpkg": {**QUICK["dpkg"].measurement, "sgd": {**GAN["sgd"], **FOLLOWING}},
+    "dp-gan": {
+        **GAN,
+        "gan": {**SMALL_GAN, "loss": "non-saturating", "told": 0.9, "pool": 60},
+        "warm_share": 0.3,
+        "warm": {"coefficients": 12, "directions": 5},
+    },
+}
+FOLLOWED["dpkg, maps"] = {**FOLLOWED["dpkg"], "gan": {**SMALL_GAN, "convolutions": True, "channels": 4}}
+
+
+@pytest.mark.parametrize(("name", "data"), [("dpkg", support), ("dpkg, maps", pictures), ("dp-gan", pictures)])
+def test_groups_bounds_pace_and_warm_starts_follow_from_what_was_released_alone(tmp_path, tap, monkeypatch, name, data):
+    """The same for groups and bounds that move, the pace of a generator, and a start from another release."""
+    method = name.split(",")[0]
+    monkeypatch.setitem(QUICK, method, Quick(FOLLOWED[name], data=data))
+    for step, event, reach in reaches(method, tap, tmp_path, quick_plan(method), 1):
+        for wrong in (1, 2 / 3):
+            is_right = is_charged_for(step.kind, step.scale * wrong, event.noise_multiplier, reach)
+            assert is_right == (wrong == 1), (event, reach)
+
+
+@pytest.mark.parametrize("method", ["dp-gm", "dpkg"])
+def test_a_record_moves_the_training_of_one_cluster_alone(tmp_path, tap, method):
+    """Parts that say they are disjoint and read each other's records would be charged once and hide a record twice."""
+    data, plan = QUICK[method].data, quick_plan(method)
+    table, more = data.make_records(60), extremes(data)
+    tap.silent, tap.given = True, list(KEYS)
+    measured(method, tmp_path / "d", plan, table)
+    number, touched, steps = len(tap.keys), set[int](), tap.restart()
+    for who in range(len(more)):
+        tap.copy(steps, "gaussian", "sgd")
+        tap.given = list(KEYS)
+        measured(method, tmp_path / str(who), plan, inserted(table, more.take([who]), len(table)))
+        pairs = [pair for pair in zip(steps, tap.restart(), strict=True) if pair[0].kind == "sgd"]
+        moves = np.array([moved(*pair) for pair in pairs]).reshape(number, -1).any(axis=1)
+        assert number == 2 and moves.sum() == 1
+        touched |= set(np.flatnonzero(moves))
+    assert len(touched) == 2
 
 
 @every_method

@@ -303,6 +303,12 @@ def test_scores_without_a_zero_set_no_pace():
         small("dp-gan", gan=gan).plan(make_schema(), BUDGET)
 
 
+@pytest.mark.parametrize("method", ["dp-gan", "dpkg", "p3gm"])
+def test_a_warm_start_that_is_named_and_gets_no_share_is_refused(method):
+    with pytest.raises(InvalidArgument, match="give warm_share or leave warm out"):
+        small(method, warm={"fine_cells": 16}).plan(make_schema(), BUDGET)
+
+
 @pytest.mark.parametrize("target", [None, "age"])
 @pytest.mark.parametrize("numbers", ["cells", "values"])
 def test_a_table_without_classes_goes_the_same_way(tmp_path, target, numbers):
