@@ -9,7 +9,9 @@ What differs from the paper, and why, is in docs/privacy.md: its bounds, groups 
 private gradients and private sizes, and its groups were charged as one.
 """
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
 
 from dpmodels.generators.sizes import GanSpec
 from dpmodels.schema.schema import Schema
@@ -23,7 +25,14 @@ GROUPED = {"groups": "layers-biases", "bounds": "quantile", "schedule": "dpkg"}
 
 
 class DpkgMeasurement(ClusterMeasurement, GanMeasurement):
-    """What is measured: public parameters that decide the release and so are part of the plan."""
+    """What is measured: public parameters that decide the release and so are part of the plan.
+
+    Attributes:
+        clusters: the fewest there can be by default, for each critic learns from its own cluster alone, under as much
+            noise as if it learned from all records.
+    """
+
+    clusters: Annotated[int, Field(ge=1, le=64)] = 2
 
     suited: ClassVar[dict[str, dict[str, Any]]] = {
         "table": {"sgd": TABLE_SGD.model_copy(update=GROUPED), "gan": GanSpec(critic_layers=2)},
