@@ -364,6 +364,31 @@ def test_from_python_frames_become_a_result(letters: Path) -> None:
         nacre.embed_documents(documents, public, epsilon=10, recipe=recipe, contract=contract, home=letters / "home")
 
 
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"users": "author"}, "columns.users"),  # a user whose name is mistyped would not be protected
+        ({"target_epsilon": 99.0}, "columns.target_epsilon"),
+        ({"home": "elsewhere"}, "columns.home"),
+    ],
+)
+def test_from_python_a_contract_says_nothing_that_is_not_of_a_contract(
+    letters: Path, columns: dict[str, object], said: str
+) -> None:
+    own = {"name": "letters", "encoder": "hashed", "dim": 32, **columns}
+    with pytest.raises(nacre.NacreError, match=said):
+        nacre.embed_documents(
+            letters / "letters.parquet", letters / "public.parquet", epsilon=1, columns=own, home=letters / "home"
+        )
+    assert not (letters / "home").exists()
+
+
+def test_a_file_name_in_another_script_needs_a_name_for_the_data_set(letters: Path) -> None:
+    (letters / "letters.parquet").rename(letters / "письма.parquet")
+    code, _, err = run_cli(*embed_words(letters, documents=letters / "письма.parquet"))
+    assert code == 1 and "name the data set with `name`" in err and not (letters / "home" / "ledger.sqlite").exists()
+
+
 def test_a_run_is_paid_from_postgresql(letters: Path, postgres_server: str) -> None:
     url = new_database(postgres_server, "letters")
     code, _, err = run_cli(*embed_words(letters, ledger=url))
