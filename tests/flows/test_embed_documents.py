@@ -26,7 +26,7 @@ from dpmodels.releases import draw
 from dpmodels.releases.release import read_release
 from dpmodels.text.candidates import read_candidates
 from flows.config import EmbedConfig
-from flows.embed_documents import start
+from flows.embed_documents import prepare, start
 from flows.synthesize import carry_out
 from flows.with_prefect.server import prefect_server
 from tasks import embed
@@ -223,6 +223,16 @@ def settings(folder: Path, **changes: object) -> dict[str, object]:
         "runtime": {"home": folder / "home", "prefect": False},
         **changes,
     }
+
+
+def test_what_is_planned_is_made_of_public_documents_alone(letters: Path) -> None:
+    config, planned = EmbedConfig.build(settings(letters), letters / "config.yaml"), []
+    for seed in (1, 2):
+        pq.write_table(make_letters(40, seed=seed), letters / "letters.parquet")
+        planned.append(prepare(config))
+    assert planned[0].candidates.sha256 == planned[1].candidates.sha256 and planned[0].line == planned[1].line
+    pq.write_table(make_letters(60, seed=9), letters / "public.parquet")
+    assert prepare(config).candidates.sha256 != planned[0].candidates.sha256
 
 
 ODD = {
