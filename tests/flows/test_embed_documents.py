@@ -254,7 +254,7 @@ def test_odd_documents_get_an_embedding_like_any_other_and_nothing_private_is_sa
     assert code == 0, err
     assert sorted(pq.read_table(letters / "out" / "embeddings")["id"].to_pylist()) == sorted(ODD)
     told = " ".join(json.loads((letters / "out" / "report.json").read_text())["policy"])
-    assert "with a single one" in told and "the first 200 are used" in told
+    assert "with a single one" in told and "the first 200 are used" in told and "opened quotation mark" in told
     words = re.compile("quillfeather|qqqq", re.IGNORECASE)
     assert not words.search(out + err + caplog.text + everything(letters))
 
