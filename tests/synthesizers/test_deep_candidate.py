@@ -163,6 +163,7 @@ def test_more_choices_than_parts_are_not_sealed(tmp_path, candidates, monkeypatc
         ({"protects": "document"}, {}, "collection-level release"),
         ({}, {"delta": 1e-6}, "be 0"),
         ({}, {"epsilon": 200.0}, "at most 100"),
+        ({"user": "who", "most_documents": 10**7}, {}, "most_documents=10000000 must leave each document"),
         ({"encoder": {"name": "hashed", "dim": 25}}, {}, "another encoder"),
     ],
 )
