@@ -114,6 +114,8 @@ def _described(documents: Path, given: dict[str, Any]) -> Documents:
 
     encoder, dim = given.pop("encoder", ""), given.pop("dim", 0)
     name = re.sub(r"[^a-z0-9_-]+", "-", documents.stem.lower()).strip("-")
+    if not name and "name" not in given:
+        raise Unsuitable(f"the file name {documents.name} holds no sign of a-z or 0-9; name the data set with `name`")
     given = {"name": name, **({} if "embedding" in given else {"text": "text"}), **given}
     try:
         named = (

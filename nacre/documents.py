@@ -76,10 +76,11 @@ def embed_documents(
     asked: dict[str, Any] = dict(documents=path or place / "sensitive" / name / GIVEN, target_epsilon=epsilon)
     asked |= dict(out=out or place / "hand-offs" / name, home=place, account=account, prefect=False)
     asked |= dict(method=method, recipe=dict(recipe or {}), measurement=dict(measurement or {}), ledger=url_of(ledger))
-    asked |= dict(signing_key=signing_key, **dict(columns or {}))
+    asked |= dict(signing_key=signing_key)
     written = nullcontext() if contract is None else schema_file(contract)
     with _public_file(candidates) as public, written as file:
-        config = EmbedConfig.build(placed({**asked, "candidates": public, "contract": file}, EmbedConfig))
+        settings = placed({**asked, "candidates": public, "contract": file}, EmbedConfig)
+        config = EmbedConfig.build({**settings, "columns": dict(columns or {})})
         run = start(config, name, given)
     return take_to_hand_off(run)
 

@@ -57,6 +57,8 @@ WITHOUT_SENTENCES = {
     "document-sketch": "The embedding of a document without a sentence is read off noise alone and says nothing of it.",
 }
 POLICY = (
+    "A sentence is what a public rule cuts from the text. Words with which the rule cuts elsewhere, such as an opened "
+    "quotation mark, change several sentences or how many there are, and that is not hidden as one sentence is.",
     "Of a document longer than {most} sentences the first {most} are used, and of a sentence its first 10 000 signs.",
     "A sentence in which the encoder finds nothing that it knows is the zero vector.",
     "How many sentences a document has is public under this guarantee; it is not handed over.",

@@ -32,6 +32,8 @@ from dpmodels.text.passages import Numbers
 ROWS = 8192
 """Documents that are embedded and written at once."""
 LARGEST_EPSILON = 100
+LEAST_EPSILON = 0.001
+"""Of one document; with less, what is released says nothing of it."""
 CAUTION = "epsilon is for ONE sentence of a document; k sentences are hidden with k times as much at worst"
 
 
@@ -169,12 +171,15 @@ class EachDocument(System[Choice]):
         """Charge each document epsilon, or each document of a user an equal part of it.
 
         Raises:
-            InvalidArgument: delta is not 0, or epsilon is too large to protect anything.
+            InvalidArgument: delta is not 0, or epsilon is too large to protect anything or too small to say anything.
         """
         if budget.delta:
             raise InvalidArgument("delta", budget.delta, "be 0: what is released for each document needs none")
         if budget.epsilon > LARGEST_EPSILON:
             raise InvalidArgument("epsilon", budget.epsilon, f"be at most {LARGEST_EPSILON}")
+        if budget.epsilon < LEAST_EPSILON * design.events:
+            rule = f"leave each document of a user an epsilon of {LEAST_EPSILON} at least"
+            raise InvalidArgument("most_documents", design.events, rule)
         down = Context(prec=12, rounding=ROUND_FLOOR)
         one = PureEvent(epsilon=float(down.divide(budget.epsilon_exact, down.create_decimal(design.events))))
         return one if design.events == 1 else ComposedEvent(events=(one,) * design.events)

@@ -32,6 +32,8 @@ WORDLLAMA = "10eaa372b206182c437c18041812c2bde617dd3affe14d1fadf643d6d1e92377"
 """Hash of the weights and the tokenizer that wordllama 0.4.0.post1 brings."""
 STEP = 2.0**-24
 """The lattice of words; weights of half precision lie on it already."""
+MOST_STEPS = 2**31
+"""Bound of a word, so that the sums of 2**22 words are exact."""
 
 
 def load_encoder(spec: Encoder) -> Encode:
@@ -123,13 +125,18 @@ def _static(folder: Path, files: list[Path]) -> tuple[NDArray[np.float64], Any]:
     tokenizer = Tokenizer.from_file(str(texts[0]))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    return np.rint(table / STEP), tokenizer
+    steps = np.rint(table / STEP)
+    if not np.abs(steps).max(initial=0) < MOST_STEPS:  # which no NaN is
+        raise Unsuitable(f"{folder} holds a word whose numbers are not below 128; its sums would not be exact")
+    if max(tokenizer.get_vocab().values(), default=0) >= len(steps):
+        raise Unsuitable(f"the tokenizer of {folder} knows more words than its table holds")
+    return steps, tokenizer
 
 
 def _means(words: NDArray[np.float64], tokenizer: Any, sentences: Sequence[str]) -> Vectors:
     """Embed each sentence as the direction of the sum of its words.
 
-    The sums are exact: a word is below 2**31 steps, so up to 2**22 tokens add up without rounding.
+    The sums are exact: a word is below ``MOST_STEPS``, so up to 2**22 tokens add up without rounding.
     """
     from scipy.sparse import csr_array
 
@@ -166,7 +173,11 @@ def _each(one: Callable[[str], NDArray[np.float64]], sentences: Sequence[str], d
 
 
 def _rows(totals: NDArray[np.float64]) -> Vectors:
-    """Scale every row to norm 1; a row of zeros stays."""
+    """Scale every row to norm 1; a row of zeros stays, and one in which a number is not finite becomes zeros.
+
+    A sketch of what is not a number would be no bounded one.
+    """
+    totals = np.where(np.isfinite(totals).all(axis=1, keepdims=True), totals, 0.0)
     norms = np.sqrt(np.square(totals).sum(axis=1, keepdims=True))
     return (totals / np.where(norms > 0, norms, 1.0)).astype(np.float32)
 

@@ -175,7 +175,7 @@ def _is_number(found: pa.DataType) -> bool:
 def _whole(name: str, batch: pa.RecordBatch) -> pa.Array:
     column = plain(batch[name])
     if column.null_count:
-        raise DataError(name, "must not be null; leave such documents out, or give them an empty text")
+        raise DataError(name, "must not be null; leave out documents without one, or give them an id and an empty text")
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:  # its message may quote the text

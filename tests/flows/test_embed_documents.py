@@ -26,7 +26,7 @@ from dpmodels.releases import draw
 from dpmodels.releases.release import read_release
 from dpmodels.text.candidates import read_candidates
 from flows.config import EmbedConfig
-from flows.embed_documents import start
+from flows.embed_documents import prepare, start
 from flows.synthesize import carry_out
 from flows.with_prefect.server import prefect_server
 from tasks import embed
@@ -226,6 +226,16 @@ def settings(folder: Path, **changes: object) -> dict[str, object]:
     }
 
 
+def test_what_is_planned_is_made_of_public_documents_alone(letters: Path) -> None:
+    config, planned = EmbedConfig.build(settings(letters), letters / "config.yaml"), []
+    for seed in (1, 2):
+        pq.write_table(make_letters(40, seed=seed), letters / "letters.parquet")
+        planned.append(prepare(config))
+    assert planned[0].candidates.sha256 == planned[1].candidates.sha256 and planned[0].line == planned[1].line
+    pq.write_table(make_letters(60, seed=9), letters / "public.parquet")
+    assert prepare(config).candidates.sha256 != planned[0].candidates.sha256
+
+
 ODD = {
     "empty": "",
     "blank": " \n\t ",
@@ -245,7 +255,7 @@ def test_odd_documents_get_an_embedding_like_any_other_and_nothing_private_is_sa
     assert code == 0, err
     assert sorted(pq.read_table(letters / "out" / "embeddings")["id"].to_pylist()) == sorted(ODD)
     told = " ".join(json.loads((letters / "out" / "report.json").read_text())["policy"])
-    assert "with a single one" in told and "the first 200 are used" in told
+    assert "with a single one" in told and "the first 200 are used" in told and "opened quotation mark" in told
     words = re.compile("quillfeather|qqqq", re.IGNORECASE)
     assert not words.search(out + err + caplog.text + everything(letters))
 
@@ -362,6 +372,31 @@ def test_from_python_frames_become_a_result(letters: Path) -> None:
         nacre.embed_documents(public, public, epsilon=1, contract=contract, **{**asked, "home": letters / "other"})
     with pytest.raises(nacre.NacreError, match="refuses the charge"):
         nacre.embed_documents(documents, public, epsilon=10, contract=contract, **asked)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"users": "author"}, "columns.users"),  # a user whose name is mistyped would not be protected
+        ({"target_epsilon": 99.0}, "columns.target_epsilon"),
+        ({"home": "elsewhere"}, "columns.home"),
+    ],
+)
+def test_from_python_a_contract_says_nothing_that_is_not_of_a_contract(
+    letters: Path, columns: dict[str, object], said: str
+) -> None:
+    own = {"name": "letters", "encoder": "hashed", "dim": 32, **columns}
+    with pytest.raises(nacre.NacreError, match=said):
+        nacre.embed_documents(
+            letters / "letters.parquet", letters / "public.parquet", epsilon=1, columns=own, home=letters / "home"
+        )
+    assert not (letters / "home").exists()
+
+
+def test_a_file_name_in_another_script_needs_a_name_for_the_data_set(letters: Path) -> None:
+    (letters / "letters.parquet").rename(letters / "письма.parquet")
+    code, _, err = run_cli(*embed_words(letters, documents=letters / "письма.parquet"))
+    assert code == 1 and "name the data set with `name`" in err and not (letters / "home" / "ledger.sqlite").exists()
 
 
 def test_a_run_is_paid_from_postgresql(letters: Path, postgres_server: str) -> None:

@@ -44,6 +44,7 @@ def test_a_release_names_a_candidate_for_each_document_and_is_read_later(tmp_pat
     path, desk = measure(make_system(candidates), texts, tmp_path)
     release = read_release(path)
     found = make_system(candidates).fit(release, Craft())
+    assert release.value.columns.column_names == ["id"]
     assert found.ids.to_pylist() == [f"d{index}" for index in range(len(texts))]
     found.save(tmp_path / "embedded.parquet")
     table = pq.read_table(tmp_path / "embedded.parquet")
@@ -142,6 +143,7 @@ def test_a_draw_that_is_killed_goes_on_with_the_choices_it_kept(tmp_path, candid
     with pytest.raises(Killed):
         system.measure(documents, line, desk)
     assert len(drawn) == 3  # of which two were kept together
+    assert [entry.kind for entry in desk.ledger.entries()][-2:] == ["reserve", "draw"]  # so it cannot be voided
     path = system.measure(documents, line, desk).value
     kept = np.concatenate([*drawn[:2], *drawn[3:]])
     assert np.array_equal(read_release(path).value.vector, kept) and len(kept) == 30
@@ -161,6 +163,7 @@ def test_more_choices_than_parts_are_not_sealed(tmp_path, candidates, monkeypatc
         ({"protects": "document"}, {}, "collection-level release"),
         ({}, {"delta": 1e-6}, "be 0"),
         ({}, {"epsilon": 200.0}, "at most 100"),
+        ({"user": "who", "most_documents": 10**7}, {}, "most_documents=10000000 must leave each document"),
         ({"encoder": {"name": "hashed", "dim": 25}}, {}, "another encoder"),
     ],
 )

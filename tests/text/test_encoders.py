@@ -10,6 +10,7 @@ from safetensors.numpy import save_file
 
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.schema.documents import Encoder
+from dpmodels.text import encoders
 from dpmodels.text.encoders import describe_encoder, load_encoder
 
 SENTENCES = [
@@ -90,6 +91,27 @@ def test_a_model_may_weigh_its_words_and_map_its_tokens(tmp_path):
     expected = 1 * table[2] + 2 * table[1]
     found = load_encoder(describe_encoder(str(folder)))(["yes no nothing"])[0]
     assert np.allclose(found, expected / np.linalg.norm(expected), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (np.ones((3, 8)), "more words than its table"),  # a token beyond the table would be read from other memory
+        (np.full((4, 8), 128.0), "not below 128"),
+        (np.full((4, 8), np.nan), "not below 128"),
+        (np.full((4, 8), np.inf), "not below 128"),
+    ],
+)
+def test_a_table_of_which_sums_are_not_exact_is_refused(tmp_path, table, said):
+    folder = static_model(tmp_path / "model", embeddings=table.astype(np.float32))
+    with pytest.raises(Unsuitable, match=said):
+        describe_encoder(str(folder))
+
+
+def test_what_is_not_a_number_is_zero_in_its_own_row_alone():
+    """A model of the operator's may return such numbers; the sketch of one would be as large as any integer."""
+    rows = encoders._rows(np.array([[np.nan, 1.0], [np.inf, 1.0], [-np.inf, 0.0], [3.0, 4.0]]))
+    assert rows.tolist() == [[0, 0], [0, 0], [0, 0], [np.float32(0.6), np.float32(0.8)]]
 
 
 def test_what_is_no_encoder_is_refused(tmp_path):

@@ -33,6 +33,12 @@ def test_only_the_first_sentences_are_taken():
     assert split_sentences("One. Two. Three.", "en", 2) == ["One.", "Two."]
 
 
+def test_the_words_of_one_sentence_may_decide_how_others_are_cut():
+    """So neighbors differ in one place of the list, not of the text; the report says it."""
+    assert len(split_sentences('I saw it. He left. She came." They slept.', "en", 9)) == 4
+    assert len(split_sentences('I "saw it. He left. She came." They slept.', "en", 9)) == 2
+
+
 @pytest.mark.parametrize("text", ["a", "word ", '"', "(", ".", "\n", "Dr. ", '"a. ', "? "])
 def test_two_megabytes_of_anything_are_cut_in_a_moment(text: str):
     began = time.process_time()
