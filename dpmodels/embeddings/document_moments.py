@@ -3,9 +3,9 @@
     first look    s = sum_x [ a ; b x ]
     second look   s = sum_x [ a ; b z ] (x) e_class ; z z'        z = clip_R(x - centre)        all whole numbers
 
-Privacy: x is a whole vector of norm at most 2**BITS and a function of its own document alone, and so is z, since centre
-and R were released earlier. One document moves the first sum by at most sqrt(a^2 + (b 2^BITS)^2) in L2 norm, and the
-second, which it enters with one count, one sum and one matrix, by at most
+Privacy: x is a whole vector of norm at most 2**BITS and a function of its own document alone, whitened or not
+(``whitening``), and so is z, since centre and R were released earlier. One document moves the first sum by at most
+sqrt(a^2 + (b 2^BITS)^2) in L2 norm, and the second, which it enters with one count, one sum and one matrix, by at most
 sqrt(a^2 + (b 2^BITS)^2 + (D 2^(2 BITS))^2) (statistics/class_moments.py); m documents of a user, m times that (triangle
 inequality).
 """
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.embeddings.base import Embedding
+from dpmodels.embeddings.whitening import Whitening
 from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.schema.embedded import BITS, Embedded
@@ -30,12 +31,14 @@ Whole = NDArray[np.int64]
 class DocumentMean(Embedding):
     """The count and the sum of all embedded documents, which are what tells their mean."""
 
-    def __init__(self, dim: int, count_weight: float, max_rows: int) -> None:
+    def __init__(self, dim: int, count_weight: float, max_rows: int, whitening: Whitening | None = None) -> None:
+        self.whitening = whitening
         self.count_step, self.dim = max(1, round(count_weight * 2**BITS)), 1 + dim
         self.l2_sensitivity = integer_radius(self.count_step**2 + 4**BITS) * max_rows
 
     def lattice_sum(self, records: Embedded, device: "str | torch.device" = "cpu") -> Tensor:
         """Count and sum a batch; exact."""
+        records = self.whitening(records) if self.whitening else records
         total = [len(records) * self.count_step, *records.vectors.sum(axis=0, dtype=np.int64)]
         return torch.tensor(total, dtype=torch.int64)
 
@@ -54,9 +57,17 @@ class DocumentMoments(ClassMoments, Embedding):
     Shapes: ``centre`` [dim]. Units: ``centre`` and ``radius`` in steps.
     """
 
-    def __init__(self, classes: int, centre: Whole, radius: int, weights: tuple[float, float], max_rows: int) -> None:
+    def __init__(
+        self,
+        classes: int,
+        centre: Whole,
+        radius: int,
+        weights: tuple[float, float],
+        max_rows: int,
+        whitening: Whitening | None = None,
+    ) -> None:
         super().__init__(classes, len(centre), *weights, bits=BITS)
-        self.centre, self.radius = centre, radius
+        self.centre, self.radius, self.whitening = centre, radius, whitening
         self.l2_sensitivity *= max_rows
 
     def lattice_sum(self, records: Embedded, device: "str | torch.device" = "cpu") -> Tensor:
@@ -64,6 +75,7 @@ class DocumentMoments(ClassMoments, Embedding):
         total = np.zeros(self.dim, dtype=np.int64)
         for start in range(0, len(records), BLOCK_ROWS):
             block = records.take(slice(start, start + BLOCK_ROWS))
+            block = self.whitening(block) if self.whitening else block
             total += self.total(self.bounded(block), block.labels.astype(np.int64))
         return torch.from_numpy(total)
 

@@ -16,17 +16,38 @@ from dpmodels.schema.embedded import Embedded, on_sphere
 
 Floats = NDArray[np.float64]
 
+ENOUGH = 1.25
+"""Rows for each dimension from which on drawn noise can be given an exact covariance and still look like noise."""
+
+
+def without_error(noise: Floats) -> Floats:
+    """Give standard normal rows a mean of exactly 0 and, where they are enough, exactly the identity as covariance.
+
+    Shapes: [rows, dim] -> [rows, dim].
+    """
+    rows, dim = noise.shape
+    if rows < 2:
+        return noise
+    centered = noise - noise.mean(axis=0)
+    if rows < ENOUGH * dim:  # one row fewer is free than there are: what is left keeps its variance
+        kept: Floats = centered * (rows / (rows - 1)) ** 0.5
+        return kept
+    exact: Floats = np.linalg.solve(np.linalg.cholesky(centered.T @ centered / rows), centered.T).T
+    return exact
+
 
 @dataclass
 class PointModel(Sampler):
     """Draws x ~ N(mean_y, factor factor') and brings it to norm 1.
 
-    Within a batch the noise of a class has mean 0, so that the means of the drawn classes are the released ones.
+    Within a batch the noise of a class has mean 0, so that the means of the drawn classes are the released ones, and
+    so is their covariance wherever a class has enough rows (``without_error``). So documents are not drawn one
+    independently of the other, and what is learned from a batch suffers from the release's noise alone.
 
     Shapes: ``means`` [classes, dim]; ``factor`` [dim, dim]; ``class_counts`` [classes], noisy as released.
     """
 
-    batch_rows: ClassVar[int] = 4096
+    batch_rows: ClassVar[int] = 16_384
     schema: Documents
     means: Floats
     factor: Floats
@@ -39,8 +60,7 @@ class PointModel(Sampler):
         noise = rng.standard_normal((rows, len(self.factor)))
         for label in np.unique(labels):
             own = labels == label
-            if (number := int(own.sum())) > 1:  # one fewer is free than there are: what is left keeps its variance
-                noise[own] = (noise[own] - noise[own].mean(axis=0)) * (number / (number - 1)) ** 0.5
+            noise[own] = without_error(noise[own])
         return Embedded(on_sphere(self.means[labels] + noise @ self.factor.T), labels.astype(np.int32))
 
     def save(self, path: Path) -> None:

@@ -238,7 +238,7 @@ class _Drawing(Walk):
 
     def keep(self, step: Keep) -> Vector:
         """Return what the programme computed."""
-        return step.integers
+        return step.integers()
 
     def train(self, step: Train, noise_multiplier: float, data: Any) -> Vector:
         """Take the steps of DP-SGD that the state does not hold yet."""
@@ -304,7 +304,7 @@ class _Reading(Walk):
 
     def keep(self, step: Keep) -> Vector:
         """Return the next integers."""
-        return self._next_kept(len(step.integers))
+        return self._next_kept(step.width)
 
     def _next(self, dim: int) -> Vector:
         answer, self.values = np.split(self.values, [dim])

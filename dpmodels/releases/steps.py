@@ -140,12 +140,21 @@ class SumEach(Each):
 
 @dataclass(frozen=True)
 class Keep:
-    """Keep integers that were computed from what was released before (post-processing).
+    """Keep integers that were computed from what was released before, or of what is public (post-processing).
 
     The integers are read back and not computed again, because the arithmetic of another machine may round otherwise.
+
+    Attributes:
+        integers: computes them, which a reading does without. Shapes: the result is [width].
     """
 
-    integers: Vector
+    integers: Callable[[], Vector]
+    width: int
+
+    @classmethod
+    def of(cls, integers: Vector) -> "Keep":
+        """Keep integers that are there already."""
+        return cls(lambda: integers, len(integers))
 
 
 @dataclass(frozen=True)

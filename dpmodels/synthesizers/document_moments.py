@@ -1,9 +1,10 @@
 """Moments of documents: a noisy center, the moments of each class about it, one charge, and Gaussians on the sphere.
 
-    measure   m = sum_x x / number,  x an embedding of norm 1  + noise         -> center, and how far x is from it
+    whiten    x of norm 1, by what the encoder makes of words in general (public: embeddings/whitening.py)
+    measure   m = sum_x x / number  + noise                                    -> center, and how far x is from it
               s = sum_x [ a ; b z ] (x) e_class ; z z',  z = clip(x - m)  + noise
-    fit       each class's mean, drawn toward the mean of all as far as it is noise; the covariance within classes,
-              drawn toward a multiple of the identity where it is noise
+    fit       the covariance within classes, drawn toward a multiple of the identity where it is noise; each class's
+              mean, drawn toward the mean of all as far as it is noise; both back to the encoder's own space
     sample    N(mean_y, covariance), brought to norm 1
 
 What a linear classifier needs are the means of the classes and one covariance: with as little noise as all documents
@@ -26,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.embeddings.document_moments import DocumentMean, DocumentMoments
+from dpmodels.embeddings.whitening import Whitening
 from dpmodels.errors import Unsuitable
 from dpmodels.generators.points import PointModel
 from dpmodels.privacy import PrivacyBudget, Released
@@ -43,6 +45,8 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 MOST_DIM = 4096
 """Second moments of more dimensions are more than 8 million numbers, nearly all of them noise."""
+WHITENING = 0.7
+"""Exponent that suits an encoder which comes with a table of words."""
 
 
 class DocumentMeasurement(BaseModel):
@@ -54,7 +58,10 @@ class DocumentMeasurement(BaseModel):
             first look predicts.
         first_count_weight: weight of a count at the first look, where a sum has 1.
         count_weight, mean_weight: weights of a count and of a first moment at the second look, where a second moment
-            has 1.
+            has 1. The more classes there are, the more their means suffer from noise: a ``mean_weight`` of 0 becomes
+            1.5 times the fourth root of their number.
+        whitening: exponent of the map that whitens embeddings, from 0, which is none, to 1; None suits the encoder. A
+            plan without it is of a version that did not whiten.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -62,7 +69,15 @@ class DocumentMeasurement(BaseModel):
     radius: Annotated[float, Field(gt=0, le=10)] = 1.0
     first_count_weight: Annotated[float, Field(gt=0, le=10)] = 0.3
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.45
-    mean_weight: Annotated[float, Field(gt=0, le=10)] = 2.0
+    mean_weight: Annotated[float, Field(ge=0, le=10)] = 0.0
+    whitening: Annotated[float, Field(ge=0, le=1)] | None = None
+
+    def settled(self, contract: Documents) -> "DocumentMeasurement":
+        """Set what was not given to what suits the contract."""
+        mean_weight = self.mean_weight or round(1.5 * max(1, len(contract.classes)) ** 0.25, 2)
+        suited = WHITENING if contract.encoder.name == "wordllama" else 0.0
+        whitening = suited if self.whitening is None else self.whitening
+        return self.model_copy(update={"mean_weight": mean_weight, "whitening": whitening})
 
 
 class DocumentLooks:
@@ -71,8 +86,21 @@ class DocumentLooks:
     def __init__(self, spec: DocumentMeasurement, contract: Documents) -> None:
         self.spec, self.dim, self.classes = spec, contract.encoder.dim, max(1, len(contract.classes))
         self.max_rows = contract.unit.max_rows
-        self.first = DocumentMean(self.dim, spec.first_count_weight, self.max_rows)
+        self.encoder = contract.encoder
+        self.first = self.first_look(None)
         self.l2_sensitivity = self.second(np.zeros(self.dim + 1, dtype=np.int64)).l2_sensitivity
+
+    def map(self) -> Keep:
+        """Keep the public map that whitens, so that a release is read without the encoder."""
+
+        def integers() -> Whole:
+            return Whitening.of(self.encoder, self.spec.whitening or 0.0).packed()
+
+        return Keep(integers, Whitening.width(self.dim))
+
+    def first_look(self, whitening: Whitening | None) -> DocumentMean:
+        """Return the first embedding."""
+        return DocumentMean(self.dim, self.spec.first_count_weight, self.max_rows, whitening)
 
     def choose(self, first: Whole, noise_stddev: float) -> Whole:
         """Return the center and the clip radius of the second look as whole numbers (post-processing).
@@ -91,10 +119,10 @@ class DocumentLooks:
         radius = self.spec.radius * math.sqrt(max(1 - float(centre @ centre), 0.01))
         return np.rint(np.ldexp([*centre, radius], BITS)).astype(np.int64)
 
-    def second(self, chosen: Whole) -> DocumentMoments:
+    def second(self, chosen: Whole, whitening: Whitening | None = None) -> DocumentMoments:
         """Return the second embedding, made of what ``choose`` returned; its sensitivity is the same for all of it."""
         weights = self.spec.count_weight, self.spec.mean_weight
-        return DocumentMoments(self.classes, chosen[:-1], max(1, int(chosen[-1])), weights, self.max_rows)
+        return DocumentMoments(self.classes, chosen[:-1], max(1, int(chosen[-1])), weights, self.max_rows, whitening)
 
 
 @dataclass(frozen=True)
@@ -120,11 +148,33 @@ class Estimate:
         entry = noise_stddev / (DIAGONAL * 4.0**BITS) / divisor.sum()
         covariance = shrink(within, entry, average * np.eye(dim))
         covariance *= dim * average / float(np.trace(covariance))  # the trace is known better than any eigenvalue
-        middle = shares @ offsets
-        power = ((offsets - middle) ** 2).sum(axis=1)
-        kept = np.clip(1 - dim * noise / np.maximum(power, 1e-12), 0, 1)[:, None]
-        means = np.ldexp(embedding.centre.astype(np.float64), -BITS) + unit * (middle + kept * (offsets - middle))
-        return cls(counts, means, unit**2 * covariance)
+        means = unit * shrink_means(offsets, shares, noise, covariance)
+        found = cls(counts, np.ldexp(embedding.centre.astype(np.float64), -BITS) + means, unit**2 * covariance)
+        return found.mapped(embedding.whitening.inverse()) if embedding.whitening else found
+
+    def mapped(self, matrix: Floats) -> "Estimate":
+        """Map what is estimated linearly, and to a scale in which the mean square norm of a document is 1."""
+        means, covariance = self.means @ matrix, matrix.T @ self.covariance @ matrix
+        shares = self.counts.clip(min=1) / self.counts.clip(min=1).sum()
+        square = float(shares @ (means**2).sum(axis=1) + np.trace(covariance))
+        return Estimate(self.counts, means / math.sqrt(square), covariance / square)
+
+
+def shrink_means(offsets: Floats, shares: Floats, noise: Floats, covariance: Floats) -> Floats:
+    """Draw the means of classes toward the mean of all, in each direction as far as they are noise.
+
+    Along an eigenvector of the covariance, means are taken to vary as its squared eigenvalue: where documents are
+    alike, so are the classes. How far they vary altogether is what is left of their power without the noise.
+
+    Shapes: offsets [classes, dim]; shares, noise [classes], the variance of a coordinate; covariance [dim, dim].
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    middle = shares @ offsets
+    power = np.maximum(((offsets - middle) ** 2).mean(axis=1) - noise, 0)
+    spread = float(shares @ power) * values**2 / float((values**2).mean())
+    kept = spread / (spread + noise[:, None])
+    means: Floats = middle + (((offsets - middle) @ vectors) * kept) @ vectors.T
+    return means
 
 
 @dataclass(frozen=True)
@@ -135,6 +185,10 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
     about: ClassVar[type] = Documents
     measurement: DocumentMeasurement = field(default_factory=DocumentMeasurement)
     training: Untrained = field(default_factory=Untrained)
+
+    def settled(self, contract: Documents) -> DocumentMeasurement:
+        """Return all parameters with their values."""
+        return self.measurement.settled(contract)
 
     def design(self, spec: DocumentMeasurement, contract: Documents) -> DocumentLooks:
         """Make the looks; a sentence cannot be the unit, since a document has one embedding.
@@ -159,9 +213,10 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
 
     def programme(self, design: DocumentLooks) -> Programme:
         """Sum all embeddings, then the moments of each class about their mean."""
-        first = yield Sum.of(design.first)
-        chosen = yield Keep(design.choose(first.vector, first.noise_stddev))
-        yield Sum.of(design.second(chosen))
+        whitening = Whitening.unpacked((yield design.map()), design.dim) if design.spec.whitening else None
+        first = yield Sum.of(design.first_look(whitening))
+        chosen = yield Keep.of(design.choose(first.vector, first.noise_stddev))
+        yield Sum.of(design.second(chosen, whitening))
 
     def estimate(self, release: Release) -> Estimate:
         """Return the moments without their noise (post-processing)."""

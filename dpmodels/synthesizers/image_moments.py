@@ -147,7 +147,7 @@ class NacreImages(Synthesizer[ImageLooks]):
     def programme(self, design: ImageLooks) -> Programme:
         """Sum the second moments of all images, then those of each class along the directions that vary most."""
         first = yield Sum.of(design.first)
-        chosen = yield Keep(design.choose(first.vector, first.noise_stddev))
+        chosen = yield Keep.of(design.choose(first.vector, first.noise_stddev))
         yield Sum.of(design.second(chosen), design.first.l2_sensitivity)
 
     def fit(self, release: Released[Release], craft: Craft) -> ImageModel:

@@ -30,6 +30,8 @@ Encode = Callable[[Sequence[str]], Vectors]
 
 WORDLLAMA = "10eaa372b206182c437c18041812c2bde617dd3affe14d1fadf643d6d1e92377"
 """Hash of the weights and the tokenizer that wordllama 0.4.0.post1 brings."""
+WORDLESS = "given", "hashed"
+"""Encoders that have no table of words."""
 STEP = 2.0**-24
 """The lattice of words; weights of half precision lie on it already."""
 MOST_STEPS = 2**31
@@ -47,21 +49,24 @@ def load_encoder(spec: Encoder) -> Encode:
         raise Unsuitable("documents that come with embeddings need no encoder; give the name of one to embed text")
     if spec.name == "hashed":
         return lambda sentences: _each(lambda sentence: _hashed(sentence, spec.dim), sentences, spec.dim)
-    folder, files = _files(spec.name)
-    found = hash_files(folder, files)
-    wanted = spec.sha256 or (WORDLLAMA if spec.name == "wordllama" else "")
-    if found != wanted:
-        raise ArtifactError(
-            f"the files of the encoder {spec.name} have the sha256 {found}; the contract says otherwise"
-        )
+    folder, files = _checked_files(spec)
     if (folder / "modules.json").is_file():
         return _transformer(folder, spec)
-    words, tokenizer = _static(folder, files)
-    if words.shape[1] < spec.dim:
-        raise InvalidArgument(
-            "dim", spec.dim, f"be at most {words.shape[1]}, the size of the embeddings of the encoder"
-        )
-    return lambda sentences: _means(words[:, : spec.dim], tokenizer, sentences)
+    words, tokenizer = _static(folder, files, spec.dim)
+    return lambda sentences: _means(words, tokenizer, sentences)
+
+
+def words_of(spec: Encoder) -> NDArray[np.float64]:
+    """Return the words of a static encoder as whole numbers of steps. Shapes: [tokens, dim].
+
+    Raises:
+        Unsuitable: the encoder is of another kind.
+        ArtifactError: its files are not those that the contract names.
+    """
+    folder, files = _checked_files(spec) if spec.name not in WORDLESS else (Path(), [])
+    if not files or (folder / "modules.json").is_file():
+        raise Unsuitable(f"the encoder {spec.name} has no table of words to whiten by; set `whitening` to 0")
+    return _static(folder, files, spec.dim)[0]
 
 
 def describe_encoder(name: str, dim: int = 0) -> Encoder:
@@ -82,6 +87,17 @@ def hash_files(folder: Path, files: Iterable[Path]) -> str:
     return hashlib.sha256(json.dumps(named).encode()).hexdigest()
 
 
+def _checked_files(spec: Encoder) -> tuple[Path, list[Path]]:
+    """Return the folder and the files of an encoder, after comparing their hash with the contract's."""
+    folder, files = _files(spec.name)
+    found = hash_files(folder, files)
+    if found != (spec.sha256 or (WORDLLAMA if spec.name == "wordllama" else "")):
+        raise ArtifactError(
+            f"the files of the encoder {spec.name} have the sha256 {found}; the contract says otherwise"
+        )
+    return folder, files
+
+
 def _files(name: str) -> tuple[Path, list[Path]]:
     """Return the folder of an encoder and the files that it is made of."""
     if name == "wordllama":
@@ -100,10 +116,13 @@ def _files(name: str) -> tuple[Path, list[Path]]:
     return folder, [file for file in folder.rglob("*") if file.is_file() and file.name[0] != "."]
 
 
-def _static(folder: Path, files: list[Path]) -> tuple[NDArray[np.float64], Any]:
+def _static(folder: Path, files: list[Path], dim: int = 0) -> tuple[NDArray[np.float64], Any]:
     """Read the words and the tokenizer of a static encoder, such as wordllama or a model of model2vec.
 
-    Shapes: the words are [tokens, dim], whole numbers of steps of the lattice.
+    Shapes: the words are [tokens, dim], whole numbers of steps of the lattice; a ``dim`` of 0 asks for all there is.
+
+    Raises:
+        InvalidArgument: the words are shorter than that.
     """
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer
@@ -125,7 +144,9 @@ def _static(folder: Path, files: list[Path]) -> tuple[NDArray[np.float64], Any]:
     tokenizer = Tokenizer.from_file(str(texts[0]))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    steps = np.rint(table / STEP)
+    if table.shape[1] < dim:
+        raise InvalidArgument("dim", dim, f"be at most {table.shape[1]}, the size of the embeddings of the encoder")
+    steps = np.rint(table[:, : dim or None] / STEP)
     if not np.abs(steps).max(initial=0) < MOST_STEPS:  # which no NaN is
         raise Unsuitable(f"{folder} holds a word whose numbers are not below 128; its sums would not be exact")
     if max(tokenizer.get_vocab().values(), default=0) >= len(steps):

@@ -177,7 +177,7 @@ class Scores(System[ScoreTables]):
     def programme(self, design: ScoreTables) -> Programme:
         """Train the classifiers, and keep what their tables hold for synthetic rows; then count the real rows once."""
         embedding, kept = design.trained(self.synthetic, self.seed)
-        yield Keep(kept)
+        yield Keep.of(kept)
         yield Sum.of(embedding)
 
     def noise(self, line: Line) -> dict[str, float]:
