@@ -169,7 +169,7 @@ class EmbedConfig(HandOverConfig):
     """Everything that embedding documents needs."""
 
     documents: Path = Field(description="Documents, private: CSV or Parquet, one file or a folder.")
-    candidates: Path = Field(description="PUBLIC documents with the same columns, whose embeddings are handed over.")
+    candidates: Path = Field(description="PUBLIC documents with the same columns, of which all that helps is made.")
     contract: Path | None = Field(default=None, description="Contract of the documents (YAML), instead of columns.")
     columns: ColumnsConfig = ColumnsConfig()
     privacy: PureConfig

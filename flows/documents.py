@@ -8,6 +8,6 @@ from flows.with_prefect.worker import deployed, find_here, own_name, placed_here
 
 @deployed("embed-documents")
 def embed_document_set(config: EmbedConfig) -> str:
-    """Choose a private embedding for every document: one charge, however often this flow run is started."""
+    """Make a private embedding of every document: one charge, however often this flow run is started."""
     name = own_name()
     return go_on(find_here(name) or start(placed_here(config), name))

@@ -1,7 +1,7 @@
-"""The flow of embedded documents: prepare -> ingest -> choose -> report -> hand over.
+"""The flow of embedded documents: prepare -> ingest -> sanitize -> report -> hand over.
 
 The candidates, the recoder and the encoder are made from public documents before anything is planned, so that the plan
-names them by their hash. Choosing is the only stage that draws, under the only charge: one for all documents.
+names them by their hash. One stage alone draws, under the only charge: one for all documents.
 """
 
 import re
@@ -23,7 +23,7 @@ from dpmodels.synthesizers.document_sketch import DocumentSketch
 from dpmodels.text.candidates import Candidates, Recipe, Sketching
 from flows.config import EmbedConfig
 from flows.planning import create_run, make_budget
-from tasks.embed import CANDIDATES, choose, create, encode, hand_over, hashes_of, load_public, refuse_overlap, report
+from tasks.embed import CANDIDATES, create, encode, hand_over, hashes_of, load_public, measure, refuse_overlap, report
 from tasks.given import GIVEN, forget_given
 from tasks.ready import check_ready
 from tasks.store import Handle, Run
@@ -36,7 +36,7 @@ HIDES_NO_SENTENCES = (
 
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     """Run every stage that has not finished yet; ``call`` decides how a stage is run."""
-    release = run.finished("sanitize") or call(choose, run, call(encode, run))
+    release = run.finished("sanitize") or call(measure, run, call(encode, run))
     handed_over = call(hand_over, run, release, call(report, run, release))
     forget_given(run)
     return handed_over

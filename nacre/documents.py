@@ -38,7 +38,7 @@ def embed_documents(
     out: Place | None = None,
     signing_key: Place | None = None,
 ) -> Result:
-    """Choose a private embedding for each document among those of public documents; delta is 0.
+    """Make a private embedding of each document with the help of public documents; delta is 0.
 
     Epsilon hides what ONE sentence of a document says. k sentences together are hidden with k times as much at worst,
     so for a whole document epsilon = 10 is weak. ``nacre.synthesize`` on a contract that protects documents or users
@@ -46,8 +46,8 @@ def embed_documents(
 
     Args:
         documents: a pandas DataFrame, a pyarrow Table, or the path of CSV or Parquet. Private.
-        candidates: the same of PUBLIC documents with the same columns. Their embeddings are handed over, and nothing of
-            them may come from the private documents.
+        candidates: the same of PUBLIC documents with the same columns. What is made of them is handed over, and nothing
+            of them may come from the private documents.
         epsilon: for each document, or for all documents of a user where the contract names a column of users.
         contract: a path, YAML text or a dictionary; or give ``columns``.
         columns: what a contract would say: name, id, text or embedding, user, most_documents, language, most_sentences,

@@ -1,4 +1,4 @@
-"""The stages of embedded documents: encode them, choose a candidate for each (the charge), report, and hand over.
+"""The stages of embedded documents: encode them, measure each (the charge), report, and hand over.
 
 What is public is made before the run: the candidates lie in the run's control zone, and the plan names their hash.
 """
@@ -148,12 +148,12 @@ def encode(run: Run) -> Handle:
 
 
 @stage("sanitize", sensitive=True)
-def choose(run: Run, passages: Handle) -> Handle:
-    """Choose a candidate for every document, inside one ledger charge; all that is public is checked before it."""
+def measure(run: Run, passages: Handle) -> Handle:
+    """Release something of every document, inside one ledger charge; all that is public is checked before it."""
     line, settings, system = run.plan.release, run.settings, system_of(run)
     check_ready(settings.device, settings.out, settings.signing_key)
     check_line(system, line)
-    with progress_bar("choose") as tick:
+    with progress_bar("sanitize") as tick:
         desk = desk_of(run, progress=tick)
         reserve_run(run, desk)
         system.measure(Sensitive(PassageFile(passages.path)), line, desk)

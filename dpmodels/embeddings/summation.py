@@ -3,7 +3,7 @@
 A table that comes in parts is summed part by part, by threads or on other machines.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -57,3 +57,14 @@ def check_repeatable(batches: Sensitive[Iterable[Records]]) -> None:
     stream = batches.reveal()
     if iter(stream) is stream:
         raise Unsuitable("the batches are an iterator, which ends after one pass; give what can be read twice")
+
+
+def check_disjoint(parts: Sequence[Sensitive[Vector] | None]) -> None:
+    """Refuse parts of the data that share a record: what each releases costs as much as one of them only if none do.
+
+    Shapes: of each part the numbers of its records.
+    """
+    numbers = [part.reveal() for part in parts if part is not None]
+    whole = np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
+    if len(numbers) < len(parts) or len(np.unique(whole)) < len(whole):
+        raise Unsuitable("the parts of the data are not disjoint or do not say which rows they have; cut it otherwise")

@@ -44,13 +44,14 @@ SCALE_QUANTILE, SCALED_RADIUS = 0.7, 1.5
 class VectorRows:
     """All records of a table, in memory.
 
-    Shapes: ``design`` [n, dim] float32; ``label`` [n]; ``target`` [n, ...] int64 cells, float32 design or uint8 ink.
+    Shapes: ``design`` [n, dim] float32; ``label`` [n]; ``target`` [n, ...] int64 cells, float32 design or uint8 ink;
+        ``numbers`` [n], which records of the table they are.
     """
 
     design: NDArray[np.float32]
     label: Whole
     target: Tensor
-    records: tuple[Records, ...] = ()
+    numbers: Whole
 
 
 class Vectors:
@@ -162,12 +163,12 @@ class Vectors:
         kind = {"cells": torch.int64, "ink": torch.uint8, "values": torch.float32}[self.kind]
         designs, labels = [np.zeros((0, self.dim), np.float32)], [np.zeros(0, np.int64)]
         targets = [torch.zeros(0, width, dtype=kind)]
-        held = tuple(batches)
-        for records in held:
+        for records in batches:
             designs.append(self.design(records).astype(np.float32))
             labels.append(records.labels(self.schema.class_index))
             targets.append(self._target(records, designs[-1]))
-        return VectorRows(np.concatenate(designs), np.concatenate(labels), torch.cat(targets), held)
+        label = np.concatenate(labels)
+        return VectorRows(np.concatenate(designs), label, torch.cat(targets), np.arange(len(label)))
 
     def _target(self, records: Records, design: NDArray[np.float32]) -> Tensor:
         if self.kind == "cells" and self.partition is not None:
@@ -231,11 +232,6 @@ def transform_vectors(vectors: Vectors, batches: Sensitive[Iterable[Records]]) -
     return Sensitive(vectors.rows(batches.reveal()))
 
 
-def transform_records(rows: Sensitive[VectorRows]) -> Sensitive[Iterable[Records]]:
-    """Return the encoded records themselves. Privacy: Sensitive -> Sensitive, record by record."""
-    return Sensitive(rows.reveal().records)
-
-
 def transform_scales(rows: Sensitive[VectorRows], vectors: Vectors) -> Sensitive[Whole]:
     """Count each column's values by their distance from the middle.
 
@@ -283,4 +279,17 @@ def transform_cluster(
     """Keep the records nearest to one released centroid. Privacy: Sensitive -> Sensitive, record by record."""
     held = rows.reveal()
     own = nearest(vectors.bounded(held.design, np.ones(vectors.dim)), centroids) == index
-    return Sensitive(VectorRows(held.design[own], held.label[own], held.target[torch.from_numpy(own)]))
+    return Sensitive(
+        VectorRows(held.design[own], held.label[own], held.target[torch.from_numpy(own)], held.numbers[own])
+    )
+
+
+def transform_numbers(rows: Sensitive[VectorRows]) -> Sensitive[Whole]:
+    """Say which records of the table these are. Privacy: Sensitive -> Sensitive."""
+    return Sensitive(rows.reveal().numbers)
+
+
+def transform_targets(rows: Sensitive[VectorRows]) -> Sensitive[tuple[Tensor, ...]]:
+    """Return what DP-SGD reads of critics: labels, targets. Privacy: Sensitive -> Sensitive, record by record."""
+    held = rows.reveal()
+    return Sensitive((torch.from_numpy(held.label), held.target))

@@ -31,6 +31,16 @@ class CellHead:
         ]
         return torch.stack(parts).sum(dim=0)
 
+    def shown(self, target: Tensor) -> Tensor:
+        """Return what a critic sees of records: one-hots of their cells. Shapes: [B, columns] -> [B, outputs]."""
+        columns = zip(target.unbind(dim=1), self.sizes, strict=True)
+        return torch.cat([_one_hot(cells, size) for cells, size in columns], dim=1)
+
+    def faked(self, out: Tensor, uniform: Tensor, temperature: float) -> Tensor:
+        """Return what a critic sees of records drawn from outputs, with a gradient. Shapes: [B, outputs] each."""
+        pairs = zip(torch.split(out, self.sizes, dim=1), torch.split(uniform, self.sizes, dim=1), strict=True)
+        return torch.cat([_drawn(*pair, temperature) for pair in pairs], dim=1)
+
     def draw(self, out: Tensor, y: Tensor, randomness: "torch.Generator") -> Records:
         """Draw a cell a column, then a value within it."""
         columns = torch.split(out.T.contiguous(), self.sizes)
@@ -65,6 +75,22 @@ class ValueHead:
                 total = total - (wanted[..., block.start : block.value] * shares).sum(dim=-1)
         return total
 
+    def shown(self, target: Tensor) -> Tensor:
+        """Return what a critic sees of records: their states and values. Shapes: [B, dim] -> [B, dim]."""
+        return target
+
+    def faked(self, out: Tensor, uniform: Tensor, temperature: float) -> Tensor:
+        """Return what a critic sees of records drawn from outputs, with a gradient. Shapes: [B, dim] each."""
+        parts = []
+        for block in self.layout.blocks:
+            if block.one_hot:
+                own = slice(block.start, block.value)
+                parts.append(_drawn(out[:, own], uniform[:, own], temperature))
+            if block.continuous:
+                value = out[:, block.value : block.value + 1].clamp(0, 1)
+                parts.append(value * parts[-1][:, :1] if block.one_hot else value)
+        return torch.cat(parts, dim=1)
+
     def draw(self, out: Tensor, y: Tensor, randomness: "torch.Generator") -> Records:
         """Draw a state a column, and a value where the state is to have one."""
         states = torch.zeros(len(out), len(self.schema.modelled), dtype=torch.int32)
@@ -92,11 +118,30 @@ class InkHead:
         """Return -log p(target) up to a constant. Shapes: [B, L, pixels], [B, pixels] uint8 -> [B, L]."""
         return ((out - target[:, None].to(out.dtype) / 255) ** 2).sum(dim=-1) / (2 * INK_STDDEV**2)
 
+    def shown(self, target: Tensor) -> Tensor:
+        """Return what a critic sees of images. Shapes: [B, pixels] uint8 -> [B, pixels]."""
+        return target.to(torch.float32) / 255
+
+    def faked(self, out: Tensor, uniform: Tensor, temperature: float) -> Tensor:
+        """Return what a critic sees of drawn images. Shapes: [B, pixels] -> [B, pixels]."""
+        return out.clamp(0, 1)
+
     def draw(self, out: Tensor, y: Tensor, randomness: "torch.Generator") -> Records:
         """Draw the ink."""
         pixels = (255 * out.clamp(0, 1)).round().to(torch.uint8).numpy()
         states = y.to(torch.int32).numpy()[:, None]
         return Records(states, np.zeros(states.shape), pixels)
+
+
+def _one_hot(index: Tensor, size: int) -> Tensor:
+    return (index[:, None] == torch.arange(size, device=index.device)).to(torch.float32)
+
+
+def _drawn(logits: Tensor, uniform: Tensor, temperature: float) -> Tensor:
+    """Draw from the softmax by Gumbel's rule; the gradient is that of a smoothed draw. Shapes: [B, n] each."""
+    perturbed = logits - torch.log(-torch.log(uniform))
+    smooth = torch.softmax(perturbed / temperature, dim=1)
+    return _one_hot(perturbed.argmax(dim=1), logits.shape[1]) - smooth.detach() + smooth
 
 
 Head = CellHead | ValueHead | InkHead

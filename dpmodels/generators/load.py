@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dpmodels.errors import ArtifactError
 from dpmodels.generators.bayes_net import BayesNetModel
+from dpmodels.generators.gan_model import GanModel
 from dpmodels.generators.images import ImageModel
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.model_file import read_model
@@ -11,9 +12,10 @@ from dpmodels.generators.points import PointModel
 from dpmodels.generators.tabular import TabularModel
 from dpmodels.generators.vae_model import VaeModel
 
-Model = BayesNetModel | ImageModel | MixtureModel | PointModel | TabularModel | VaeModel
+Model = BayesNetModel | GanModel | ImageModel | MixtureModel | PointModel | TabularModel | VaeModel
 KINDS: dict[str, type[Model]] = {
     "bayes-net": BayesNetModel,
+    "gan": GanModel,
     "images": ImageModel,
     "mixture": MixtureModel,
     "network": TabularModel,

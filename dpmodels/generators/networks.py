@@ -59,10 +59,10 @@ def linear(inputs: int, outputs: int) -> nn.Linear:
 
 
 def initialise(network: nn.Module, generator: torch.Generator) -> None:
-    """Set linear layers by Kaiming's uniform rule from an explicit generator."""
+    """Set linear and convolutional layers by Kaiming's uniform rule from an explicit generator."""
     for module in network.modules():
-        if isinstance(module, nn.Linear):
-            bound = module.in_features**-0.5
+        if isinstance(module, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
+            bound = module.weight[0].numel() ** -0.5
             with torch.no_grad():
-                module.weight.uniform_(-bound, bound, generator=generator)
-                module.bias.uniform_(-bound, bound, generator=generator)
+                for own in module.parameters():
+                    own.uniform_(-bound, bound, generator=generator)

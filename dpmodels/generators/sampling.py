@@ -6,12 +6,14 @@ the same rows.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.errors import InvalidArgument
+from dpmodels.late import Tensor, torch
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.schema import Schema
 
@@ -36,6 +38,26 @@ def batch_sizes(rows: int, batch_rows: int, first: int = 0) -> Iterator[tuple[in
         yield batch, min(batch_rows, rows - start)
 
 
+def draw_cells(counts: Tensor, rows: int, randomness: "torch.Generator") -> tuple[Tensor, Tensor]:
+    """Draw a network and a class for each row, by released counts, which may be negative.
+
+    Neither a network whose counts add up to nothing nor a cell without a positive count is drawn, unless all are such.
+
+    Shapes: [networks, classes] float64 -> [rows], [rows].
+    """
+    positive = counts.clamp_min(0)
+    kept = positive * (counts.sum(dim=1, keepdim=True) > 0)
+    shares = (kept if kept.sum() > 0 else positive).flatten()
+    shares = shares if shares.sum() > 0 else torch.ones_like(shares)
+    # evenly spread uniforms: each network and class as often as its share says, up to one row
+    uniform = (torch.arange(rows) + torch.rand(1, generator=randomness)) / rows
+    drawn = torch.searchsorted((shares / shares.sum()).cumsum(0), uniform.double())
+    possible = shares.nonzero()
+    drawn = drawn.clamp(min=int(possible[0]), max=int(possible[-1]))
+    drawn = drawn[torch.randperm(rows, generator=randomness)]
+    return drawn // counts.shape[1], drawn % counts.shape[1]
+
+
 def spread_classes(counts: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw the class of every row: each class as often as its share of released counts says, up to one row."""
     shares = counts.clip(min=0)
@@ -56,6 +78,10 @@ class Sampler(ABC):
     def default_rows(self) -> int:
         """Return the released (noisy) number of records, at least 1."""
         return max(1, round(float(self.class_counts.sum())))
+
+    @abstractmethod
+    def save(self, path: Path) -> None:
+        """Write the generator to one file."""
 
     @abstractmethod
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Any:

@@ -160,6 +160,11 @@ class Objective(nn.Module):
         self.encoder, self.decoder, self.prior, self.head, self.spec = encoder, decoder, prior, head, spec
         self.normals = (0 if isinstance(encoder, FixedPoint) else spec.draws, prior.latent)
 
+    @property
+    def released(self) -> Decoder:
+        """Return what is released of it."""
+        return self.decoder
+
     def forward(self, x: Tensor, y: Tensor, target: Tensor, xi: Tensor) -> Tensor:
         """Return the negative bound of each record, averaged over the draws of its latent."""
         mean, log_variance = self.encoder(x)

@@ -11,7 +11,7 @@ from dpmodels.embeddings.vectors import Vectors
 from dpmodels.generators.checkpoint import under
 from dpmodels.generators.heads import head_of
 from dpmodels.generators.model_file import write_model
-from dpmodels.generators.sampling import Sampler
+from dpmodels.generators.sampling import Sampler, draw_cells
 from dpmodels.late import Tensor, torch
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
@@ -42,13 +42,7 @@ class VaeModel(Sampler):
         """Draw one batch; on any device, by the CPU."""
         head = head_of(self.vectors, self.stddev)
         randomness = torch.Generator().manual_seed(int(rng.integers(2**32)))  # torch takes no more
-        shares = self.class_counts.flatten().clamp_min(0)
-        shares = shares if shares.sum() > 0 else torch.ones_like(shares)
-        # evenly spread uniforms: each decoder and class as often as its share says, up to one row
-        uniform = (torch.arange(rows) + torch.rand(1, generator=randomness)) / rows
-        drawn = torch.searchsorted((shares / shares.sum()).cumsum(0), uniform.double()).clamp(max=len(shares) - 1)
-        drawn = drawn[torch.randperm(rows, generator=randomness)]
-        which, y = drawn // self.class_counts.shape[1], drawn % self.class_counts.shape[1]
+        which, y = draw_cells(self.class_counts, rows, randomness)
         out = torch.zeros(rows, head.outputs)
         for index, (decoder, prior) in enumerate(zip(self.decoders, self.priors, strict=True)):
             own = which == index

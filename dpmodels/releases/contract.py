@@ -11,6 +11,7 @@ from pydantic import BaseModel, PlainSerializer, PlainValidator
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.schema.documents import Documents
+from dpmodels.schema.federation import Federation
 from dpmodels.schema.schema import Schema
 
 
@@ -46,7 +47,7 @@ class Contract(Protocol):
         """Write the contract as the YAML that reads back equal to it."""
 
 
-KINDS: dict[str, type[BaseModel]] = {"table": Schema, "documents": Documents}
+KINDS: dict[str, type[BaseModel]] = {"table": Schema, "documents": Documents, "federation": Federation}
 """The kinds of contract by the word under which they are written down."""
 
 
@@ -85,3 +86,15 @@ def check_contract(contract: Contract, budget: PrivacyBudget) -> None:
         raise InvalidArgument("adjacency", budget.adjacency, rule)
     if budget.unit != contract.unit:
         raise Unsuitable(f"the budget's unit is {budget.unit} and the schema's {contract.unit}; make them one")
+
+
+def check_kept_whole(unit: PrivacyUnit, adjacency: Adjacency) -> None:
+    """Refuse a cut of the data by what rows hold, where it may spread a unit over parts that are charged as one.
+
+    Raises:
+        InvalidArgument: a unit has several rows, or a replaced one may move to another part.
+    """
+    if unit.max_rows > 1 or adjacency != Adjacency.ADD_OR_REMOVE_ONE:
+        raise Unsuitable(
+            f"parts that are cut by what rows hold do not keep {unit} whole under {adjacency}; take another method"
+        )

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from dpmodels.embeddings.summation import check_repeatable
+from dpmodels.embeddings.summation import check_disjoint, check_repeatable
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.ledger import Charge, Ledger, Reservation
 from dpmodels.mechanisms.choices import select_each
@@ -263,9 +263,15 @@ class _Drawing(Walk):
         return step.weights(objective)
 
     def parts(self, step: Parallel, data: Any) -> Sequence[Data | None]:
-        """Cut the data into as many parts as there are programmes, however many parts the data has."""
+        """Cut the data into as many parts as there are programmes, however many parts the data has.
+
+        Raises:
+            InvalidArgument: rows are cut by what they hold, and the parts share one or do not say which they have.
+        """
         self.trainings = number = len(step.programmes)
         found = list(step.by(data))[:number]
+        if not step.whole_units:
+            check_disjoint([part.numbers for part in found])
         return [*found, *[Data(Sensitive(()), data.device)] * (number - len(found))]
 
 

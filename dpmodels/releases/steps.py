@@ -31,10 +31,15 @@ Vector = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Data:
-    """What a draw reads: records that can be read any number of times, and the device to compute on."""
+    """What a draw reads: records that can be read any number of times, and the device to compute on.
+
+    Attributes:
+        numbers: of a part, which records of the whole it has; None where whole units are cut apart.
+    """
 
     records: Sensitive[Any]
     device: str = "cpu"
+    numbers: Sensitive[Vector] | None = None
 
 
 @dataclass(frozen=True)
@@ -169,7 +174,8 @@ class Parallel:
     programme without a part reads no records, so the number of parts that the data has does not show.
 
     Attributes:
-        by: cuts the data into parts; which part a unit lies in does not depend on other units.
+        by: cuts the data into parts; which part a unit lies in does not depend on other units. A cut by what rows hold
+            says which rows each part has (``Data.numbers``), and is refused if one is in two parts.
         whole_units: whether a unit lies in one part whatever its rows hold, as a document or a client does. A cut by
             what a row holds may spread the rows of a user over parts, and moves a record that is replaced.
     """

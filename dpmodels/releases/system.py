@@ -19,11 +19,11 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from dpmodels.accounting.events import Event
+from dpmodels.accounting.events import Event, ParallelEvent, leaves
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.loop import Progress
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from dpmodels.releases.contract import Contract, check_contract
+from dpmodels.releases.contract import Contract, check_contract, check_kept_whole
 from dpmodels.releases.draw import Desk, draw, read
 from dpmodels.releases.plan import RELEASE, Line
 from dpmodels.releases.release import Release
@@ -67,12 +67,14 @@ class System(ABC, Generic[Design]):
     Attributes:
         method: name in the registry; measurement: the pydantic model of the public parameters.
         line: name of the line that the system plans; about: the kind of contract that the system is for.
+        whole_units: whether parts that are measured side by side keep a unit whole whatever its rows hold.
     """
 
     method: str
     measurement: Any
     line: ClassVar[str] = RELEASE
     about: ClassVar[type] = Schema
+    whole_units: ClassVar[bool] = False
 
     @abstractmethod
     def design(self, spec: Any, contract: Any) -> Design:
@@ -115,13 +117,16 @@ class System(ABC, Generic[Design]):
         spec = self.settled(contract)
         design = self.design(spec, contract)
         check_contract(contract, budget)
+        event = self.event(design, budget)
+        if not self.whole_units and any(isinstance(each, ParallelEvent) for each in leaves([event])):
+            check_kept_whole(contract.unit, budget.adjacency)
         return Line(
             name=self.line,
             part=contract.part,
             method=self.method,
             contract=contract,
             budget=budget,
-            event=self.event(design, budget),
+            event=event,
             measurement=spec.model_dump(mode="json"),
             fingerprint=self.fingerprint(design),
         )

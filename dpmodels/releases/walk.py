@@ -22,6 +22,7 @@ from dpmodels.mechanisms.cube import cube_scale
 from dpmodels.mechanisms.exponential import exponential_scale, pure_scale
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import Adjacency
+from dpmodels.releases.contract import check_kept_whole
 from dpmodels.releases.plan import Line
 from dpmodels.releases.steps import (
     Choose,
@@ -120,9 +121,8 @@ class Walk(ABC):
 
         Privacy: a unit lies in one part, so together the parts cost the heaviest of them (accounting/events.py).
         """
-        unit, adjacency = self.line.contract.unit, self.line.budget.adjacency
-        if not step.whole_units and (unit.max_rows > 1 or adjacency != Adjacency.ADD_OR_REMOVE_ONE):
-            raise ArtifactError(f"parts that are cut by what rows hold do not keep a {unit} whole under {adjacency}")
+        if not step.whole_units:
+            check_kept_whole(self.line.contract.unit, self.line.budget.adjacency)
         number = len(step.programmes)
         events = event.events if isinstance(event, ParallelEvent) else (event,)
         if len(events) not in (1, number):

@@ -5,7 +5,15 @@
 Privacy: unit one record, add or remove. It enters one count, one sum and one matrix, so it moves s by at most
 sqrt(a^2 + (b R)^2 + (D R^2)^2) in L2 norm, however many classes there are (``symmetric`` has D and the symmetric part):
 the class means come at the price of one mean. P3GM's directions and the Gaussians of images are read off it.
+
+A record that is replaced moves it by less than twice that. With p = x.x', a pair of one class moves the means by
+b^2 (||x||^2 + ||x'||^2 - 2p) and the matrix by at most D^2 (||x||^4 + ||x'||^4 - 2p^2) + R^4, in squared norm. Whatever
+p is, the two are at most 2B + 2S + B^2 / (2S) + R^4 together, with B = (b R)^2 and S = (D R^2)^2. A pair of two classes
+moves the counts by 2a^2 and the means by at most 2B: together at most 2a^2 + 2B + 2S + R^4. The R^4 is there because
+the weight of what is off the diagonal is rounded.
 """
+
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -38,7 +46,10 @@ class ClassMoments:
         self.count_step = max(1, round(count_weight * one))
         self.mean_step = max(1, round(mean_weight * (DIAGONAL << bits)))
         self.dim = classes * (1 + size) + self.matrices * symmetric_dim(size)
-        self.l2_sensitivity = integer_radius(self.count_step**2 + (self.mean_step << bits) ** 2 + one**2)
+        counts, means, squares = self.count_step**2, (self.mean_step << bits) ** 2, one**2
+        self.l2_sensitivity = integer_radius(counts + means + squares)
+        apart = max(2 * counts, -(-(means**2) // (2 * squares)))
+        self.replaced_sensitivity = integer_radius(apart + 2 * means + 2 * squares + (1 << 4 * bits))
 
     def total(self, z: Whole, label: Whole) -> Whole:
         """Sum over all records, exactly.
@@ -79,6 +90,14 @@ def transform_class_moments(moments: ClassMoments, points: Sensitive[Points]) ->
     """
     rows = points.reveal()
     return Sensitive(moments.total(rows.z, rows.label))
+
+
+def transform_all_moments(moments: ClassMoments, held: Sensitive[Iterable[Points]]) -> Sensitive[Whole]:
+    """Sum the statistic over all records of several parties, or of one; as ``transform_class_moments``."""
+    total = np.zeros(moments.dim, dtype=np.int64)
+    for part in held.reveal():
+        total += moments.total(part.z, part.label.clip(0, moments.classes - 1))
+    return Sensitive(total)
 
 
 def leading_directions(covariance: Floats, offsets: Floats, size: int, least: float) -> Floats:

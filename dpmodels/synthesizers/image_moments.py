@@ -39,7 +39,7 @@ from dpmodels.generators.images import ImageModel, Painter
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.releases.steps import Keep, Programme, Sum
+from dpmodels.releases.steps import Keep, NoisySum, Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.symmetric import DIAGONAL, principal_directions, shrink_classes
@@ -84,7 +84,7 @@ class ImageLooks:
     """The two embeddings of a plan; the second exists once the first is released."""
 
     def __init__(self, spec: ImageMeasurement, schema: Schema) -> None:
-        self.spec, self.classes, self.max_rows = spec, schema.classes, schema.unit.max_rows
+        self.spec, self.schema, self.classes, self.max_rows = spec, schema, schema.classes, schema.unit.max_rows
         self.code = ImageCode(schema, spec.coefficients, spec.smoothness, spec.pose_weight)
         self.size = min(spec.directions, self.code.dim)
         identity = np.eye(self.code.dim, dtype=np.int64) << DIRECTION_BITS
@@ -155,7 +155,13 @@ class NacreImages(Synthesizer[ImageLooks]):
 
         Privacy: post-processing.
         """
-        looks, (_, _, second) = self.of(release.value.line), self.answers(release.value)
+        first, _, second = self.answers(release.value)
+        return self.fit_looks(self.of(release.value.line), first, second, craft, release.value.entry)
+
+    def fit_looks(
+        self, looks: ImageLooks, first: NoisySum, second: NoisySum, craft: Craft, entry: str = ""
+    ) -> ImageModel:
+        """Fit Gaussians to two released looks, of which the second holds all that is fitted (post-processing)."""
         embedding, steps = second.embedding, second.noise_stddev
         counts, sums, moments = embedding.unpack(second.vector)
         divisor = at_least_noise(counts, steps, embedding)
@@ -168,8 +174,7 @@ class NacreImages(Synthesizer[ImageLooks]):
         both, targets = (looks.first, embedding), (means, shrunk)
         painter, means, factors = match(both, painter, targets, self.training, craft.seed, craft.progress)
         settings = {key: getattr(looks.spec, key) for key in ("coefficients", "smoothness", "pose_weight")}
-        table, entry = release.value.line.table, release.value.entry
-        return ImageModel(table, settings, painter, means, factors, counts, entry)
+        return ImageModel(looks.schema, settings, painter, means, factors, counts, entry)
 
     def marginals(self, release: Release) -> Marginals | None:
         """Return the counts of the classes that the second look released (post-processing)."""

@@ -133,9 +133,7 @@ class P3gmSystem(Phases):
         self.before = bool(scaled)
 
     def statistic(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Whole]:
-        """Return what the next look sums: nacre's moments, histograms of scale, DP-PCA's or DP-EM's statistics."""
-        if self.warm and len(released) < self.first:
-            return self.warm.statistic(rows, released)
+        """Return what the next look sums: histograms of scale, DP-PCA's or DP-EM's statistics."""
         released = released[self.first :]
         if len(released) < self.before:
             return transform_scales(rows, self.vectors)
@@ -147,9 +145,7 @@ class P3gmSystem(Phases):
         return transform_component_moments(moments, points, self._mixture(released, projection))
 
     def dim(self, released: Looks) -> int:
-        """Return the size of the next look: of nacre's second by its merged cells, of DP-EM by DP-PCA's directions."""
-        if self.warm and len(released) < self.first:
-            return self.warm.embedding(released).dim
+        """Return the size of the next look, of DP-EM by the directions that DP-PCA keeps."""
         if len(released) <= self.first + self.before:
             return super().dim(released)
         return self._moments(self._projection(released[self.first :]).size).dim

@@ -26,11 +26,12 @@ from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, Para
 from dpmodels.accounting.remainder import sampled_noise_multiplier
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
 from dpmodels.errors import ArtifactError, Unsuitable
-from dpmodels.generators.sizes import VaeSpec
+from dpmodels.generators.sampling import Sampler
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
+from dpmodels.releases.draw import read
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Data, NoisySum, Programme, Sum, Train
@@ -39,7 +40,7 @@ from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals, of_classes
 
 if TYPE_CHECKING:
-    from dpmodels.generators.vae import Objective
+    from dpmodels.synthesizers.warm_start import WarmStart
 
 WEIGHT_BITS = 24
 """A weight is released as a whole multiple of 2**-24."""
@@ -77,11 +78,12 @@ class Built:
     """What released looks lead to: the objectives that are trained, each on rows of its own.
 
     Attributes:
+        objectives: modules whose ``released`` is the network that is released.
         counts: the released counts. Shapes: [objectives, classes].
         stddev: the standard deviation of values about what is decoded. Shapes: [dim].
     """
 
-    objectives: "list[Objective]"
+    objectives: list[Any]
     counts: Tensor
     stddev: Tensor
 
@@ -90,13 +92,14 @@ class Phases(ABC):
     """One method at one schema and one set of parameters.
 
     Attributes:
-        looks: the Gaussian releases; sgd, vae: the parameters of training; vectors: how records are read.
+        looks: the Gaussian releases, with those of ``warm`` first; sgd: the parameters of training.
+        vectors: how records are read; warm: nacre's release that training starts from, or None.
     """
 
     looks: tuple[Phase, ...]
     sgd: SgdSpec
-    vae: VaeSpec
     vectors: Vectors
+    warm: "WarmStart | None" = None
 
     @abstractmethod
     def statistic(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Whole]:
@@ -125,12 +128,24 @@ class Phases(ABC):
     def training(self, released: Looks, index: int, rows: Callable[[Data], Sensitive[Rows]]) -> Train:
         """Return the training of one objective."""
         built = self.build(released, start=False)
-        dim = sum(parameter.numel() for parameter in built.objectives[index].decoder.parameters())
+        dim = sum(parameter.numel() for parameter in built.objectives[index].released.parameters())
+        return Train(
+            partial(self.objective, released, index),
+            rows,
+            float(built.counts[index].sum()),
+            _weights,
+            dim,
+            self.sgd,
+        )
 
-        def objective(start: bool) -> "Objective":
-            return self.build(released, start).objectives[index]
+    def objective(self, released: Looks, index: int, start: bool) -> Any:
+        """Return an objective to train."""
+        return self.build(released, start).objectives[index]
 
-        return Train(objective, rows, float(built.counts[index].sum()), _weights, dim, self.sgd)
+    def model(self, released: Looks, built: Built, entry: str) -> Sampler:
+        """Return the generator, given objectives that hold the released weights."""
+        decoders, priors = zip(*((objective.decoder, objective.prior) for objective in built.objectives), strict=True)
+        return VaeModel(self.vectors, list(decoders), list(priors), built.counts, built.stddev, entry)
 
     def class_counts(self, released: Looks) -> tuple[NDArray[np.float64], float] | None:
         """Return the released number of records of each class and its noise_stddev, or None if none was released."""
@@ -184,15 +199,15 @@ class PrivateTraining(Synthesizer[Phases]):
         return ComposedEvent(events=(*looks, design.sampled(steps)))
 
     def programme(self, design: Phases) -> Programme:
-        """Release every look, then the decoders' weights."""
-        looks = Looks()
+        """Release every look, then what is trained."""
         rows = lru_cache(maxsize=1)(lambda data: transform_vectors(design.vectors, data.records))
-        for look in design.looks:
+        looks: Looks = (yield from design.warm.looks()) if design.warm else []
+        for look in design.looks[len(looks) :]:
             total = partial(_statistic, design, rows, list(looks))
             looks.append((yield Sum(total, design.dim(looks), look.l2_sensitivity)))
         yield from design.trainings(rows, looks)
 
-    def fit(self, release: Released[Release], craft: Craft) -> VaeModel:
+    def fit(self, release: Released[Release], craft: Craft) -> Sampler:
         """Build the generator from looks and weights; nothing is left to train.
 
         Privacy: post-processing.
@@ -200,16 +215,14 @@ class PrivateTraining(Synthesizer[Phases]):
         design = self.of(release.value.line)
         looks, weights = self._looks(design, release.value)
         built = design.build(looks, start=False)
-        decoders = [objective.decoder for objective in built.objectives]
-        parameters = [parameter for decoder in decoders for parameter in decoder.parameters()]
+        parameters = [parameter for objective in built.objectives for parameter in objective.released.parameters()]
         if sum(parameter.numel() for parameter in parameters) != len(weights):
             raise ArtifactError("the release holds weights of another network than this version builds")
         flat = torch.from_numpy(np.ldexp(weights.astype(np.float64), -WEIGHT_BITS)).float()
         with torch.no_grad():
             for parameter, values in zip(parameters, torch.split(flat, [p.numel() for p in parameters]), strict=True):
                 parameter.copy_(values.view_as(parameter))
-        priors = [objective.prior for objective in built.objectives]
-        return VaeModel(design.vectors, decoders, priors, built.counts, built.stddev, release.value.entry)
+        return design.model(looks, built, release.value.entry)
 
     def marginals(self, release: Release) -> Marginals | None:
         """Return the counts of the classes, where they were released: weights state no counts (post-processing)."""
@@ -231,8 +244,9 @@ class PrivateTraining(Synthesizer[Phases]):
 
     def _looks(self, design: Phases, release: Release) -> tuple[Looks, Whole]:
         """Return the looks of a release, and all weights, one training after the other."""
-        answers, number = self.answers(release), len(design.looks)
-        return answers[:number], release.vector[sum(len(look.vector) for look in answers[:number]) :]
+        taken = read(self, release)
+        looks = [answer for step, answer in taken if isinstance(step, Sum)]
+        return looks, release.vector[sum(len(look.vector) for look in looks) :]
 
 
 def _statistic(phases: Phases, rows: Reader, released: Looks, data: Data) -> Sensitive[Whole]:
@@ -240,8 +254,8 @@ def _statistic(phases: Phases, rows: Reader, released: Looks, data: Data) -> Sen
 
 
 def _weights(objective: Any) -> Whole:
-    """Read the decoder's weights off a trained objective, as whole numbers. Shapes: [weights]."""
-    flat = [parameter.detach().cpu().double().flatten() for parameter in objective.decoder.parameters()]
+    """Read the released weights off a trained objective, as whole numbers. Shapes: [weights]."""
+    flat = [parameter.detach().cpu().double().flatten() for parameter in objective.released.parameters()]
     whole: Whole = np.rint(np.ldexp(torch.cat(flat).numpy(), WEIGHT_BITS)).astype(np.int64)
     return whole
 

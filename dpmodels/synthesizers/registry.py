@@ -16,9 +16,11 @@ from dpmodels.schema.documents import Documents
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.bayes_structure import PrivBayesMeasurement
 from dpmodels.synthesizers.document_moments import DocumentMeasurement, DocumentMomentsSystem
+from dpmodels.synthesizers.dp_gan import DpGanMeasurement, dp_gan
 from dpmodels.synthesizers.dp_gm import DpGmMeasurement, dp_gm
 from dpmodels.synthesizers.dp_merf import DpMerfMeasurement, DpMerfTraining, dp_merf
 from dpmodels.synthesizers.dp_vae import DpVaeMeasurement, dp_vae
+from dpmodels.synthesizers.dpkg import DpkgMeasurement, dpkg
 from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.moments import MomentsMeasurement, MomentsSystem
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
@@ -41,9 +43,11 @@ METHODS = {
     "nacre": Method(Nacre, NacreMeasurement, MixtureSpec),
     "nacre-images": Method(NacreImages, ImageMeasurement, MatchingSpec),
     "document-moments": Method(DocumentMomentsSystem, DocumentMeasurement, Untrained),
+    "dp-gan": Method(dp_gan, DpGanMeasurement, Untrained),
     "dp-gm": Method(dp_gm, DpGmMeasurement, Untrained),
     "dp-merf": Method(dp_merf, DpMerfMeasurement, DpMerfTraining),
     "dp-vae": Method(dp_vae, DpVaeMeasurement, Untrained),
+    "dpkg": Method(dpkg, DpkgMeasurement, Untrained),
     "moments": Method(MomentsSystem, MomentsMeasurement, MixtureSpec),
     "p3gm": Method(p3gm, P3gmMeasurement, Untrained),
     "p3gm-ae": Method(p3gm_ae, P3gmMeasurement, Untrained),

@@ -1,25 +1,23 @@
-"""A warm start for a decoder: nacre's one-shot release, from a share of the budget, and records sampled from it.
+"""A warm start: nacre's one-shot release, from a share of the budget, and records sampled from it.
 
-The sampled records are post-processing, so a decoder may be trained on them without noise for as long as it takes;
-DP-SGD then only refines it.
+The sampled records are post-processing, so a network may be trained on them without noise for as long as it takes;
+DP-SGD then only refines it. Tables have nacre's release and images that of nacre-images.
 
-Privacy: nacre's two sums are two Gaussian looks (synthesizers/nacre.py has the proofs). Both get noise of one scale, so
-together they cost one Gaussian of multiplier z / sqrt(share).
+Privacy: both have two Gaussian looks (synthesizers/nacre.py and image_moments.py have the proofs), which together cost
+one Gaussian of multiplier z; with noise 1 / sqrt(share) times as large they cost one of multiplier z / sqrt(share).
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Generator, Sequence
+from typing import Any
 
-from dpmodels.embeddings.moments import Moments
-from dpmodels.embeddings.summation import transform_sum
-from dpmodels.embeddings.vectors import VectorRows, transform_records
+from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
-from dpmodels.privacy import Sensitive
-from dpmodels.releases.steps import NoisySum
+from dpmodels.generators.sampling import Sampler
+from dpmodels.releases.steps import NoisySum, Step, Sum
 from dpmodels.releases.system import Craft
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.statistics.component_moments import Whole
+from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from dpmodels.synthesizers.private_training import Phase
 
@@ -28,29 +26,53 @@ SAMPLED_ROWS = 40_000
 
 
 class WarmStart:
-    """Nacre's looks as the first phases of another system."""
+    """Nacre's looks as the first of another system.
 
-    def __init__(self, schema: Schema, measurement: NacreMeasurement, share: float) -> None:
-        self.nacre = Nacre(measurement, MixtureSpec(steps=300))
-        self.looks = self.nacre.design(measurement, schema)
-        radii = self.looks.first.l2_sensitivity, self.looks.second_radius
-        first, second = (share * (radius / self.looks.l2_sensitivity) ** 2 for radius in radii)
-        self.phases = (
-            Phase("nacre, fine one-way", self.looks.first.dim, radii[0], first),
-            Phase("nacre, one- and two-way", 0, radii[1], second),  # size unknown: its cells depend on the first look
+    Attributes:
+        phases: the size, sensitivity and share of each look; the size of the second depends on the first.
+    """
+
+    def __init__(self, schema: Schema, measurement: NacreMeasurement | ImageMeasurement, share: float) -> None:
+        self.nacre: Nacre | NacreImages
+        if isinstance(measurement, ImageMeasurement):
+            self.nacre = NacreImages(measurement, MatchingSpec())
+            self.design: Any = self.nacre.design(measurement, schema)
+            parts = {"basis": measurement.basis_share, "moments by class": 1 - measurement.basis_share}
+            radii = [self.design.first.l2_sensitivity] * 2
+        else:
+            self.nacre = Nacre(measurement, MixtureSpec(steps=300))
+            self.design = self.nacre.design(measurement, schema)
+            radii = [self.design.first.l2_sensitivity, self.design.second_radius]
+            first, second = ((radius / self.design.l2_sensitivity) ** 2 for radius in radii)
+            parts = {"fine one-way": first, "one- and two-way": second}
+        self._fitted: tuple[Any, Sampler] | None = None
+        dims = self.design.first.dim, 0
+        self.phases = tuple(
+            Phase(f"nacre, {name}", dim, radius, share * part)
+            for (name, part), dim, radius in zip(parts.items(), dims, radii, strict=True)
         )
 
-    def embedding(self, released: Sequence[NoisySum]) -> Moments:
-        """Return the embedding that the next look sums."""
-        return self.looks.second(released[0].vector, released[0].noise_stddev) if released else self.looks.first
+    def looks(self) -> Generator[Step, Any, list[NoisySum]]:
+        """Take nacre's steps; return what its looks released."""
+        programme, looks = self.nacre.programme(self.design), list[NoisySum]()
+        step = next(programme, None)
+        while step is not None:
+            answer = yield step
+            if isinstance(step, Sum):
+                looks.append(answer)
+            try:
+                step = programme.send(answer)
+            except StopIteration:
+                break
+        return looks
 
-    def statistic(self, rows: Sensitive[VectorRows], released: Sequence[NoisySum]) -> Sensitive[Whole]:
-        """Return the sum of the next look."""
-        return transform_sum(self.embedding(released), transform_records(rows))
+    def fit(self, released: Sequence[NoisySum], seed: int) -> Sampler:
+        """Fit nacre to its released looks, once for all that start from it (post-processing)."""
+        key = seed, *(look.vector.tobytes() for look in released[: len(self.phases)])
+        if self._fitted is None or self._fitted[0] != key:
+            self._fitted = key, self.nacre.fit_looks(self.design, released[0], released[1], Craft(seed=seed))
+        return self._fitted[1]
 
     def sample(self, released: Sequence[NoisySum], seed: int) -> Records:
-        """Fit nacre to its released looks and sample records (post-processing)."""
-        fine, second = released
-        second = replace(second, embedding=self.embedding([fine]))
-        model = self.nacre.fit_looks(self.looks, fine, second, Craft(seed=seed))
-        return Records.concat(list(model.sample(SAMPLED_ROWS, seed)))
+        """Fit nacre and sample records (post-processing)."""
+        return Records.concat(list(self.fit(released, seed).sample(SAMPLED_ROWS, seed)))

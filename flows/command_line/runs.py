@@ -40,7 +40,7 @@ def plan(config: SynthesizeConfig) -> None:
 @app.command("embed-documents")
 @partial(takes_settings, model=EmbedConfig)
 def embed_documents(config: EmbedConfig) -> None:
-    """Choose a private embedding for each document among public ones; hides one sentence, not a document."""
+    """Make a private embedding of each document, with the help of public ones; hides one sentence, not a document."""
     from flows.command_line.show import show_hand_off
     from flows.embed_documents import start
     from flows.synthesize import carry_out

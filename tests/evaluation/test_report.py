@@ -84,7 +84,7 @@ def test_privbayes_foretells_the_distance_of_every_column_from_all_tables_it_is_
     assert all("expected_distance" in column for column in facts["columns"])
 
 
-@pytest.mark.parametrize("method", ["dp-vae", "dp-gm", "p3gm", "p3gm-ae"])
+@pytest.mark.parametrize("method", ["dp-vae", "dp-gm", "p3gm", "p3gm-ae", "dp-gan", "dpkg"])
 def test_a_method_trained_with_noisy_gradients_states_its_classes_and_nothing_else(real, method):
     system = create(method, {}, {})
     plan = system.plan(make_schema(), BUDGET)
@@ -98,7 +98,7 @@ def test_a_method_trained_with_noisy_gradients_states_its_classes_and_nothing_el
             noisy = measure_gaussian(phases.statistic(rows, looks), **scale).value
             looks.append(NoisySum(noisy, plan.noise_stddev(step, phase.l2_sensitivity)))
         built = phases.build(looks, start=False)
-        weights = sum(p.numel() for objective in built.objectives for p in objective.decoder.parameters())
+        weights = sum(p.numel() for objective in built.objectives for p in objective.released.parameters())
         vectors = [look.vector for look in looks]
         release = Release(line=plan, vector=np.concatenate([*vectors, np.zeros(weights, dtype=np.int64)]), entry="e")
         ((name, one),) = system.marginals(release).columns.items()

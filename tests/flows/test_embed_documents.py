@@ -165,16 +165,17 @@ def test_the_officer_signs_the_charge_of_a_family(letters: Path) -> None:
 
 MOMENTS = {
     "encode": ("tasks.embed", "contract_of"),
-    "choose: before the charge": ("tasks.embed", "reserve_run"),
-    "choose: drawing": ("dpmodels.releases.draw", "select_each"),
-    "choose: publishing": ("dpmodels.artifact", "publish"),
+    "measure: before the charge": ("tasks.embed", "reserve_run"),
+    "measure: drawing": ("dpmodels.releases.draw", "select_each"),
+    "measure: publishing": ("dpmodels.artifact", "publish"),
     "report": ("tasks.embed", "render"),
     "hand over": ("tasks.publish", "replace_folder"),
 }
 
 
 @pytest.mark.parametrize(
-    ("moment", "before"), [(moment, True) for moment in MOMENTS] + [("choose: publishing", False), ("hand over", False)]
+    ("moment", "before"),
+    [(moment, True) for moment in MOMENTS] + [("measure: publishing", False), ("hand over", False)],
 )
 def test_killed_and_resumed_there_is_one_charge_and_one_hand_off(letters: Path, moment: str, before: bool) -> None:
     assert ends_at(*MOMENTS[moment], before, *embed_words(letters)) == -signal.SIGKILL
@@ -350,18 +351,17 @@ def test_embeddings_of_sentences_that_are_given_need_no_encoder(letters: Path) -
 def test_from_python_frames_become_a_result(letters: Path) -> None:
     documents, public = (pq.read_table(letters / f"{name}.parquet") for name in ("letters", "public"))
     recipe = yaml.safe_load((letters / "config.yaml").read_text())["model"]["recipe"]
-    made = nacre.embed_documents(
-        documents.to_pandas(), public, epsilon=10, recipe=recipe, home=letters / "home",
-        columns={"name": "letters", "encoder": "hashed", "dim": 32},
-    )  # fmt: skip
+    asked = {"method": "deep-candidate", "recipe": recipe, "home": letters / "home"}
+    columns = {"name": "letters", "encoder": "hashed", "dim": 32}
+    made = nacre.embed_documents(documents.to_pandas(), public, epsilon=10, columns=columns, **asked)
     assert made.spent == (10, 0) and len(made.table) == 40 and "40 embeddings" in repr(made)
     assert made.verify().cautions and "WEAK" in made.report.html
     assert not list((letters / "home" / "sensitive").glob("*/given.parquet"))
     contract = contract_file(letters).read_text()
     with pytest.raises(nacre.NacreError, match="also one of the documents"):
-        nacre.embed_documents(public, public, epsilon=1, recipe=recipe, contract=contract, home=letters / "other")
+        nacre.embed_documents(public, public, epsilon=1, contract=contract, **{**asked, "home": letters / "other"})
     with pytest.raises(nacre.NacreError, match="refuses the charge"):
-        nacre.embed_documents(documents, public, epsilon=10, recipe=recipe, contract=contract, home=letters / "home")
+        nacre.embed_documents(documents, public, epsilon=10, contract=contract, **asked)
 
 
 def test_a_run_is_paid_from_postgresql(letters: Path, postgres_server: str) -> None:

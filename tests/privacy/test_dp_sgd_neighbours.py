@@ -50,7 +50,7 @@ def sharp() -> tuple[nn.Module, tuple[Tensor, ...]]:
 
 def system_of(method: str, schema, records, **changes: object) -> tuple[nn.Module, tuple[Tensor, ...]]:
     """Return the objective of a method and what it reads, with the looks left without noise."""
-    parameters = {"vae": {"hidden": 8, "imitation_steps": 5}, **changes}
+    parameters = changes if "gan" in changes else {"vae": {"hidden": 8, "imitation_steps": 5}, **changes}
     built = create(method, parameters, {})
     system = built.design(built.settled(schema), schema)
     rows, looks = transform_vectors(system.vectors, Sensitive([records])), []
@@ -60,11 +60,20 @@ def system_of(method: str, schema, records, **changes: object) -> tuple[nn.Modul
     return system.build(looks, start=True).objectives[0], tuple(tensor[:ROWS] for tensor in data)
 
 
+GAN = {"latent": 4, "hidden": 16, "critic_hidden": 16, "channels": 8, "generator_batch": 8, "penalty": 10}
+
 OBJECTIVES: dict[str, Callable[[], tuple[nn.Module, tuple[Tensor, ...]]]] = {
     "sharp": sharp,
     "p3gm": lambda: system_of("p3gm", make_schema(), make_records(ROWS)),
     "p3gm-ae": lambda: system_of("p3gm-ae", make_schema(), make_records(ROWS)),
     "dp-vae": lambda: system_of("dp-vae", make_schema(), make_records(ROWS), latent=4),
+    "dp-gan": lambda: system_of("dp-gan", make_schema(), make_records(ROWS), gan={**GAN, "loss": "wgan-gp"}),
+    "dpkg, images": lambda: system_of(
+        "dpkg", pictures.make_schema(), pictures.make_records(ROWS), clusters=1, gan={**GAN, "penalty": 0}
+    ),
+    "dpkg, formed images": lambda: system_of(
+        "dpkg", pictures.make_schema(), pictures.make_records(ROWS), clusters=1, gan={**GAN, "convolutions": True}
+    ),
     "dp-gm, images": lambda: system_of("dp-gm", pictures.make_schema(), pictures.make_records(ROWS), clusters=1),
 }
 

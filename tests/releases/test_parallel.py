@@ -1,15 +1,19 @@
 """Programmes over disjoint parts of the data: what they cost, what of the number of parts shows, and the way back."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import create_model
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ParallelEvent, PureEvent
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.mechanisms import exponential, gaussian
 from dpmodels.mechanisms.exponential import exponential_scale, pure_scale
 from dpmodels.privacy import Adjacency, PrivacyBudget, Sensitive
@@ -32,8 +36,8 @@ class Wards(System[Moments]):
 
     method = "wards"
 
-    def __init__(self, number: int, event: Event, monotonic: bool = False) -> None:
-        self.number, self.charged, self.monotonic = number, event, monotonic
+    def __init__(self, number: int, event: Event, monotonic: bool = False, by: Any = None) -> None:
+        self.number, self.charged, self.monotonic, self.by = number, event, monotonic, by or by_smoker
 
     def design(self, spec: object, contract: object) -> Moments:
         return Moments(Partition.fine(make_schema(), 4), 1 << 16, 0, 1)
@@ -62,7 +66,7 @@ class Wards(System[Moments]):
             yield Sum.of(design)
             yield Choose(wards, lambda index: WARDS[index], 1, 1, self.monotonic)
 
-        answers = yield Parallel([part() for _ in range(self.number)], by_smoker)
+        answers = yield Parallel([part() for _ in range(self.number)], self.by)
         assert [len(taken) for taken in answers] == [2] * self.number
 
 
@@ -73,9 +77,14 @@ def wards(data: Data) -> Sensitive[np.ndarray]:
 
 def by_smoker(data: Data) -> list[Data]:
     """Give smokers and others to parts of their own; where nobody smokes there is one part."""
+    return cut(data, *(lambda smokes, state=state: smokes == state for state in (0, 1)))
+
+
+def cut(data: Data, *rules: Callable[[np.ndarray], np.ndarray]) -> list[Data]:
+    """Cut by rules of who smokes; a part that would have nobody is none."""
     table = Records.concat(list(data.records.reveal()))
-    found = [table.take(table.states[:, 3] == state) for state in np.unique(table.states[:, 3])]
-    return [Data(Sensitive([part]), data.device) for part in found]
+    found = [np.flatnonzero(rule(table.states[:, 3])) for rule in rules]
+    return [Data(Sensitive([table.take(own)]), data.device, Sensitive(own)) for own in found if len(own)]
 
 
 def parallel(*events: Event) -> ParallelEvent:
@@ -142,9 +151,46 @@ def test_a_cut_by_what_rows_hold_is_refused_where_a_unit_may_lie_in_two_parts(tm
     ):
         system = Wards(2, parallel(PART))
         line = system.plan(schema, BUDGET.model_copy(update=changes))
-        with pytest.raises(ArtifactError, match="do not keep"):
+        with pytest.raises(InvalidArgument, match="do not keep"):
             measured(system, tmp_path / str(number), line, make_records(60))
         assert not (tmp_path / str(number) / "public" / "r.parquet").exists()
+
+
+class Planned(Wards):
+    """Wards with the plan of every system."""
+
+    plan, measurement = System.plan, create_model("Nothing")()
+
+
+def test_such_a_cut_is_refused_when_it_is_planned_unless_it_keeps_units_whole():
+    users = make_schema(unit={"user": "patient", "max_rows": 2})
+    budget, system = BUDGET.model_copy(update={"unit": users.unit}), Planned(2, parallel(PART))
+    assert system.plan(make_schema(), BUDGET).event.events[1].by == "smoker"
+    with pytest.raises(InvalidArgument, match=r"do not keep user .patient, at most 2 rows. whole"):
+        system.plan(users, budget)
+    system.whole_units = True
+    assert system.plan(users, budget).budget.unit == users.unit
+
+
+def everybody(smokes: np.ndarray) -> np.ndarray:
+    return smokes >= 0
+
+
+def unsaid(data: Data) -> list[Data]:
+    return [replace(part, numbers=None) for part in by_smoker(data)]
+
+
+@pytest.mark.parametrize("by", [lambda data: cut(data, everybody, lambda smokes: smokes == 1), unsaid])
+def test_parts_that_share_a_record_or_do_not_say_which_they_have_are_refused_before_their_noise(
+    tmp_path, monkeypatch, by
+):
+    """Whoever smokes would meet the noise of both parts, and be charged for one; only the count before is drawn."""
+    drawn: list[int] = []
+    monkeypatch.setattr(gaussian, "_sampler", lambda values, scale: drawn.append(1) or np.zeros_like(values))
+    system = Wards(2, parallel(PART), by=by)
+    with pytest.raises(InvalidArgument, match="not disjoint"):
+        measured(system, tmp_path / "run", system.plan(make_schema(), BUDGET), make_records(60))
+    assert drawn == [1] and not (tmp_path / "run" / "public" / "r.parquet").exists()
 
 
 def test_a_draw_that_is_killed_in_a_part_goes_on_there(tmp_path, monkeypatch):

@@ -45,6 +45,22 @@ def test_adding_one_worst_record_moves_the_look_by_the_sensitivity_and_no_more(c
     assert max(moved) > 0.999 * moments.l2_sensitivity  # no larger bound is paid for than needed
 
 
+@pytest.mark.parametrize("pooled", [True, False])
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (0.15, 0.6), (2.0, 0.1), (0.1, 1.0)])
+def test_replacing_one_worst_record_moves_the_look_by_its_own_sensitivity_and_no_more(weights, pooled):
+    rng = np.random.default_rng(0)
+    moments = ClassMoments(3, 4, *weights, pooled=pooled)
+    one, edge = np.array([[R, 0, 0, 0]]), clipped(rng.standard_normal((20, 4)))
+    turned = [[int(R * np.cos(angle)), int(R * np.sin(angle)), 0, 0] for angle in np.linspace(0, np.pi, 50)]
+    moved = [
+        norm(look(moments, one, np.zeros(1, dtype=np.int64)) - look(moments, np.array([other]), np.array([label])))
+        for other in [*turned, *edge, [0, 0, 0, 0]]
+        for label in (0, 1)
+    ]
+    assert 0.95 * moments.replaced_sensitivity < max(moved) <= moments.replaced_sensitivity
+    assert moments.l2_sensitivity < moments.replaced_sensitivity < 2 * moments.l2_sensitivity
+
+
 def test_a_vector_beyond_the_bound_is_refused_without_naming_it():
     with pytest.raises(InvalidArgument, match="passes the norm"):
         ClassMoments(1, 2, 1.0, 1.0).total(np.array([[R, 1]]), np.zeros(1, dtype=np.int64))

@@ -306,7 +306,7 @@ def test_fitting_again_gives_the_same_file_and_what_is_saved_samples_the_same(tm
 def test_a_plan_that_was_changed_is_refused_before_any_charge_and_any_noise(tmp_path, tap, method):
     plan, records = quick_plan(method), QUICK[method].data.make_records(10)
     parts = [event.model_copy(update={"noise_multiplier": event.noise_multiplier * 0.9}) for event in plain(plan.event)]
-    name, number = next((name, n) for name, n in plan.measurement.items() if isinstance(n, int | float))
+    name, number = next((name, n) for name, n in plan.measurement.items() if isinstance(n, int | float) and n)
     changes = [
         {"event": ComposedEvent(events=tuple(parts))},
         {"budget": quick_plan(method, epsilon=0.1).budget},

@@ -29,6 +29,9 @@ DONE = {
     "dp-vae": "A variational auto-encoder was trained with noisy gradients, and the rows were decoded from noise.",
     "dp-gm": "The rows were clustered under privacy, and one variational auto-encoder a cluster was trained with noisy "
     "gradients.",
+    "dp-gan": "A generator was trained against a critic; only the critic saw the rows, through noisy gradients.",
+    "dpkg": "The rows were clustered under privacy, and one generator a cluster was trained against a critic; only the "
+    "critics saw the rows, through noisy gradients.",
     "dp-merf": "One noisy mean of random Fourier features was released, class by class, and a generator was "
     "trained until its own came close (DP-MERF).",
 }

@@ -29,6 +29,7 @@ class SgdSpec(BaseModel):
         micro_batch: rows differentiated at once, at most, but never fewer than 64; bounds memory.
         schedule: of the learning rate L: "cosine" falls from L to L / 10; "constant" is L; "dpkg" is the rule of that
             paper, L (1 + 50 / step) before step 1000 and L / 2 from it on, so 2e-3 for L gives its 0.1 / step + 2e-3.
+        momentum, steadiness: of Adam, the shares of older gradients and of older squares in its running means.
         groups: which weights are clipped together: all, those of a layer, those of a layer without its bias and all
             biases, or all biases and the clusters that DBSCAN finds in the sizes of released gradients ("density").
         bounds: the clip norms of groups: "fixed"; moved to a quantile of the gradients' norms that each step counts
@@ -48,6 +49,8 @@ class SgdSpec(BaseModel):
     average: Annotated[float, Field(ge=0, lt=1)] = 0.98
     micro_batch: Annotated[int, Field(ge=1)] = 4096
     schedule: Literal["cosine", "constant", "dpkg"] = "cosine"
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    steadiness: Annotated[float, Field(ge=0, lt=1)] = 0.999
     groups: Literal["one", "layers", "layers-biases", "density"] = "one"
     bounds: Literal["fixed", "quantile", "noised"] = "fixed"
     quantile: Annotated[float, Field(gt=0, lt=1)] = 0.5

@@ -65,7 +65,8 @@ class DpSgd:
         self.device = self.parameters[0].device
         self.follower = objective if isinstance(objective, Follower) else None
         self.mean = [p.detach().clone() for p in self.parameters]
-        self.adam = torch.optim.Adam(self.parameters, lr=spec.learning_rate, fused=True)
+        betas = spec.momentum, spec.steadiness
+        self.adam = torch.optim.Adam(self.parameters, lr=spec.learning_rate, betas=betas, fused=True)
 
     @property
     def groups(self) -> ClipGroups:

@@ -1,0 +1,1 @@
+"""Federations: parties that train one model together without pooling their records."""

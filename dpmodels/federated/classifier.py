@@ -1,0 +1,124 @@
+"""What a private federation hands over: one classifier, made of released heads or sums on a public frozen network.
+
+    x -> z = clip((h(x) - mean) turn) -> an ensemble of the clients' heads, or Gaussians of the classes -> probabilities
+
+All of it is public or was released, so making, copying and using it is post-processing.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmodels.embeddings.frozen import FrozenFeatures
+from dpmodels.errors import ArtifactError
+from dpmodels.federated.heads import Heads, certainty, weighted_ensemble
+from dpmodels.federated.models import Architecture, ModelSpec, build
+from dpmodels.federated.moments_head import Discriminant
+from dpmodels.late import Tensor, torch
+from dpmodels.schema.federation import Federation
+from dpmodels.statistics.component_moments import Floats, Whole
+from dpmodels.statistics.logistic import with_bias
+
+SHARPNESS = 8.0
+"""The power of the clients' certainties; where clients hold few classes each it wins more than privacy costs."""
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """The heads of all clients, weighted by how certain each is of a record.
+
+    Shapes: ``scores`` [clients, d + 1]; ``heads`` [clients, classes, d + 1]; ``bias`` and ``sharpness`` [].
+    """
+
+    kind: ClassVar[str] = "ensemble"
+    scores: Floats
+    heads: Floats
+    bias: Floats
+    sharpness: Floats
+
+    @classmethod
+    def of(cls, clients: Sequence[Heads], sharpness: float = SHARPNESS) -> "Ensemble":
+        """Put released heads together, which must be of one measurement."""
+        scores = np.stack([own.score[0] for own in clients])
+        heads = np.stack([own.head for own in clients])
+        return cls(scores, heads, np.array(clients[0].problems.head.bias), np.array(sharpness))
+
+    def probabilities(self, z: Whole) -> Floats:
+        """Return each class's probability. Shapes: [n, d] -> [n, classes]."""
+        phi = with_bias(z, float(self.bias))
+        sure = [certainty(own, phi) for own in self.scores]
+        return weighted_ensemble([phi @ own.T for own in self.heads], sure, float(self.sharpness))
+
+
+HEADS: dict[str, type[Ensemble] | type[Discriminant]] = {own.kind: own for own in (Ensemble, Discriminant)}
+
+
+@dataclass(frozen=True)
+class FederatedClassifier:
+    """A classifier of records; ``entries`` are the ledgers' entries that paid for it, one a release."""
+
+    contract: Federation
+    architecture: Architecture
+    model: ModelSpec
+    features: FrozenFeatures
+    head: Ensemble | Discriminant
+    entries: tuple[str, ...]
+
+    def probabilities(self, inputs: Tensor) -> Floats:
+        """Return each class's probability. Shapes: [n, ...] -> [n, classes]."""
+        return self.head.probabilities(self.features.whole(inputs))
+
+    def save(self, path: Path) -> None:
+        """Write the classifier to one safetensors file."""
+        from safetensors.torch import save_file
+
+        arrays = {f"head/{name}": array for name, array in asdict(self.head).items()}
+        arrays |= {"mean": self.features.mean, "turn": self.features.turn, "radius": np.array(self.features.radius)}
+        tensors = {name: torch.from_numpy(np.array(array, order="C")) for name, array in arrays.items()}
+        network = self.features.network.state_dict()
+        tensors |= {f"network/{name}": tensor.cpu().contiguous() for name, tensor in network.items()}
+        facts = {
+            "kind": self.head.kind,
+            "contract": self.contract.model_dump(mode="json"),
+            "architecture": self.architecture,
+            "model": self.model.model_dump(mode="json"),
+            "entries": self.entries,
+        }
+        save_file(tensors, path, metadata={"nacre": json.dumps(facts)})
+
+    @classmethod
+    def load(cls, path: Path) -> "FederatedClassifier":
+        """Read a classifier back.
+
+        Raises:
+            ArtifactError: the file is missing or damaged, or its network is not the one that its contract names.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, framework="pt") as file:
+                facts = json.loads(file.metadata()["nacre"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            found = cls._of(facts, tensors)
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as fault:
+            raise ArtifactError(f"classifier {path.name} is missing or damaged; make it again") from fault
+        if found.features.sha256 != found.contract.extractor:
+            raise ArtifactError(f"classifier {path.name} has another network than its contract names; make it again")
+        return found
+
+    @classmethod
+    def _of(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> "FederatedClassifier":
+        def under(prefix: str) -> dict[str, Tensor]:
+            return {name.removeprefix(prefix): own for name, own in tensors.items() if name.startswith(prefix)}
+
+        model = ModelSpec.model_validate(facts["model"])
+        network = build(facts["architecture"], model, 0).extractor
+        network.load_state_dict(under("network/"))
+        features = FrozenFeatures(network, tensors["mean"].numpy(), tensors["turn"].numpy(), float(tensors["radius"]))
+        head = HEADS[facts["kind"]](**{name: tensor.numpy() for name, tensor in under("head/").items()})
+        contract = Federation.model_validate_json(json.dumps(facts["contract"]))
+        return cls(contract, facts["architecture"], model, features, head, tuple(facts["entries"]))

@@ -1,0 +1,202 @@
+"""What a client releases of its records, once: a certainty head and a classifying head on frozen public features.
+
+    measure   w = argmin of the logistic loss of own records against public negatives      + noise     (FedAUX, Eq. 4)
+              W = argmin of the multinomial logistic loss of own records                   + noise     (FedAUXfdp)
+
+Privacy: each is an optimum of proved sensitivity (statistics/logistic.py) with discrete Gaussian noise. The two charge
+the client's own account, as Gaussians of mu_1^2 + mu_2^2 = mu^2. Clients are disjoint, so that a federation of them
+costs what its heaviest client does. The published code takes C of scikit-learn for 1 / lambda, which is n times too
+weak; it leaves the intercept unbounded and scales by the largest private norm. Here C is 1 / (n lambda), the intercept
+is the weight of a constant feature inside the clipped vector, and the clip norm is public.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.embeddings.frozen import digest_of
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
+from dpmodels.privacy import Adjacency, PrivacyBudget, Released, Sensitive
+from dpmodels.releases.plan import Line
+from dpmodels.releases.release import Release
+from dpmodels.releases.steps import Data, Programme, Sum
+from dpmodels.releases.system import System, fingerprint_of
+from dpmodels.schema.federation import Federation
+from dpmodels.statistics.component_moments import Floats, Whole
+from dpmodels.statistics.logistic import Logistic, transform_optimum
+
+XI = 1e-8
+"""What is added to a certainty, so that no sum of them is zero."""
+
+
+class HeadsMeasurement(BaseModel):
+    """What is measured: public parameters that decide the release and so are part of the plan.
+
+    Attributes:
+        records: the public number that regularization is divided by: the client's size where sizes are public, which
+            is the default, otherwise a guess of what is usual.
+        score_lambda, head_lambda: regularization of the two heads, for each record.
+        score_share: share of the squared mu that the certainty head takes.
+        bias: the constant coordinate of a feature vector of norm 1.
+        tolerance: of the gradient's norm at the optimum; see ``Logistic``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    records: Annotated[int, Field(ge=1)] | None = None
+    score_lambda: Annotated[float, Field(ge=1e-6, le=10)] = 0.01
+    head_lambda: Annotated[float, Field(ge=1e-6, le=10)] = 0.01
+    score_share: Annotated[float, Field(ge=0.01, le=0.99)] = 0.2
+    bias: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    tolerance: Annotated[float, Field(ge=1e-6, le=0.1)] = 2e-3
+
+
+@dataclass(frozen=True)
+class HeadProblems:
+    """The two problems of a plan, and the number of the client's records where it is public (else 0)."""
+
+    score: Logistic
+    head: Logistic
+    records: int
+    auxiliary: str
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The released heads of one client. Shapes: ``score`` [1, d + 1]; ``head`` [classes, d + 1]."""
+
+    client: str
+    score: Floats
+    head: Floats
+    problems: HeadProblems
+
+    def certainty(self, z: Whole) -> Floats:
+        """Return how certain it is that vectors are like the client's records. Shapes: [n, d] -> [n]."""
+        return certainty(self.score[0], self.problems.score.features(z))
+
+    def logits(self, z: Whole) -> Floats:
+        """Return the logits of classes. Shapes: [n, d] -> [n, classes]."""
+        said: Floats = self.problems.head.features(z) @ self.head.T
+        return said
+
+
+@dataclass(frozen=True)
+class FederatedHeads(System[HeadProblems]):
+    """FedAUX's release of one client; ``negatives`` are the vectors of public records, needed to measure only."""
+
+    method = "federated-heads"
+    about = Federation
+    measurement: HeadsMeasurement = field(default_factory=HeadsMeasurement)
+    negatives: Whole | None = None
+
+    def settled(self, contract: Federation) -> HeadsMeasurement:
+        """Take the client's public size, unless another number is given.
+
+        Raises:
+            InvalidArgument: sizes are private and no number is given, or the contract is not a client's.
+        """
+        if not contract.client:
+            raise Unsuitable("heads are released by each client for itself; plan them for the contract of one client")
+        records = self.measurement.records or contract.size
+        if records is None:
+            raise InvalidArgument("records", None, "be a public guess of a client's size, where sizes are private")
+        return self.measurement.model_copy(update={"records": records})
+
+    def design(self, spec: HeadsMeasurement, contract: Federation) -> HeadProblems:
+        """State the two problems."""
+        records, negatives = spec.records or 1, contract.negatives
+        replaced = contract.adjacency == Adjacency.REPLACE_ONE
+
+        def problem(outputs: int, per_record: float, public: int) -> Logistic:
+            strength, most = per_record * (records + public), contract.most + public
+            return Logistic(contract.features, outputs, strength, spec.bias, replaced, most, spec.tolerance)
+
+        score = problem(1, spec.score_lambda, negatives)
+        head = problem(len(contract.classes), spec.head_lambda, 0)
+        return HeadProblems(score, head, contract.size or 0, contract.auxiliary)
+
+    def event(self, design: HeadProblems, budget: PrivacyBudget) -> ComposedEvent:
+        """Charge two Gaussians: the first takes ``score_share`` of the budget's squared mu, the second the rest."""
+        z, share = gaussian_noise_multiplier(budget), self.measurement.score_share
+        parts = ("certainty head", z / math.sqrt(share)), ("classifying head", z / math.sqrt(1 - share))
+        return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=own, mechanism=name) for name, own in parts))
+
+    def programme(self, design: HeadProblems) -> Programme:
+        """Solve the two problems, each once."""
+
+        def score(data: Data) -> Sensitive[Whole]:
+            if self.negatives is None or digest_of(self.negatives) != design.auxiliary:
+                raise ArtifactError("the auxiliary features are not those that the contract names; fetch them again")
+            return transform_optimum(design.score, data.records, design.records, self.negatives)
+
+        def head(data: Data) -> Sensitive[Whole]:
+            return transform_optimum(design.head, data.records, design.records)
+
+        yield Sum(score, design.score.dim, design.score.l2_sensitivity)
+        yield Sum(head, design.head.dim, design.head.l2_sensitivity)
+
+    def heads(self, release: Released[Release]) -> Heads:
+        """Read the heads of a release (post-processing)."""
+        problems, (score, head) = self.of(release.value.line), self.answers(release.value)
+        client = release.value.line.contract.name.partition(".")[2]
+        return Heads(client, problems.score.weights(score.vector), problems.head.weights(head.vector), problems)
+
+    def noise(self, line: Line) -> dict[str, float]:
+        """Name what a release holds and the standard deviation of its noise."""
+        problems = self.of(line)
+        named = {"a weight of the certainty head": problems.score, "a weight of the classifying head": problems.head}
+        return {
+            name: line.noise_stddev(step, own.l2_sensitivity) * own.step
+            for step, (name, own) in enumerate(named.items())
+        }
+
+    def fingerprint(self, design: HeadProblems) -> str:
+        """Hash the lattice and the features' layout."""
+        both = design.score, design.head
+        return fingerprint_of(design.auxiliary, *[(own.size, own.outputs, own.bias, own.step) for own in both])
+
+
+def certainty(w: Floats, phi: Floats) -> Floats:
+    """Return sigmoid(<w, phi>) + XI (FedAUX, Eq. 6). Shapes: [d], [n, d] -> [n]."""
+    said: Floats = 1 / (1 + np.exp(-np.clip(phi @ w, -700, 700))) + XI
+    return said
+
+
+def weighted_ensemble(
+    logits: Sequence[Floats], weights: Sequence[Floats] | None = None, sharpness: float = 1.0
+) -> Floats:
+    """Return softmax(sum_i s_i f_i / sum_i s_i) (FedAUX, Eq. 3); without weights the plain mean of logits (Eq. 2).
+
+    ``sharpness`` raises the weights to a power. Certainties that were regularized as privacy asks lie close together,
+    and a power above 1 parts them again; with 1 they are the paper's.
+
+    Shapes: clients times [n, classes], clients times [n] -> [n, classes].
+    """
+    said = np.stack(logits)
+    shares = np.ones(said.shape[:2]) if weights is None else np.stack(weights)
+    shares = (shares / shares.max(axis=0)) ** sharpness
+    mean = np.einsum("in,inc->nc", shares / shares.sum(axis=0), said)
+    odds = np.exp(mean - mean.max(axis=1, keepdims=True))
+    result: Floats = odds / odds.sum(axis=1, keepdims=True)
+    return result
+
+
+def distil_head(z: Whole, soft: Floats, strength: float = 1e-4, bias: float = 0.3) -> tuple[Logistic, Floats]:
+    """Fit one multinomial head to soft labels of public vectors (post-processing). Shapes: [n, d], [n, classes].
+
+    Returns:
+        The problem, whose ``features`` the head is for, and W [classes, d + 1].
+
+    Raises:
+        Unsuitable: the regularization is too weak for an optimum to be found.
+    """
+    problem = Logistic(z.shape[1], soft.shape[1], strength * len(z), bias, False, len(z), tolerance=1e-2)
+    found = problem.solve(problem.features(z), soft)
+    if found is None:
+        raise Unsuitable("no head fits the soft labels; give a stronger regularization")
+    return problem, found

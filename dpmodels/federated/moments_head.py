@@ -1,0 +1,148 @@
+"""Moments head: counts, means and second moments of frozen features by class, added up and read as Gaussians.
+
+    measure   s = sum_x [ a e_y ; b z (x) e_y ; z z' (or z z' (x) e_y) ]  + noise            statistics/class_moments.py
+    fit       Gaussians of the classes without the noise's share; discriminants, linear or quadratic
+
+Sums do not know how records are spread over clients, so skew costs nothing. With a trusted aggregator the contract is
+the federation's: all clients' sums are added first, and one noise covers them. Without one each client releases its
+own, and the noise adds up. Privacy: the sensitivity is that of ``ClassMoments``, of a record added or replaced.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+from scipy.special import softmax
+
+from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.accounting.events import GaussianEvent
+from dpmodels.errors import InvalidArgument
+from dpmodels.privacy import Adjacency, PrivacyBudget, Released, Sensitive
+from dpmodels.releases.plan import Line
+from dpmodels.releases.release import Release
+from dpmodels.releases.steps import Data, Programme, Sum
+from dpmodels.releases.system import System, fingerprint_of
+from dpmodels.schema.federation import Federation
+from dpmodels.statistics.class_moments import ClassMoments, transform_all_moments
+from dpmodels.statistics.component_moments import LEAST_VARIANCE, Z_BITS, Floats, Whole
+from dpmodels.statistics.symmetric import DIAGONAL, shrink, shrink_classes
+
+
+class MomentsMeasurement(BaseModel):
+    """What is measured: public parameters that decide the release and so are part of the plan.
+
+    Attributes:
+        pooled: whether all classes share one second moment, which gives linear discriminants.
+        count_weight, mean_weight: weights of a count and of a first moment, where a second moment has 1.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    pooled: bool = True
+    count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
+    mean_weight: Annotated[float, Field(gt=0, le=10)] = 1.0
+
+
+@dataclass(frozen=True)
+class Discriminant:
+    """A Gaussian for each class, of vectors whose clip norm is 1.
+
+    Shapes: ``log_shares`` [c]; ``means`` [c, d]; ``inverses`` [1 or c, d, d]; ``log_volumes`` [1 or c].
+    """
+
+    kind: ClassVar[str] = "gaussians"
+    log_shares: Floats
+    means: Floats
+    inverses: Floats
+    log_volumes: Floats
+
+    def logits(self, z: Whole) -> Floats:
+        """Return log(share * density) of each class but for a constant. Shapes: [n, d] -> [n, classes]."""
+        points, said = np.ldexp(z.astype(np.float64), -Z_BITS), []
+        for c, mean in enumerate(self.means):
+            inverse, volume = self.inverses[c % len(self.inverses)], self.log_volumes[c % len(self.inverses)]
+            off = points - mean
+            said.append(self.log_shares[c] - 0.5 * (volume + ((off @ inverse) * off).sum(axis=1)))
+        return np.stack(said, axis=1)
+
+    def probabilities(self, z: Whole) -> Floats:
+        """Return each class's probability. Shapes: [n, d] -> [n, classes]."""
+        said: Floats = softmax(self.logits(z), axis=1)
+        return said
+
+
+@dataclass(frozen=True)
+class MomentsHead(System[ClassMoments]):
+    """The moments of one client, or of a whole federation."""
+
+    method = "federated-moments"
+    about = Federation
+    measurement: MomentsMeasurement = field(default_factory=MomentsMeasurement)
+
+    def design(self, spec: MomentsMeasurement, contract: Federation) -> ClassMoments:
+        """State what is summed; where a record is replaced, the sensitivity is that of a replaced one."""
+        weights = spec.count_weight, spec.mean_weight
+        moments = ClassMoments(len(contract.classes), contract.features, *weights, pooled=spec.pooled)
+        if contract.adjacency == Adjacency.REPLACE_ONE:
+            moments.l2_sensitivity = moments.replaced_sensitivity
+        return moments
+
+    def event(self, design: ClassMoments, budget: PrivacyBudget) -> GaussianEvent:
+        """Charge one Gaussian event."""
+        return GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget))
+
+    def programme(self, design: ClassMoments) -> Programme:
+        """Sum once over all records of all clients that are there."""
+
+        def total(data: Data) -> Sensitive[Whole]:
+            return transform_all_moments(design, data.records)
+
+        yield Sum(total, design.dim, design.l2_sensitivity)
+
+    def fit(self, releases: Sequence[Released[Release]]) -> Discriminant:
+        """Add up the releases of clients, or take the one of a federation, and read Gaussians off it (post-processing).
+
+        Raises:
+            InvalidArgument: there is no release, or they are not of one measurement.
+        """
+        if len({(each.value.line.fingerprint, each.value.line.contract.hash) for each in releases}) < len(releases):
+            raise InvalidArgument("releases", len(releases), "be of as many clients")
+        if len({each.value.line.fingerprint for each in releases}) != 1:
+            raise InvalidArgument("releases", len(releases), "be of one measurement, and at least one")
+        sums = [once for each in releases for once in self.answers(each.value)]
+        total = np.sum([once.vector for once in sums], axis=0)
+        stddev = float(np.linalg.norm([once.noise_stddev for once in sums]))
+        return discriminant(self.of(releases[0].value.line), total, stddev)
+
+    def noise(self, line: Line) -> dict[str, float]:
+        """Name what a release holds and the standard deviation of its noise."""
+        moments = self.of(line)
+        stddev = line.noise_stddev(0, moments.l2_sensitivity)
+        return {
+            "records in a class": stddev / moments.count_step,
+            "sum of squares of a feature, where the clip norm is 1": stddev / (DIAGONAL * 4.0**Z_BITS),
+        }
+
+    def fingerprint(self, design: ClassMoments) -> str:
+        """Hash the sizes and the weights."""
+        return fingerprint_of(design.classes, design.size, design.count_step, design.mean_step, design.pooled)
+
+
+def discriminant(moments: ClassMoments, released: Whole, noise_stddev: float) -> Discriminant:
+    """Return the Gaussians of released moments (post-processing). Units: ``noise_stddev`` in lattice steps."""
+    counts, sums, seconds = moments.unpack(released)
+    held = counts.clip(min=max(1.0, noise_stddev / moments.count_step))
+    means = sums / held[:, None]
+    means /= np.maximum(1.0, np.linalg.norm(means, axis=1, keepdims=True))
+    noise, shares = noise_stddev / (DIAGONAL * 4.0**Z_BITS), held / held.sum()
+    squares = np.einsum("ci,cj->cij", means, means)
+    if moments.pooled:
+        within = seconds[0] / held.sum() - np.einsum("c,cij->ij", shares, squares)
+        covariances = shrink(within, float(noise / held.sum()))[None]
+    else:
+        covariances = shrink_classes(seconds / held[:, None, None] - squares, noise / held, held)
+    covariances = covariances + LEAST_VARIANCE * np.eye(moments.size)
+    volumes: Floats = np.linalg.slogdet(covariances)[1]
+    inverses = np.linalg.inv(covariances).astype(np.float64)
+    return Discriminant(np.log(shares), means, inverses, volumes)

@@ -1,0 +1,113 @@
+"""Trained generators of adversarial networks: one, or one for each cluster, with released counts.
+
+Where they refine, records are drawn from nacre's fitted release, and each goes through the generator of its cluster.
+"""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dpmodels.embeddings.vectors import Vectors
+from dpmodels.generators.checkpoint import under
+from dpmodels.generators.heads import Head, head_of
+from dpmodels.generators.model_file import read_model, write_model
+from dpmodels.generators.sampling import Sampler, draw_cells
+from dpmodels.generators.sizes import GanSpec
+from dpmodels.late import Tensor, torch
+from dpmodels.schema.encode import Records
+from dpmodels.schema.schema import Schema
+from dpmodels.statistics.cluster_sums import nearest
+
+if TYPE_CHECKING:
+    from dpmodels.generators.gan_networks import Generator
+
+
+@dataclass
+class Base:
+    """What refiners start from: nacre's generator, and the centroids of the clusters. Shapes: [K, size]."""
+
+    model: Sampler
+    centroids: Tensor
+
+    def clusters(self, vectors: Vectors, design: "np.ndarray[Any, Any]") -> Tensor:
+        """Return the cluster of each record. Shapes: [B, dim] -> [B]."""
+        points = vectors.bounded(design, np.ones(vectors.dim))
+        return torch.from_numpy(nearest(points, self.centroids.numpy()))
+
+
+@dataclass
+class GanModel(Sampler):
+    """Draws a generator and a class by their released counts, or a record to refine, then z and the record.
+
+    Shapes: ``class_counts`` [generators, classes] float64, noisy and possibly negative.
+    """
+
+    batch_rows: ClassVar[int] = 4096
+    vectors: Vectors
+    spec: GanSpec
+    generators: "list[Generator]"
+    class_counts: Tensor
+    image_radius: float
+    base: Base | None
+    release_entry: str
+
+    def __post_init__(self) -> None:
+        self.schema: Schema = self.vectors.schema
+
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        """Draw one batch; the random numbers are those of the CPU on every device."""
+        head, start = head_of(self.vectors, torch.zeros(self.vectors.dim)), None
+        if self.base:
+            given = self.vectors.rows([self.base.model.draw(rows, rng)])
+            start, y = head.shown(given.target), torch.from_numpy(given.label)
+            which = self.base.clusters(self.vectors, given.design)
+        randomness = torch.Generator().manual_seed(int(rng.integers(2**32)))  # torch takes no more
+        if not self.base:
+            which, y = draw_cells(self.class_counts, rows, randomness)
+        z = torch.randn(rows, self.spec.latent, generator=randomness)
+        return head.draw(self._outputs(head, which, y, z, start, device), y, randomness)
+
+    def _outputs(self, head: Head, which: Tensor, y: Tensor, z: Tensor, start: Tensor | None, device: str) -> Tensor:
+        out = torch.zeros(len(y), head.outputs)
+        for index, generator in enumerate(self.generators):
+            own = (which == index).nonzero()[:, 0]
+            for part in torch.split(own, 512):  # activations of images are large
+                base = None if start is None else start[part].to(device)
+                with torch.no_grad():
+                    out[part] = generator.to(device)(z[part].to(device), y[part].to(device), base).cpu()
+        return out
+
+    def save(self, path: Path) -> None:
+        """Write generators, counts and what they refine to one file."""
+        tensors, facts = {"counts": self.class_counts}, dict[str, Any]()
+        for index, generator in enumerate(self.generators):
+            tensors |= {f"{index}/{key}": value for key, value in generator.state_dict().items()}
+        if self.base:
+            with tempfile.TemporaryDirectory() as folder:
+                self.base.model.save(Path(folder) / "base")
+                facts, own = read_model(Path(folder) / "base")
+            del facts["schema"]
+            tensors |= {"centroids": self.base.centroids} | {f"base/{key}": value for key, value in own.items()}
+        facts = {"base": facts, "spec": self.spec.model_dump(mode="json"), "image_radius": self.image_radius}
+        write_model(path, "gan", self.schema, tensors, **facts, release_entry=self.release_entry)
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "GanModel":
+        """Rebuild what ``save`` wrote."""
+        from dpmodels.generators.gan_networks import Generator
+        from dpmodels.generators.load import KINDS
+
+        spec, counts, base = GanSpec.model_validate(facts["spec"]), tensors["counts"], None
+        vectors = Vectors(facts["schema"], spec.most_cells, facts["image_radius"], spec.numbers)
+        if given := facts["base"]:
+            model = KINDS[given["kind"]].of({**given, "schema": facts["schema"]}, under("base/", tensors))
+            base = Base(model, tensors["centroids"])
+        generators = []
+        for index in range(len(counts)):
+            generators.append(Generator(vectors, head_of(vectors), spec, base is not None).requires_grad_(False))
+            generators[-1].load_state_dict(under(f"{index}/", tensors))
+        return cls(vectors, spec, generators, counts, facts["image_radius"], base, facts["release_entry"])

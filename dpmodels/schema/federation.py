@@ -1,0 +1,115 @@
+"""The contract of a federation: which parties hold data, what their records look like, and what of it is public."""
+
+import hashlib
+import json
+from functools import cached_property
+from typing import Annotated, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from dpmodels.privacy import Adjacency, PrivacyUnit
+
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Client(BaseModel):
+    """One party.
+
+    Attributes:
+        size: its number of records, where the sizes are public; None where they are private.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
+    size: Annotated[int, Field(ge=1)] | None = None
+
+
+class Federation(BaseModel):
+    """The public contract of a federation, or of one client of it; everything in it is public by declaration.
+
+    A federation is ``clinics``, and its client ``clinics.north`` has the same contract under that name. So a client has
+    a data set, and an account, of its own, and each contract says who the others are.
+
+    Attributes:
+        clients: all of them. Either the sizes of all are public, and a record is hidden by replacing it; or none is,
+            and a record is hidden by adding or removing it.
+        features: the number of coordinates that the public extractor makes of a record; classes: of records, by name.
+        extractor: hash of the public extractor's weights.
+        negatives: number of public auxiliary records that clients tell their own from; auxiliary: hash of their
+            features, as they are sent to the clients.
+        most_records: of a client; where the sizes are private, a client with more is refused.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+(\.[a-z0-9_-]+)?$")]
+    clients: Annotated[tuple[Client, ...], Field(min_length=1, strict=False)]
+    features: Annotated[int, Field(ge=1, le=8192)]
+    classes: Annotated[tuple[str, ...], Field(min_length=2, strict=False)]
+    extractor: Sha256
+    negatives: Annotated[int, Field(ge=1)]
+    auxiliary: Sha256
+    most_records: Annotated[int, Field(ge=1, le=10**7)] = 20_000
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        names = [client.name for client in self.clients]
+        if len(set(names)) < len(names) or len(set(self.classes)) < len(self.classes):
+            raise ValueError("two clients, or two classes, have one name; name each once")
+        if len({client.size is None for client in self.clients}) > 1:
+            raise ValueError("give the size of every client, which makes them public, or of none")
+        if any((client.size or 0) > self.most_records for client in self.clients):
+            raise ValueError("a client has more than `most_records`; raise that number")
+        if self.client and self.client not in names:
+            raise ValueError("after the point stands the name of one of the `clients`")
+        return self
+
+    @property
+    def client(self) -> str:
+        """The client that this contract is about; empty for the federation."""
+        return self.name.partition(".")[2]
+
+    def of(self, client: str) -> "Federation":
+        """Return the contract of one client.
+
+        Raises:
+            ValueError: there is no such client.
+        """
+        return Federation.model_validate({**self.model_dump(), "name": f"{self.name.partition('.')[0]}.{client}"})
+
+    @property
+    def size(self) -> int | None:
+        """The number of records of the client, or of all clients; None where it is private."""
+        held = [client.size for client in self.clients if self.client in ("", client.name)]
+        return None if None in held else sum(size or 0 for size in held)
+
+    @property
+    def most(self) -> int:
+        """The most records that the client, or all clients together, may hold."""
+        return self.size or self.most_records * (1 if self.client else len(self.clients))
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Whose presence is hidden."""
+        return PrivacyUnit()
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """How two neighboring data sets differ; a record is replaced within its client."""
+        return Adjacency.ADD_OR_REMOVE_ONE if self.size is None else Adjacency.REPLACE_ONE
+
+    @property
+    def part(self) -> str:
+        """The kind of part that is charged on its own: a client, unless all clients are measured together."""
+        return "client" if self.client else ""
+
+    @cached_property
+    def hash(self) -> str:
+        """Return the SHA-256 of the contract's canonical JSON."""
+        content = json.dumps(self.model_dump(mode="json"), separators=(",", ":"), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def to_yaml(self) -> str:
+        """Write the contract as the YAML that reads back equal to it."""
+        content = self.model_dump(mode="json", exclude_defaults=True)
+        return yaml.safe_dump(content, sort_keys=False, width=120, allow_unicode=True)
