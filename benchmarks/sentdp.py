@@ -69,6 +69,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
     parser.add_argument("--sets", nargs="+", default=list(FILES), choices=list(FILES))
     parser.add_argument("--documents", type=int, default=1000, help="protected documents of a data set, at most")
+    parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS), help="of the first table")
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0, help="of the public choices")
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="keep embedded sentences there between runs")
@@ -117,8 +118,11 @@ class Corpus:
     @lru_cache  # noqa: B019
     def sketch(self, epsilon: float) -> Sketch:
         asked = Sketching(epsilon=epsilon)
-        there = taken(self.public, np.flatnonzero(self.public.counts > 0))
-        return train_sketch(there, epsilon, best_dim(epsilon), asked.hidden, asked.steps, self.seed)
+        rows = np.flatnonzero(self.public.counts >= least_public(self.name))
+        chosen = np.random.default_rng(self.seed).permutation(rows)[: Recipe().candidates]
+        return train_sketch(
+            taken(self.public, chosen), epsilon, best_dim(epsilon), asked.hidden, asked.steps, self.seed
+        )
 
     def __hash__(self) -> int:
         return id(self)
@@ -308,8 +312,8 @@ def table_part(args: Namespace) -> list[Table]:
         table = Table(f"{name}: macro-F1, {size}", ["embedding", *columns, *(f"lost at {one:g}" for one in EPSILONS)])
         best = corpus.score(corpus.plain.predict(corpus.protected.means()))
         table.add("mean, not private", *[best] * 3, *["–"] * 3)
-        for method, draw in ROWS.items():
-            cells = [[draw(corpus, epsilon, trial) for trial in range(args.trials)] for epsilon in EPSILONS]
+        for method in args.rows:
+            cells = [[ROWS[method](corpus, epsilon, trial) for trial in range(args.trials)] for epsilon in EPSILONS]
             table.add(method, *cells, *(best - float(np.mean(cell)) for cell in cells))
         table.add("random guess", *[guess(corpus)] * 3, *[best - guess(corpus)] * 3)
         made.append(table)
