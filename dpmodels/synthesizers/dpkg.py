@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from dpmodels.generators.sizes import GanSpec
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.clusters import ClusterMeasurement, Clusters
-from dpmodels.synthesizers.dp_gan import IMAGE_SGD, TABLE_SGD
+from dpmodels.synthesizers.dp_gan import IMAGE_GAN, IMAGE_SGD, TABLE_SGD
 from dpmodels.synthesizers.gan_training import Adversaries, GanMeasurement
 from dpmodels.synthesizers.private_training import PrivateTraining, Untrained
 
@@ -27,7 +27,7 @@ class DpkgMeasurement(ClusterMeasurement, GanMeasurement):
 
     suited: ClassVar[dict[str, dict[str, Any]]] = {
         "table": {"sgd": TABLE_SGD.model_copy(update=GROUPED), "gan": GanSpec(critic_layers=2)},
-        "ink": {"sgd": IMAGE_SGD.model_copy(update=GROUPED), "gan": GanSpec()},
+        "ink": {"sgd": IMAGE_SGD.model_copy(update=GROUPED), "gan": IMAGE_GAN},
     }
 
 

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 from benchmarks.common import Table
 from benchmarks.images import join, plot
-from benchmarks.judge_images import ImageJudge, Images
+from benchmarks.judge_images import ImageJudge, Images, LeNetScore
 
 SHAPES = {"c1": (6, 1, 5, 5), "c3": (16, 6, 5, 5), "c5": (120, 16, 5, 5), "f6": (84, 120)}
 
@@ -83,3 +83,10 @@ def test_runs_of_parts_are_put_together_by_epsilon_and_never_of_two_judges() -> 
     ]
     with pytest.raises(SystemExit, match="not of one judge"):
         join([*parts, make_record("CNN on 8 images", ("nacre-images", 1.0, [0.9]))])
+
+
+def test_the_lenet_score_counts_the_classes_that_images_are_surely_of() -> None:
+    told = LeNetScore.taught(make_images(2000, seed=2), epochs=3)
+    two, one = make_images(400, seed=3), make_images(400, seed=4)
+    assert told.score(two.x) == pytest.approx(2, abs=0.05)
+    assert told.score(one.take(np.flatnonzero(one.y == 1)).x) == pytest.approx(1, abs=0.05)

@@ -5,7 +5,7 @@ import pytest
 
 from dpmodels.evaluation.internal.case import Skip
 from dpmodels.evaluation.internal.frame import ParquetBatches
-from dpmodels.evaluation.internal.membership import chance_of, epsilon_lower_bound
+from dpmodels.evaluation.internal.membership import chance_of, epsilon_lower_bound, right_guesses
 from dpmodels.evaluation.internal.release_attack import evaluate_release
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
@@ -21,6 +21,16 @@ def test_guessing_at_random_shows_no_epsilon() -> None:
     rng = np.random.default_rng(0)
     bounds = [epsilon_lower_bound(rng.random(1000), MEMBER, 0.0, seed) for seed in range(200)]
     assert np.mean(np.array(bounds) > 0) <= 0.1  # wrong at most one time in twenty, up to chance
+
+
+def test_guesses_that_know_nothing_are_right_half_of_the_time_and_good_ones_more_often() -> None:
+    rng = np.random.default_rng(0)
+    known_nothing = [right_guesses(rng.random(1000), MEMBER, seed).mean() for seed in range(100)]
+    assert abs(np.mean(known_nothing) - 0.5) < 0.01
+    assert right_guesses(MEMBER * 1.0, MEMBER, 0).mean() == 1
+    apart = [right_guesses(rng.normal(MEMBER * 1.0), MEMBER, seed).mean() for seed in range(20)]
+    assert np.mean(apart) == pytest.approx(0.691, abs=0.02)  # the best test of means that are one deviation apart
+    assert right_guesses(~MEMBER * 1.0, MEMBER, 0).mean() < 0.6  # a score has one direction, which is not turned round
 
 
 def test_ties_are_no_knowledge() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.evaluation.internal.bootstrap import Floats, interval, largest, weighted_auroc, weights
+from dpmodels.evaluation.internal.bootstrap import Floats, interval, largest, share_interval, weighted_auroc, weights
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.neighbours import nearest, real_space
 
@@ -49,16 +49,36 @@ def membership_facts(case: Case) -> dict[str, Any]:
 
 
 def attack_facts(score: Floats, member: NDArray[np.bool_], delta: float, seed: int) -> dict[str, Any]:
-    """Return an attack's AUROC, its hits at one false alarm in a hundred, and the epsilon that its guesses show."""
+    """Return an attack's AUROC, accuracy, hits at one false alarm in a hundred, and the epsilon that guesses show."""
     area = weighted_auroc(member, score, weights(len(member), seed))
     alarm = np.quantile(score[~member], 0.99, method="higher")
+    right = right_guesses(score, member, seed)
     return {
         "auroc": float(area[0]),
         "auroc_interval": interval(area),
+        "accuracy": float(right.mean()),
+        "accuracy_interval": share_interval(right),
         "true_positives_at_1_percent_false": float((score[member] > alarm).mean()),
         "epsilon_lower_bound": epsilon_lower_bound(score, member, delta, seed),
         "confidence": CONFIDENCE,
     }
+
+
+def right_guesses(score: Floats, member: NDArray[np.bool_], seed: int) -> Floats:
+    """Return 1 where a guess at membership is right, 0 where it is wrong: every candidate is guessed once.
+
+    A half of the candidates is guessed by the threshold that is best on the other half, so no guess has seen its
+    answer; the threshold of a score that tells nothing gives a half. Shapes: [n], [n] -> [n].
+    """
+    halves = np.array_split(np.random.default_rng([seed, 12]).permutation(len(score)), 2)
+    right = np.empty(len(score))
+    for taught, asked in (halves, halves[::-1]):
+        order = taught[np.argsort(score[taught], kind="stable")]
+        gained = np.cumsum(np.where(member[order], -1, 1))  # right guesses, were all up to here no members
+        best = int(gained.argmax()) if gained.max() > 0 else -1
+        threshold = -np.inf if best < 0 else score[order[best]]
+        right[asked] = (score[asked] > threshold) == member[asked]
+    return right
 
 
 def epsilon_lower_bound(score: Floats, member: NDArray[np.bool_], delta: float, seed: int) -> float:

@@ -1,0 +1,422 @@
+"""DPKG beside the GAN that it starts from: judges of images, an attack, its four ideas one by one, Adult, and time.
+
+Every part but ``speed`` judges synthetic data against real test data; all rows of a table are made in one run by one
+setting. ``--setting reduced`` is what two CPU cores finish, ``--setting full`` is for a GPU. Numbers of two settings
+must not be put beside each other.
+
+    table       Inception Score's formula with a LeNet, accuracy of a CNN, LeNet-FID, and what two attacks find that see
+                as many images as the CNN: who was in the training set, and who in the test set?
+    ablation    each idea of the paper taken from dpkg, and added alone to dp-gan
+    warm        what nacre-images' share gives alone, and refined
+    adult       four classifiers, beside p3gm and nacre
+    speed       a step of the critic under DP-SGD beside the same step without privacy
+"""
+
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+
+from benchmarks import adult
+from benchmarks.common import Table, data_dir, parse, report
+from benchmarks.images import load
+from benchmarks.judge_images import ImageJudge, Images, LeNetScore
+from dpmodels.embeddings.vectors import transform_targets, transform_vectors
+from dpmodels.evaluation.internal.frame import ParquetBatches, Rows
+from dpmodels.evaluation.internal.report import Options, evaluate_table, load_real
+from dpmodels.ledger.ledger import Charge, Ledger
+from dpmodels.mechanisms.dp_sgd.spec import Noise
+from dpmodels.mechanisms.dp_sgd.training import DpSgd
+from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.releases.draw import Desk
+from dpmodels.releases.release import read_release
+from dpmodels.releases.steps import NoisySum
+from dpmodels.releases.system import Craft, Generator
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.lint import load_schema
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.private_training import PrivateTraining
+from dpmodels.synthesizers.registry import create
+
+Changes = Mapping[str, Any]
+DELTA = 1e-5
+ADULT_EPSILON = 1.0
+SETS = ("mnist", "fashion_mnist")
+SEEDS = (0, 1, 2)
+ATTACK = "membership inference"
+ATTACKS = ("distance", "relative_density")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How long methods train and how long judges look; changes are made to the parameters of both GANs."""
+
+    rows: int
+    epochs: int
+    changes: Changes = field(default_factory=dict)
+    steps: int | None = None
+    """Of DP-SGD in the ablation; the method's own if None."""
+    tables: Changes = field(default_factory=dict)
+
+
+def merged(first: Changes, second: Changes) -> Changes:
+    """Merge changes; those of the same parameters' parameters are put together."""
+    both = {key: {**first[key], **second[key]} for key in first if isinstance(second.get(key), Mapping)}
+    return {**first, **second, **both}
+
+
+QUICKLY = {
+    "sgd": {"sampling_probability": 0.01, "momentum": 0.0, "learning_rate": 1.5e-3},
+    "gan": {"momentum": 0.0, "generator_rate": 2e-3},
+}
+"""Of images; chosen with test images of MNIST in view."""
+SETTINGS = {
+    "reduced": Setting(10_000, 3, merged(QUICKLY, {"sgd": {"steps": 1500}}), 600, {"sgd": {"steps": 500}}),
+    "full": Setting(60_000, 10, {"sgd": {"steps": 20_000, "sampling_probability": 0.05}}),
+}
+WARM = {"warm_share": 0.1}
+CLUSTERS = {"clusters": 2}
+"""Of images: the fewest there can be, for each critic learns from its own cluster alone, under the same noise."""
+METHODS: dict[str, tuple[str, Changes]] = {
+    "dp-gan": ("dp-gan", {"sgd": {"schedule": "constant"}}),
+    "dpkg": ("dpkg", CLUSTERS),
+    "dpkg, warm": ("dpkg", {**CLUSTERS, **WARM}),
+    "nacre-images": ("nacre-images", {}),
+}
+IDEAS = {"cluster first": "clusters", "clip per group": "groups", "adapt the bounds": "bounds", "decay": "schedule"}
+"""The paper's ideas and the parameter that each is; the last three are those of DP-SGD."""
+PLAIN = {"clusters": 1, "groups": "one", "bounds": "fixed", "schedule": "constant"}
+PAPER = {"clusters": 2, "groups": "layers-biases", "bounds": "quantile", "schedule": "dpkg"}
+
+
+def options(parser: ArgumentParser) -> None:
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
+    parser.add_argument("--setting", default="reduced", choices=list(SETTINGS))
+    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[4.0, 10.0])
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), help="of the table")
+    parser.add_argument("--rows", type=int, help="of the ablation, from the first; all of them if left out")
+    parser.add_argument("--seeds", nargs="+", type=int, help="of each row; one is no result")
+
+
+def setting_of(args: Namespace) -> Setting:
+    """Return the setting that is named; ``--quick`` only shows that it runs."""
+    return Setting(600, 1, {"sgd": {"steps": 20}}, 20, {"sgd": {"steps": 20}}) if args.quick else SETTINGS[args.setting]
+
+
+@dataclass(frozen=True)
+class Made:
+    """Synthetic images, and what making them took."""
+
+    images: Images
+    records: Records
+    seconds: float
+    images_a_second: float
+
+
+@dataclass(frozen=True)
+class Scores:
+    """One release as the judges see it, and what each attack found."""
+
+    lenet_score: float
+    cnn: float
+    lenet_fid: float
+    attacks: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def worst(self) -> Mapping[str, Any]:
+        """What the attack found whose interval begins higher."""
+        return max(self.attacks.values(), key=lambda facts: float(facts["accuracy_interval"][0]))
+
+
+def settle(method: str, schema: Schema, changes: Changes) -> dict[str, Any]:
+    """Return a method's parameters for a schema, less those that are its own, with changes to some of them."""
+    told = {key: value for key, value in changes.items() if not isinstance(value, Mapping)}
+    settled = create(method, told, {}).settled(schema).model_dump(mode="json")
+    for key, value in changes.items():
+        settled[key] = {**(settled[key] or {}), **value} if isinstance(value, Mapping) else value
+    return settled
+
+
+def run(method: str, changes: Changes, data: str, epsilon: float, seed: int) -> Generator:
+    """Plan, measure and fit in this process, the ledger in a folder that is thrown away; for public data only."""
+    schema, records = public(data)
+    measurement = settle(method, schema, changes)
+    if "gan" in measurement:
+        measurement["gan"]["seed"] = seed
+    system = create(method, measurement, {})
+    plan = system.plan(schema, PrivacyBudget(epsilon=epsilon, delta=DELTA))
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger(Path(folder) / "ledger.sqlite")
+        ledger.open_account("benchmark", dataset=schema.name, budget_cap=plan.budget)
+        charge = Charge(
+            account="benchmark",
+            dataset=schema.name,
+            mechanism=method,
+            event=plan.event,
+            budget=plan.budget,
+            plan_hash=plan.hash,
+            schema_hash=schema.hash,
+            run="benchmark",
+        )
+        places = Path(folder) / "private" / "release.parquet", Path(folder) / "public" / "release.parquet"
+        system.measure(Sensitive([records]), plan, Desk(ledger, charge, *places))
+        return system.fit(read_release(places[1]), Craft(seed=seed))
+
+
+@cache
+def public(data: str) -> tuple[Schema, Records]:
+    """Read the training rows of a public data set."""
+    schema = load_schema(adult.SCHEMAS / f"{data}.yaml")
+    return schema, Codec(schema).encode(pq.read_table(data_dir() / f"{data}_train.parquet").combine_chunks())
+
+
+def make(method: str, changes: Changes, data: str, epsilon: float, seed: int, rows: int) -> Made:
+    """Make images."""
+    began = time.perf_counter()
+    model = run(method, changes, data, epsilon, seed)
+    fitted = time.perf_counter()
+    made = Records.concat(list(model.sample(rows, seed)))
+    pixels = made.pixels
+    if pixels is None:
+        raise SystemExit(f"{data} has no images")
+    images = Images((pixels / 255).astype(np.float32), made.states[:, 0].astype(np.int64))
+    return Made(images, made, fitted - began, rows / (time.perf_counter() - fitted))
+
+
+class Judges:
+    """All that judges images of one data set."""
+
+    def __init__(self, data: str, setting: Setting) -> None:
+        self.data, self.setting, weights = data, setting, data_dir() / "lenet5_mnist.safetensors"
+        self.images = ImageJudge(load(data_dir() / f"{data}_test.parquet"), weights)
+        taught = load(data_dir() / f"{data}_train.parquet")
+        self.lenet = LeNetScore(self.images.weights) if data == "mnist" else LeNetScore.taught(taught, epochs=3)
+        self.schema, paths = public(data)[0], [data_dir() / f"{data}_{part}.parquet" for part in ("train", "test")]
+        real, held = (Sensitive(Rows(self.schema, ParquetBatches(path, self.schema))) for path in paths)
+        self.options = Options(workers=1, only=(ATTACK,))
+        self.real = load_real(real, held, self.schema, self.options)
+
+    def judge(self, made: Made, seed: int) -> Scores:
+        """Score one release."""
+        verdict = self.images.judge(made.images, self.setting.rows, self.setting.epochs, seed)
+        found = evaluate_table(self.real, Rows(self.schema, [made.records]), self.options).reveal()["metrics"][ATTACK]
+        if found["status"] != "done":
+            raise SystemExit(f"the attack failed: {found}")
+        attacks = {name: found["result"][name] for name in ATTACKS}
+        return Scores(self.lenet.score(made.images.x), verdict.cnn, verdict.lenet_fid, attacks)
+
+
+COLUMNS = ["LeNet score", "CNN", "LeNet-FID", "MIA accuracy", "its 95 % interval", "seconds", "images/s"]
+
+
+def cells(judged: Sequence[tuple[Scores, Made]]) -> list[Any]:
+    """Lay the scores of all seeds out under ``COLUMNS``."""
+    scores = [[getattr(one, name) for one, _ in judged] for name in ("lenet_score", "cnn", "lenet_fid")]
+    low, high = (fmean(one.worst["accuracy_interval"][end] for one, _ in judged) for end in (0, 1))
+    mia = [one.worst["accuracy"] for one, _ in judged]
+    seconds, speed = [[round(getattr(made, name)) for _, made in judged] for name in ("seconds", "images_a_second")]
+    return [*scores, mia, f"{low:.3f} to {high:.3f}", seconds, speed]
+
+
+def attack_rows(table: Table, row: str, epsilon: float, judged: Sequence[tuple[Scores, Made]]) -> None:
+    """Add what each attack found."""
+    for name in ATTACKS:
+        found = [one.attacks[name] for one, _ in judged]
+        low, high = (fmean(facts["auroc_interval"][end] for facts in found) for end in (0, 1))
+        shares = [
+            [facts[key] for facts in found] for key in ("true_positives_at_1_percent_false", "epsilon_lower_bound")
+        ]
+        auroc, right = ([facts[key] for facts in found] for key in ("auroc", "accuracy"))
+        table.add(row, f"{epsilon:g}", name.replace("_", " "), auroc, f"{low:.3f} to {high:.3f}", right, *shares)
+
+
+def release(judges: Judges, method: str, changes: Changes, epsilon: float, seed: int) -> tuple[Scores, Made]:
+    """Make and judge one release, and say so."""
+    made = make(method, changes, judges.data, epsilon, seed, judges.setting.rows)
+    scores = judges.judge(made, seed)
+    said = f"score {scores.lenet_score:.3f} CNN {scores.cnn:.4f} FID {scores.lenet_fid:.3f}"
+    said += f" MIA {scores.worst['accuracy']:.3f} in {made.seconds:.0f} s"
+    print(f"{judges.data} {method} {dict(changes)} epsilon={epsilon} seed={seed}: {said}", file=sys.stderr, flush=True)
+    return scores, made
+
+
+def with_setting(method: str, changes: Changes, setting: Setting) -> Changes:
+    """Add a setting's changes to those of a row; nacre-images has no such parameters."""
+    return changes if method == "nacre-images" else merged(setting.changes, changes)
+
+
+def main_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
+    """All methods at all budgets."""
+    setting, tables = setting_of(args), []
+    for data in args.sets:
+        judges = Judges(data, setting)
+        title = f"{data}, {setting.rows} synthetic images and {setting.epochs} epochs, {args.setting}, delta={DELTA}"
+        table = Table(title, ["method", "epsilon", *COLUMNS])
+        columns = ["method", "epsilon", "attack", "AUROC", "95 % interval", "accuracy", "found at 1 % false alarms"]
+        attacks = Table(f"{data}, membership inference", [*columns, "epsilon shown (95 % confidence)"])
+        real = load(data_dir() / f"{data}_train.parquet").take(np.random.default_rng(0).permutation(setting.rows))
+        verdict = judges.images.judge(real, setting.rows, setting.epochs)
+        table.add("real data", "–", judges.lenet.score(real.x), verdict.cnn, verdict.lenet_fid, *["–"] * 4)
+        for epsilon in args.epsilons:
+            for row in args.methods:
+                method, changes = METHODS[row]
+                changes = with_setting(method, changes, setting)
+                judged = [release(judges, method, changes, epsilon, seed) for seed in seeds]
+                table.add(row, f"{epsilon:g}", *cells(judged))
+                attack_rows(attacks, row, epsilon, judged)
+        tables += [table, attacks]
+    return tables
+
+
+def ablation(args: Namespace, seeds: Sequence[int]) -> list[Table]:
+    """Take each idea from dpkg, and add each alone to dp-gan; at the last budget."""
+    setting, tables, epsilon = setting_of(args), [], args.epsilons[-1]
+    for data in args.sets:
+        judges = Judges(data, setting)
+        title = f"{data}, the ideas one by one, epsilon={epsilon:g}, {setting.steps or 'all'} steps, {args.setting}"
+        table = Table(title, ["row", "clusters", "groups", "bounds", "rate", *COLUMNS])
+        for name, ideas in list(combinations().items())[: args.rows]:
+            first = {"steps": setting.steps} if setting.steps else {}
+            sgd = {**first, **{key: ideas[key] for key in ("groups", "bounds", "schedule")}}
+            method = "dp-gan" if ideas["clusters"] == 1 else "dpkg"
+            changes = {"sgd": sgd} | ({} if ideas["clusters"] == 1 else {"clusters": ideas["clusters"]})
+            changes = with_setting(method, changes, setting)
+            judged = [release(judges, method, changes, epsilon, seed) for seed in seeds]
+            table.add(name, *(str(value) for value in ideas.values()), *cells(judged))
+        tables.append(table)
+    return tables
+
+
+def combinations() -> dict[str, dict[str, Any]]:
+    """Name what of the paper each row of the ablation has."""
+    rows = {"none of them: dp-gan": PLAIN, "all four of the paper": PAPER}
+    rows |= {f"none but: {idea}": {**PLAIN, key: PAPER[key]} for idea, key in IDEAS.items()}
+    return rows | {f"all but: {idea}": {**PAPER, key: PLAIN[key]} for idea, key in IDEAS.items()}
+
+
+def warm(args: Namespace, seeds: Sequence[int]) -> list[Table]:
+    """Hold a refined release against what it started from: the same share of the budget, and the whole of it."""
+    setting, tables = setting_of(args), []
+    for data in args.sets:
+        judges = Judges(data, setting)
+        title = f"{data}, warm start, {setting.rows} synthetic images and {setting.epochs} epochs, {args.setting}"
+        table = Table(title, ["method", "epsilon", *COLUMNS])
+        for epsilon in args.epsilons:
+            for row, method, changes in (
+                (
+                    "its start, share of the budget",
+                    "dpkg",
+                    {**CLUSTERS, **WARM, "sgd": {"steps": 1, "learning_rate": 1e-9}},
+                ),
+                ("dpkg, warm", "dpkg", {**CLUSTERS, **WARM}),
+                ("nacre-images, whole budget", "nacre-images", {}),
+            ):
+                judged = [
+                    release(judges, method, merged(with_setting(method, {}, setting), changes), epsilon, seed)
+                    for seed in seeds
+                ]
+                table.add(row, f"{epsilon:g}", *cells(judged))
+        tables.append(table)
+    return tables
+
+
+def adult_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
+    """Adult by the four classifiers."""
+    judge = adult.official_judge()
+    columns = ["method", "AUROC", "AUPRC", "TVD 1-way", "TVD 2-way", "seconds"]
+    table = Table(f"Adult, four classifiers, epsilon={ADULT_EPSILON:g}, delta={DELTA}", columns, digits=4)
+    rows: tuple[tuple[str, Changes], ...] = (
+        ("dp-gan", {}),
+        ("dpkg", {}),
+        ("dpkg", {"warm_share": 0.3}),
+        ("p3gm", {}),
+        ("nacre", {}),
+    )
+    codec = Codec(public("adult")[0])
+    for method, changes in rows:
+        changes = merged(setting_of(args).tables, changes) if method in ("dp-gan", "dpkg") else changes
+        found = []
+        for seed in seeds:
+            began = time.perf_counter()
+            model = run(method, changes, "adult", ADULT_EPSILON, seed)
+            made = codec.decode(Records.concat(list(model.sample(model.default_rows(), seed)))).to_pandas()
+            seconds, verdict = time.perf_counter() - began, judge.judge(made)
+            found.append((verdict.auroc, verdict.auprc, verdict.tvd_1_way, verdict.tvd_2_way, seconds))
+            print(f"adult {method} {changes} seed={seed}: {verdict}", file=sys.stderr, flush=True)
+        table.add(
+            f"{method}{', warm' if 'warm_share' in changes else ''}",
+            *(list(column) for column in zip(*found, strict=True)),
+        )
+    return [table]
+
+
+def speed(args: Namespace, seeds: Sequence[int]) -> list[Table]:
+    """Time both steps by turns, in one process, without the generator's."""
+    columns = ["data set", "method", "batch", "DP-SGD", "not private", "ratio"]
+    table = Table("milliseconds a step of the critic, medians", columns, digits=2)
+    for data in ("mnist", "adult"):
+        for method in ("dp-gan", "dpkg"):
+            table.add(data, method, *step_times(method, data, 10 if args.quick else 40))
+    return [table]
+
+
+def step_times(method: str, data: str, repeats: int) -> tuple[int, float, float, float]:
+    """Return the batch size, the median milliseconds of both steps, and their ratio."""
+    schema, records = public(data)
+    chosen = create(method, settle(method, schema, {"clusters": 2} if method == "dpkg" else {}), {})
+    if not isinstance(chosen, PrivateTraining):
+        raise SystemExit(f"{method} is not trained in private")
+    system = chosen.design(chosen.settled(schema), schema)
+    rows = transform_vectors(system.vectors, Sensitive([records]))
+    looks: list[NoisySum] = []
+    for _ in system.looks:
+        looks.append(NoisySum(system.statistic(rows, looks).reveal(), 1.0))
+    private, plain = (system.build(looks, start=False).objectives[0] for _ in range(2))
+    for objective in (private, plain):
+        objective.due = repeats + 1
+    sgd, own = system.sgd.model_copy(update={"steps": repeats}), transform_targets(rows)
+    stepping = DpSgd(private, sgd, Noise(1.0, len(records)), bytes(32)).train(own)
+    adam, size = torch.optim.Adam(plain.critic.parameters()), round(sgd.sampling_probability * len(records))
+    rng, randomness, times = np.random.default_rng(0), torch.Generator().manual_seed(0), []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        next(stepping)
+        middle = time.perf_counter()
+        batch = torch.from_numpy(rng.choice(len(records), size, replace=False))
+        xi = torch.randn((size, *plain.normals), generator=randomness)
+        plain(*(tensor[batch] for tensor in own.reveal()), xi).mean().backward()
+        adam.step()
+        adam.zero_grad()
+        times.append((middle - began, time.perf_counter() - middle))
+    private_ms, plain_ms = 1000 * np.median(times[2:], axis=0)
+    return size, float(private_ms), float(plain_ms), float(private_ms / plain_ms)
+
+
+PARTS: dict[str, Callable[[Namespace, Sequence[int]], list[Table]]] = {
+    "table": main_table,
+    "ablation": ablation,
+    "warm": warm,
+    "adult": adult_table,
+    "speed": speed,
+}
+
+
+def main() -> None:
+    args = parse(__doc__, options)
+    seeds = args.seeds or SEEDS[: 1 if args.quick else None]
+    report("dpkg", [table for part in args.parts for table in PARTS[part](args, seeds)], seeds, args)
+
+
+if __name__ == "__main__":
+    main()
