@@ -60,7 +60,8 @@ def open_missing(connection: Connection, wanted: Sequence[Account]) -> None:
         name = taken.setdefault(account.scope, account.name)
         if name != account.name:
             raise _second_budget(account, name)
-    _open(connection, missing)
+    for above in sorted({account.parent for account in missing}):  # those without a parent come first
+        _open(connection, [account for account in missing if account.parent == above])
 
 
 def _open(connection: Connection, wanted: Sequence[Account]) -> list[Account]:
