@@ -4,6 +4,9 @@ A process is sent the name of a client's run and nothing else. It opens that cli
 it sends back is one of the reasons below, or nothing. No error is raised in it, because Dask would log the error.
 """
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -69,20 +72,17 @@ def shielded(work: Work, run: Run) -> str:
 
 def _side_by_side(runs: Sequence[Run], work: Work, patience: float) -> Reasons:
     """Give each of some clients a fresh worker process, and end all of them at the end."""
-    from distributed import wait
+    from distributed import TimeoutError, wait
 
+    look: Any = wait
     found = {run.name: LATE for run in runs}
-    with _workers(len(runs)) as client:
-        places = [str(address) for address in client.scheduler_info(n_workers=-1)["workers"]]
-        futures = {
-            client.submit(
-                shielded, work, run, key=f"nacre-client-{run.name}", pure=False, workers=[place], retries=0
-            ): run.name
-            for run, place in zip(runs, places, strict=True)
-        }
+    with _workers([run.name for run in runs]) as client:
+        futures = {}
+        for run in runs:  # keys are shown and logged, so they hold nothing private
+            key = f"nacre-client-{run.name}"
+            futures[client.submit(shielded, work, run, key=key, pure=False, retries=0, workers=[run.name])] = run.name
         end, waiting = time.monotonic() + patience, set(futures)
         while waiting and (left := end - time.monotonic()) > 0:
-            look: Any = wait
             try:
                 with client.as_current():
                     done = set(look(waiting, timeout=left, return_when="FIRST_COMPLETED").done)
@@ -95,39 +95,39 @@ def _side_by_side(runs: Sequence[Run], work: Work, patience: float) -> Reasons:
 
 
 @contextmanager
-def _workers(number: int) -> Iterator[Any]:
-    """Start as many worker processes, each of which takes one piece of work; work of one that dies is not repeated.
+def _workers(names: Sequence[str]) -> Iterator[Any]:
+    """Start a worker process for each name; a process that dies is not replaced, nor its work done by another.
 
     Raises:
         NacreError: they do not start.
     """
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client, LocalCluster, TimeoutError
 
-    settings = {
-        "distributed.scheduler.allowed-failures": 0,
-        "distributed.scheduler.work-stealing": False,
-        "distributed.worker.memory.terminate": False,
-        "distributed.admin.log-format": "",
-    }
-    with TemporaryDirectory(prefix="nacre-workers-") as folder, dask.config.set(settings):
+    settings = {"distributed.scheduler.allowed-failures": 0, "distributed.scheduler.work-stealing": False}
+    started: Any = LocalCluster
+    connected: Any = Client
+    with (
+        TemporaryDirectory(prefix="nacre-workers-") as folder,
+        dask.config.set(settings),
+        started(n_workers=0, processes=False, host="127.0.0.1", dashboard_address=None, silence_logs=50) as cluster,
+        connected(cluster, set_as_default=False) as client,
+    ):
+        processes = [_started(name, cluster.scheduler_address, folder) for name in names]
         try:
-            start: Any = LocalCluster
-            cluster = start(
-                n_workers=number,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address=None,
-                worker_dashboard_address=None,
-                memory_limit=0,
-                local_directory=folder,
-                silence_logs=50,
-            )
-            connect: Any = Client
-            client = connect(cluster, set_as_default=False, timeout=START_SECONDS)
-            client.wait_for_workers(number, timeout=START_SECONDS)
-        except (OSError, RuntimeError, TimeoutError):
-            raise NacreError("the clients' processes did not start; give `workers: here`, or more memory") from None
-        with cluster, client:
+            client.wait_for_workers(len(names), timeout=START_SECONDS)
             yield client
+        except TimeoutError:
+            raise NacreError("the clients' processes did not start; give `workers: here`, or more memory") from None
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+
+
+def _started(name: str, scheduler: str, folder: str) -> "subprocess.Popen[bytes]":
+    options = {"name": name, "nthreads": 1, "host": "127.0.0.1", "dashboard": False, "memory_limit": 0}
+    spec = json.dumps({"cls": "distributed.Worker", "opts": {**options, "local_directory": folder}})
+    words = [sys.executable, "-m", "dask", "spec", scheduler, "--spec", spec]
+    silent: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    return subprocess.Popen(words, **silent)

@@ -60,7 +60,7 @@ PHRASES = {  # pydantic's error types, in the words of someone who writes YAML
 def lint(path: str | Path) -> list[SchemaFault]:
     """List the faults of a contract's file by line; an empty list means it can be used for a new run."""
     contract, faults = read(path)
-    return faults if contract is None else _run_faults(contract, Path(path))
+    return faults if contract is None or isinstance(contract, Federation) else _run_faults(contract, Path(path))
 
 
 def load_for_run(path: str | Path) -> Schema | Documents:
