@@ -5,12 +5,14 @@ it sends back is one of the reasons below, or nothing. No error is raised in it,
 """
 
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -103,17 +105,25 @@ def _workers(names: Sequence[str]) -> Iterator[Any]:
     """
     import dask
     from distributed import Client, LocalCluster, TimeoutError
+    from distributed.security import Security
 
-    settings = {"distributed.scheduler.allowed-failures": 0, "distributed.scheduler.work-stealing": False}
+    settings = {
+        "distributed.scheduler.allowed-failures": 0,
+        "distributed.scheduler.work-stealing": False,
+        "distributed.scheduler.http.routes": [],  # nothing is shown of who takes part
+    }
     started: Any = LocalCluster
     connected: Any = Client
+    secret: Any = Security.temporary()  # without it everybody on this machine could send the workers code to run
+    place = {"host": "127.0.0.1", "protocol": "tls://", "dashboard_address": None, "security": secret}
     with (
         TemporaryDirectory(prefix="nacre-workers-") as folder,
         dask.config.set(settings),
-        started(n_workers=0, processes=False, host="127.0.0.1", dashboard_address=None, silence_logs=50) as cluster,
+        started(n_workers=0, processes=False, silence_logs=50, **place) as cluster,
         connected(cluster, set_as_default=False) as client,
     ):
-        processes = [_started(name, cluster.scheduler_address, folder) for name in names]
+        environment = os.environ | _keys(secret, Path(folder))
+        processes = [_started(name, cluster.scheduler_address, folder, environment) for name in names]
         try:
             client.wait_for_workers(len(names), timeout=START_SECONDS)
             yield client
@@ -125,9 +135,18 @@ def _workers(names: Sequence[str]) -> Iterator[Any]:
                 process.wait()
 
 
-def _started(name: str, scheduler: str, folder: str) -> "subprocess.Popen[bytes]":
+def _keys(secret: Any, folder: Path) -> dict[str, str]:
+    """Write the workers' certificate and key where only we can read; return the environment that names them."""
+    parts = {"CA_FILE": "tls_ca_file", "WORKER__CERT": "tls_worker_cert", "WORKER__KEY": "tls_worker_key"}
+    for name in parts.values():
+        (folder / name).write_text(getattr(secret, name), encoding="utf-8")
+    named = {f"DASK_DISTRIBUTED__COMM__TLS__{key}": str(folder / name) for key, name in parts.items()}
+    return named | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
+
+
+def _started(name: str, scheduler: str, folder: str, environment: dict[str, str]) -> "subprocess.Popen[bytes]":
     options = {"name": name, "nthreads": 1, "host": "127.0.0.1", "dashboard": False, "memory_limit": 0}
     spec = json.dumps({"cls": "distributed.Worker", "opts": {**options, "local_directory": folder}})
     words = [sys.executable, "-m", "dask", "spec", scheduler, "--spec", spec]
     silent: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    return subprocess.Popen(words, **silent)
+    return subprocess.Popen(words, env=environment, **silent)

@@ -1,5 +1,7 @@
 """Wards of a small hospital group, and public records like theirs: what the tests of federations share."""
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+
+from dpmodels.embeddings.frozen import digest_of, transform_frozen
+from dpmodels.federated.records import load_examples
+from dpmodels.statistics.logistic import transform_optimum
+from tasks import federate
+from tasks.store import Run
 
 NAMES = ("north", "south", "west")
 CLASSES = ("well", "ill", "grave")
@@ -50,3 +58,22 @@ def write_wards(folder: Path, number: int = 300, **changes: Any) -> Path:
     }
     (folder / "federation.yaml").write_text(yaml.safe_dump(content))
     return folder / "federation.yaml"
+
+
+def dies(run: Run) -> None:
+    """Do a client's work as one client that is killed, one that is done at once, and one that never ends."""
+    if run.name.endswith("north"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if run.name.endswith("west"):
+        signal.pause()
+
+
+def digest_of_heads(run: Run) -> None:
+    """Write down which process solved a client's classifying head, and the digest of the head before any noise."""
+    line = run.plan.release
+    public = federate.public_part(run.model_copy(update={"name": run.settings.federation}), federate.about(line))
+    held = transform_frozen(public.features, load_examples(run.settings.data, public.records, federate.about(line)))
+    problems = federate.create(line.method, line.measurement, public).of(line)
+    exact = transform_optimum(problems.head, held, 0).reveal()
+    with open(run.sensitive / "digests", "a") as file:
+        file.write(f"{os.getpid()} {digest_of(exact[None])}\n")

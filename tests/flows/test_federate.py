@@ -24,13 +24,13 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.release import read_release
 from flows.config import FederateConfig
 from flows.federate import start
-from flows.synthesize import carry_out, find
+from flows.synthesize import carry_out
 from tasks import clients, federate
 from tasks.store import Run
 from tests.children import ends_at
 from tests.privacy.test_names import everything
 from tests.support import charges, run_cli, write_key
-from tests.wards import CLASSES, INPUTS, NAMES, make_ward, write_wards
+from tests.wards import CLASSES, INPUTS, NAMES, dies, digest_of_heads, make_ward, write_wards
 
 
 @pytest.fixture(scope="module")
@@ -252,11 +252,6 @@ def test_killed_and_resumed_there_is_one_charge_a_client(tmp_path: Path, moment:
 # what follows starts a process for each client
 
 
-def resume(folder: Path) -> Run:
-    (run,) = [path.parent.name for path in (folder / "home" / "control").glob("*/public.safetensors")]
-    return carry_out(find(folder / "home", run, None, None), prefect=False)
-
-
 SERVER = """
 import os, sys
 from pathlib import Path
@@ -276,6 +271,7 @@ print(len(opened))
 """
 
 
+@pytest.mark.slow
 def test_the_server_opens_no_clients_file_and_a_planted_string_stays_with_its_client(tmp_path: Path) -> None:
     config = write_wards(tmp_path, round={"workers": "dask"})
     planted = make_ward(300, 1).append_column("name", pa.array(["Quillfeather"] * 300))
@@ -294,37 +290,15 @@ def test_the_server_opens_no_clients_file_and_a_planted_string_stays_with_its_cl
 ROOT = {"PYTHONPATH": str(Path(__file__).parents[2])}
 
 
-def digest_of_features(run: Run) -> None:
-    """Write the digest of what a client's heads are solved for, before any noise, where only a test looks."""
-    from dpmodels.embeddings.frozen import digest_of, transform_frozen
-    from dpmodels.federated.records import load_examples
-
-    line = run.plan.release
-    public = federate.public_part(run.model_copy(update={"name": run.settings.federation}), federate.about(line))
-    held = transform_frozen(public.features, load_examples(run.settings.data, public.records, federate.about(line)))
-    solved = federate.create(line.method, line.measurement, public).of(line)
-    from dpmodels.statistics.logistic import transform_optimum
-
-    exact = transform_optimum(solved.head, held, 0).reveal()
-    with open(run.sensitive / "digests", "a") as file:
-        file.write(f"{os.getpid()} {digest_of(exact[None])}\n")
-
-
-def dies(run: Run) -> None:
-    if run.name.endswith("north"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    if run.name.endswith("west"):
-        signal.pause()
-
-
+@pytest.mark.slow
 def test_workers_compute_the_same_bits_as_here_and_the_dead_and_the_late_are_named(tmp_path: Path) -> None:
     run = begun(tmp_path)
     for workers in ("here", "dask"):
-        assert set(clients.run_clients(run.parties, digest_of_features, workers, 120).values()) == {""}
+        assert set(clients.run_clients(run.parties, digest_of_heads, workers, 120).values()) == {""}
     lines = [[line.split() for line in (own.sensitive / "digests").read_text().splitlines()] for own in run.parties]
     assert all(here[1] == there[1] for here, there in lines)
     assert len({there[0] for _, there in lines}) == 3 and {here[0] for here, _ in lines} == {str(os.getpid())}
-    said = clients.run_clients(run.parties, dies, "dask", 10)
+    said = clients.run_clients(run.parties, dies, "dask", 25)
     assert list(said.values()) == [clients.LOST, "", clients.LATE]
     with pytest.raises(InvalidArgument, match="be one of auto, dask, here"):
         clients.run_clients(run.parties, dies, "federate", 10)
