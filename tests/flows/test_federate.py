@@ -127,6 +127,16 @@ def test_a_manifest_that_lies_about_a_client_is_found_out(ended: Path, tmp_path:
     assert not verify_hand_off(ended / "out").faults and verify_hand_off(folder).faults
 
 
+def test_python_does_what_the_command_does(tmp_path: Path) -> None:
+    config = yaml.safe_load(write_wards(tmp_path).read_text())
+    made = nacre.federate({key: value for key, value in config.items() if key != "out"})
+    assert made.folder.parent == tmp_path / "home" / "hand-offs" and not made.verify().faults
+    assert "a classifier of 3 classes with 3 clients" in repr(made) and made.classifier.contract.name == "wards"
+    again = nacre.federate(tmp_path / "federation.yaml", home=tmp_path / "other")
+    assert again.folder == tmp_path / "out" and again.spent.epsilon == made.spent.epsilon
+    assert nacre.resume(again.run, home=tmp_path / "other").folder == again.folder
+
+
 def test_moments_are_the_other_method_and_their_plan_is_shown_beforehand(tmp_path: Path) -> None:
     model = {"method": "federated-moments", "extractor": {"features": 4, "width": 4, "pretraining": None}}
     config = write_wards(tmp_path, model=model)
