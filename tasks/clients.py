@@ -114,7 +114,8 @@ def _workers(names: Sequence[str]) -> Iterator[Any]:
     }
     started: Any = LocalCluster
     connected: Any = Client
-    secret: Any = Security.temporary()  # without it everybody on this machine could send the workers code to run
+    temporary: Any = Security.temporary
+    secret = temporary()  # without it everybody on this machine could send the workers code to run
     place = {"host": "127.0.0.1", "protocol": "tls://", "dashboard_address": None, "security": secret}
     with (
         TemporaryDirectory(prefix="nacre-workers-") as folder,
@@ -146,6 +147,7 @@ def _keys(secret: Any, folder: Path) -> dict[str, str]:
 
 def _started(name: str, scheduler: str, folder: str, environment: dict[str, str]) -> "subprocess.Popen[bytes]":
     options = {"name": name, "nthreads": 1, "host": "127.0.0.1", "dashboard": False, "memory_limit": 0}
+    options |= {"death_timeout": START_SECONDS}  # a worker whose server was killed ends by itself
     spec = json.dumps({"cls": "distributed.Worker", "opts": {**options, "local_directory": folder}})
     words = [sys.executable, "-m", "dask", "spec", scheduler, "--spec", spec]
     silent: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)

@@ -262,6 +262,16 @@ def test_killed_and_resumed_there_is_one_charge_a_client(tmp_path: Path, moment:
 # what follows starts a process for each client
 
 
+@pytest.mark.slow
+def test_a_server_that_is_killed_while_its_clients_work_goes_on_with_their_charges(tmp_path: Path) -> None:
+    config = write_wards(tmp_path, round={"workers": "dask"})
+    assert ends_at("distributed", "wait", True, "federate", config) == -signal.SIGKILL
+    (run,) = [path.parent.name for path in (tmp_path / "home" / "control").glob("*/public.safetensors")]
+    code, _, err = run_cli("resume", run, "--home", tmp_path / "home", "--no-prefect")
+    assert code == 0, err
+    assert dropped(tmp_path) == {} and each_charged_once(tmp_path) and not verify_hand_off(tmp_path / "out").faults
+
+
 SERVER = """
 import os, sys
 from pathlib import Path
