@@ -176,6 +176,49 @@ class EmbedConfig(HandOverConfig):
     model: EmbeddingModelConfig = EmbeddingModelConfig()
 
 
+class ClientPrivacyConfig(_Model):
+    """The budget of each client, and the account above those of the clients."""
+
+    target_epsilon: float = Field(description="Epsilon of each client, 0.001 to 1000.")
+    delta: float = Field(description="Delta of each client, above 0 and below 1; never from a size.")
+    allow_large_delta: bool = Field(
+        default=False, description="Take a delta above 0.001, the share that may leak whole."
+    )
+    account: str | None = Field(default=None, description="Account above the clients'. (default: the data set's)")
+
+
+class FederationModelConfig(_Model):
+    """What each client releases; all but the sharpness is part of the plan, the extractor by its hash."""
+
+    method: str = Field(default="federated-heads", description="federated-heads or federated-moments.")
+    measurement: dict[str, Any] = Field(default={}, description="Settings of the method that are part of the plan.")
+    extractor: dict[str, Any] = Field(default={}, description="How the public extractor is made.")
+    sharpness: float | None = Field(default=None, ge=0, le=1000, description="Power of certainties. (default: 8)")
+
+
+class RoundConfig(_Model):
+    """How the clients run on this machine."""
+
+    workers: str = Field(default="auto", description="dask: a process for each client; here; auto.")
+    patience: float = Field(default=600, gt=0, description="Seconds after which a client is late and is dropped.")
+    least_clients: int = Field(default=1, ge=1, description="Fewer that took part make no classifier.")
+
+
+class FederateConfig(HandOverConfig):
+    """Everything that a federation needs."""
+
+    name: str = Field(description="Name of the federation.")
+    clients: dict[str, Path] = Field(min_length=2, description="By client, its own data: CSV or Parquet.")
+    sizes: dict[str, int] = Field(default={}, description="Sizes of all clients, if these are public.")
+    most_records: int = Field(default=20_000, ge=1, description="Most records of a client.")
+    public: Path = Field(description="PUBLIC records with the same inputs, and with none of a client's.")
+    classes: list[str] = Field(description="The classes of records, by name.")
+    records: dict[str, Any] = Field(description="label and inputs: columns; shape: of images.")
+    privacy: ClientPrivacyConfig
+    model: FederationModelConfig = FederationModelConfig()
+    round: RoundConfig = RoundConfig()
+
+
 class Setting(NamedTuple):
     """One field of the configuration: its name, its section, and pydantic's field."""
 

@@ -13,13 +13,16 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event, Leaf, ParallelEvent, PureEvent, SampledGaussianEvent, leaves, priced
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.evaluation.published.embedded import cautions
+from dpmodels.evaluation.published.federated import cautions as cautions_of_clients
 from dpmodels.ledger.records import Quote
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.plan import Line
+from dpmodels.schema.federation import Federation
 from dpmodels.synthesizers.registry import create
 from flows.config import EmbedConfig, SynthesizeConfig
 from flows.planning import make_plans, make_quote, officer_for
 from tasks.accounts import officer_of, quote
+from tasks.federate import create as create_federated
 from tasks.store import Run
 
 NOT_OPEN = "not open: the first run opens it, with this budget as the cap"
@@ -55,12 +58,15 @@ def describe_run(run: Run) -> dict[str, str]:
 def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = None, place: str = "") -> dict[str, str]:
     """Say in words what a plan's lines charge, whom their noise hides and how large it is, and the account's quote."""
     plan, *others = lines
-    noise = {} if plan.family else create(plan.method, plan.measurement, {}).noise(plan)
-    facts = {"data set": plan.contract.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
-    facts |= _priced(plan, noise)
+    contract = plan.contract.whole if isinstance(plan.contract, Federation) else plan.contract
+    facts = {"data set": contract.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
+    facts |= _priced(plan, _noise(plan))
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
-        facts["caution"] = "\n".join(cautions(plan))
+        facts["caution"] = "\n".join((cautions_of_clients if contract is not plan.contract else cautions)(plan))
+    if contract is not plan.contract:
+        facts["clients"] = "\n".join(line.contract.name for line in lines)
+        others = []
     for line in others:
         facts |= {f"report: {name}": text for name, text in _priced(line, Scores.reading(line).noise(line)).items()}
         both = spent_epsilon([plan.event, line.event], plan.budget.delta_exact)
@@ -71,6 +77,13 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
     if place and not plan.family:
         facts["training"] = f"from the release alone, so it costs nothing more; {place}"
     return facts
+
+
+def _noise(plan: Line) -> Mapping[str, float]:
+    """Return the noise of a plan; what is released for each document is chosen and has none."""
+    if isinstance(plan.contract, Federation):
+        return create_federated(plan.method, plan.measurement).noise(plan)
+    return {} if plan.family else create(plan.method, plan.measurement, {}).noise(plan)
 
 
 def as_lines(facts: Mapping[str, str]) -> list[str]:

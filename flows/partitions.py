@@ -5,7 +5,7 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.schema import Schema
 from flows.config import SynthesizeConfig
-from tasks.accounts import account_to_open, charges_of
+from tasks.accounts import accounts_to_open, charges_of
 from tasks.partitions import partition_account as name_of
 from tasks.store import Opening, Run
 
@@ -65,7 +65,7 @@ def nights_that_fit(ledger: Ledger, run: Run) -> int:
     events, asked = [planned.event], planned.budget.epsilon
     for other in others:
         events, asked = [*events, other.event], asked + other.budget.epsilon
-    first_opens = account_to_open(run.settings, run.plan.release.contract.name)
+    first_opens = accounts_to_open(run.settings, run.plan.release.contract.name)
     counted = ledger.find(planned.key) is not None  # then the balance includes this run already
 
     def fit(more: int) -> bool:

@@ -18,9 +18,17 @@ from dpmodels.releases.plan import Line, Plan
 from dpmodels.schema.lint import load_for_run
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.registry import create, method_for
-from flows.config import EmbedConfig, HandOverConfig, PrivacyConfig, PureConfig, SynthesizeConfig, values_of
+from flows.config import (
+    ClientPrivacyConfig,
+    EmbedConfig,
+    HandOverConfig,
+    PrivacyConfig,
+    PureConfig,
+    SynthesizeConfig,
+    values_of,
+)
 from flows.partitions import partition_account
-from tasks.accounts import account_to_open, charge_of
+from tasks.accounts import accounts_to_open, charge_of
 from tasks.home import check_home, open_ledger
 from tasks.ready import check_writable
 from tasks.store import Opening, Run, Settings, make_private, new_name
@@ -119,7 +127,7 @@ def whole_budget(plans: Sequence[Line]) -> PrivacyBudget:
 
 
 def account_for(
-    ledger: Ledger, privacy: PrivacyConfig | PureConfig, plans: Sequence[Line], partition: str
+    ledger: Ledger, privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig, plans: Sequence[Line], partition: str
 ) -> tuple[str, Opening | None]:
     """Return the name of the account that pays; and, if the run is to open it with its budget as the cap, its terms."""
     if partition:
@@ -147,6 +155,20 @@ def bind(config: HandOverConfig, **own: Any) -> Settings:
     return Settings(**kept | bound | own | {"ledger": config.runtime.ledger or ""})
 
 
+def open_home(config: HandOverConfig) -> Ledger:
+    """Open the ledger of a configuration's home, once both are in order.
+
+    Raises:
+        NacreError: one of them is not.
+    """
+    runtime, home = config.runtime, config.runtime.home.absolute()
+    check_writable(home)
+    make_private(home)
+    ledger = open_ledger(home, ledger_place(config))
+    check_home(home, runtime.ledger or "", ledger)
+    return ledger
+
+
 def create_run(
     config: SynthesizeConfig | EmbedConfig,
     lines: Sequence[Line],
@@ -162,14 +184,11 @@ def create_run(
     Raises:
         NacreError: the home or its ledger is not in order, or the budget is exhausted.
     """
-    runtime, home = config.runtime, config.runtime.home.absolute()
-    check_writable(home)
-    make_private(home)
-    ledger = open_ledger(home, ledger_place(config))
-    check_home(home, runtime.ledger or "", ledger)
+    runtime, ledger = config.runtime, open_home(config)
     account, opens = account_for(ledger, config.privacy, lines, partition)
     settings = bind(config, account=account, opens=opens, **own)
     charges = [charge_of("quote", line, settings.account) for line in lines]
-    ledger.check(*charges, first_opens=account_to_open(settings, lines[0].contract.name))
+    ledger.check(*charges, first_opens=accounts_to_open(settings, lines[0].contract.name))
+    home = runtime.home.absolute()
     run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
     return run.create(settings, Plan(lines=tuple(lines)), files=files or {})

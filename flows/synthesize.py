@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
+from dpmodels.schema.federation import Federation
 from dpmodels.schema.given import transform_write
-from flows import embed_documents
+from flows import embed_documents, federate
 from flows.config import SynthesizeConfig
 from flows.planning import create_run, make_plans
 from flows.with_prefect.approval import ask_approver
@@ -93,7 +94,8 @@ def find(
 def carry_out(run: Run, prefect: bool) -> Run:
     """Run the remaining stages of a run, as plain calls or as the tasks of one flow run."""
     if not prefect:
-        ask_approver(run, lasting_server=False)
+        for own in run.parties:
+            ask_approver(own, lasting_server=False)
         stages_of(run)(run, lambda stage, *handles: stage(*handles))
         return run
     from flows.with_prefect.recorded import run_as_flow
@@ -103,7 +105,9 @@ def carry_out(run: Run, prefect: bool) -> Run:
 
 
 def stages_of(run: Run) -> Callable[[Run, Callable[..., Handle]], Handle]:
-    """Return the pipeline of a run: its documents are embedded one by one, or its data is synthesized as a whole."""
+    """Return the pipeline of a run: of a federation or a client of it, of documents one by one, or of a whole."""
+    if isinstance(run.plan.release.contract, Federation):
+        return federate.pipeline if run.settings.clients else federate.pipeline_of_client
     return embed_documents.pipeline if run.plan.release.family else pipeline
 
 
@@ -111,7 +115,8 @@ def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
     """Ask the account's officer if it has one, run the pipeline, and tell Prefect what became of the budget."""
     before = balances(run)
     try:
-        ask_approver(run, lasting_server)
+        for own in run.parties:
+            ask_approver(own, lasting_server)
         stages_of(run)(run, call)
     finally:
         publish_budget(run, before)

@@ -20,6 +20,7 @@ from dpmodels.errors import NacreError
 
 if TYPE_CHECKING:
     from nacre.documents import embed_documents
+    from nacre.federations import federate
     from nacre.given import Schema, draft_schema, load_schema
     from nacre.ledgers import Ledger, PrivacyBudget, PrivacyUnit, ledger
     from nacre.planning import Planned, plan
@@ -38,6 +39,7 @@ __all__ = [
     "Spent",
     "draft_schema",
     "embed_documents",
+    "federate",
     "fit",
     "ledger",
     "load_schema",
@@ -49,6 +51,7 @@ __all__ = [
 
 _MODULES = {
     "documents": ("embed_documents",),
+    "federations": ("federate",),
     "given": ("Schema", "draft_schema", "load_schema"),
     "ledgers": ("Ledger", "PrivacyBudget", "PrivacyUnit", "ledger"),
     "planning": ("Planned", "plan"),

@@ -15,6 +15,7 @@ from nacre.ledgers import Place
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpmodels.federated.classifier import FederatedClassifier
     from tasks.refit import Changes
 
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
@@ -91,6 +92,13 @@ class Result:
         return frame
 
     @cached_property
+    def classifier(self) -> "FederatedClassifier":
+        """The classifier of a federation, read from the hand-off when it is first asked for."""
+        from dpmodels.federated.classifier import FederatedClassifier
+
+        return FederatedClassifier.load(self.folder / "classifier.safetensors")
+
+    @cached_property
     def report(self) -> Report:
         """The publishable report."""
         return Report(self.folder)
@@ -102,8 +110,12 @@ class Result:
     def __repr__(self) -> str:
         said, spent = self.manifest, self.spent
         facts = self.report.facts
-        made = f"{facts['documents']} embeddings" if said.part else f"{facts['synthetic_rows']} synthetic rows"
-        made += "" if said.part else f", {len(facts['columns'])} modeled columns"
+        if said.clients is not None:
+            made = f"a classifier of {len(facts['classes'])} classes with {len(said.clients)} clients"
+        elif said.part:
+            made = f"{facts['documents']} embeddings"
+        else:
+            made = f"{facts['synthetic_rows']} synthetic rows, {len(facts['columns'])} modeled columns"
         return (
             f"<nacre hand-off of {said.data_set}\n"
             f"  made    {made}, by {said.method}; run {self.run}\n"

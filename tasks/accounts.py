@@ -14,7 +14,7 @@ from dpmodels.ledger.ledger import Account, Charge, Quote
 from dpmodels.releases.draw import Desk, Ticks
 from dpmodels.releases.plan import RELEASE, REPORT, Line
 from tasks.home import ledger_of
-from tasks.store import Run, Settings, write_text
+from tasks.store import Opening, Run, Settings, write_text
 
 APPROVAL = "approval.json"
 STAGES = {RELEASE: "sanitize", REPORT: "score"}
@@ -28,8 +28,8 @@ def desk_of(run: Run, name: str = RELEASE, device: str = "cpu", progress: Ticks 
 
 
 def charges_of(run: Run) -> list[Charge]:
-    """Return the lines of a run's plan as charges: the release, then the report if it is charged."""
-    return [_charge(run, line) for line in run.plan.lines]
+    """Return the lines of a run's plan as charges: the release, then the report; or each client's release."""
+    return [_charge(own, line) for own in run.parties for line in own.plan.lines]
 
 
 def _charge(run: Run, line: Line) -> Charge:
@@ -51,12 +51,17 @@ def charge_of(run_name: str, line: Line, account: str) -> Charge:
     )
 
 
-def account_to_open(settings: Settings, dataset: str) -> Account | None:
-    """Return the account that a run opens when it is charged, or None where the account was open before."""
-    if (terms := settings.opens) is None:
-        return None
+def accounts_to_open(settings: Settings, dataset: str) -> list[Account]:
+    """Return the accounts that a run opens when it is charged, the one above a client's first; none that were open."""
+    found = [] if settings.opens is None else [_opened(settings.opens, settings.account, dataset)]
+    if settings.above is not None and settings.opens is not None:
+        found.insert(0, _opened(settings.above, settings.opens.parent, dataset.partition(".")[0]))
+    return found
+
+
+def _opened(terms: Opening, name: str, dataset: str) -> Account:
     own = terms.model_dump(include={"note", "parent", "partition"})
-    return Account(name=settings.account, dataset=dataset, cap=terms.cap, **own)
+    return Account(name=name, dataset=dataset, cap=terms.cap, **own)
 
 
 def quote(run: Run) -> Quote:
@@ -108,5 +113,6 @@ def read_approval(run: Run) -> Approval | None:
         raise LedgerError(f"{path} is no approval; remove it and have the run approved again") from None
 
 
-def _to_open(run: Run) -> Account | None:
-    return account_to_open(run.settings, run.plan.release.contract.name)
+def _to_open(run: Run) -> list[Account]:
+    asked = [(own.settings, own.plan.release.contract.name) for own in run.parties]
+    return list({account.name: account for one in asked for account in accounts_to_open(*one)}.values())

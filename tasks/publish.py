@@ -1,9 +1,10 @@
 """Publish: assemble the hand-off, which appears whole or not at all."""
 
+import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,17 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.artifact import sha256_of
 from dpmodels.errors import ArtifactError
 from dpmodels.evaluation.published.embedded import cautions
+from dpmodels.evaluation.published.federated import cautions as cautions_of_clients
 from dpmodels.files import copy_plain
-from dpmodels.hand_off.manifest import LEFT_OUT, MANIFEST, Manifest, oldest_format, read_manifest
+from dpmodels.hand_off.manifest import (
+    LEFT_OUT,
+    MANIFEST,
+    NEWEST,
+    Manifest,
+    digest_of_all,
+    oldest_format,
+    read_manifest,
+)
 from dpmodels.hand_off.signature import sign_manifest
 from dpmodels.ledger.ledger import Charge
 from dpmodels.releases.plan import REPORT, Line
@@ -53,7 +63,7 @@ def assemble(run: Run, release: Handle, report: Handle, name: str, write: Callab
     write(part / name)
     for file in members(run.control.parent, report.path):
         copy_plain(file.parents[1], file, part / file.name)
-    (part / "schema.yaml").write_text(plan.contract.to_yaml(), encoding="utf-8")
+    (part / "schema.yaml").write_text(run.plan.whole.to_yaml(), encoding="utf-8")
     (part / MANIFEST).write_text(manifest(run, plan, release, part).to_json(), encoding="utf-8")
     if run.settings.signing_key is not None:
         sign_manifest(part, run.settings.signing_key)
@@ -72,6 +82,8 @@ def blur_times(folder: Path) -> None:
 def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> Manifest:
     """Make the manifest: what was asked for, what was spent, what came of it, and which ledger entries paid."""
     settings, budget = run.settings, plan.budget
+    if settings.clients:
+        return manifest_of_clients(run, folder)
     again = "fitted_again_as" if settings.fits else "sampled_again_as" if settings.paid_by else ""
     paid = paid_elsewhere(settings.fits) if settings.is_paid_elsewhere else paid_here(run, release)
     return Manifest.model_validate(
@@ -88,11 +100,61 @@ def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> Manifest:
             **line(plan),
             **paid,
             **({"cautions": cautions(plan)} if plan.family else {}),
-            "artifacts": {
-                str(file.relative_to(folder)): sha256_of(file) for file in sorted(folder.rglob("*")) if file.is_file()
-            },
+            "artifacts": artifacts(folder),
         }
     )
+
+
+def artifacts(folder: Path) -> dict[str, str]:
+    """Hash every file of a hand-off."""
+    return {str(file.relative_to(folder)): sha256_of(file) for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def manifest_of_clients(run: Run, folder: Path) -> Manifest:
+    """Make the manifest of a federation: one line for each client that took part, and why the others did not."""
+    ended = json.loads(run.read("round"))
+    parties, plan = dict(zip(run.settings.clients, run.parties, strict=True)), run.plan.release
+    lines = [_client_line(client, parties[client], sha256) for client, sha256 in ended["taken"].items()]
+    hashes = charged_once(run, ended["taken"])
+    heaviest = max(lines, key=lambda one: one["spent"]["epsilon"])
+    return Manifest.model_validate(
+        {
+            "format": NEWEST,
+            "nacre_version": version("nacre"),
+            "run": run.name,
+            "data_set": run.plan.whole.name,
+            "method": plan.method,
+            "adjacency": plan.budget.adjacency,
+            "unit": str(plan.budget.unit),
+            **{name: heaviest[name] for name in ("asked", "spent", "events", "part")},
+            **{name: hashes[name] for name in ("schema_sha256", "plan_sha256", "release_sha256")},
+            "ledger": {"account": run.settings.account, "charge": hashes["ledger_charge"]},
+            "cautions": cautions_of_clients(plan),
+            "clients": lines,
+            **({"dropped": ended["dropped"]} if ended["dropped"] else {}),
+            "artifacts": artifacts(folder),
+        }
+    )
+
+
+def _client_line(client: str, party: Run, sha256: str) -> dict[str, Any]:
+    """Say what one client released and who paid for it."""
+    (charge,) = charges_of(party)
+    check_sealed(party, charge, Handle(path=party.place("sanitize"), sha256=sha256))
+    paid = payment(party, charge)
+    return {**line(party.plan.release), "client": client, "run": charge.run, "release_sha256": sha256, "ledger": paid}
+
+
+def charged_once(run: Run, taken: Mapping[str, str]) -> dict[str, str]:
+    """Return the hashes that stand for those of all clients that took part, and that of the federation's contract."""
+    parties = dict(zip(run.settings.clients, run.parties, strict=True))
+    charges = [charges_of(parties[client])[0] for client in taken]
+    return {
+        "plan_sha256": digest_of_all(charge.plan_hash for charge in charges),
+        "schema_sha256": run.plan.whole.hash,
+        "release_sha256": digest_of_all(taken.values()),
+        "ledger_charge": digest_of_all(charge.key for charge in charges),
+    }
 
 
 def line(plan: Line) -> dict[str, Any]:

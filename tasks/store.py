@@ -41,6 +41,7 @@ MADE = {
     "sample": "synthetic",
     "score": "scores.parquet",
     "validate": "report",
+    "round": "round.json",
 }
 """The artifact of each stage: a file, or a folder of the files in ``PARTS``."""
 NAME = r"^[A-Za-z0-9_-]{1,200}$"
@@ -75,6 +76,8 @@ class Settings(BaseModel):
         paid_by: the run whose release this run samples or fits again; empty for a run that pays for its own release.
         fits: the charge in the footer of the release that this run fits again, or that it samples from such a fit of.
         public_sha256: of the files of public documents; none of them may be a file of the data.
+        clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
+        federation: the run of the federation that a client's run belongs to; above: the terms of its account.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -95,6 +98,9 @@ class Settings(BaseModel):
     paid_by: str = ""
     fits: str = ""
     public_sha256: tuple[str, ...] = ()
+    clients: tuple[str, ...] = ()
+    federation: str = ""
+    above: Opening | None = None
 
     @property
     def is_paid_elsewhere(self) -> bool:
@@ -135,6 +141,12 @@ class Run(BaseModel):
     name: Annotated[str, Field(pattern=NAME)]
     ledger_url: str = ""
     dask: str | None = None
+
+    @property
+    def parties(self) -> list["Run"]:
+        """The runs that are charged: those of a federation's clients, otherwise this one."""
+        own = [self.model_copy(update={"name": party_name(self.name, client)}) for client in self.settings.clients]
+        return own or [self]
 
     @property
     def sensitive(self) -> Path:
@@ -230,7 +242,7 @@ class Run(BaseModel):
 
     def place(self, stage: str) -> Path:
         """Return where the artifact of a stage belongs."""
-        return (self.control if stage == "validate" else self.released) / MADE[stage]
+        return (self.control if stage in ("validate", "round") else self.released) / MADE[stage]
 
     def finished(self, stage: str) -> Handle | None:
         """Return the artifact of a stage, if the stage finished and the artifact is still there, unchanged.
@@ -296,6 +308,11 @@ class Run(BaseModel):
 
 def _files_below(folder: Path) -> bool:
     return any(path.is_symlink() or not path.is_dir() for path in folder.rglob("*"))
+
+
+def party_name(run: str, client: str) -> str:
+    """Name the run of a client of a federation."""
+    return f"{run}-{client}"
 
 
 def new_name() -> str:

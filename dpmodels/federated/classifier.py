@@ -16,8 +16,9 @@ import numpy as np
 from dpmodels.embeddings.frozen import FrozenFeatures
 from dpmodels.errors import ArtifactError
 from dpmodels.federated.heads import Heads, certainty, weighted_ensemble
-from dpmodels.federated.models import Architecture, ModelSpec, build
+from dpmodels.federated.models import Architecture, ModelSpec
 from dpmodels.federated.moments_head import Discriminant
+from dpmodels.federated.public import features_of, tensors_of
 from dpmodels.late import Tensor, torch
 from dpmodels.schema.federation import Federation
 from dpmodels.statistics.component_moments import Floats, Whole
@@ -50,8 +51,12 @@ class Ensemble:
     def probabilities(self, z: Whole) -> Floats:
         """Return each class's probability. Shapes: [n, d] -> [n, classes]."""
         phi = with_bias(z, float(self.bias))
-        sure = [certainty(own, phi) for own in self.scores]
-        return weighted_ensemble([phi @ own.T for own in self.heads], sure, float(self.sharpness))
+        return weighted_ensemble([phi @ own.T for own in self.heads], self.certainties(z), float(self.sharpness))
+
+    def certainties(self, z: Whole) -> list[Floats]:
+        """Return how certain each client is of each record. Shapes: [n, d] -> clients times [n]."""
+        phi = with_bias(z, float(self.bias))
+        return [certainty(own, phi) for own in self.scores]
 
 
 HEADS: dict[str, type[Ensemble] | type[Discriminant]] = {own.kind: own for own in (Ensemble, Discriminant)}
@@ -76,11 +81,9 @@ class FederatedClassifier:
         """Write the classifier to one safetensors file."""
         from safetensors.torch import save_file
 
-        arrays = {f"head/{name}": array for name, array in asdict(self.head).items()}
-        arrays |= {"mean": self.features.mean, "turn": self.features.turn, "radius": np.array(self.features.radius)}
-        tensors = {name: torch.from_numpy(np.array(array, order="C")) for name, array in arrays.items()}
-        network = self.features.network.state_dict()
-        tensors |= {f"network/{name}": tensor.cpu().contiguous() for name, tensor in network.items()}
+        head = {f"head/{name}": array for name, array in asdict(self.head).items()}
+        tensors = {name: torch.from_numpy(np.array(array, order="C")) for name, array in head.items()}
+        tensors |= tensors_of(self.features)
         facts = {
             "kind": self.head.kind,
             "contract": self.contract.model_dump(mode="json"),
@@ -112,13 +115,9 @@ class FederatedClassifier:
 
     @classmethod
     def _of(cls, facts: dict[str, Any], tensors: dict[str, Tensor]) -> "FederatedClassifier":
-        def under(prefix: str) -> dict[str, Tensor]:
-            return {name.removeprefix(prefix): own for name, own in tensors.items() if name.startswith(prefix)}
-
         model = ModelSpec.model_validate(facts["model"])
-        network = build(facts["architecture"], model, 0).extractor
-        network.load_state_dict(under("network/"))
-        features = FrozenFeatures(network, tensors["mean"].numpy(), tensors["turn"].numpy(), float(tensors["radius"]))
-        head = HEADS[facts["kind"]](**{name: tensor.numpy() for name, tensor in under("head/").items()})
+        features = features_of(facts["architecture"], model, tensors)
+        own = {name.removeprefix("head/"): held for name, held in tensors.items() if name.startswith("head/")}
+        head = HEADS[facts["kind"]](**{name: tensor.numpy() for name, tensor in own.items()})
         contract = Federation.model_validate_json(json.dumps(facts["contract"]))
         return cls(contract, facts["architecture"], model, features, head, tuple(facts["entries"]))

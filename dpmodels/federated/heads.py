@@ -149,7 +149,7 @@ class FederatedHeads(System[HeadProblems]):
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
         problems = self.of(line)
-        named = {"a weight of the certainty head": problems.score, "a weight of the classifying head": problems.head}
+        named = {"weights of the certainty head": problems.score, "weights of the classifying head": problems.head}
         return {
             name: line.noise_stddev(step, own.l2_sensitivity) * own.step
             for step, (name, own) in enumerate(named.items())

@@ -7,6 +7,8 @@ Its format is numbered, and each manifest is written in the oldest format that c
         without its ledger, the manifest leaves out who paid and says so in ``left_out``
     3   a charge that pays for each part of the data, such as each document, or that was signed for with others as a
         family; and cautions, which say what the budget does not protect
+    4   a federation: a line for each client, with its own charge, run and release. What names one plan, one release and
+        one charge in other manifests is here the digest of the clients' own, in their order
 """
 
 import json
@@ -22,10 +24,11 @@ from dpmodels.accounting.events import Event
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.ledger.approval import Approval
+from dpmodels.ledger.store import digest
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 MANIFEST = "manifest.json"
-NEWEST = 3
+NEWEST = 4
 LARGEST = 4 * 2**20
 """Bytes that a manifest may have: room for the hashes of the files of 5e9 rows. A larger one is not read."""
 MOST_FAULTS = 10
@@ -124,6 +127,14 @@ class ReportLine(Line):
         return self.scores_sha256 is not None
 
 
+class ClientLine(Line):
+    """What one client of a federation released, and from which run and account it was paid."""
+
+    client: Annotated[Text, Field(max_length=100)]
+    run: Text
+    release_sha256: Sha256
+
+
 class _Head(_Model):
     format: Annotated[int, Field(ge=1, le=NEWEST)]
     nacre_version: Text
@@ -151,6 +162,7 @@ class Manifest(Line, _Head):
         approved: the signature of the account's officer, where the account has one.
         approved_as: account and run that were signed for, where the signature is of a family's charges by their keys.
         cautions: what a recipient must know of the guarantee's limits before relying on it.
+        clients: of a federation, those that took part; dropped: by client, why it was left out.
         artifacts: the SHA-256 of every other file, by its path in the folder.
     """
 
@@ -159,11 +171,13 @@ class Manifest(Line, _Head):
     approved: Approval | None = None
     approved_as: Family | None = None
     cautions: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    clients: Annotated[tuple[ClientLine, ...], Field(min_length=1)] | None = None
+    dropped: dict[Text, Text] | None = None
     artifacts: dict[str, Sha256]
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """Every line that was charged."""
+        """Every line that was charged; of a federation, the line that stands for the clients' own."""
         return (self, self.report) if self.report else (self,)
 
     @property
@@ -178,7 +192,8 @@ class Manifest(Line, _Head):
 
     @model_validator(mode="after")
     def _hangs_together(self) -> "Manifest":
-        payer = (self.run, *(part for line in self.lines for part in (line.ledger.account, line.ledger.entries)))
+        paying = self.clients or self.lines
+        payer = (self.run, *(part for line in paying for part in (line.ledger.account, line.ledger.entries)))
         if (self.report is None) != (self.total_spent is None):
             raise ValueError("has one of the fields report and total_spent, which belong together")
         if self.left_out is None and None in payer:
@@ -189,10 +204,12 @@ class Manifest(Line, _Head):
             raise ValueError("has the field left_out, which no manifest without the field fitted_again_as has")
         if self.approved_as is not None and self.approved is None:
             raise ValueError("has the field approved_as, and no field approved, whose family it names")
+        if self.clients is None and self.dropped is not None:
+            raise ValueError("has the field dropped, and no field clients, whose federation it names")
         if self.unit == str(PrivacyUnit(kind="sentence")) and self.cautions is None:
             raise ValueError("lacks the field cautions, without which nobody may rely on what hides one sentence")
         newer = any((self.part, self.report and self.report.part, self.approved_as, self.cautions))
-        if self.format != oldest_format(self.fitted_again_as, newer):
+        if self.format != oldest_format(self.fitted_again_as, newer, self.clients is not None):
             raise ValueError(f"says that it is of format {self.format}, and has fields of another one")
         return self
 
@@ -201,9 +218,14 @@ class Manifest(Line, _Head):
         return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=1)
 
 
-def oldest_format(fitted_again_as: str | None, of_parts: bool) -> int:
+def digest_of_all(hashes: Iterable[str]) -> str:
+    """Return the digest that stands for the hashes of all clients, in their order."""
+    return digest(list(hashes))
+
+
+def oldest_format(fitted_again_as: str | None, of_parts: bool, of_clients: bool = False) -> int:
     """Return the oldest format that can hold the manifest's content; parts, families and cautions are of format 3."""
-    return 3 if of_parts else 2 if fitted_again_as else 1
+    return 4 if of_clients else 3 if of_parts else 2 if fitted_again_as else 1
 
 
 def read_manifest(folder: Path) -> Manifest:

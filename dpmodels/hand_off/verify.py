@@ -24,6 +24,7 @@ from dpmodels.hand_off.manifest import (
     Line,
     Manifest,
     ManifestError,
+    digest_of_all,
     parse_manifest,
     printable,
     read_bytes,
@@ -37,7 +38,8 @@ from dpmodels.privacy import Adjacency
 from dpmodels.schema.lint import parse
 
 HANDED_OVER = re.compile(
-    r"(synthetic|embeddings)/part-[0-9]{5}\.parquet|schema\.yaml|report\.html|report\.json|checks\.html"
+    r"(synthetic|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|schema\.yaml|report\.html|report\.json|"
+    r"checks\.html"
 )
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
@@ -75,6 +77,7 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
             _check_proved(line, manifest.adjacency, found)
             _check_budget(line, found)
             _check_charge(line, manifest.run, found)
+        _check_clients(manifest, found)
         _check_total(manifest, found)
         _check_report(folder, manifest, found)
         _check_schema(folder, manifest, found)
@@ -142,6 +145,28 @@ def _check_total(manifest: Manifest, found: Verified) -> None:
         return
     if said.delta != manifest.asked.delta or abs(reckoned - said.epsilon) > CLOSE:
         found.faults.append(f"release and report cost epsilon={reckoned} together, the manifest says {said.epsilon}")
+
+
+def _check_clients(manifest: Manifest, found: Verified) -> None:
+    """Check every client's line by itself, and that the manifest stands for all of them and for the costliest."""
+    clients = manifest.clients or ()
+    for line in clients:
+        _check_proved(line, manifest.adjacency, found)
+        _check_budget(line, found)
+        _check_charge(line, line.run, found)
+    if not clients:
+        return
+    for name, said, own in (
+        ("plan_sha256", manifest.plan_sha256, [line.plan_sha256 for line in clients]),
+        ("release_sha256", manifest.release_sha256, [line.release_sha256 for line in clients]),
+        ("ledger.charge", manifest.ledger.charge, [line.ledger.charge for line in clients]),
+    ):
+        if said != digest_of_all(own) or len(set(own)) < len(own):
+            found.faults.append(f"the field {name} does not stand for what the clients' lines name")
+    if manifest.spent != max((line.spent for line in clients), key=lambda spent: spent.epsilon):
+        found.faults.append("the manifest's cost is not that of the client that spent most")
+    if {line.client for line in clients} & set(manifest.dropped or ()):
+        found.faults.append("a client took part and was dropped as well")
 
 
 def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
@@ -231,4 +256,5 @@ def _paid(manifest: Manifest) -> str:
             f"{paid.charge}, as the release's footer has it; this hand-off does not say which account paid. "
             "Ask whoever keeps the ledger: `nacre ledger entries` there has the charge"
         )
-    return f"{paid.charge} of account {printable(paid.account)}, run {printable(manifest.run or '')}"
+    own = f" ({len(manifest.clients)} clients, each with a charge of its own)" if manifest.clients else ""
+    return f"{paid.charge}{own} of account {printable(paid.account)}, run {printable(manifest.run or '')}"

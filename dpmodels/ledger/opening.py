@@ -41,7 +41,9 @@ def open_account(connection: Connection, wanted: Account) -> Account:
 
 
 def open_missing(connection: Connection, wanted: Sequence[Account]) -> None:
-    """Open the accounts whose names are not open; accounts that are open are kept, whatever their terms.
+    """Open the accounts whose names are not open, first the one that is above others of them.
+
+    Accounts that are open are kept, whatever their terms.
 
     Raises:
         LedgerError: a scope is open under another name, or as for ``_under_parent``.
@@ -60,7 +62,11 @@ def open_missing(connection: Connection, wanted: Sequence[Account]) -> None:
         name = taken.setdefault(account.scope, account.name)
         if name != account.name:
             raise _second_budget(account, name)
-    _open(connection, missing)
+    named = {account.parent for account in missing}
+    above = [account for account in missing if account.name in named]
+    for together in (above, [account for account in missing if account not in above]):
+        if together:
+            _open(connection, together)
 
 
 def _open(connection: Connection, wanted: Sequence[Account]) -> list[Account]:

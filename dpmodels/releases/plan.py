@@ -17,7 +17,8 @@ from dpmodels.accounting.events import Event, GaussianEvent, leaves
 from dpmodels.errors import ArtifactError
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.releases.contract import AnyContract
+from dpmodels.releases.contract import AnyContract, Contract, read_contract, write_contract
+from dpmodels.schema.federation import Federation
 from dpmodels.schema.schema import Schema
 
 RELEASE, REPORT = "release", "report"
@@ -95,7 +96,7 @@ class Line(BaseModel):
 
 
 class Plan(BaseModel):
-    """The lines of one run, all about the same data."""
+    """The lines of one run, all about the same data, or one for each client of a federation."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     format: Literal[2] = 2
@@ -105,6 +106,17 @@ class Plan(BaseModel):
     def release(self) -> Line:
         """The first line: what the run releases."""
         return self.lines[0]
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The clients of a federation, one a line; empty for every other plan, that of a single client included."""
+        named = [line.contract.client for line in self.lines if isinstance(line.contract, Federation)]
+        return tuple(named) if len(named) > 1 and all(named) else ()
+
+    @property
+    def whole(self) -> Contract:
+        """What all lines together are about: the federation, where each is about one of its clients."""
+        return _whole(self.release.contract) if self.clients else self.release.contract
 
     @property
     def report(self) -> Line | None:
@@ -126,20 +138,40 @@ class Plan(BaseModel):
         if not isinstance(data, dict) or "contract" not in data:
             return data
         rest = {key: value for key, value in data.items() if key != "contract"}
-        return {**rest, "lines": [{**line, "contract": data["contract"]} for line in data["lines"]]}
+        return {**rest, "lines": [_with_contract(line, data["contract"]) for line in data["lines"]]}
 
     @model_serializer(mode="wrap")
     def _write_once(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = handler(self)
-        contracts = [line.pop("contract") for line in written["lines"]]
-        return {"format": written["format"], "contract": contracts[0], "lines": written["lines"]}
+        contract = written["lines"][0]["contract"]
+        for line in written["lines"]:
+            del line["contract"]
+        if self.clients:
+            contract = write_contract(self.whole)
+            for line, client in zip(written["lines"], self.clients, strict=True):
+                line["client"] = client
+        return {"format": written["format"], "contract": contract, "lines": written["lines"]}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        names = [line.name for line in self.lines]
-        if len(set(names)) < len(names) or len({line.contract.hash for line in self.lines}) > 1:
+        names = [(line.name, line.contract.name) for line in self.lines]
+        about = {line.contract.hash if not self.clients else _whole(line.contract).hash for line in self.lines}
+        if len(set(names)) < len(names) or len(about) > 1:
             raise ValueError("the lines of a plan have names of their own and are about the same data")
         return self
+
+
+def _whole(contract: Contract) -> Contract:
+    return contract.whole if isinstance(contract, Federation) else contract
+
+
+def _with_contract(line: dict[str, Any], contract: Any) -> dict[str, Any]:
+    """Give a line the contract of its plan, or of the client of it that the line names."""
+    own = dict(line)
+    if client := own.pop("client", ""):
+        found = read_contract(contract)
+        contract = found.of(client) if isinstance(found, Federation) else None
+    return {**own, "contract": contract}
 
 
 def canonical_hash(content: Any) -> str:

@@ -78,6 +78,11 @@ class Federation(BaseModel):
         return Federation.model_validate({**self.model_dump(), "name": f"{self.name.partition('.')[0]}.{client}"})
 
     @property
+    def whole(self) -> "Federation":
+        """The contract of the federation that a client belongs to."""
+        return Federation.model_validate({**self.model_dump(), "name": self.name.partition(".")[0]})
+
+    @property
     def size(self) -> int | None:
         """The number of records of the client, or of all clients; None where it is private."""
         held = [client.size for client in self.clients if self.client in ("", client.name)]

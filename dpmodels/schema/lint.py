@@ -18,6 +18,7 @@ from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Datetime, Identifier, Image, Integer, Number
 from dpmodels.schema.documents import Documents, Encoder
+from dpmodels.schema.federation import Federation
 from dpmodels.schema.partition import Partition
 from dpmodels.schema.schema import RowCount, Schema, name_faults
 
@@ -59,7 +60,7 @@ PHRASES = {  # pydantic's error types, in the words of someone who writes YAML
 def lint(path: str | Path) -> list[SchemaFault]:
     """List the faults of a contract's file by line; an empty list means it can be used for a new run."""
     contract, faults = read(path)
-    return faults if contract is None else _run_faults(contract, Path(path))
+    return faults if contract is None or isinstance(contract, Federation) else _run_faults(contract, Path(path))
 
 
 def load_for_run(path: str | Path) -> Schema | Documents:
@@ -83,6 +84,8 @@ def load_contract(path: str | Path) -> Schema | Documents:
     contract, faults = read(path)
     if contract is None:
         raise SchemaError(str(path), faults)
+    if isinstance(contract, Federation):
+        raise SchemaError(str(path), [SchemaFault(1, "file", "describes a federation, whose contract is no input")])
     return contract
 
 
@@ -98,7 +101,7 @@ def load_schema(path: str | Path) -> Schema:
     return contract
 
 
-def read(path: str | Path) -> tuple[Schema | Documents | None, list[SchemaFault]]:
+def read(path: str | Path) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
     """Read a contract's file: the contract, or None and every fault found."""
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -121,7 +124,7 @@ def _run_faults(contract: Schema | Documents, path: Path) -> list[SchemaFault]:
     return [SchemaFault(line, f"columns.{user}.keep", message)]
 
 
-def parse(text: str) -> tuple[Schema | Documents | None, list[SchemaFault]]:
+def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
     """Parse a contract's YAML text: the contract, or None and every fault found."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -144,8 +147,10 @@ def parse(text: str) -> tuple[Schema | Documents | None, list[SchemaFault]]:
     return (None, outline.faults) if outline.faults else (contract, [])
 
 
-def _kind_of(data: Mapping[str, Any]) -> type[Schema] | type[Documents]:
+def _kind_of(data: Mapping[str, Any]) -> type[Schema] | type[Documents] | type[Federation]:
     """Tell what a file describes by the keys that it has."""
+    if "columns" not in data and "clients" in data:
+        return Federation
     return Documents if "columns" not in data and data.keys() & {"encoder", "text", "embedding"} else Schema
 
 

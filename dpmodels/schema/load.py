@@ -132,8 +132,8 @@ def _open_csv(files: list[Path], path: Path, codec: Codec) -> ds.Dataset:
     return open_files(files, path, ds.CsvFileFormat(convert_options=options))
 
 
-def open_files(files: list[Path], path: Path, format_: ds.CsvFileFormat) -> ds.Dataset:
-    """Open CSV files.
+def open_files(files: list[Path], path: Path, format_: ds.FileFormat) -> ds.Dataset:
+    """Open files of one kind.
 
     Raises:
         DataError: they are damaged.

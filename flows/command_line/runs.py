@@ -2,12 +2,22 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from flows.command_line.options import Dask, Home, OtherDevice, OtherOut, Prefect, Url, takes_settings
-from flows.config import HOME, EmbedConfig, FitConfig, RuntimeConfig, SynthesizeConfig
+from flows.command_line.options import (
+    Dask,
+    Federated,
+    Home,
+    NewOut,
+    OtherDevice,
+    OtherOut,
+    Prefect,
+    Url,
+    takes_settings,
+)
+from flows.config import HOME, EmbedConfig, FederateConfig, FitConfig, RuntimeConfig, SynthesizeConfig, placed
 
 app = typer.Typer()
 
@@ -62,6 +72,37 @@ def plan_documents(config: EmbedConfig) -> None:
     print_facts("plan", facts)
     if quote is not None and not quote.accepted:
         raise typer.Exit(1)
+
+
+@app.command()
+def federate(
+    config: Federated, out: NewOut = None, home: Home = None, ledger: Url = None, prefect: Prefect = None
+) -> None:
+    """Make a classifier of what clients release of their own data, each once and under its own account."""
+    from flows.command_line.show import show_hand_off
+    from flows.federate import start
+    from flows.synthesize import carry_out
+
+    asked = _federation(config, out=out, home=home, ledger=ledger, prefect=prefect)
+    run = start(asked)
+    typer.echo(f"run {run.name}; if it is interrupted: nacre resume {run.name} --home {run.home}", err=True)
+    show_hand_off(carry_out(run, asked.runtime.prefect))
+
+
+@app.command("plan-federation")
+def plan_federation(config: Federated, home: Home = None, ledger: Url = None) -> None:
+    """Show what the same `federate` would charge each client; reads the public records only."""
+    from flows.command_line.console import print_facts
+    from flows.federate import describe_federation
+
+    facts, quote = describe_federation(_federation(config, home=home, ledger=ledger))
+    print_facts("plan", facts)
+    if quote is not None and not quote.accepted:
+        raise typer.Exit(1)
+
+
+def _federation(config: Path, **given: Any) -> FederateConfig:
+    return FederateConfig.build(placed(given, FederateConfig), config)
 
 
 @app.command()

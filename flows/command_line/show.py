@@ -17,15 +17,21 @@ from tasks.refit import Changes
 from tasks.remove import charged_for
 from tasks.store import Run
 
-TABLES = {"synthetic": "synthetic table", "embeddings": "embeddings"}
-"""The folders of a hand-off that hold Parquet files, and what they are called."""
+PRODUCTS = {
+    "synthetic": "synthetic table",
+    "embeddings": "embeddings",
+    "classifier.safetensors": "classifier",
+}
+"""What a hand-off holds besides its report, and what it is called."""
 
 
 def show_hand_off(run: Run) -> None:
-    """Print where the files of a hand-off are."""
+    """Print where the files of a hand-off are; of a client's run, where its release is."""
+    if run.settings.federation:
+        return print_facts("released", {"run": run.name, "release": str(run.place("sanitize"))})
     facts = {
         "run": run.name,
-        **{what: str(run.settings.out / name) for name, what in TABLES.items() if (run.settings.out / name).exists()},
+        **{what: str(run.settings.out / name) for name, what in PRODUCTS.items() if (run.settings.out / name).exists()},
         "report": str(run.settings.out / "report.html"),
         "manifest": str(run.settings.out / "manifest.json"),
         "ledger": "paid elsewhere"

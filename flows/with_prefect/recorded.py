@@ -7,6 +7,8 @@ from flows.with_prefect.server import PrefectServer
 from tasks.stage import as_task
 from tasks.store import Handle, Run
 
+NAMES = {"": "synthesize", "client": "federate"}
+"""The flow's name by the kind of part that is charged on its own; whatever is not named here is of documents."""
 Call = Callable[..., Handle]
 """A function that runs a stage: it is called with the stage and its handles."""
 
@@ -17,7 +19,7 @@ def run_as_flow(run: Run, body: Callable[[bool, Call], None]) -> None:
         from prefect import flow
 
         @flow(
-            name="embed-documents" if run.plan.release.family else "synthesize",
+            name=NAMES.get(run.plan.release.family, "embed-documents"),
             flow_run_name=run.name,
             persist_result=False,
             validate_parameters=False,

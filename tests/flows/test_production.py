@@ -21,7 +21,7 @@ from flows.partitions import explain, nights_that_fit
 from flows.synthesize import carry_out, pipeline, start
 from flows.with_prefect.budget import balances
 from flows.with_prefect.deploy import POOLS, SHIPPED, read_deployments
-from tasks.accounts import account_to_open, charges_of
+from tasks.accounts import accounts_to_open, charges_of
 from tasks.store import Run
 from tests.support import write_clinic, write_key
 
@@ -128,7 +128,7 @@ def test_nights_that_are_charged_as_a_family_hand_over_its_one_signature(tmp_pat
     ledger.change_cap("clinic", reason="an officer signs from now on", officer=Officer.read("Ada", public))
     runs = [start(config(tmp_path, night, 0.5), f"clinic-{night}", night) for night in nights]
     charges = [charges_of(run)[0] for run in runs]
-    accounts = [account_to_open(run.settings, run.plan.release.contract.name) for run in runs]
+    accounts = [accounts_to_open(run.settings, run.plan.release.contract.name)[0] for run in runs]
     asked = ledger.asked(*charges, first_opens=accounts)
     ledger.reserve(*charges, approval=asked[1].approve("Ada", private), first_opens=accounts)
     for run, charge in zip(runs, charges, strict=True):

@@ -16,7 +16,7 @@ from flows.config import SynthesizeConfig
 from flows.partitions import nights_that_fit
 from flows.synthesize import carry_out, start
 from flows.with_prefect.approval import plan_text
-from tasks.accounts import account_to_open, charge_of, charges_of
+from tasks.accounts import accounts_to_open, charge_of, charges_of
 from tasks.ingest import ingest
 from tasks.receive import sample_again
 from tasks.sanitize import sanitize
@@ -100,7 +100,7 @@ def test_a_rival_that_comes_in_between_leaves_neither_line_charged(tmp_path):
     run = start(config_of(tmp_path))
     small = PrivacyBudget(epsilon=0.5, delta=1e-5)
     rival: Charge = charge_of("rival", run.plan.report, "clinic").model_copy(update={"budget": small})
-    Ledger(run.ledger).reserve(rival, first_opens=account_to_open(run.settings, "clinic"))
+    Ledger(run.ledger).reserve(rival, first_opens=accounts_to_open(run.settings, "clinic"))
     with pytest.raises(BudgetExhausted):
         carry_out(run, prefect=False)
     assert lives(run) == [[], []] and not (run.released / "release.parquet").exists()

@@ -199,7 +199,7 @@ def nested(depth: int) -> str:
         (json.dumps(facts()).encode("utf-16"), "no JSON"),
         (b"\xff\xfe{}", "no JSON"),
         ("{" + " " * (100 * 2**20), "larger than 4 MiB"),
-        ('{"format": 4}', "of format 4, later than 3: use a newer nacre"),
+        ('{"format": 5}', "of format 5, later than 4: use a newer nacre"),
         ('{"format": 1' + "0" * 4000 + "}", "of format 100000000, later"),
         ('{"format": true}', "the field format"),
     ],

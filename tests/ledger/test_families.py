@@ -130,6 +130,16 @@ def test_accounts_that_are_no_siblings_are_not_charged_together(federation: Ledg
     assert len(federation.accounts()) == 3
 
 
+def test_an_account_opens_together_with_those_below_it(place: str) -> None:
+    ledger, above = Ledger(place), Account(name="group", dataset="group", cap=CAP)
+    below = [Account(name=name, dataset=name, cap=CAP, parent="group") for name in ("group.a", "group.b")]
+    charge = make_charge(account="group.a", dataset="group.a")
+    ledger.reserve(charge, first_opens=[below[0], above, below[1]])
+    assert [account.name for account in ledger.accounts()] == ["group", "group.a", "group.b"]
+    assert ledger.balance("group").spent_epsilon == ledger.balance("group.a").spent_epsilon > 0
+    assert ledger.verify() == []
+
+
 def test_partitions_are_refused_under_replace_one_where_a_record_may_move(place: str) -> None:
     ledger, cap = Ledger(place), CAP.model_copy(update={"adjacency": Adjacency.REPLACE_ONE})
     ledger.open_account("table", dataset="table", budget_cap=cap)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.evaluation.pages.embedded import render_embedded
+from dpmodels.evaluation.pages.federated import render_federated
 from dpmodels.evaluation.pages.page import percent, render_page, short
 from dpmodels.evaluation.pages.plots import Figure, Shares, bars, histogram, meter, scatter
 
@@ -46,6 +47,8 @@ def render(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a run out as one self-contained HTML page."""
     if facts.get("about") == "embeddings":
         return render_embedded(facts)
+    if facts.get("about") == "federation":
+        return render_federated(facts)
     return render_page(
         "report.html",
         report=facts,

@@ -1,0 +1,52 @@
+"""The publishable report on a federation as a page: who took part, what epsilon means, what the classifier says."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dpmodels.evaluation.pages.page import percent, render_page, short
+from dpmodels.evaluation.pages.plots import Shares, bars
+
+DONE = {
+    "federated-heads": "A frozen public network made a bounded vector of every record. Each client released, once, the "
+    "optimum of two regularized logistic problems with noise: one tells its records from public ones, which says how "
+    "certain the client is of a record, and one tells the classes apart. The classifier is the mean of all clients' "
+    "logits, weighted by their certainties (FedAUX, in its private one-shot form).",
+    "federated-moments": "A frozen public network made a bounded vector of every record. Each client released, once, "
+    "the counts, sums and second moments of its vectors by class, with noise. The sums of all clients were added up "
+    "and read as one Gaussian for each class, whose discriminants are the classifier.",
+}
+
+
+def render_federated(facts: Mapping[str, Any]) -> str:
+    """Lay the facts of a federation out as one self-contained HTML page."""
+    privacy = facts["privacy"]
+    epsilon, delta = privacy["spent_epsilon"], privacy["delta"]
+    wins = math.ceil(1000 - 1000 * (1 - delta) / (1 + math.exp(epsilon))) / 1000
+    weighs = any("certainty" in one for one in facts["clients"])
+    heads = ("client", "took part", "epsilon", "account", *(("certainty", "leads") if weighs else ()))
+    names = [one["name"] for one in facts["classes"]]
+    return render_page(
+        "federated.html",
+        report=facts,
+        done=DONE[facts["method"]],
+        taken=sum(not one["dropped"] for one in facts["clients"]),
+        words={"belief": percent(wins), "factor": f"{math.exp(epsilon):.3g}"},
+        heads=heads,
+        rows=[_row(one, weighs) for one in facts["clients"]],
+        figures=[
+            bars(
+                "What the classifier says of public records",
+                "share of the public records that it puts in each class",
+                names,
+                Shares("public records", [one["share"] for one in facts["classes"]]),
+            )
+        ],
+    )
+
+
+def _row(one: Mapping[str, Any], weighs: bool) -> tuple[str, ...]:
+    if one["dropped"]:
+        return (one["name"], f"no: {one['dropped']}", "", one["account"], *(("", "") if weighs else ()))
+    sure = (short(one["certainty"]), percent(one["leads"])) if weighs else ()
+    return (one["name"], "yes", short(one["epsilon"]), one["account"], *sure)

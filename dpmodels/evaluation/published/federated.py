@@ -1,0 +1,118 @@
+"""The publishable report on a federation: who took part, what epsilon means for one record, what the classifier says.
+
+Privacy: post-processing of what the clients released and of public records.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.errors import ArtifactError
+from dpmodels.privacy import Adjacency
+from dpmodels.releases.plan import Line
+from dpmodels.schema.federation import Federation
+
+Floats = NDArray[np.float64]
+NOT_PROMISED = (
+    "Which clients there are, that one takes part or was dropped, and everything else that the contract says are not "
+    "hidden.",
+    "The extractor and the public records are public, and no client's record may be among them.",
+    "The guarantee covers this release. Further releases of a client add up, in its own account.",
+    "It is for one record of one client. A person who has several records, at one client or more, is hidden less.",
+    "Nothing here compares with the clients' records: such figures are exact statistics of them and stay inside.",
+)
+
+
+@dataclass(frozen=True)
+class Party:
+    """A client: its account, its line, why it was dropped if it was, and how certain it is of public records.
+
+    Shapes: ``certainty`` [n], or None where the method has no certainties or the client was dropped.
+    """
+
+    name: str
+    account: str
+    line: Line
+    dropped: str = ""
+    certainty: Floats | None = None
+
+    @property
+    def epsilon(self) -> Decimal:
+        """What its line costs at the line's delta."""
+        return spent_epsilon([self.line.event], self.line.budget.delta_exact)
+
+
+def cautions(line: Line) -> list[str]:
+    """Say what the guarantee does not cover; of public parameters alone."""
+    hidden = "what one record says, and not that it is there," if _replaced(line) else "whether one record is there"
+    return [
+        f"Epsilon hides {hidden} at one client. It does not hide the client: that it takes part is public.",
+        "Clients are declared disjoint. A record that two clients hold is charged at each, and their costs add up.",
+    ]
+
+
+def summarise_federation(parties: Sequence[Party], hashes: Mapping[str, str], said: Floats) -> dict[str, Any]:
+    """Collect the publishable facts of a federation.
+
+    Args:
+        parties: all clients; one at least took part.
+        hashes: those that stand for all clients that took part.
+        said: the classifier's probabilities of public records.
+
+    Shapes: said [n, classes].
+    """
+    taken = [party for party in parties if not party.dropped]
+    line, spent = taken[0].line, float(max(party.epsilon for party in taken))
+    if not isinstance(contract := line.contract, Federation):
+        raise ArtifactError(f"the line of {line.method} is not about a federation")
+    shares = np.bincount(said.argmax(axis=1), minlength=said.shape[1]) / max(len(said), 1)
+    return {
+        "format": 2,
+        "about": "federation",
+        "data_set": contract.whole.name,
+        "method": line.method,
+        "cautions": cautions(line),
+        "privacy": {
+            "unit": str(line.budget.unit),
+            "adjacency": line.budget.adjacency.value,
+            "part": line.part,
+            "target_epsilon": line.budget.epsilon,
+            "spent_epsilon": spent,
+            "total_epsilon": spent,
+            "delta": line.budget.delta,
+            "rows_of_a_unit": line.budget.unit.max_rows,
+            "event": line.event.model_dump(mode="json"),
+        },
+        "hashes": dict(hashes),
+        "sizes_are_public": _replaced(line),
+        "clients": [_told(party, taken) for party in parties],
+        "public_records": len(said),
+        "classes": [
+            {"name": name, "share": round(float(share), 4)}
+            for name, share in zip(contract.classes, shares, strict=True)
+        ],
+        "measurement": line.measurement,
+        "not_promised": list(NOT_PROMISED),
+    }
+
+
+def _replaced(line: Line) -> bool:
+    return line.budget.adjacency == Adjacency.REPLACE_ONE
+
+
+def _told(party: Party, taken: Sequence[Party]) -> dict[str, Any]:
+    """Say of one client whether it took part, what it cost, and where it is more certain than all others."""
+    told: dict[str, Any] = {"name": party.name, "account": party.account, "dropped": party.dropped}
+    if party.dropped:
+        return told
+    told["epsilon"] = float(party.epsilon)
+    if party.certainty is not None:
+        all_of_them = np.stack([one.certainty for one in taken if one.certainty is not None])
+        told["certainty"] = round(float(party.certainty.mean()), 4)
+        told["leads"] = round(float((party.certainty >= all_of_them.max(axis=0)).mean()), 4)
+    return told

@@ -1,0 +1,120 @@
+"""Read the records of a party, or public ones, from CSV or Parquet: columns of numbers, or one column of lists."""
+
+from pathlib import Path
+from typing import Annotated, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
+from pyarrow.csv import ConvertOptions
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from dpmodels.embeddings.frozen import Examples
+from dpmodels.errors import DataError
+from dpmodels.late import Tensor, torch
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.federation import Federation
+from dpmodels.schema.load import files_of, guarded, open_files
+
+
+class RecordsSpec(BaseModel):
+    """Which columns a record has; all of it is public.
+
+    Attributes:
+        label: the column of classes; public records need none.
+        inputs: columns of numbers; or a single one that holds the pixels of an image as a list, whose ``shape`` is
+            channels, height and width.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    label: str = "label"
+    inputs: Annotated[tuple[str, ...], Field(min_length=1)]
+    shape: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=3)] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len({self.label, *self.inputs}) <= len(self.inputs):
+            raise ValueError("must name every column once, and the label's among none of the inputs")
+        if self.shape and (len(self.inputs) > 1 or len(self.shape) != 3):
+            raise ValueError("must give a shape of channels, height and width for a single column of lists only")
+        return self
+
+    @property
+    def record(self) -> tuple[int, ...]:
+        """The shape of a record."""
+        return self.shape or (len(self.inputs),)
+
+
+def read_public(path: Path, spec: RecordsSpec) -> Tensor:
+    """Read public records without labels. Shapes: [n, ...].
+
+    Raises:
+        DataError: the files cannot be read, or lack a column.
+    """
+    return _inputs(_table(path, spec, labeled=False), spec)
+
+
+def load_examples(path: Path, spec: RecordsSpec, contract: Federation) -> Sensitive[Examples]:
+    """Read the labeled records of a client. A value that is missing makes its record's vector zero and nothing else.
+
+    Privacy: Sensitive. Records that break the contract are refused before anything is charged.
+
+    Raises:
+        DataError: the files cannot be read or lack a column, a label is none of the classes, or the number of records
+            is not what the contract says of it.
+    """
+    table = _table(path, spec, labeled=True)
+    inputs, labels = _inputs(table, spec), _labels(table[spec.label], spec.label, contract)
+    if len(labels) > contract.most or (contract.size is not None and len(labels) != contract.size):
+        raise DataError("", "the number of records must be what the contract says of it")
+    return Sensitive(Examples(inputs, torch.from_numpy(labels)))
+
+
+def _table(path: Path, spec: RecordsSpec, labeled: bool) -> pa.Table:
+    files, names = files_of(path), [*spec.inputs, *([spec.label] if labeled else [])]
+    kinds = {**dict.fromkeys(spec.inputs, pa.float64()), spec.label: pa.string()}
+    csv = ds.CsvFileFormat(convert_options=ConvertOptions(column_types=kinds, strings_can_be_null=True))
+    dataset = open_files(files, path, csv if files[0].suffix.lower() == ".csv" else ds.ParquetFileFormat())
+    if missing := [name for name in names if name not in dataset.schema.names]:
+        raise DataError(missing[0], "must be in every file, since the federation's records have it")
+    batches = list(guarded(dataset.to_batches(columns=names, use_threads=False), path))
+    return pa.Table.from_batches(batches, pa.schema([dataset.schema.field(name) for name in names]))
+
+
+def _inputs(table: pa.Table, spec: RecordsSpec) -> Tensor:
+    columns = [table[name].combine_chunks() for name in spec.inputs]
+    if spec.shape:
+        return torch.from_numpy(_lists(columns[0], spec))
+    numbers = [_numbers(column, name) for column, name in zip(columns, spec.inputs, strict=True)]
+    return torch.from_numpy(np.stack(numbers, axis=1).astype(np.float32))
+
+
+def _lists(column: pa.Array, spec: RecordsSpec) -> NDArray[np.float32]:
+    (name,), size = spec.inputs, int(np.prod(spec.shape))
+    kind = column.type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if not is_list or column.null_count or pc.any(pc.not_equal(pc.list_value_length(column), size)).as_py():
+        raise DataError(name, f"must hold a list of {size} numbers in every record")
+    flat: NDArray[np.float32] = _numbers(pc.list_flatten(column), name).astype(np.float32)
+    return flat.reshape(-1, *spec.shape)
+
+
+def _numbers(column: pa.Array, name: str) -> NDArray[np.float64]:
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise DataError(name, "must hold numbers")
+    found: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _labels(column: pa.ChunkedArray, name: str, contract: Federation) -> NDArray[np.int64]:
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise DataError(name, "must hold text or whole numbers")
+    places = pc.index_in(column.cast(pa.string()), pa.array(contract.classes, pa.string()))
+    if places.null_count:
+        raise DataError(name, "must be one of the federation's classes in every record")
+    found: NDArray[np.int64] = places.combine_chunks().to_numpy(zero_copy_only=False).astype(np.int64)
+    return found

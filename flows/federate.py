@@ -1,0 +1,150 @@
+"""The flow of a federation: prepare -> every client releases once -> report -> hand over.
+
+The public part is made of public records before anything is planned, so that every client's line names it by its hash.
+Each client has a run, a line, a charge and an account of its own, under the account of the federation; clients are
+declared disjoint, so the federation costs what its heaviest client does.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
+from dpmodels.federated.public import ExtractorSpec, PublicPart
+from dpmodels.federated.records import RecordsSpec, read_public
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.ledger.records import Quote
+from dpmodels.releases.plan import Line, Plan
+from dpmodels.schema.federation import Federation
+from flows.config import FederateConfig
+from flows.description import describe
+from flows.planning import account_for, bind, check_delta, ledger_place, make_budget, open_home
+from tasks.accounts import accounts_to_open, charge_of
+from tasks.federate import PUBLIC, create, gather, hand_over, report, take_part
+from tasks.progress import progress_bar
+from tasks.ready import check_ready
+from tasks.store import Handle, Opening, Run, Settings, new_name, party_name
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is planned, by client, and the public part that the plan names."""
+
+    lines: Mapping[str, Line]
+    public: PublicPart
+
+    @property
+    def whole(self) -> Line:
+        """The first client's line, which differs from the others' in its name alone."""
+        return next(iter(self.lines.values()))
+
+
+def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
+    """Run every stage that has not finished yet; ``call`` decides how a stage is run."""
+    gathered = run.finished("round") or call(gather, run)
+    return call(hand_over, run, gathered, call(report, run, gathered))
+
+
+def pipeline_of_client(run: Run, call: Callable[..., Handle]) -> Handle:
+    """Have one client release what its line says, where its run is resumed by itself."""
+    return call(take_part, run)
+
+
+def start(config: FederateConfig, name: str = "") -> Run:
+    """Check everything public, ask the ledger, and create the runs; reads public records only and charges nothing.
+
+    Raises:
+        NacreError: the run would fail for a public reason, or a client's budget is exhausted.
+    """
+    check_ready(config.runtime.device, config.out, config.runtime.signing_key)
+    prepared, home = prepare(config), config.runtime.home.absolute()
+    ledger = open_home(config)
+    own, (account, opens) = settings_of_all(config, prepared, ledger)
+    charges = [charge_of("quote", line, own[client].account) for client, line in prepared.lines.items()]
+    ledger.check(*charges, first_opens=_opened(own, prepared))
+    run = Run(home=home, name=name or new_name(), ledger_url=config.runtime.ledger or "")
+    for client, line in prepared.lines.items():
+        party = run.model_copy(update={"name": party_name(run.name, client)})
+        party.create(own[client].model_copy(update={"federation": run.name}), Plan(lines=(line,)))
+    terms = {**_terms(config), "clients": tuple(prepared.lines)}
+    whole = bind(config, **terms, account=account, opens=opens, data=config.public.absolute())
+    return run.create(whole, Plan(lines=tuple(prepared.lines.values())), files={PUBLIC: prepared.public.to_bytes()})
+
+
+def prepare(config: FederateConfig) -> Prepared:
+    """Make the public part, and plan every client's line from it and other public inputs alone.
+
+    Raises:
+        NacreError: an input has faults, or the budget cannot be asked for.
+    """
+    if config.sizes and config.sizes.keys() != config.clients.keys():
+        raise Unsuitable("give the public sizes of all clients, or of none, which keeps them private")
+    privacy = config.privacy
+    check_delta(privacy.delta, privacy.allow_large_delta)
+    records = _valid(RecordsSpec, config.records, "records")
+    spec = _valid(ExtractorSpec, config.model.extractor, "model.extractor")
+    with progress_bar("public part"):
+        public = PublicPart.make(read_public(config.public, records), records, len(config.classes), spec)
+    content = {
+        "name": config.name,
+        "clients": [{"name": name, "size": config.sizes.get(name)} for name in config.clients],
+        "classes": config.classes,
+        "most_records": config.most_records,
+        **public.terms,
+    }
+    contract = _valid(Federation, content, "federation")
+    if contract.client:
+        raise InvalidArgument("name", config.name, "be letters, digits, - and _, with no point")
+    budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, adjacency=contract.adjacency)
+    system = create(config.model.method, config.model.measurement, public)
+    return Prepared({client: system.plan(contract.of(client), budget) for client in config.clients}, public)
+
+
+def describe_federation(config: FederateConfig) -> tuple[dict[str, str], Quote | None]:
+    """Describe what each client would be charged, and return the quote of the federation; opens no client's data."""
+    prepared, place = prepare(config), ledger_place(config)
+    said = None
+    if isinstance(place, str) or place.exists():
+        ledger = Ledger(place)
+        own, _ = settings_of_all(config, prepared, ledger)
+        charges = [charge_of("quote", line, own[client].account) for client, line in prepared.lines.items()]
+        said = ledger.quote(*charges, first_opens=_opened(own, prepared))
+    return describe(list(prepared.lines.values()), said), said
+
+
+def settings_of_all(
+    config: FederateConfig, prepared: Prepared, ledger: Ledger
+) -> tuple[dict[str, Settings], tuple[str, Opening | None]]:
+    """Return every client's settings, and the name of the account above with its terms where it is to be opened."""
+    whole = prepared.whole.model_copy(update={"contract": prepared.whole.contract.whole})  # type: ignore[attr-defined]
+    above, opens = account_for(ledger, config.privacy, [whole], "")
+    found = {}
+    for client, line in prepared.lines.items():
+        note = "a client of a federation, opened with its first run's budget as the cap"
+        own = Opening(cap=line.budget, note=note, parent=above)
+        placed = {"account": f"{above}.{client}", "data": config.clients[client].absolute(), "opens": own}
+        found[client] = bind(config, **_terms(config), above=opens, **placed)
+    return found, (above, opens)
+
+
+def _terms(config: FederateConfig) -> dict[str, Any]:
+    """Return the settings that cost nothing and that all runs of a federation have in common."""
+    own = {**config.round.model_dump(), "sharpness": config.model.sharpness}
+    return {"rows": None, "training": own, "clients": ()}
+
+
+def _opened(own: Mapping[str, Settings], prepared: Prepared) -> list[Any]:
+    asked = [accounts_to_open(own[client], line.contract.name) for client, line in prepared.lines.items()]
+    return list({account.name: account for one in asked for account in one}.values())
+
+
+def _valid(model: type[M], content: Mapping[str, Any], section: str) -> M:
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InvalidArgument(".".join([section, *map(str, first["loc"])]), first["input"], rule_of(first)) from None

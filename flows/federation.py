@@ -1,0 +1,13 @@
+"""The flow of a federation that is deployed: one charge a client, however often it is started."""
+
+from flows.config import FederateConfig
+from flows.federate import start
+from flows.table import go_on
+from flows.with_prefect.worker import deployed, find_here, own_name, placed_here
+
+
+@deployed("federate")
+def federate_clients(config: FederateConfig) -> str:
+    """Make a classifier of what every client releases: one charge a client, however often this flow run is started."""
+    name = own_name()
+    return go_on(find_here(name) or start(placed_here(config), name))

@@ -1,0 +1,48 @@
+"""Make a classifier of what clients release of their own data: what ``nacre federate`` does, called from Python."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from flows.config import FederateConfig, placed
+from flows.federate import start
+from nacre.ledgers import Place, home_of, url_of
+from nacre.result import Result
+from nacre.running import take_to_hand_off
+from tasks.store import new_name
+
+
+def federate(
+    config: Place | Mapping[str, Any],
+    *,
+    home: Place | None = None,
+    ledger: str | None = None,
+    out: Place | None = None,
+    signing_key: Place | None = None,
+) -> Result:
+    """Have every client of a federation release once, under its own account, and make one classifier of it.
+
+    Args:
+        config: the path of a YAML file, or the mapping that it holds; see docs/federate.md. Clients are named by the
+            paths of their data, which this process does not open where Dask gives each client a process of its own.
+        home: where state lies; by default ``NACRE_HOME``, or ``.nacre``.
+        ledger: URL of a shared ledger on PostgreSQL; by default ``NACRE_LEDGER``, or the home's own.
+        out: the hand-off's folder, new or empty; by default that of the configuration, or ``HOME/hand-offs/RUN``.
+        signing_key: ed25519 private key (PEM) that signs the hand-off.
+
+    Privacy: epsilon and delta hold for one record at its client; clients are declared disjoint, so the federation costs
+        what its heaviest client does. The classifier is post-processing of what the clients released.
+
+    Raises:
+        NacreError: the message says what is wrong, in one sentence with no private value.
+    """
+    name, given = new_name(), dict(config) if isinstance(config, Mapping) else {}
+    place = home_of(home or given.get("runtime", {}).get("home"))
+    asked: dict[str, Any] = dict(home=place, prefect=False, ledger=url_of(ledger), signing_key=signing_key)
+    if out is not None or "out" not in given:
+        asked["out"] = out or (place / "hand-offs" / name if given else None)
+    settings = placed(asked, FederateConfig)
+    if given:
+        settings = {**given, **settings, "runtime": {**given.get("runtime", {}), **settings["runtime"]}}
+        return take_to_hand_off(start(FederateConfig.build(settings), name))
+    return take_to_hand_off(start(FederateConfig.build(settings, Path(str(config))), name))

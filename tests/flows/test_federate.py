@@ -1,0 +1,324 @@
+"""From clients' own data to one classifier: what is in it, what it costs each client, and who is dropped or refused."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+import yaml
+
+import nacre
+from dpmodels.errors import InvalidArgument
+from dpmodels.federated.classifier import FederatedClassifier
+from dpmodels.hand_off.manifest import MANIFEST, read_manifest
+from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.releases.release import read_release
+from flows.config import FederateConfig
+from flows.federate import start
+from flows.synthesize import carry_out
+from tasks import clients, federate
+from tasks.store import Run
+from tests.children import ends_at
+from tests.privacy.test_names import everything
+from tests.support import charges, run_cli, write_key
+from tests.wards import CLASSES, INPUTS, NAMES, dies, digest_of_heads, make_ward, write_wards
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a federation that was handed over."""
+    folder = tmp_path_factory.mktemp("wards")
+    code, _, err = run_cli("federate", write_wards(folder))
+    assert code == 0, err
+    return folder
+
+
+def begun(folder: Path, **changes: object) -> Run:
+    return start(FederateConfig.build({}, write_wards(folder, **changes)))
+
+
+def ledger_of(folder: Path) -> Ledger:
+    return Ledger(folder / "home" / "ledger.sqlite")
+
+
+def each_charged_once(folder: Path) -> bool:
+    kinds = charges(folder / "home")
+    return [kinds.count(kind) for kind in ("reserve", "seal", "commit")] == [3, 3, 3] and kinds.count("draw") <= 4
+
+
+def replace(folder: Path, name: str, table: pa.Table) -> None:
+    pq.write_table(table, folder / name / "records.parquet")
+
+
+def dropped(folder: Path) -> dict[str, str]:
+    return read_manifest(folder / "out").dropped or {}
+
+
+def test_each_client_is_charged_once_and_the_federation_costs_what_its_heaviest_does(ended: Path) -> None:
+    ledger, manifest = ledger_of(ended), read_manifest(ended / "out")
+    spent = [ledger.balance(name).spent_epsilon for name in ("wards", *(f"wards.{name}" for name in NAMES))]
+    assert len(set(spent)) == 1 and 2.99 < spent[0] <= 3
+    assert each_charged_once(ended) and ledger.verify() == []
+    assert (
+        manifest.format == 4
+        and manifest.part == "client"
+        and manifest.spent.epsilon == manifest.clients[0].spent.epsilon
+    )
+    assert [line.client for line in manifest.clients] == list(NAMES) and manifest.ledger.account == "wards"
+    assert [line.ledger.account for line in manifest.clients] == [f"wards.{name}" for name in NAMES]
+    code, out, err = run_cli("verify", ended / "out")
+    assert code == 0 and "for each client" in out and "3 clients, each with a charge of its own" in out
+    assert "does not hide the client" in err
+
+
+def test_sizes_are_private_unless_all_are_given(ended: Path, tmp_path: Path) -> None:
+    manifest, text = read_manifest(ended / "out"), (ended / "out" / "schema.yaml").read_text()
+    assert manifest.adjacency == "add_or_remove_one" and "size" not in text
+    facts = json.loads((ended / "out" / "report.json").read_text())
+    assert facts["sizes_are_public"] is False and "whether one record is there" in facts["cautions"][0]
+    config = write_wards(tmp_path, sizes=dict.fromkeys(NAMES, 300))
+    assert run_cli("federate", config)[0] == 0
+    assert read_manifest(tmp_path / "out").adjacency == "replace_one"
+    changed = yaml.safe_load(config.read_text()) | {"sizes": {"north": 300}}
+    with pytest.raises(InvalidArgument, match="of all clients, or of none"):
+        start(FederateConfig.model_validate(changed | {"out": str(tmp_path / "more")}))
+
+
+def test_the_classifier_tells_the_classes_that_no_client_has_enough_of(ended: Path) -> None:
+    made, test = FederatedClassifier.load(ended / "out" / "classifier.safetensors"), make_ward(400, seed=77)
+    inputs = np.stack([test[name].to_numpy() for name in INPUTS], axis=1).astype(np.float32)
+    said = made.probabilities(torch.from_numpy(inputs)).argmax(axis=1)
+    assert (np.array(CLASSES)[said] == np.array(test["label"])).mean() > 0.6  # a third by chance
+    assert made.entries == tuple(line.ledger.charge for line in read_manifest(ended / "out").clients)
+
+
+def test_the_report_says_who_took_part_and_what_epsilon_means(ended: Path) -> None:
+    facts, page = json.loads((ended / "out" / "report.json").read_text()), (ended / "out" / "report.html").read_text()
+    assert [one["name"] for one in facts["clients"]] == list(NAMES)
+    assert all(2.99 < one["epsilon"] <= 3 and 0 < one["certainty"] < 1 for one in facts["clients"])
+    assert sum(one["leads"] for one in facts["clients"]) == pytest.approx(1, abs=1e-3)
+    assert "guesses right" in page and "wards.west" in page and "<script" not in page
+
+
+@pytest.mark.parametrize("what", ["release", "cost", "client", "charge"])
+def test_a_manifest_that_lies_about_a_client_is_found_out(ended: Path, tmp_path: Path, what: str) -> None:
+    folder = tmp_path / "out"
+    shutil.copytree(ended / "out", folder)
+    told = json.loads((folder / MANIFEST).read_text())
+    first = told["clients"][0]
+    if what == "release":
+        first["release_sha256"] = "0" * 64
+    elif what == "cost":
+        first["spent"]["epsilon"] = "0.500000000000"
+    elif what == "client":
+        told["clients"].pop()
+    else:
+        first["run"] = "another"
+    (folder / MANIFEST).write_text(json.dumps(told))
+    assert not verify_hand_off(ended / "out").faults and verify_hand_off(folder).faults
+
+
+def test_python_does_what_the_command_does(tmp_path: Path) -> None:
+    config = yaml.safe_load(write_wards(tmp_path).read_text())
+    made = nacre.federate({key: value for key, value in config.items() if key != "out"})
+    assert made.folder.parent == tmp_path / "home" / "hand-offs" and not made.verify().faults
+    assert "a classifier of 3 classes with 3 clients" in repr(made) and made.classifier.contract.name == "wards"
+    again = nacre.federate(tmp_path / "federation.yaml", home=tmp_path / "other")
+    assert again.folder == tmp_path / "out" and again.spent.epsilon == made.spent.epsilon
+    assert nacre.resume(again.run, home=tmp_path / "other").folder == again.folder
+
+
+def test_moments_are_the_other_method_and_their_plan_is_shown_beforehand(tmp_path: Path) -> None:
+    model = {"method": "federated-moments", "extractor": {"features": 4, "width": 4, "pretraining": None}}
+    config = write_wards(tmp_path, model=model)
+    code, out, _ = run_cli("plan-federation", config)
+    assert code == 0 and "wards.south" in out and "each client is charged on its own" in out
+    assert not (tmp_path / "home").exists()
+    assert run_cli("federate", config)[0] == 0 and not verify_hand_off(tmp_path / "out").faults
+    assert FederatedClassifier.load(tmp_path / "out" / "classifier.safetensors").head.kind == "gaussians"
+    assert run_cli("plan-federation", config)[0] == 1  # the accounts are used up
+
+
+def test_a_client_that_joins_twice_is_refused_by_its_account(ended: Path, tmp_path: Path) -> None:
+    config = FederateConfig.build({"out": tmp_path / "again"}, ended / "federation.yaml")
+    with pytest.raises(nacre.NacreError, match=r"account wards refuses the charge"):
+        start(config)
+    own = begun(tmp_path / "other")
+    rival = start(FederateConfig.build({"out": tmp_path / "rival"}, tmp_path / "other" / "federation.yaml"))
+    party = rival.parties[1]
+    federate.take_part(party)  # between the start of one federation and its round another one charged this client
+    carry_out(own, prefect=False)
+    assert dropped(tmp_path / "other") == {"south": clients.REFUSED}
+    assert not verify_hand_off(tmp_path / "other" / "out").faults
+
+
+WRONG = {
+    "a label that is no class": lambda good: good.set_column(4, "label", pa.array(["Quillfeather"] * len(good))),
+    "a column less": lambda good: good.drop_columns("pulse"),
+    "text for numbers": lambda good: good.set_column(0, "age", pa.array(["Quillfeather"] * len(good))),
+    "too many records": lambda good: pa.concat_tables([good] * 4),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_records_drop_their_client_uncharged_and_the_round_goes_on(tmp_path: Path, what: str, caplog) -> None:
+    run = begun(tmp_path)
+    replace(tmp_path, "south", WRONG[what](make_ward(300, 1)))
+    carry_out(run, prefect=False)
+    assert dropped(tmp_path) == {"south": clients.UNFIT} and not verify_hand_off(tmp_path / "out").faults
+    assert {entry.account for entry in ledger_of(tmp_path).entries() if entry.kind == "reserve"} == {
+        "wards.north",
+        "wards.west",
+    }
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Quillfeather" not in caplog.text + everything(tmp_path) and clients.UNFIT in page
+
+
+def test_values_that_are_not_numbers_make_their_record_say_nothing(tmp_path: Path) -> None:
+    run, bad = begun(tmp_path), make_ward(300, 1)
+    replace(tmp_path, "south", bad.set_column(0, "age", pa.array([float("nan")] * 300)))
+    carry_out(run, prefect=False)
+    assert dropped(tmp_path) == {}
+    head = read_release(run.parties[1].read("sanitize")).value.vector
+    assert np.isfinite(head).all()
+
+
+def test_a_release_of_another_shape_drops_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = begun(tmp_path)
+    real = federate.take_part
+
+    def takes_part(party: Run) -> object:
+        done = real(party)
+        if party.name.endswith("west"):  # as if the client had put another file there
+            other = pq.read_table(done.path)
+            pq.write_table(other.slice(0, 5), done.path)
+        return done
+
+    monkeypatch.setattr(federate, "take_part", takes_part)
+    carry_out(run, prefect=False)
+    assert dropped(tmp_path) == {"west": federate.UNPLANNED}
+
+
+def test_too_few_clients_make_no_classifier_and_may_mend_and_come_back(tmp_path: Path) -> None:
+    run = begun(tmp_path, round={"workers": "here", "least_clients": 3})
+    good = make_ward(300, 1)
+    replace(tmp_path, "south", good.drop_columns("pulse"))
+    with pytest.raises(nacre.NacreError, match=r"only 2 of 3 clients took part \(south: its records"):
+        carry_out(run, prefect=False)
+    replace(tmp_path, "south", good)
+    carry_out(run, prefect=False)
+    assert dropped(tmp_path) == {} and each_charged_once(tmp_path)
+
+
+def test_each_clients_officer_signs_for_that_client(tmp_path: Path) -> None:
+    config = write_wards(tmp_path)
+    begun_run = start(FederateConfig.build({}, config))
+    federate.take_part(begun_run.parties[0])
+    federate.take_part(begun_run.parties[1])
+    private, public = write_key(tmp_path / "dana.pem")
+    home = ("--home", tmp_path / "home")
+    named = ("officer", "wards", "--name", "Dana", "--key", public, "--reason", "the board asked for it")
+    assert run_cli("ledger", *named, *home)[0] == 0
+    west = begun_run.parties[2].name
+    with pytest.raises(nacre.NacreError, match=f"Dana is to approve run {west}"):
+        carry_out(begun_run, prefect=False)
+    assert run_cli("approve", west, "--yes", "--key", private, *home)[0] == 0
+    carry_out(begun_run, prefect=False)
+    assert dropped(tmp_path) == {}
+
+
+MOMENTS = {
+    "a client reads": ("tasks.federate", "load_examples"),
+    "a client draws": ("dpmodels.releases.draw", "measure_gaussian"),
+    "a client publishes": ("dpmodels.artifact", "publish"),
+    "the server collects": ("tasks.federate", "_fault"),
+    "the server reports": ("tasks.federate", "render"),
+    "the flow hands over": ("tasks.publish", "replace_folder"),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("before", [True, False])
+def test_killed_and_resumed_there_is_one_charge_a_client(tmp_path: Path, moment: str, before: bool) -> None:
+    config = write_wards(tmp_path)
+    assert ends_at(*MOMENTS[moment], before, "federate", config) == -signal.SIGKILL
+    sealed = {path: path.read_bytes() for path in (tmp_path / "home" / "released").glob("*/release.parquet")}
+    (run,) = [path.parent.name for path in (tmp_path / "home" / "control").glob("*/public.safetensors")]
+    code, _, err = run_cli("resume", run, "--home", tmp_path / "home", "--no-prefect")
+    assert code == 0, err
+    assert each_charged_once(tmp_path) and all(path.read_bytes() == content for path, content in sealed.items())
+    assert dropped(tmp_path) == {} and not verify_hand_off(tmp_path / "out").faults
+
+
+# what follows starts a process for each client
+
+
+@pytest.mark.slow
+def test_a_server_that_is_killed_while_its_clients_work_goes_on_with_their_charges(tmp_path: Path) -> None:
+    config = write_wards(tmp_path, round={"workers": "dask"})
+    assert ends_at("distributed", "wait", True, "federate", config) == -signal.SIGKILL
+    (run,) = [path.parent.name for path in (tmp_path / "home" / "control").glob("*/public.safetensors")]
+    code, _, err = run_cli("resume", run, "--home", tmp_path / "home", "--no-prefect")
+    assert code == 0, err
+    assert dropped(tmp_path) == {} and each_charged_once(tmp_path) and not verify_hand_off(tmp_path / "out").faults
+
+
+SERVER = """
+import os, sys
+from pathlib import Path
+opened = []
+def hear(event, args):
+    if event in ("open", "os.listdir", "os.scandir") and isinstance(args[0], (str, bytes, os.PathLike)):
+        opened.append(os.fsdecode(args[0]))
+sys.addaudithook(hear)
+from flows.config import FederateConfig
+from flows.federate import start
+from flows.synthesize import carry_out
+run = start(FederateConfig.build({}, Path(sys.argv[1])))
+carry_out(run, prefect=False)
+private = sys.argv[2:] + [str(party.sensitive) for party in run.parties]
+print(sorted({path for path in opened for place in private if path.startswith(place)}))
+print(len(opened))
+"""
+
+
+@pytest.mark.slow
+def test_the_server_opens_no_clients_file_and_a_planted_string_stays_with_its_client(tmp_path: Path) -> None:
+    config = write_wards(tmp_path, round={"workers": "dask"})
+    planted = make_ward(300, 1).append_column("name", pa.array(["Quillfeather"] * 300))
+    replace(tmp_path, "south", planted)
+    (tmp_path / "server.py").write_text(SERVER)
+    words = [sys.executable, tmp_path / "server.py", config, *(tmp_path / name for name in NAMES)]
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, env=os.environ | ROOT)
+    assert done.returncode == 0, done.stderr
+    of_clients, number = done.stdout.splitlines()[-2:]
+    assert of_clients == "[]" and int(number) > 100  # the hook heard what was opened, and no client's file was
+    found = [path for path in tmp_path.rglob("*") if path.is_file() and b"Quillfeather" in path.read_bytes()]
+    assert found == [tmp_path / "south" / "records.parquet"] and "Quillfeather" not in done.stdout + done.stderr
+    assert dropped(tmp_path) == {} and each_charged_once(tmp_path)
+
+
+ROOT = {"PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+@pytest.mark.slow
+def test_workers_compute_the_same_bits_as_here_and_the_dead_and_the_late_are_named(tmp_path: Path) -> None:
+    run = begun(tmp_path)
+    for workers in ("here", "dask"):
+        assert set(clients.run_clients(run.parties, digest_of_heads, workers, 120).values()) == {""}
+    lines = [[line.split() for line in (own.sensitive / "digests").read_text().splitlines()] for own in run.parties]
+    assert all(here[1] == there[1] for here, there in lines)
+    assert len({there[0] for _, there in lines}) == 3 and {here[0] for here, _ in lines} == {str(os.getpid())}
+    said = clients.run_clients(run.parties, dies, "dask", 25)
+    assert list(said.values()) == [clients.LOST, "", clients.LATE]
+    with pytest.raises(InvalidArgument, match="be one of auto, dask, here"):
+        clients.run_clients(run.parties, dies, "federate", 10)
