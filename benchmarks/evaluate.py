@@ -134,7 +134,7 @@ def scores(args: Namespace) -> Table:
     system = Scores(synthetic=[codec.encode(made.combine_chunks())])
     plans = [system.plan(schema, PrivacyBudget(epsilon=one, delta=DELTA)) for one in args.report_epsilons]
     programme = system.steps(plans[0])
-    kept = next(programme).integers
+    kept = next(programme).integers()
     counted = programme.send(kept)
     real = Sensitive([codec.encode(pq.read_table(data_dir() / "adult_train.parquet").combine_chunks())])
     total = transform_sum(counted.embedding, real)

@@ -32,7 +32,7 @@ class Drawn(Walk):
         return discrete_gaussian(step.embedding.lattice_sum(self.records).numpy(), lattice_noise_stddev(*scale))
 
     def keep(self, step: Keep) -> np.ndarray:
-        return step.integers
+        return step.integers()
 
     def choose(self, *_: object) -> np.ndarray:
         raise NotImplementedError

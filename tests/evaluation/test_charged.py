@@ -38,7 +38,7 @@ def l2_of(line: Line) -> int:
 def trained(scores: Scores, plan: Line) -> tuple[Embedding, np.ndarray]:
     """Return what the programme counts, and what it keeps of the synthetic rows."""
     programme = scores.steps(plan)
-    kept = next(programme).integers
+    kept = next(programme).integers()
     return programme.send(kept).embedding, kept
 
 
