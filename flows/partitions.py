@@ -61,11 +61,12 @@ def nights_that_fit(ledger: Ledger, run: Run) -> int:
     """Count how many more releases like this run's would fit after it, up to a thousand; nothing is written."""
     from dpmodels.accounting.events import ComposedEvent
 
-    planned, *others = charges_of(run)
+    own = run.parties[0]  # clients of a federation are charged alike, and side by side
+    planned, *others = charges_of(own)
     events, asked = [planned.event], planned.budget.epsilon
     for other in others:
         events, asked = [*events, other.event], asked + other.budget.epsilon
-    first_opens = accounts_to_open(run.settings, run.plan.release.contract.name)
+    first_opens = accounts_to_open(own.settings, own.plan.release.contract.name)
     counted = ledger.find(planned.key) is not None  # then the balance includes this run already
 
     def fit(more: int) -> bool:
