@@ -26,8 +26,8 @@ from sklearn.metrics import f1_score
 from benchmarks.common import Table, data_dir, parse, report
 from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms.choices import select_each
-from dpmodels.mechanisms.cube import cube_scale, measure_cube
 from dpmodels.mechanisms.exponential import pure_scale
+from dpmodels.mechanisms.k_norm import k_norm_scale, measure_k_norm
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
 from dpmodels.releases.draw import Desk
 from dpmodels.releases.release import read_release
@@ -233,7 +233,9 @@ def classifier_alike(corpus: Corpus, epsilon: float) -> LogisticRegression:
 def noisy_means(corpus: Corpus, documents: Passages, epsilon: float) -> NDArray[np.float32]:
     sketch = corpus.sketch(epsilon)
     sums = sketch.sums(documents.vectors, documents.ends)
-    return sketch.read(measure_cube(Sensitive(sums), scale=cube_scale(SENSITIVITY, epsilon)).value, documents.counts)
+    return sketch.read(
+        measure_k_norm(Sensitive(sums), scale=k_norm_scale(SENSITIVITY, epsilon)).value, documents.counts
+    )
 
 
 def draw_truncated(corpus: Corpus, epsilon: float, trial: int) -> float:
@@ -447,7 +449,7 @@ def speed_part(args: Namespace) -> list[Table]:
     table.add("choice of one of 5000", rate(lambda: select_each(drawn, scale=pure_scale(2, 10.0)), number))
     sums = Sensitive(sketch.sums(vectors, ends))
     table.add("sketch of 25 numbers", rate(lambda: sketch.sums(vectors, ends), number))
-    table.add("its noise", rate(lambda: measure_cube(sums, scale=cube_scale(SENSITIVITY, 10.0)), number))
+    table.add("its noise", rate(lambda: measure_k_norm(sums, scale=k_norm_scale(SENSITIVITY, 10.0)), number))
 
     def products() -> None:
         for _ in range(number // 40):

@@ -16,11 +16,11 @@ from dpmodels.embeddings.summation import check_disjoint, check_repeatable
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.ledger import Charge, Ledger, Reservation
 from dpmodels.mechanisms.choices import select_each
-from dpmodels.mechanisms.cube import measure_cube
 from dpmodels.mechanisms.dp_sgd.randomness import new_key
 from dpmodels.mechanisms.dp_sgd.spec import Noise
 from dpmodels.mechanisms.exponential import select_exponential
 from dpmodels.mechanisms.gaussian import measure_gaussian
+from dpmodels.mechanisms.k_norm import measure_k_norm
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.plan import Line
@@ -195,7 +195,7 @@ class _Drawing(Walk):
 
     def sum_each(self, step: SumEach, scale: float, data: Any) -> Vector:
         """Measure the sum of every part."""
-        return self._each_once(step, lambda sums: measure_cube(sums, scale=scale).value, (step.width,), data)
+        return self._each_once(step, lambda sums: measure_k_norm(sums, scale=scale).value, (step.width,), data)
 
     def _each_once(
         self, step: Each, release: Callable[[Sensitive[Any]], Vector], shape: tuple[int, ...], data: Any

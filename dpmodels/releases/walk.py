@@ -18,9 +18,9 @@ from dpmodels.accounting.events import (
     leaves,
 )
 from dpmodels.errors import ArtifactError
-from dpmodels.mechanisms.cube import cube_scale
 from dpmodels.mechanisms.exponential import exponential_scale, pure_scale
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
+from dpmodels.mechanisms.k_norm import k_norm_scale
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import check_kept_whole
 from dpmodels.releases.plan import Line
@@ -87,7 +87,7 @@ class Walk(ABC):
             case ChooseEach(), PureEvent():
                 return self.choose_each(step, pure_scale(step.sensitivity, self._each(step, event, events)), data)
             case SumEach(), PureEvent():
-                return self.sum_each(step, cube_scale(step.sensitivity, self._each(step, event, events)), data)
+                return self.sum_each(step, k_norm_scale(step.sensitivity, self._each(step, event, events)), data)
             case Train(), SampledGaussianEvent() if _asked(step) == (event.sampling_probability, event.steps):
                 return self.train(step, event.noise_multiplier, data)
             case Parallel(), _ if event is not None:

@@ -3,7 +3,7 @@
     public    a sketch of a sentence in d whole numbers, and a reader of noisy sketches, trained together on public
               documents through the noise to come                                                   text/sketch.py
     measure   for each document x with the sentences s_1..s_k:
-                  y = sum_i sketch(G(s_i)) + noise                  released                        mechanisms/cube.py
+                  y = sum_i sketch(G(s_i)) + noise                  released                        mechanisms/k_norm.py
     fit       the embedding of document x is what the reader makes of y and k
 
 Against DeepCandidate, at the same guarantee: nothing is lost to the grain of m candidates, and the noise is half as
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from dpmodels.errors import Unsuitable
-from dpmodels.mechanisms.cube import cube_scale
+from dpmodels.mechanisms.k_norm import k_norm_scale
 from dpmodels.releases.plan import Line
 from dpmodels.releases.steps import Programme, SumEach
 from dpmodels.schema.documents import Documents
@@ -75,6 +75,6 @@ class DocumentSketch(EachDocument):
     def noise(self, line: Line) -> dict[str, float]:
         """Name the standard deviation of a number's noise, in sentences whose sketches say the utmost."""
         design = self.of(line)
-        scale = cube_scale(design.sensitivity, epsilon_of(line)) / BOUND
+        scale = k_norm_scale(design.sensitivity, epsilon_of(line)) / BOUND
         dim = design.facts[-1]  # the radius is a Gamma variable of d + 1, and a coordinate uniform below it
         return {"number of a sketch, in sentences": float(scale * np.sqrt((dim + 1) * (dim + 2) / 3))}

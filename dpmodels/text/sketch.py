@@ -2,7 +2,7 @@
 
 A sketch of a sentence is a vector h of d whole numbers between -BOUND and BOUND, and that of a document is the sum S of
 its sentences' sketches. Replacing one sentence moves each coordinate of S by at most 2 BOUND, so the mechanism of
-mechanisms/cube.py releases S, with noise, for epsilon. A reader then estimates the mean of the document's embeddings
+mechanisms/k_norm.py releases S, with noise, for epsilon. A reader then estimates the mean of the document's embeddings
 from the noisy sketch and the number of sentences, which is public: an embedding in the encoder's own space.
 
 Both networks are trained together on public documents, through the noise that a sketch will get. So they learn to say

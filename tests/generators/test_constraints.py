@@ -1,5 +1,7 @@
 """Sampling under constraints: every row keeps them, the rest of the distribution stays, and the same seed repeats."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,9 @@ class Cells(Sampler):
 
     def __init__(self, schema: Schema, noise: float = 0.05, null: float = 0.2, gap: int = 1) -> None:
         self.schema, self.noise, self.null, self.gap = schema, noise, null, gap
+
+    def save(self, path: Path) -> None:
+        raise NotImplementedError
 
     def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
         begin = rng.integers(0, 32, rows)

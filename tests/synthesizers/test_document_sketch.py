@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.errors import InvalidArgument
-from dpmodels.mechanisms import cube
-from dpmodels.mechanisms.cube import cube_scale
+from dpmodels.mechanisms import k_norm
+from dpmodels.mechanisms.k_norm import k_norm_scale
 from dpmodels.releases import draw
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
@@ -74,11 +74,11 @@ def test_sums_get_the_noise_that_is_charged_and_neighbors_differ_in_one(tmp_path
 
         def measured(sums, *, scale, taken=taken):
             taken.append((sums.reveal(), scale))
-            return cube.measure_cube(sums, scale=scale)
+            return k_norm.measure_k_norm(sums, scale=scale)
 
-        monkeypatch.setattr(draw, "measure_cube", measured)
+        monkeypatch.setattr(draw, "measure_k_norm", measured)
         measure(system_of(public), own, tmp_path / name, contract)
-    assert {scale for blocks in seen.values() for _, scale in blocks} == {cube_scale(SENSITIVITY, 10.0 / most)}
+    assert {scale for blocks in seen.values() for _, scale in blocks} == {k_norm_scale(SENSITIVITY, 10.0 / most)}
     one, other = (np.concatenate([sums for sums, _ in blocks]) for blocks in seen.values())
     moved = np.abs(one - other).max(axis=1)
     place = 4 if most == 2 else 2  # with one document a user the second of each is left out
@@ -93,10 +93,10 @@ def test_a_draw_that_is_killed_goes_on_with_the_sums_it_kept(tmp_path, public, m
         left[0] -= 1
         if left[0] == 0:
             raise Killed
-        drawn.append(cube.measure_cube(sums, scale=scale))
+        drawn.append(k_norm.measure_k_norm(sums, scale=scale))
         return drawn[-1]
 
-    monkeypatch.setattr(draw, "measure_cube", measured)
+    monkeypatch.setattr(draw, "measure_k_norm", measured)
     system, contract = system_of(public), make_contract()
     line = system.plan(contract, budget_of(contract))
     documents, desk = embedded(make_texts(30, seed=3), tmp_path / "data", contract, 4), desk_in(tmp_path, line)

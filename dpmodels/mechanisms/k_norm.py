@@ -1,11 +1,12 @@
-"""The exponential mechanism over all points of a lattice, sampled exactly with system randomness.
+"""The K-norm mechanism of the largest coordinate, on a lattice: sampled exactly with system randomness.
 
-It draws the point y of Z^d with probability proportional to exp(-max_j |y_j - s_j| / scale), where s is a vector of
-whole numbers of which no coordinate differs by more than D between neighboring data sets. The score of a point is minus
-its distance to s in the largest coordinate, so by the triangle inequality no score differs by more than D. The sum that
-normalizes the probabilities is the same for every s, because shifting Z^d maps it to itself. So a draw at the scale
-D / epsilon is epsilon-DP, without the factor 2 that the exponential mechanism loses where its normalizer depends on the
-data, and two neighbors that differ by D in one coordinate reach epsilon.
+It is the exponential mechanism over all points of the lattice: it draws the point y of Z^d with probability proportional
+to exp(-max_j |y_j - s_j| / scale), where s is a vector of whole numbers of which no coordinate differs by more than D
+between neighboring data sets. The score of a point is minus its distance to s in the largest coordinate, so by the
+triangle inequality no score differs by more than D. The sum that normalizes the probabilities is the same for every s,
+because shifting Z^d maps it to itself. So a draw at the scale D / epsilon is epsilon-DP, without the factor 2 that the
+exponential mechanism loses where its normalizer depends on the data, and two neighbors that differ by D in one coordinate
+reach epsilon.
 
 The noise of a coordinate has a standard deviation of about 0.58 d D / epsilon. Laplace noise, whose scale follows from
 the sum of the d differences, has 1.41 d D / epsilon.
@@ -38,7 +39,7 @@ _LIMIT = 2**52
 _BLOCK = 4096
 
 
-def cube_scale(sensitivity: int, epsilon: float) -> float:
+def k_norm_scale(sensitivity: int, epsilon: float) -> float:
     """Return the scale at which a draw is epsilon-DP: D / epsilon, rounded up.
 
     Units: ``sensitivity`` D, of a single coordinate, and the scale are in steps of the lattice.
@@ -46,13 +47,13 @@ def cube_scale(sensitivity: int, epsilon: float) -> float:
     return pure_scale(sensitivity, epsilon, monotonic=True)  # whose price is D / scale as well
 
 
-def measure_cube(vectors: Sensitive[IntegerVector], *, scale: float) -> Released[IntegerVector]:
+def measure_k_norm(vectors: Sensitive[IntegerVector], *, scale: float) -> Released[IntegerVector]:
     """Release a point of the lattice near each vector.
 
     Shapes: ``vectors`` is [n, d] int64, and so is the release.
     Privacy: neighboring data sets differ in one vector, and each of its coordinates by at most the sensitivity from
         which ``scale`` was computed (the caller's proof). Releases one point for each vector; charged by the caller's
-        ledger entry, once for all vectors, as the pure epsilon of ``cube_scale``.
+        ledger entry, once for all vectors, as the pure epsilon of ``k_norm_scale``.
 
     Raises:
         InvalidArgument: a scale that is not positive and finite, or too large for the lattice.

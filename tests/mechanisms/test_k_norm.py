@@ -10,8 +10,8 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from dpmodels.errors import InvalidArgument, Unsuitable
-from dpmodels.mechanisms import cube
-from dpmodels.mechanisms.cube import cube_scale, measure_cube
+from dpmodels.mechanisms import k_norm
+from dpmodels.mechanisms.k_norm import k_norm_scale, measure_k_norm
 from dpmodels.privacy import Released, Sensitive
 
 ALPHA = 1e-6  # a false alarm in a million runs
@@ -44,7 +44,7 @@ def test_the_probabilities_add_up_to_one(dim):
 def test_the_draws_follow_the_formula_and_reject_two_thirds_and_three_halves_of_the_scale(dim, scale):
     number, reach = 1500, 2
     center = np.arange(dim) * 1000 - 7
-    release = measure_cube(Sensitive(np.tile(center, (number, 1))), scale=scale)
+    release = measure_k_norm(Sensitive(np.tile(center, (number, 1))), scale=scale)
     assert isinstance(release, Released) and release.value.dtype == np.int64
     points = np.array(list(itertools.product(range(-reach, reach + 1), repeat=dim))) + center
     seen = np.array([(release.value == point).all(axis=1).sum() for point in points])
@@ -58,7 +58,7 @@ def test_the_draws_follow_the_formula_and_reject_two_thirds_and_three_halves_of_
 
 
 def test_every_vector_of_a_block_gets_its_own_noise():
-    drawn = measure_cube(Sensitive(np.zeros((300, 8), dtype=np.int64)), scale=500.0).value
+    drawn = measure_k_norm(Sensitive(np.zeros((300, 8), dtype=np.int64)), scale=500.0).value
     assert len(np.unique(drawn, axis=0)) == 300
     # by symmetry the coordinates of a point are not correlated, and those of two points are independent
     assert np.abs(np.corrcoef(drawn.T) - np.eye(8)).max() < 0.35
@@ -68,7 +68,7 @@ def test_every_vector_of_a_block_gets_its_own_noise():
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0, 25.0])
 def test_no_point_is_more_than_e_to_epsilon_as_probable_for_a_neighbor_and_the_worst_reaches_it(epsilon):
     rng, sensitivity, dim = np.random.default_rng(0), 64, 6
-    scale, worst = cube_scale(sensitivity, epsilon), 0.0
+    scale, worst = k_norm_scale(sensitivity, epsilon), 0.0
     for _ in range(3000):
         one = rng.integers(-500, 500, size=dim)
         move = rng.choice([-sensitivity, 0, rng.integers(-sensitivity, sensitivity + 1), sensitivity], size=dim)
@@ -81,23 +81,23 @@ def test_no_point_is_more_than_e_to_epsilon_as_probable_for_a_neighbor_and_the_w
 
 def test_the_scale_is_never_too_small():
     for sensitivity, epsilon in itertools.product((1, 3, 8192), (0.1, 0.3, 7.0, 25.0)):
-        assert Fraction(cube_scale(sensitivity, epsilon)) >= Fraction(sensitivity) / Fraction(str(epsilon))
+        assert Fraction(k_norm_scale(sensitivity, epsilon)) >= Fraction(sensitivity) / Fraction(str(epsilon))
 
 
 def test_nothing_is_drawn_for_no_vector_and_numbers_that_could_overflow_are_refused():
-    assert measure_cube(Sensitive(np.zeros((0, 4), dtype=np.int64)), scale=1.0).value.shape == (0, 4)
+    assert measure_k_norm(Sensitive(np.zeros((0, 4), dtype=np.int64)), scale=1.0).value.shape == (0, 4)
     with pytest.raises(Unsuitable, match="overflow"):
-        measure_cube(Sensitive(np.full((1, 1), 2**52)), scale=1.0)
+        measure_k_norm(Sensitive(np.full((1, 1), 2**52)), scale=1.0)
     for scale in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(InvalidArgument):
-            measure_cube(Sensitive(np.zeros((1, 1), dtype=np.int64)), scale=scale)
+            measure_k_norm(Sensitive(np.zeros((1, 1), dtype=np.int64)), scale=scale)
 
 
 def test_a_word_that_would_favor_a_small_number_is_refused(monkeypatch):
     """2**64 is 1 modulo 3 and 6 modulo 10, so of all words the first one, or the first six, are too many."""
     words = iter([[0, 5, 6, 2**64 - 1], [7, 15]])
-    monkeypatch.setattr(cube.os, "urandom", lambda size: np.array(next(words), dtype=np.uint64).tobytes())
-    assert cube._below(np.array([3, 10, 10, 10])).tolist() == [7 % 3, 15 % 10, 6, (2**64 - 1) % 10]
+    monkeypatch.setattr(k_norm.os, "urandom", lambda size: np.array(next(words), dtype=np.uint64).tobytes())
+    assert k_norm._below(np.array([3, 10, 10, 10])).tolist() == [7 % 3, 15 % 10, 6, (2**64 - 1) % 10]
     with pytest.raises(StopIteration):
         next(words)
 
@@ -105,7 +105,7 @@ def test_a_word_that_would_favor_a_small_number_is_refused(monkeypatch):
 def test_radii_that_are_not_accepted_are_drawn_again():
     """At a small scale most sums of geometric variables are refused; those that stay follow (2 R + 1)^d q^R."""
     dim, scale = 3, 0.6
-    drawn = cube._radii(cube._geometric(scale), 3000, dim)
+    drawn = k_norm._radii(k_norm._geometric(scale), 3000, dim)
     radii = np.arange(8)
     weights = (2.0 * radii + 1) ** dim * np.exp(-radii / scale)
     expected = 3000 * weights / weights.sum()
