@@ -1,12 +1,12 @@
 """The K-norm mechanism of the largest coordinate, on a lattice: sampled exactly with system randomness.
 
 It is the exponential mechanism over all points of the lattice: it draws the point y of Z^d with a probability in
-proportion to exp(-max_j |y_j - s_j| / scale), where s is a vector of whole numbers of which no coordinate differs by more
-than D between neighboring data sets. The score of a point is minus its distance to s in the largest coordinate, so by the
-triangle inequality no score differs by more than D. The sum that normalizes the probabilities is the same for every s,
-because shifting Z^d maps it to itself. So a draw at the scale D / epsilon is epsilon-DP, without the factor 2 that the
-exponential mechanism loses where its normalizer depends on the data, and two neighbors that differ by D in one
-coordinate reach epsilon.
+proportion to exp(-max_j |y_j - s_j| / scale), where s is a vector of whole numbers of which no coordinate differs by
+more than D between neighboring data sets. The score of a point is minus its distance to s in the largest coordinate,
+so by the triangle inequality no score differs by more than D. The sum that normalizes the probabilities is the same
+for every s, because shifting Z^d maps it to itself. So a draw at the scale D / epsilon is epsilon-DP, without the
+factor 2 that the exponential mechanism loses where its normalizer depends on the data, and two neighbors that differ
+by D in one coordinate reach epsilon.
 
 The noise of a coordinate has a standard deviation of about 0.58 d D / epsilon. Laplace noise, whose scale follows from
 the sum of the d differences, has 1.41 d D / epsilon.
