@@ -22,7 +22,6 @@ from dpmodels.synthesizers.registry import create
 from flows.config import EmbedConfig, SynthesizeConfig
 from flows.planning import make_plans, make_quote, officer_for
 from tasks.accounts import officer_of, quote
-from tasks.federate import create as create_federated
 from tasks.store import Run
 
 NOT_OPEN = "not open: the first run opens it, with this budget as the cap"
@@ -82,6 +81,8 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
 def _noise(plan: Line) -> Mapping[str, float]:
     """Return the noise of a plan; what is released for each document is chosen and has none."""
     if isinstance(plan.contract, Federation):
+        from tasks.federate import create as create_federated  # it needs torch, which not every installation has
+
         return create_federated(plan.method, plan.measurement).noise(plan)
     return {} if plan.family else create(plan.method, plan.measurement, {}).noise(plan)
 

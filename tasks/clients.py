@@ -116,11 +116,12 @@ def _workers(names: Sequence[str]) -> Iterator[Any]:
     connected: Any = Client
     temporary: Any = Security.temporary
     secret = temporary()  # without it everybody on this machine could send the workers code to run
+    anywhere = {"dashboard_address": "127.0.0.1:0"}  # the usual port may be another cluster's
     place = {"host": "127.0.0.1", "protocol": "tls://", "dashboard_address": None, "security": secret}
     with (
         TemporaryDirectory(prefix="nacre-workers-") as folder,
         dask.config.set(settings),
-        started(n_workers=0, processes=False, silence_logs=50, **place) as cluster,
+        started(n_workers=0, processes=False, silence_logs=50, scheduler_kwargs=anywhere, **place) as cluster,
         connected(cluster, set_as_default=False) as client,
     ):
         environment = os.environ | _keys(secret, Path(folder))

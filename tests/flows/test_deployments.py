@@ -299,7 +299,15 @@ def test_one_process_serves_everything_and_takes_its_server_along(tmp_path: Path
     try:
         wait_until(lambda: "are being served" in (tmp_path / "serve.log").read_text(), WAIT)
         found = api.ask("deployments/filter", {"sort": "NAME_ASC"})
-        assert [one["name"] for one in found] == ["ad-hoc", "documents", "federation", "gpu", "nightly", "validate", "weekly"]
+        assert [one["name"] for one in found] == [
+            "ad-hoc",
+            "documents",
+            "federation",
+            "gpu",
+            "nightly",
+            "validate",
+            "weekly",
+        ]
         assert [schedule["active"] for one in found for schedule in one["schedules"]] == [False, False]
         form = next(one for one in found if one["name"] == "ad-hoc")["parameter_openapi_schema"]
         assert {"PrivacyConfig", "RuntimeConfig"} <= set(form["definitions"])

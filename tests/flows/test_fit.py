@@ -27,6 +27,8 @@ from tests.support import charges, digest, run_cli, write_key
 
 LIFE = ["reserve", "draw", "seal", "commit"]
 
+OF_THE_FIRST = [method for method in OF_TABLES if (GOLDEN / "FORMAT-1" / f"{method}.parquet").exists()]
+
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Run:
@@ -94,7 +96,7 @@ def test_the_same_settings_make_the_same_table(run: Run, tmp_path: Path) -> None
     assert made.run != run.name and made.spent == nacre.Result(run.settings.out).spent
 
 
-@pytest.mark.parametrize("method", OF_TABLES)
+@pytest.mark.parametrize("method", OF_THE_FIRST)
 def test_a_release_of_the_first_format_is_fitted_from_its_file_alone(tmp_path: Path, method: str) -> None:
     """No run, no ledger and no data: what is not known is left out, and said to be."""
     release = GOLDEN / "FORMAT-1" / f"{method}.parquet"

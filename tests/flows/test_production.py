@@ -65,7 +65,15 @@ def test_every_shipped_schedule_is_inactive_and_says_why() -> None:
 
 def test_every_shipped_deployment_says_what_it_costs_and_where_it_runs() -> None:
     specs = read_deployments(SHIPPED)  # holds the parameters against the flows
-    assert [spec["name"] for spec in specs] == ["nightly", "weekly", "ad-hoc", "documents", "federation", "validate", "gpu"]
+    assert [spec["name"] for spec in specs] == [
+        "nightly",
+        "weekly",
+        "ad-hoc",
+        "documents",
+        "federation",
+        "validate",
+        "gpu",
+    ]
     for spec in specs:
         (cost,) = {"charged", "free"} & set(spec["tags"])
         assert ("CHARGES THE ACCOUNT" if cost == "charged" else "Free") in spec["description"]

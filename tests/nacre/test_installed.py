@@ -69,7 +69,8 @@ def test_a_worker_finds_every_flow_that_is_deployed(installed: Path, project: Pa
         "print(json.dumps([load(spec['entrypoint']).fn.__module__ for spec in read_deployments(SHIPPED)]))"
     )
     assert json.loads(run(installed, project, "-c", code)) == [
-        f"nacre.flows.{name}" for name in ("night", "resample", "table", "validate", "generate")
+        f"nacre.flows.{name}"
+        for name in ("night", "resample", "table", "documents", "federation", "validate", "generate")
     ]
 
 

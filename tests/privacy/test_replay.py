@@ -85,7 +85,7 @@ class Copier:
 def copier(monkeypatch) -> Copier:
     copier = Copier()
     monkeypatch.setattr(gaussian, "_sampler", copier.sample)
-    monkeypatch.setattr("flows.synthesize.new_name", lambda: "the-run")
+    monkeypatch.setattr("flows.planning.new_name", lambda: "the-run")
     return copier
 
 
@@ -118,7 +118,7 @@ def test_with_the_noise_fixed_the_bundle_differs_through_the_released_vector_alo
         return values + np.rint(noise).astype(np.int64)
 
     monkeypatch.setattr(gaussian, "_sampler", shift)
-    monkeypatch.setattr("flows.synthesize.new_name", lambda: "the-run")
+    monkeypatch.setattr("flows.planning.new_name", lambda: "the-run")
     both = zip(("d", "neighbour"), neighbours(method), strict=True)
     a, b = (run_on(tmp_path / name, table, method, report_epsilon=0.5) for name, table in both)
     first = [pq.read_table(run.released / "release.parquet") for run in (a, b)]

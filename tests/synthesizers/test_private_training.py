@@ -231,7 +231,7 @@ def identity(path: Path) -> tuple[str, str]:
 
 def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, monkeypatch):
     """Replay on neighbouring data: nothing leaves but through the looks and the weights."""
-    monkeypatch.setattr("flows.synthesize.new_name", lambda: "the-run")
+    monkeypatch.setattr("flows.planning.new_name", lambda: "the-run")
     kept: list[np.ndarray] = []
     named: list[dict[str, np.ndarray]] = []  # how long a look is may depend on the looks before it
 
