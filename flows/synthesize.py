@@ -12,7 +12,7 @@ from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.federation import Federation
 from dpmodels.schema.given import transform_write
-from flows import embed_documents, federate
+from flows import embed_documents
 from flows.config import SynthesizeConfig
 from flows.planning import create_run, make_plans
 from flows.with_prefect.approval import ask_approver
@@ -107,6 +107,8 @@ def carry_out(run: Run, prefect: bool) -> Run:
 def stages_of(run: Run) -> Callable[[Run, Callable[..., Handle]], Handle]:
     """Return the pipeline of a run: of a federation or a client of it, of documents one by one, or of a whole."""
     if isinstance(run.plan.release.contract, Federation):
+        from flows import federate  # it needs torch, which not every installation has
+
         return federate.pipeline if run.settings.clients else federate.pipeline_of_client
     return embed_documents.pipeline if run.plan.release.family else pipeline
 
