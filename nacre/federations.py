@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from flows.config import FederateConfig, placed
-from flows.federate import start
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result
 from nacre.running import take_to_hand_off
@@ -41,6 +40,8 @@ def federate(
     asked: dict[str, Any] = dict(home=place, prefect=False, ledger=url_of(ledger), signing_key=signing_key)
     if out is not None or "out" not in given:
         asked["out"] = out or (place / "hand-offs" / name if given else None)
+    from flows.federate import start  # it needs torch, which not every installation has
+
     settings = placed(asked, FederateConfig)
     if given:
         settings = {**given, **settings, "runtime": {**given.get("runtime", {}), **settings["runtime"]}}
