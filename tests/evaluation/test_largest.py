@@ -86,9 +86,8 @@ def test_the_advice_is_only_what_would_help() -> None:
     spike = make("name: x\ncolumns:\n  x: {type: number, min: 0, max: 1000, scale: log}\n  y: {type: boolean}\n")
     rows = Codec(spike).encode(pa.table({"x": np.full(4000, 700.5), "y": np.zeros(4000, dtype=bool)}))
     said = column_of(facts_of(NACRE, rows, rows, spike), "x")["warning"]
-    assert (
-        float(said.split()[0]) > 99 and "scale" not in said and "narrower public bounds or ask for more cells" in said
-    )
+    assert float(said.split()[0]) > 95  # all of them, but for the noise of 4,000 records
+    assert "scale" not in said and "narrower public bounds or ask for more cells" in said
 
 
 @pytest.mark.parametrize(
