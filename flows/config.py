@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Self, cast
+from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -190,7 +190,12 @@ class ClientPrivacyConfig(_Model):
 class FederationModelConfig(_Model):
     """What each client releases; all but the sharpness is part of the plan, the extractor by its hash."""
 
-    method: str = Field(default="federated-heads", description="federated-heads or federated-moments.")
+    method: str = Field(
+        default="federated-heads", description="federated-heads, federated-moments, or federated-both of them."
+    )
+    trust: Literal["local", "central"] = Field(
+        default="local", description="central: an aggregator that sees exact sums draws one noise for all clients."
+    )
     measurement: dict[str, Any] = Field(default={}, description="Settings of the method that are part of the plan.")
     extractor: dict[str, Any] = Field(default={}, description="How the public extractor is made.")
     sharpness: float | None = Field(default=None, ge=0, le=1000, description="Power of certainties. (default: 8)")
@@ -202,6 +207,7 @@ class RoundConfig(_Model):
     workers: str = Field(default="auto", description="dask: a process for each client; here; auto.")
     patience: float = Field(default=600, gt=0, description="Seconds after which a client is late and is dropped.")
     least_clients: int = Field(default=1, ge=1, description="Fewer that took part make no classifier.")
+    judge: Path | None = Field(default=None, description="PUBLIC labeled records that classifiers are judged by.")
 
 
 class FederateConfig(HandOverConfig):

@@ -65,6 +65,7 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
         facts["caution"] = "\n".join((cautions_of_clients if contract is not plan.contract else cautions)(plan))
     if contract is not plan.contract:
         facts["clients"] = "\n".join(line.contract.name for line in lines)
+        facts["trust"] = str(plan.measurement.get("trust", "local"))
         others = []
     for line in others:
         facts |= {f"report: {name}": text for name, text in _priced(line, Scores.reading(line).noise(line)).items()}

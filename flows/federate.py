@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
-from dpmodels.federated.public import ExtractorSpec, PublicPart
-from dpmodels.federated.records import RecordsSpec, read_public
+from dpmodels.federated.public import ExtractorSpec, PublicPart, PublicRecords
+from dpmodels.federated.records import RecordsSpec, read_labeled, read_public
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
 from dpmodels.releases.plan import Line, Plan
@@ -22,7 +22,8 @@ from flows.config import FederateConfig
 from flows.description import describe
 from flows.planning import account_for, bind, check_delta, ledger_place, make_budget, open_home
 from tasks.accounts import accounts_to_open, charge_of
-from tasks.federate import PUBLIC, create, gather, hand_over, report, take_part
+from tasks.classify import RECORDS, hand_over, report
+from tasks.federate import PUBLIC, create, gather, take_part
 from tasks.progress import progress_bar
 from tasks.ready import check_ready
 from tasks.store import Handle, Opening, Run, Settings, new_name, party_name
@@ -32,10 +33,11 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is planned, by client, and the public part that the plan names."""
+    """What is planned, by client; the public part that the plan names; and public records that the run keeps."""
 
     lines: Mapping[str, Line]
     public: PublicPart
+    records: PublicRecords
 
     @property
     def whole(self) -> Line:
@@ -72,7 +74,8 @@ def start(config: FederateConfig, name: str = "") -> Run:
         party.create(own[client].model_copy(update={"federation": run.name}), Plan(lines=(line,)))
     terms = {**_terms(config), "clients": tuple(prepared.lines)}
     whole = bind(config, **terms, account=account, opens=opens, data=config.public.absolute())
-    return run.create(whole, Plan(lines=tuple(prepared.lines.values())), files={PUBLIC: prepared.public.to_bytes()})
+    files = {PUBLIC: prepared.public.to_bytes(), RECORDS: prepared.records.to_bytes()}
+    return run.create(whole, Plan(lines=tuple(prepared.lines.values())), files=files)
 
 
 def prepare(config: FederateConfig) -> Prepared:
@@ -87,8 +90,10 @@ def prepare(config: FederateConfig) -> Prepared:
     check_delta(privacy.delta, privacy.allow_large_delta)
     records = _valid(RecordsSpec, config.records, "records")
     spec = _valid(ExtractorSpec, config.model.extractor, "model.extractor")
+    auxiliary = read_public(config.public, records)
+    judge = read_labeled(config.round.judge, records, config.classes) if config.round.judge else None
     with progress_bar("public part"):
-        public = PublicPart.make(read_public(config.public, records), records, len(config.classes), spec)
+        public = PublicPart.make(auxiliary, records, len(config.classes), spec)
     content = {
         "name": config.name,
         "clients": [{"name": name, "size": config.sizes.get(name)} for name in config.clients],
@@ -100,8 +105,20 @@ def prepare(config: FederateConfig) -> Prepared:
     if contract.client:
         raise InvalidArgument("name", config.name, "be letters, digits, - and _, with no point")
     budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, adjacency=contract.adjacency)
-    system = create(config.model.method, config.model.measurement, public)
-    return Prepared({client: system.plan(contract.of(client), budget) for client in config.clients}, public)
+    system = create(config.model.method, _measurement(config), public)
+    lines = {client: system.plan(contract.of(client), budget) for client in config.clients}
+    return Prepared(lines, public, PublicRecords(auxiliary[:0], judge))
+
+
+def _measurement(config: FederateConfig) -> dict[str, Any]:
+    """Return the settings of the measurement, with who is trusted to draw the noise."""
+    model = config.model
+    if model.trust == "local":
+        return model.measurement
+    if model.method != "federated-moments":
+        rule = "be local, or the method federated-moments: what else clients release cannot be added up"
+        raise InvalidArgument("model.trust", model.trust, rule)
+    return {**model.measurement, "trust": model.trust}
 
 
 def describe_federation(config: FederateConfig) -> tuple[dict[str, str], Quote | None]:
@@ -133,7 +150,7 @@ def settings_of_all(
 
 def _terms(config: FederateConfig) -> dict[str, Any]:
     """Return the settings that cost nothing and that all runs of a federation have in common."""
-    own = {**config.round.model_dump(), "sharpness": config.model.sharpness}
+    own = {**config.round.model_dump(exclude={"judge"}), "sharpness": config.model.sharpness}
     return {"rows": None, "training": own, "clients": ()}
 
 

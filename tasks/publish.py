@@ -41,18 +41,18 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
     """Copy the synthetic table that was checked, and the report, and write the manifest that accounts for them."""
 
     def table(folder: Path) -> None:
-        received = receive(run)
-        folder.mkdir()
+        received, place = receive(run), folder / MADE["sample"]
+        place.mkdir()
         for file in members(received.folder, received.synthetic):
-            copy_plain(file.parents[1], file, folder / file.name)
+            copy_plain(file.parents[1], file, place / file.name)
 
-    handed_over = assemble(run, release, report, MADE["sample"], table)
+    handed_over = assemble(run, release, report, table)
     forget(run)
     return handed_over
 
 
-def assemble(run: Run, release: Handle, report: Handle, name: str, write: Callable[[Path], None]) -> Handle:
-    """Assemble a hand-off, unless it is in place: what ``write`` leaves in the named folder, report and manifest."""
+def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], None]) -> Handle:
+    """Assemble a hand-off, unless it is in place: what ``write`` leaves in its folder, report and manifest."""
     out, plan = run.settings.out, run.plan.release
     if holds_run(out, run.name):
         return Handle(path=out)
@@ -60,7 +60,7 @@ def assemble(run: Run, release: Handle, report: Handle, name: str, write: Callab
     part = out.with_name(f".part-{out.name}-{run.name}")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    write(part / name)
+    write(part)
     for file in members(run.control.parent, report.path):
         copy_plain(file.parents[1], file, part / file.name)
     (part / "schema.yaml").write_text(run.plan.whole.to_yaml(), encoding="utf-8")
@@ -131,6 +131,7 @@ def manifest_of_clients(run: Run, folder: Path) -> Manifest:
             "ledger": {"account": run.settings.account, "charge": hashes["ledger_charge"]},
             "cautions": cautions_of_clients(plan),
             "clients": lines,
+            "trust": plan.measurement.get("trust", "local"),
             **({"dropped": ended["dropped"]} if ended["dropped"] else {}),
             "artifacts": artifacts(folder),
         }

@@ -25,7 +25,7 @@ from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyBudget, Released, Sensitive
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.releases.steps import Data, Programme, Sum
+from dpmodels.releases.steps import Data, NoisySum, Programme, Sum
 from dpmodels.releases.system import System, fingerprint_of
 from dpmodels.schema.federation import Federation
 from dpmodels.statistics.component_moments import Floats, Whole
@@ -75,6 +75,12 @@ class Heads:
     head: Floats
     problems: HeadProblems
 
+    @classmethod
+    def of(cls, line: Line, problems: HeadProblems, answers: Sequence[NoisySum]) -> "Heads":
+        """Read the heads that the first two answers of a programme are (post-processing)."""
+        client, (score, head) = line.contract.name.partition(".")[2], answers[:2]
+        return cls(client, problems.score.weights(score.vector), problems.head.weights(head.vector), problems)
+
     def certainty(self, z: Whole) -> Floats:
         """Return how certain it is that vectors are like the client's records. Shapes: [n, d] -> [n]."""
         return certainty(self.score[0], self.problems.score.features(z))
@@ -122,9 +128,16 @@ class FederatedHeads(System[HeadProblems]):
 
     def event(self, design: HeadProblems, budget: PrivacyBudget) -> ComposedEvent:
         """Charge two Gaussians: the first takes ``score_share`` of the budget's squared mu, the second the rest."""
-        z, share = gaussian_noise_multiplier(budget), self.measurement.score_share
-        parts = ("certainty head", z / math.sqrt(share)), ("classifying head", z / math.sqrt(1 - share))
-        return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=own, mechanism=name) for name, own in parts))
+        return ComposedEvent(events=self.events(gaussian_noise_multiplier(budget)))
+
+    def events(self, noise_multiplier: float) -> tuple[GaussianEvent, ...]:
+        """Split one Gaussian of this noise multiplier into those of the two heads, which together cost as much."""
+        share = self.measurement.score_share
+        parts = {"certainty head": share, "classifying head": 1 - share}
+        return tuple(
+            GaussianEvent(noise_multiplier=noise_multiplier / math.sqrt(part), mechanism=name)
+            for name, part in parts.items()
+        )
 
     def programme(self, design: HeadProblems) -> Programme:
         """Solve the two problems, each once."""
@@ -142,13 +155,15 @@ class FederatedHeads(System[HeadProblems]):
 
     def heads(self, release: Released[Release]) -> Heads:
         """Read the heads of a release (post-processing)."""
-        problems, (score, head) = self.of(release.value.line), self.answers(release.value)
-        client = release.value.line.contract.name.partition(".")[2]
-        return Heads(client, problems.score.weights(score.vector), problems.head.weights(head.vector), problems)
+        return Heads.of(release.value.line, self.of(release.value.line), self.answers(release.value))
 
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
-        problems = self.of(line)
+        return self.noise_of(line, self.of(line))
+
+    @staticmethod
+    def noise_of(line: Line, problems: HeadProblems) -> dict[str, float]:
+        """Name the first two steps of a line and the standard deviation of their noise."""
         named = {"weights of the certainty head": problems.score, "weights of the classifying head": problems.head}
         return {
             name: line.noise_stddev(step, own.l2_sensitivity) * own.step

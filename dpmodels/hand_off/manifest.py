@@ -162,7 +162,8 @@ class Manifest(Line, _Head):
         approved: the signature of the account's officer, where the account has one.
         approved_as: account and run that were signed for, where the signature is of a family's charges by their keys.
         cautions: what a recipient must know of the guarantee's limits before relying on it.
-        clients: of a federation, those that took part; dropped: by client, why it was left out.
+        clients: of a federation, those that took part; dropped: by client, why it was left out; trust: who drew the
+            noise, each client (local), or an aggregator that saw the exact sums of all (central).
         artifacts: the SHA-256 of every other file, by its path in the folder.
     """
 
@@ -173,6 +174,7 @@ class Manifest(Line, _Head):
     cautions: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
     clients: Annotated[tuple[ClientLine, ...], Field(min_length=1)] | None = None
     dropped: dict[Text, Text] | None = None
+    trust: Literal["local", "central"] | None = None
     artifacts: dict[str, Sha256]
 
     @property
@@ -204,8 +206,8 @@ class Manifest(Line, _Head):
             raise ValueError("has the field left_out, which no manifest without the field fitted_again_as has")
         if self.approved_as is not None and self.approved is None:
             raise ValueError("has the field approved_as, and no field approved, whose family it names")
-        if self.clients is None and self.dropped is not None:
-            raise ValueError("has the field dropped, and no field clients, whose federation it names")
+        if self.clients is None and (self.dropped is not None or self.trust is not None):
+            raise ValueError("has the field dropped or trust, and no field clients, whose federation it names")
         if self.unit == str(PrivacyUnit(kind="sentence")) and self.cautions is None:
             raise ValueError("lacks the field cautions, without which nobody may rely on what hides one sentence")
         newer = any((self.part, self.report and self.report.part, self.approved_as, self.cautions))

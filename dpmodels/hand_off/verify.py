@@ -35,10 +35,11 @@ from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.store import digest
 from dpmodels.privacy import Adjacency
+from dpmodels.schema.federation import CENTRAL
 from dpmodels.schema.lint import parse
 
 HANDED_OVER = re.compile(
-    r"(synthetic|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|schema\.yaml|report\.html|report\.json|"
+    r"(synthetic|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|soft-labels\.parquet|schema\.yaml|report\.html|report\.json|"
     r"checks\.html"
 )
 LIFE = ["reserve", "draw", "seal", "commit"]
@@ -161,8 +162,12 @@ def _check_clients(manifest: Manifest, found: Verified) -> None:
         ("release_sha256", manifest.release_sha256, [line.release_sha256 for line in clients]),
         ("ledger.charge", manifest.ledger.charge, [line.ledger.charge for line in clients]),
     ):
-        if said != digest_of_all(own) or len(set(own)) < len(own):
+        shared = name == "release_sha256" and manifest.trust == "central"
+        if said != digest_of_all(own) or len(set(own)) != (1 if shared else len(own)):
             found.faults.append(f"the field {name} does not stand for what the clients' lines name")
+    drawn = {event.mechanism == CENTRAL for line in clients for event in line.events if event.kind == "gaussian"}
+    if (manifest.trust == "central") != (True in drawn) or len(drawn) > 1:
+        found.faults.append("the manifest does not say who drew the noise that its events pay for")
     if manifest.spent != max((line.spent for line in clients), key=lambda spent: spent.epsilon):
         found.faults.append("the manifest's cost is not that of the client that spent most")
     if {line.client for line in clients} & set(manifest.dropped or ()):
@@ -256,5 +261,6 @@ def _paid(manifest: Manifest) -> str:
             f"{paid.charge}, as the release's footer has it; this hand-off does not say which account paid. "
             "Ask whoever keeps the ledger: `nacre ledger entries` there has the charge"
         )
-    own = f" ({len(manifest.clients)} clients, each with a charge of its own)" if manifest.clients else ""
+    one = ", for one noise drawn by a trusted aggregator" if manifest.trust == "central" else ""
+    own = f" ({len(manifest.clients)} clients, each with a charge of its own{one})" if manifest.clients else ""
     return f"{paid.charge}{own} of account {printable(paid.account)}, run {printable(manifest.run or '')}"

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+CENTRAL = "one noise for the exact sums of all clients, drawn by a trusted aggregator"
+"""The name of an event that pays for a draw about the records of all clients; each client is charged it."""
 
 
 class Client(BaseModel):
