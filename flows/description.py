@@ -17,7 +17,7 @@ from dpmodels.evaluation.published.federated import cautions as cautions_of_clie
 from dpmodels.ledger.records import Quote
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.plan import Line
-from dpmodels.schema.federation import Federation
+from dpmodels.schema.federation import SCORES, UNPROTECTED, Federation
 from dpmodels.synthesizers.registry import create
 from flows.config import EmbedConfig, SynthesizeConfig
 from flows.planning import make_plans, make_quote, officer_for
@@ -66,6 +66,7 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
     if contract is not plan.contract:
         facts["clients"] = "\n".join(line.contract.name for line in lines)
         facts["trust"] = str(plan.measurement.get("trust", "local"))
+        facts |= {"models": UNPROTECTED} if plan.method == SCORES else {}
         others = []
     for line in others:
         facts |= {f"report: {name}": text for name, text in _priced(line, Scores.reading(line).noise(line)).items()}

@@ -17,15 +17,16 @@ from dpmodels.federated.records import RecordsSpec, read_labeled, read_public
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
 from dpmodels.releases.plan import Line, Plan
-from dpmodels.schema.federation import Federation
+from dpmodels.schema.federation import SCORES, Federation
 from flows.config import FederateConfig
 from flows.description import describe
 from flows.planning import account_for, bind, check_delta, ledger_place, make_budget, open_home
 from tasks.accounts import accounts_to_open, charge_of
-from tasks.classify import RECORDS, hand_over, report
-from tasks.federate import PUBLIC, create, gather, take_part
+from tasks.classify import hand_over, report
+from tasks.federate import PUBLIC, RECORDS, create, gather, take_part
 from tasks.progress import progress_bar
 from tasks.ready import check_ready
+from tasks.rounds import check_rounds, is_unprotected, train_in_rounds
 from tasks.store import Handle, Opening, Run, Settings, new_name, party_name
 
 M = TypeVar("M", bound=BaseModel)
@@ -48,6 +49,8 @@ class Prepared:
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     """Run every stage that has not finished yet; ``call`` decides how a stage is run."""
     gathered = run.finished("round") or call(gather, run)
+    if is_unprotected(run):
+        gathered = call(train_in_rounds, run, gathered)
     return call(hand_over, run, gathered, call(report, run, gathered))
 
 
@@ -92,6 +95,8 @@ def prepare(config: FederateConfig) -> Prepared:
     spec = _valid(ExtractorSpec, config.model.extractor, "model.extractor")
     auxiliary = read_public(config.public, records)
     judge = read_labeled(config.round.judge, records, config.classes) if config.round.judge else None
+    if config.round.mode == "paper":  # a fifth of the public records tells clients' own from others; the rest teaches
+        spec = spec.model_copy(update={"negatives": max(1, min(spec.negatives, len(auxiliary) // 5))})
     with progress_bar("public part"):
         public = PublicPart.make(auxiliary, records, len(config.classes), spec)
     content = {
@@ -105,17 +110,34 @@ def prepare(config: FederateConfig) -> Prepared:
     if contract.client:
         raise InvalidArgument("name", config.name, "be letters, digits, - and _, with no point")
     budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, adjacency=contract.adjacency)
-    system = create(config.model.method, _measurement(config), public)
+    method, distilled = _method(config), auxiliary[:0]
+    if config.round.mode == "paper":
+        distilled = auxiliary[spec.negatives :]
+        check_rounds(_terms(config)["training"], public.model)
+    system = create(method, _measurement(config, method), public)
     lines = {client: system.plan(contract.of(client), budget) for client in config.clients}
-    return Prepared(lines, public, PublicRecords(auxiliary[:0], judge))
+    return Prepared(lines, public, PublicRecords(distilled, judge))
 
 
-def _measurement(config: FederateConfig) -> dict[str, Any]:
+def _method(config: FederateConfig) -> str:
+    """Return what is released: in paper mode the certainty scores, and there alone.
+
+    Raises:
+        InvalidArgument: the method is for another mode.
+    """
+    usual = SCORES if config.round.mode == "paper" else "federated-heads"
+    method = config.model.method or usual
+    if (method == SCORES) != (usual == SCORES):
+        raise InvalidArgument("model.method", method, f"be left out, or be for the {config.round.mode} mode")
+    return method
+
+
+def _measurement(config: FederateConfig, method: str) -> dict[str, Any]:
     """Return the settings of the measurement, with who is trusted to draw the noise."""
     model = config.model
     if model.trust == "local":
         return model.measurement
-    if model.method != "federated-moments":
+    if method != "federated-moments":
         rule = "be local, or the method federated-moments: what else clients release cannot be added up"
         raise InvalidArgument("model.trust", model.trust, rule)
     return {**model.measurement, "trust": model.trust}
@@ -151,6 +173,7 @@ def settings_of_all(
 def _terms(config: FederateConfig) -> dict[str, Any]:
     """Return the settings that cost nothing and that all runs of a federation have in common."""
     own = {**config.round.model_dump(exclude={"judge"}), "sharpness": config.model.sharpness}
+    own |= {"training": config.model.training}
     return {"rows": None, "training": own, "clients": ()}
 
 

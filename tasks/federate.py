@@ -13,16 +13,17 @@ from pydantic import BaseModel, ValidationError
 from dpmodels.embeddings.frozen import digest_of, transform_frozen
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable, rule_of
 from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
-from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement
+from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement, ScoresMeasurement
 from dpmodels.federated.moments_head import MomentsHead, MomentsMeasurement
-from dpmodels.federated.public import PublicPart
+from dpmodels.federated.public import PublicPart, PublicRecords
 from dpmodels.federated.records import load_examples
+from dpmodels.federated.scores import FederatedScores
 from dpmodels.privacy import Released, Sensitive
 from dpmodels.releases.draw import check_line
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release, read_release
 from dpmodels.releases.system import System
-from dpmodels.schema.federation import Federation
+from dpmodels.schema.federation import SCORES, Federation
 from tasks.accounts import desk_of
 from tasks.clients import Work, run_clients
 from tasks.home import ledger_of
@@ -34,10 +35,11 @@ METHODS: dict[str, tuple[type[System[Any]], type[BaseModel]]] = {
     "federated-heads": (FederatedHeads, HeadsMeasurement),
     "federated-moments": (MomentsHead, MomentsMeasurement),
     "federated-both": (HeadsAndMoments, BothMeasurement),
+    SCORES: (FederatedScores, ScoresMeasurement),
 }
-NEGATIVES = (FederatedHeads, HeadsAndMoments)
+NEGATIVES = (FederatedHeads, HeadsAndMoments, FederatedScores)
 """Systems that tell a client's records from public ones."""
-PUBLIC = "public.safetensors"
+PUBLIC, RECORDS = "public.safetensors", "public-records.safetensors"
 UNPLANNED = "its release is not the one that was planned"
 
 
@@ -208,6 +210,11 @@ def public_part(run: Run, contract: Federation) -> PublicPart:
     if (found.features.sha256, digest_of(found.negatives)) != (contract.extractor, contract.auxiliary):
         raise ArtifactError(f"the public part of run {run.name} is not the one that its plan names; start a new run")
     return found
+
+
+def records_of(run: Run) -> PublicRecords:
+    """Read the public records that are kept with a federation's run."""
+    return PublicRecords.of_bytes((run.control / RECORDS).read_bytes())
 
 
 @lru_cache(maxsize=2)

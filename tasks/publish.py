@@ -27,6 +27,7 @@ from dpmodels.hand_off.manifest import (
 from dpmodels.hand_off.signature import sign_manifest
 from dpmodels.ledger.ledger import Charge
 from dpmodels.releases.plan import REPORT, Line
+from dpmodels.schema.federation import SCORES, UNPROTECTED
 from tasks.accounts import charges_of, desk_of
 from tasks.ready import check_free
 from tasks.receive import forget, receive
@@ -117,6 +118,8 @@ def manifest_of_clients(run: Run, folder: Path) -> Manifest:
     lines = [_client_line(client, parties[client], sha256) for client, sha256 in ended["taken"].items()]
     hashes = charged_once(run, ended["taken"])
     heaviest = max(lines, key=lambda one: one["spent"]["epsilon"])
+    unprotected = plan.method == SCORES
+    price = {"unprotected": UNPROTECTED} if unprotected else {n: heaviest[n] for n in ("asked", "spent", "events")}
     return Manifest.model_validate(
         {
             "format": NEWEST,
@@ -126,7 +129,8 @@ def manifest_of_clients(run: Run, folder: Path) -> Manifest:
             "method": plan.method,
             "adjacency": plan.budget.adjacency,
             "unit": str(plan.budget.unit),
-            **{name: heaviest[name] for name in ("asked", "spent", "events", "part")},
+            **price,
+            "part": heaviest["part"],
             **{name: hashes[name] for name in ("schema_sha256", "plan_sha256", "release_sha256")},
             "ledger": {"account": run.settings.account, "charge": hashes["ledger_charge"]},
             "cautions": cautions_of_clients(plan),

@@ -124,15 +124,11 @@ class FederatedClassifier:
         Raises:
             ArtifactError: the file is missing or damaged, or its network is not the one that its contract names.
         """
-        from safetensors import SafetensorError, safe_open
-
+        facts, tensors = parts_of(path)
         try:
-            with safe_open(path, framework="pt") as file:
-                facts = json.loads(file.metadata()["nacre"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
             found = cls._of(facts, tensors)
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as fault:
-            raise ArtifactError(f"classifier {path.name} is missing or damaged; make it again") from fault
+        except (KeyError, TypeError, ValueError, RuntimeError) as fault:
+            raise damaged(path) from fault
         if found.features.sha256 != found.contract.extractor:
             raise ArtifactError(f"classifier {path.name} has another network than its contract names; make it again")
         return found
@@ -145,3 +141,24 @@ class FederatedClassifier:
         head = HEADS[facts["kind"]](**{name: tensor.numpy() for name, tensor in own.items()})
         contract = Federation.model_validate_json(json.dumps(facts["contract"]))
         return cls(contract, facts["architecture"], model, features, head, tuple(facts["entries"]))
+
+
+def parts_of(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read the facts and the tensors of a classifier's file.
+
+    Raises:
+        ArtifactError: the file is missing or damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = dict(json.loads(file.metadata()["nacre"]))
+            return facts, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as fault:
+        raise damaged(path) from fault
+
+
+def damaged(path: Path) -> ArtifactError:
+    """Return the error for a file that is no classifier."""
+    return ArtifactError(f"classifier {path.name} is missing or damaged; make it again")

@@ -15,7 +15,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.errors import ArtifactError
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.plan import Line
-from dpmodels.schema.federation import Federation
+from dpmodels.schema.federation import SCORES, UNPROTECTED, Federation
 
 Floats = NDArray[np.float64]
 NOT_PROMISED = (
@@ -92,6 +92,11 @@ NOT_COMPARED = {
 }
 
 
+def is_unprotected(line: Line) -> bool:
+    """Tell whether models travelled as they were trained, beside scores that are paid for."""
+    return line.method == SCORES
+
+
 def is_central(line: Line) -> bool:
     """Tell whether a trusted aggregator draws one noise for all clients."""
     return line.measurement.get("trust") == "central"
@@ -104,6 +109,11 @@ def cautions(line: Line) -> list[str]:
         "CENTRAL TRUST: the process of the aggregator read the exact sums of every client's records, without any "
         "noise, and drew one noise for all. Whoever controls that process or its disk could have read them."
     )
+    if is_unprotected(line):
+        return [
+            UNPROTECTED,
+            f"Of the certainty scores, and of nothing else, epsilon hides {hidden} at one client.",
+        ]
     return [
         *([trusted] if is_central(line) else []),
         f"Epsilon hides {hidden} at one client. It does not hide the client: that it takes part is public.",
@@ -112,7 +122,11 @@ def cautions(line: Line) -> list[str]:
 
 
 def summarise_federation(
-    parties: Sequence[Party], hashes: Mapping[str, str], said: Floats, rated: Sequence[Rated]
+    parties: Sequence[Party],
+    hashes: Mapping[str, str],
+    said: Floats,
+    rated: Sequence[Rated],
+    rounds: Sequence[Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Collect the publishable facts of a federation.
 
@@ -121,6 +135,7 @@ def summarise_federation(
         hashes: those that stand for all clients that took part.
         said: the classifier's probabilities of public records.
         rated: the classifiers that were made, the one that is handed over first.
+        rounds: what became of each round, where models travelled as they were trained. No epsilon is stated then.
 
     Shapes: said [n, classes].
     """
@@ -142,13 +157,11 @@ def summarise_federation(
             "unit": str(line.budget.unit),
             "adjacency": line.budget.adjacency.value,
             "part": line.part,
-            "target_epsilon": line.budget.epsilon,
-            "spent_epsilon": spent,
-            "total_epsilon": spent,
-            "delta": line.budget.delta,
+            **_priced(line, spent),
             "rows_of_a_unit": line.budget.unit.max_rows,
-            "event": line.event.model_dump(mode="json"),
         },
+        "unprotected": UNPROTECTED if is_unprotected(line) else "",
+        **({"rounds": list(rounds)} if rounds is not None else {}),
         "hashes": dict(hashes),
         "trust": "central" if is_central(line) else "local",
         "compared": compared,
@@ -160,8 +173,18 @@ def summarise_federation(
             for name, share in zip(contract.classes, shares, strict=True)
         ],
         "measurement": line.measurement,
-        "not_promised": list(NOT_PROMISED),
+        "not_promised": list(NOT_PROMISED[:2] if is_unprotected(line) else NOT_PROMISED),
     }
+
+
+def _priced(line: Line, spent: float) -> dict[str, Any]:
+    """State the price of the release; where no epsilon holds, that of the scores under a name of its own."""
+    target, event = line.budget.epsilon, line.event.model_dump(mode="json")
+    if not is_unprotected(line):
+        costs = {"target_epsilon": target, "spent_epsilon": spent, "total_epsilon": spent}
+        return {**costs, "delta": line.budget.delta, "event": event}
+    scores = {"target_epsilon": target, "spent_epsilon": spent, "delta": line.budget.delta, "event": event}
+    return {"spent_epsilon": None, "total_epsilon": None, "delta": None, "scores_alone": scores}
 
 
 def _replaced(line: Line) -> bool:
