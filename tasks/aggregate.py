@@ -18,6 +18,7 @@ from dpmodels.releases.draw import Desk
 from dpmodels.statistics.class_moments import transform_all_moments
 from dpmodels.statistics.partial_sums import load_sums, transform_keep
 from tasks.accounts import desk_of
+from tasks.clients import run_clients
 from tasks.federate import UNPLANNED, Round, ask_clients, client_side, create, federation_of, parties_of, sealed
 from tasks.sanitize import reserve_run
 from tasks.stage import stage
@@ -48,7 +49,11 @@ def gather_sums(run: Run) -> Round:
     if not settled.exists():
         write_text(settled, ask_clients(run, hand_in, _fault).model_dump_json(indent=1))
     ended = Round.model_validate_json(settled.read_text(encoding="utf-8"))
-    release_together([parties[client] for client in ended.taken])
+    taken, terms = [parties[client] for client in ended.taken], run.settings.training
+    lost = [] if taken[0].finished("sanitize") else [own for own in taken if not _place(own).exists()]
+    if lost:  # somebody deleted the sensitive folder before the draw
+        run_clients(lost, hand_in, terms["workers"], terms["patience"])
+    release_together(taken)
     shutil.rmtree(run.sensitive / "sums", ignore_errors=True)
     return ended
 

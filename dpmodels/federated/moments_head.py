@@ -92,9 +92,15 @@ class MomentsHead(System[ClassMoments]):
     measurement: MomentsMeasurement = field(default_factory=MomentsMeasurement)
 
     def design(self, spec: MomentsMeasurement, contract: Federation) -> ClassMoments:
-        """State what is summed; where a record is replaced, the sensitivity is that of a replaced one."""
+        """State what is summed; where a record is replaced, the sensitivity is that of a replaced one.
+
+        Raises:
+            InvalidArgument: the sum of all clients could be larger than a whole number of 64 bits holds.
+        """
         weights = spec.count_weight, spec.mean_weight
         moments = ClassMoments(len(contract.classes), contract.features, *weights, pooled=spec.pooled)
+        if contract.whole.most * moments.l2_sensitivity >= 2**62:
+            raise InvalidArgument("most_records", contract.most_records, "be less: the sum of all could overflow")
         if contract.adjacency == Adjacency.REPLACE_ONE:
             moments.l2_sensitivity = moments.replaced_sensitivity
         return moments

@@ -113,6 +113,7 @@ def test_a_client_that_fails_before_the_sum_is_dropped_uncharged_and_is_in_no_su
 def test_a_sum_of_another_size_drops_its_client_and_gives_its_charge_back(tmp_path: Path) -> None:
     run = begun(tmp_path, model=MODEL)
     place = hand_in(run.parties[2]).path
+    assert place.parent.stat().st_mode & 0o777 == 0o700 and place.parent == run.sensitive / "sums"
     np.save(place, np.zeros(3, dtype=np.int64))
     carry_out(run, prefect=False)
     assert dropped(tmp_path) == {"west": federate.UNPLANNED}
@@ -145,6 +146,17 @@ def test_killed_and_resumed_there_is_one_charge_a_client_and_one_draw(
     kinds = [entry.kind for entry in ledger_of(tmp_path).entries()]
     assert [kinds.count(kind) for kind in ("reserve", "seal", "commit", "void")] == [3, 3, 3, 0]
     assert len(set(releases(tmp_path))) == 1 and set(seen) <= set(releases(tmp_path))
+    assert dropped(tmp_path) == {} and not verify_hand_off(tmp_path / "out").faults
+
+
+def test_a_sensitive_folder_that_is_deleted_before_the_draw_costs_nothing(tmp_path: Path) -> None:
+    config = write_wards(tmp_path, model=MODEL)
+    assert ends_at("dpmodels.releases.draw", "measure_gaussian", True, "federate", config) == -signal.SIGKILL
+    shutil.rmtree(tmp_path / "home" / "sensitive" / only_run(tmp_path))
+    code, _, err = run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")
+    assert code == 0, err
+    kinds = [entry.kind for entry in ledger_of(tmp_path).entries()]
+    assert [kinds.count(kind) for kind in ("reserve", "seal", "commit")] == [3, 3, 3]
     assert dropped(tmp_path) == {} and not verify_hand_off(tmp_path / "out").faults
 
 
