@@ -40,7 +40,8 @@ def test_it_says_what_the_first_of_both_heads_says(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_whole_budget_is_its_own(tmp_path: Path) -> None:
-    scores, heads = FederatedScores(negatives=NEGATIVES), FederatedHeads(negatives=NEGATIVES)
+    scores = FederatedScores(ScoresMeasurement(score_lambda=0.02), NEGATIVES)
+    heads = FederatedHeads(HeadsMeasurement(score_lambda=0.02), NEGATIVES)
     found = measured(scores, tmp_path / "scores", SIZES).value.line
     assert 0.99 < spent_epsilon([found.event], found.budget.delta_exact) <= 1
     beside = measured(heads, tmp_path / "heads", SIZES).value.line
