@@ -204,6 +204,9 @@ class FederationModelConfig(_Model):
         default=None, ge=0, le=1000, description="Power of certainties. (default: 8; in paper mode 1)"
     )
     training: dict[str, Any] = Field(default={}, description="Of paper mode: how models are trained and distilled.")
+    architectures: dict[str, Literal["resnet8", "mobilenet", "shufflenet", "mlp"]] = Field(
+        default={}, description="Of paper mode: by client, if it trains another architecture than the extractor's."
+    )
 
 
 class RoundConfig(_Model):

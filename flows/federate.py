@@ -26,7 +26,7 @@ from tasks.classify import hand_over, report
 from tasks.federate import PUBLIC, RECORDS, create, gather, take_part
 from tasks.progress import progress_bar
 from tasks.ready import check_ready
-from tasks.rounds import check_rounds, is_unprotected, train_in_rounds
+from tasks.rounds import BEGIN, first_server, is_unprotected, train_in_rounds
 from tasks.store import Handle, Opening, Run, Settings, new_name, party_name
 
 M = TypeVar("M", bound=BaseModel)
@@ -34,11 +34,11 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is planned, by client; the public part that the plan names; and public records that the run keeps."""
+    """What is planned, by client; the public part that the plan names; and the public files that the run keeps."""
 
     lines: Mapping[str, Line]
     public: PublicPart
-    records: PublicRecords
+    files: Mapping[str, bytes]
 
     @property
     def whole(self) -> Line:
@@ -77,8 +77,7 @@ def start(config: FederateConfig, name: str = "") -> Run:
         party.create(own[client].model_copy(update={"federation": run.name}), Plan(lines=(line,)))
     terms = {**_terms(config), "clients": tuple(prepared.lines)}
     whole = bind(config, **terms, account=account, opens=opens, data=config.public.absolute())
-    files = {PUBLIC: prepared.public.to_bytes(), RECORDS: prepared.records.to_bytes()}
-    return run.create(whole, Plan(lines=tuple(prepared.lines.values())), files=files)
+    return run.create(whole, Plan(lines=tuple(prepared.lines.values())), files=prepared.files)
 
 
 def prepare(config: FederateConfig) -> Prepared:
@@ -91,14 +90,7 @@ def prepare(config: FederateConfig) -> Prepared:
         raise Unsuitable("give the public sizes of all clients, or of none, which keeps them private")
     privacy = config.privacy
     check_delta(privacy.delta, privacy.allow_large_delta)
-    records = _valid(RecordsSpec, config.records, "records")
-    spec = _valid(ExtractorSpec, config.model.extractor, "model.extractor")
-    auxiliary = read_public(config.public, records)
-    judge = read_labeled(config.round.judge, records, config.classes) if config.round.judge else None
-    if config.round.mode == "paper":  # a fifth of the public records tells clients' own from others; the rest teaches
-        spec = spec.model_copy(update={"negatives": max(1, min(spec.negatives, len(auxiliary) // 5))})
-    with progress_bar("public part"):
-        public = PublicPart.make(auxiliary, records, len(config.classes), spec)
+    public, files = _public(config)
     content = {
         "name": config.name,
         "clients": [{"name": name, "size": config.sizes.get(name)} for name in config.clients],
@@ -110,13 +102,29 @@ def prepare(config: FederateConfig) -> Prepared:
     if contract.client:
         raise InvalidArgument("name", config.name, "be letters, digits, - and _, with no point")
     budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, adjacency=contract.adjacency)
-    method, distilled = _method(config), auxiliary[:0]
-    if config.round.mode == "paper":
-        distilled = auxiliary[spec.negatives :]
-        check_rounds(_terms(config)["training"], public.model)
+    method = _method(config)
     system = create(method, _measurement(config, method), public)
     lines = {client: system.plan(contract.of(client), budget) for client in config.clients}
-    return Prepared(lines, public, PublicRecords(distilled, judge))
+    return Prepared(lines, public, files)
+
+
+def _public(config: FederateConfig) -> tuple[PublicPart, dict[str, bytes]]:
+    """Make the public part, and all public files that are kept with the run; in paper mode also what rounds need."""
+    records = _valid(RecordsSpec, config.records, "records")
+    spec = _valid(ExtractorSpec, config.model.extractor, "model.extractor")
+    auxiliary, paper = read_public(config.public, records), config.round.mode == "paper"
+    judge = read_labeled(config.round.judge, records, config.classes) if config.round.judge else None
+    if paper:  # a fifth of the public records tells clients' own from others; the rest teaches
+        spec = spec.model_copy(update={"negatives": max(1, min(spec.negatives, len(auxiliary) // 5))})
+    with progress_bar("public part"):
+        public = PublicPart.make(auxiliary, records, len(config.classes), spec)
+        terms = _terms(config)["training"]
+        begin = (
+            first_server(public, auxiliary, spec, terms, list(config.clients), config.runtime.seed) if paper else b""
+        )
+    kept = PublicRecords(auxiliary[spec.negatives :] if paper else auxiliary[:0], judge)
+    files = {PUBLIC: public.to_bytes(), RECORDS: kept.to_bytes()}
+    return public, files | ({BEGIN: begin} if paper else {})
 
 
 def _method(config: FederateConfig) -> str:
@@ -173,7 +181,7 @@ def settings_of_all(
 def _terms(config: FederateConfig) -> dict[str, Any]:
     """Return the settings that cost nothing and that all runs of a federation have in common."""
     own = {**config.round.model_dump(exclude={"judge"}), "sharpness": config.model.sharpness}
-    own |= {"training": config.model.training}
+    own |= {"training": config.model.training, "architectures": config.model.architectures}
     return {"rows": None, "training": own, "clients": ()}
 
 

@@ -23,11 +23,23 @@ from dpmodels.embeddings.frozen import Examples, transform_kept
 from dpmodels.errors import ArtifactError, InvalidArgument, rule_of
 from dpmodels.federated.messages import read_server, read_update, write_server, write_update
 from dpmodels.federated.models import ModelSpec, build, loaded, state_of
-from dpmodels.federated.public import PublicPart
+from dpmodels.federated.pretraining import pretrain
+from dpmodels.federated.public import ExtractorSpec, PublicPart
 from dpmodels.federated.records import load_examples
-from dpmodels.federated.rounds import RoundSpec, Server, Update, accuracy, aggregate, predict, select, train_client
+from dpmodels.federated.rounds import (
+    RoundSpec,
+    Server,
+    Update,
+    accuracy,
+    aggregate,
+    predict,
+    select,
+    start,
+    train_client,
+)
 from dpmodels.federated.scores import FederatedScores
 from dpmodels.federated.soft_labels import write_soft_labels
+from dpmodels.late import Tensor
 from dpmodels.schema.federation import SCORES
 from dpmodels.statistics.component_moments import Floats
 from tasks.clients import run_clients
@@ -35,6 +47,7 @@ from tasks.federate import about, create, federation_of, parties_of, public_part
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private, write_text
 
+BEGIN = "begin.safetensors"
 SERVER, SOFT_LABELS, ENDED = "server.safetensors", "soft-labels.parquet", "round.json"
 UNREADABLE = "its update cannot be read"
 ANOTHERS = "it sent an update in the name of another"
@@ -70,6 +83,35 @@ def check_rounds(terms: Mapping[str, Any], model: ModelSpec) -> RoundSpec:
         raise InvalidArgument(f"model.training.{name}", first and first["input"], rule) from None
 
 
+def first_server(
+    public: PublicPart,
+    auxiliary: Tensor,
+    extractor: ExtractorSpec,
+    terms: Mapping[str, Any],
+    clients: Sequence[str],
+    seed: int,
+) -> bytes:
+    """Write the models that rounds begin with, made of public records: the public extractor, and others made alike.
+
+    Raises:
+        InvalidArgument: a setting is impossible, or the architectures are not for these clients or records.
+    """
+    spec, own, main = check_rounds(terms, public.model), terms["architectures"], public.architecture
+    names = list(dict.fromkeys([main, *own.values()]))
+    if not set(own) <= set(clients) or main not in [own.get(client, main) for client in clients]:
+        rule = f"be given for clients of the federation, and leave {main} to one of them at least"
+        raise InvalidArgument("model.architectures", own, rule)
+    if "mlp" in names and len(names) > 1:
+        raise InvalidArgument("model.architectures", own, "be mlp for a table, and other ones for images")
+    head = build(main, public.model, seed)
+    head.extractor.load_state_dict(public.features.network.state_dict())
+    given = {main: state_of(head)}
+    if extractor.pretraining is not None:
+        for name in names[1:]:
+            given[name] = pretrain(name, public.model, auxiliary, extractor.pretraining, extractor.seed)
+    return write_server(start(names, spec, seed, given))
+
+
 @stage("train client", sensitive=True)
 def train_one(run: Run, number: int) -> Handle:
     """Train the server's model on one client's records, and leave it with the server. Privacy: none."""
@@ -82,8 +124,10 @@ def train_one(run: Run, number: int) -> Handle:
     server = read_server((round_folder(whole, number - 1) / SERVER).read_bytes())
     spec, seed = check_rounds(whole.settings.training, public.model), whole.settings.seed
 
+    architecture = whole.settings.training["architectures"].get(client, public.architecture)
+
     def train(own: Examples) -> bytes:
-        return write_update(train_client(server, own, client, public.architecture, spec, seed))
+        return write_update(train_client(server, own, client, architecture, spec, seed))
 
     transform_kept(load_examples(run.settings.data, public.records, about(line)), train, place)
     return Handle(path=place)
@@ -95,7 +139,7 @@ def train_in_rounds(run: Run, gathered: Handle) -> Handle:
     public = public_part(run, about(run.plan.release))
     begin = round_folder(run, 0)
     make_private(begin)
-    write_whole(begin / SERVER, lambda part: part.write_bytes(write_server(_start(run, public))))
+    write_whole(begin / SERVER, lambda part: part.write_bytes((run.control / BEGIN).read_bytes()))
     sure = certainties_of(run, public)
     for number in range(1, run.settings.training["rounds"] + 1):
         if not (round_folder(run, number) / ENDED).exists():
@@ -127,13 +171,6 @@ def certainties_of(run: Run, public: PublicPart) -> dict[str, Floats]:
 def round_folder(run: Run, number: int) -> Path:
     """Return the folder of a round, in the sensitive zone."""
     return run.sensitive / "rounds" / f"{number:04d}"
-
-
-def _start(run: Run, public: PublicPart) -> Server:
-    """Return the server before the first round: the public extractor with a new head."""
-    model = build(public.architecture, public.model, run.settings.seed)
-    model.extractor.load_state_dict(public.features.network.state_dict())
-    return Server(0, {public.architecture: state_of(model)})
 
 
 def _take_round(run: Run, public: PublicPart, number: int, sure: Mapping[str, Floats]) -> None:

@@ -7,15 +7,17 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+import yaml
 
 import nacre
 from dpmodels.errors import InvalidArgument, NacreError
-from dpmodels.federated.messages import read_update, write_update
-from dpmodels.federated.models import ModelSpec, build, state_of
-from dpmodels.federated.rounds import Update
+from dpmodels.federated.messages import read_server, read_update, write_update
+from dpmodels.federated.models import ModelSpec, build, loaded, state_of
+from dpmodels.federated.rounds import Update, accuracy
 from dpmodels.federated.trained import TrainedClassifier
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
@@ -24,6 +26,8 @@ from flows.synthesize import carry_out
 from tasks import clients, rounds
 from tasks.store import Run
 from tests.children import ends_at
+from tests.federated.parties import SPEC as MODEL
+from tests.federated.parties import make_examples
 from tests.support import run_cli
 from tests.wards import (
     CLASSES,
@@ -179,6 +183,59 @@ def spoiled(content: bytes, how: str) -> bytes:
         weights = state_of(build("mlp", ModelSpec(inputs=(4,), classes=5, width=4), 0))
     client = "north" if how == "another" else update.client
     return b"Quillfeather" if how == "junk" else write_update(Update(client, "mlp", update.records, weights))
+
+
+def write_images(folder: Path, architectures: dict[str, str]) -> Path:
+    """Write a federation of images, which lie in one column as lists."""
+    for place, name in enumerate([*NAMES, "public", "judge"]):
+        own = make_examples(160, seed=place)
+        table = pa.table({"pixels": own.inputs.reshape(160, -1).tolist(), "label": own.labels.numpy()})
+        pq.write_table(table, folder / f"{name}.parquet")
+    training = {"local": {"epochs": 6, "learning_rate": 0.01, "batch_size": 16}}
+    extractor = {"architecture": "resnet8", "features": 8, "width": 4, "pretraining": {"steps": 8, "batch_size": 32}}
+    content = {
+        "name": "corners",
+        "clients": {name: str(folder / f"{name}.parquet") for name in NAMES},
+        "public": str(folder / "public.parquet"),
+        "classes": ["0", "1", "2", "3"],
+        "records": {"inputs": ["pixels"], "shape": [1, 8, 8]},
+        "most_records": 1000,
+        "out": str(folder / "out"),
+        "privacy": {"target_epsilon": 3.0, "delta": 1e-5},
+        "model": {**SCORES, "training": training, "extractor": extractor, "architectures": architectures},
+        "round": paper(folder, rounds=2),
+        "runtime": {"home": str(folder / "home"), "prefect": False},
+    }
+    (folder / "federation.yaml").write_text(yaml.safe_dump(content))
+    return folder / "federation.yaml"
+
+
+def test_clients_of_other_architectures_learn_from_each_other(tmp_path: Path) -> None:
+    code, _, err = run_cli("federate", write_images(tmp_path, {"west": "shufflenet"}))
+    assert code == 0, err
+    assert dropped(tmp_path) == {} and not verify_hand_off(tmp_path / "out").faults
+    run = Run.find(tmp_path / "home", only_run(tmp_path))
+    servers = [read_server((rounds.round_folder(run, n) / "server.safetensors").read_bytes()) for n in (0, 2)]
+    assert [list(server.models) for server in servers] == [["resnet8", "shufflenet"]] * 2
+    for name in ("resnet8", "shufflenet"):
+        before, after = (
+            accuracy(loaded(name, MODEL, server.models[name]), make_examples(400, seed=9)) for server in servers
+        )
+        assert after > before + 0.2, (name, before, after)
+    assert TrainedClassifier.load(tmp_path / "out" / "classifier.safetensors").architecture == "resnet8"
+
+
+@pytest.mark.parametrize(
+    ("architectures", "words"),
+    [
+        ({"east": "mobilenet"}, "for clients of the federation"),
+        (dict.fromkeys(NAMES, "mobilenet"), "leave resnet8 to one of them"),
+        ({"west": "mlp"}, "mlp for a table"),
+    ],
+)
+def test_architectures_that_do_not_fit_are_refused(tmp_path: Path, architectures: dict[str, str], words: str) -> None:
+    code, _, err = run_cli("federate", write_images(tmp_path, architectures))
+    assert code == 1 and words in err and not (tmp_path / "home").exists()
 
 
 WHY = {
