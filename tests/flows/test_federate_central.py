@@ -75,7 +75,7 @@ def test_the_release_is_the_sum_of_all_clients_with_the_noise_of_one(ended: Path
 def test_the_hand_off_says_loudly_who_saw_exact_sums(ended: Path, tmp_path: Path) -> None:
     manifest, page = read_manifest(ended / "out"), (ended / "out" / "report.html").read_text()
     assert manifest.trust == "central" and manifest.cautions[0].startswith("CENTRAL TRUST")
-    assert "CENTRAL TRUST" in page and "aggregator's" in page
+    assert "CENTRAL TRUST" in page and "aggregator's" in page and "as one with half the noise" in page
     code, out, err = run_cli("verify", ended / "out")
     assert code == 0 and "one noise drawn by a trusted aggregator" in out and "CENTRAL TRUST" in err
     told = json.loads((ended / "out" / MANIFEST).read_text())

@@ -92,6 +92,13 @@ def test_no_epsilon_is_stated_of_what_is_handed_over(ended: Path) -> None:
     assert made.spent.epsilon == Decimal("Infinity") and "no epsilon holds" in repr(made)
 
 
+def test_the_plan_states_the_price_of_the_scores_alone(tmp_path: Path) -> None:
+    code, out, _ = run_cli("plan-federation", write_rounds(tmp_path))
+    priced = [line for line in out.splitlines() if "epsilon=" in line or "bets" in line]
+    assert code == 0 and len(priced) == 2 and all(line.startswith("scores alone: ") for line in priced)
+    assert UNPROTECTED in out
+
+
 @pytest.mark.parametrize("lie", ["an epsilon", "silence", "protected"])
 def test_a_manifest_that_states_an_epsilon_of_such_models_is_found_out(ended: Path, tmp_path: Path, lie: str) -> None:
     folder = tmp_path / "out"
