@@ -123,7 +123,6 @@ def train_one(run: Run, number: int) -> Handle:
     public = public_part(whole, about(line))
     server = read_server((round_folder(whole, number - 1) / SERVER).read_bytes())
     spec, seed = check_rounds(whole.settings.training, public.model), whole.settings.seed
-
     architecture = whole.settings.training["architectures"].get(client, public.architecture)
 
     def train(own: Examples) -> bytes:
