@@ -98,9 +98,7 @@ def test_the_generator_steps_when_it_is_due_and_moves_nothing_of_the_critic(kind
     assert any(not torch.equal(own, before[name]) for name, own in made.generator.state_dict().items())
     assert all(torch.equal(own, critic[name]) for name, own in made.critic.state_dict().items())
     assert all(weight.grad is None for weight in made.critic.parameters())
-    assert any(
-        not torch.equal(*pair) for pair in zip(made.mean.parameters(), made.generator.parameters(), strict=True)
-    )
+    assert any(not torch.equal(*pair) for pair in zip(made.mean.parameters(), made.generator.parameters(), strict=True))
 
 
 def test_means_of_evenly_spread_steps_of_the_second_half_are_released():
