@@ -13,12 +13,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from dpmodels.errors import NacreError, Unsuitable
+from dpmodels.errors import NacreError
 from dpmodels.evaluation.pages.report import render
 from dpmodels.evaluation.published.federated import Party, cautions, summarise_federation
-from dpmodels.federated.classifier import SHARPNESS, Ensemble, FederatedClassifier
-from dpmodels.federated.heads import FederatedHeads
-from dpmodels.federated.moments_head import MomentsHead
+from dpmodels.federated.soft_labels import write_soft_labels
 from dpmodels.hand_off.manifest import MANIFEST, NEWEST, ClientLine, Manifest, digest_of_all
 from dpmodels.hand_off.signature import sign_manifest
 from dpmodels.privacy import Released
@@ -28,7 +26,8 @@ from flows.config import FederateConfig
 from flows.federate import Prepared
 from nacre.flower.messages import Answer
 from tasks.accounts import charge_of
-from tasks.federate import CLASSIFIER, UNPLANNED, about, create
+from tasks.classify import CLASSIFIER, SOFT_LABELS, Classified, made_of
+from tasks.federate import UNPLANNED, about, create
 from tasks.publish import artifacts, blur_times
 from tasks.publish import line as cost_of
 from tasks.store import replace_folder
@@ -60,16 +59,20 @@ def check_answer(answer: Answer, line: Line) -> Taken | str:
 def hand_over(
     config: FederateConfig, prepared: Prepared, taken: Mapping[str, Taken], dropped: Mapping[str, str]
 ) -> Path:
-    """Write the classifier with report and manifest; the folder appears whole or not at all."""
-    out, made = config.out.absolute(), classifier(config, prepared, taken)
+    """Write the classifier and what it says of public records, with report and manifest; whole or not at all."""
+    out, releases = config.out.absolute(), [own.release for own in taken.values()]
+    entries = {client: own.told.ledger.charge for client, own in taken.items()}
+    line, judge = prepared.whole, prepared.records.judge
+    made = made_of(line, releases, entries, prepared.public, judge, config.model.sharpness)
     part = out.with_name(f".part-{out.name}")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    made.save(part / CLASSIFIER)
+    made.classifier.save(part / CLASSIFIER)
+    write_soft_labels(part / SOFT_LABELS, 0, made.classifier.contract.classes, made.said, made.certainties)
     facts = report(prepared, made, taken, dropped)
     (part / "report.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     (part / "report.html").write_text(render(facts), encoding="utf-8")
-    (part / "schema.yaml").write_text(made.contract.to_yaml(), encoding="utf-8")
+    (part / "schema.yaml").write_text(about(line).whole.to_yaml(), encoding="utf-8")
     (part / MANIFEST).write_text(manifest(prepared, taken, dropped, part).to_json(), encoding="utf-8")
     if config.runtime.signing_key is not None:
         sign_manifest(part, config.runtime.signing_key)
@@ -78,39 +81,16 @@ def hand_over(
     return out
 
 
-def classifier(config: FederateConfig, prepared: Prepared, taken: Mapping[str, Taken]) -> FederatedClassifier:
-    """Make the classifier of what the clients released (post-processing)."""
-    line, public = prepared.whole, prepared.public
-    system, releases = create(line.method, line.measurement), [own.release for own in taken.values()]
-    if isinstance(system, FederatedHeads):
-        sharpness = config.model.sharpness or SHARPNESS
-        head: Any = Ensemble.of([system.heads(release) for release in releases], sharpness)
-    elif isinstance(system, MomentsHead):
-        head = system.fit(releases)
-    else:
-        raise Unsuitable(f"no classifier is made of {line.method}")
-    entries, contract = tuple(release.value.entry for release in releases), about(line).whole
-    return FederatedClassifier(contract, public.architecture, public.model, public.features, head, entries)
-
-
 def report(
-    prepared: Prepared, made: FederatedClassifier, taken: Mapping[str, Taken], dropped: Mapping[str, str]
+    prepared: Prepared, made: Classified, taken: Mapping[str, Taken], dropped: Mapping[str, str]
 ) -> dict[str, Any]:
     """Collect the facts of the publishable report: who took part, what it cost, what is said of public records."""
-    said = made.head.certainties(prepared.public.negatives) if isinstance(made.head, Ensemble) else []
-    sure = dict(zip(taken, said, strict=True)) if said else {}
-    parties = [
-        Party(
-            client,
-            taken[client].told.ledger.account or "" if client in taken else line.contract.name,
-            line,
-            dropped.get(client, ""),
-            sure.get(client),
-        )
-        for client, line in prepared.lines.items()
-    ]
-    hashes = {**_hashes(taken), "schema_sha256": made.contract.hash, "ledger_charge": _charge(taken)}
-    return summarise_federation(parties, hashes, made.head.probabilities(prepared.public.negatives))
+    parties = []
+    for client, line in prepared.lines.items():
+        account = (taken[client].told.ledger.account if client in taken else None) or line.contract.name
+        parties.append(Party(client, account, line, dropped.get(client, ""), made.certainties.get(client)))
+    hashes = {**_hashes(taken), "schema_sha256": made.classifier.contract.hash, "ledger_charge": _charge(taken)}
+    return summarise_federation(parties, hashes, made.said, made.rated)
 
 
 def manifest(prepared: Prepared, taken: Mapping[str, Taken], dropped: Mapping[str, str], folder: Path) -> Manifest:
@@ -133,6 +113,7 @@ def manifest(prepared: Prepared, taken: Mapping[str, Taken], dropped: Mapping[st
             "ledger": {"account": contract.name, "charge": _charge(taken)},
             "cautions": cautions(line),
             "clients": [own.told for own in taken.values()],
+            "trust": "local",
             **({"dropped": dict(dropped)} if dropped else {}),
             "artifacts": artifacts(folder),
         }
