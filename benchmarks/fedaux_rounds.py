@@ -6,17 +6,17 @@
 +P starts from the pre-trained network. Distilled is on four fifths of the public images; the rest are negatives.
 """
 
-from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from benchmarks.fedaux_data import CLASSES, TASKS, Arrays, images
+from benchmarks.fedaux_data import TASKS, Arrays, images
 from dpmodels.embeddings.frozen import Examples
 from dpmodels.federated.heads import certainty
-from dpmodels.federated.models import State, loaded
+from dpmodels.federated.models import ModelSpec, State, loaded
 from dpmodels.federated.partition import dirichlet_split
-from dpmodels.federated.rounds import Algorithm, Descent, RoundSpec, Server, aggregate, start, train_client
+from dpmodels.federated.rounds import Algorithm, Descent, RoundSpec, Server, Update, aggregate, start, train_client
 from dpmodels.statistics.logistic import Logistic, with_bias
 
 METHODS: dict[str, tuple[Algorithm, bool]] = {
@@ -28,15 +28,18 @@ METHODS: dict[str, tuple[Algorithm, bool]] = {
 CLIENTS, BIAS = 20, 0.3
 
 
-def one_shot(
-    task: str, data: Arrays, pretrained: State, alpha: float, seed: int, sizes: tuple[int, int, int, int]
-) -> dict[str, float]:
-    """Return each method's accuracy on test images after one round; ``sizes`` are those of the reduced setting.
+class Setting(NamedTuple):
+    """The reduced setting: records of all clients, public records to distill on, and epochs of either training."""
 
-    Args:
-        sizes: records of all clients, public records to distill on, epochs of the clients, epochs of distillation.
-    """
-    own, public, local, distilling = sizes
+    records: int
+    public: int
+    local_epochs: int
+    distilling_epochs: int
+
+
+def one_shot(task: str, data: Arrays, pretrained: State, alpha: float, seed: int, setting: Setting) -> dict[str, float]:
+    """Return each method's accuracy on test images after one round."""
+    own, public, local, distilling = setting
     model, shape = TASKS[task].model, TASKS[task].shape
     rows = np.random.default_rng(seed).permutation(len(data["y"]))[:own]
     inputs, labels = images(TASKS[task].own, shape)
@@ -47,7 +50,7 @@ def one_shot(
     test, truth = images(TASKS[task].test, shape)
     sure = certainties(data, [rows[part] for part in parts], first, public)
     found: dict[str, float] = {}
-    trained = {}
+    trained: dict[bool, list[Update]] = {}
     for name, (algorithm, helped) in METHODS.items():
         spec = RoundSpec(
             algorithm=algorithm,
@@ -81,14 +84,9 @@ def certainties(data: Arrays, parts: list[np.ndarray], negatives: int, public: i
     return found
 
 
-def accuracy(server: Server, model: object, test: torch.Tensor, truth: np.ndarray) -> float:
+def accuracy(server: Server, model: ModelSpec, test: torch.Tensor, truth: np.ndarray) -> float:
     """Return the share of test images that the server's model gets right, per cent."""
-    network = loaded("resnet8", model, server.models["resnet8"]).eval()  # type: ignore[arg-type]
+    network = loaded("resnet8", model, server.models["resnet8"]).eval()
     with torch.no_grad():
         said = torch.cat([network(rows) for rows in test.split(512)])
     return 100 * float((said.argmax(dim=1).numpy() == truth).mean())
-
-
-def best(found: Mapping[str, float]) -> float:
-    """Return the highest accuracy of all methods."""
-    return max(found.values())
