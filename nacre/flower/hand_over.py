@@ -96,7 +96,7 @@ def report(
 def manifest(prepared: Prepared, taken: Mapping[str, Taken], dropped: Mapping[str, str], folder: Path) -> Manifest:
     """Make the manifest: one line for each client that took part, and why the others did not."""
     line, contract = prepared.whole, about(prepared.whole).whole
-    heaviest = max((own.told for own in taken.values()), key=lambda told: told.spent.epsilon)
+    heaviest = max((own.told for own in taken.values()), key=lambda told: told.price.spent.epsilon)
     told = {name: getattr(heaviest, name) for name in ("asked", "spent", "events", "part")}
     return Manifest.model_validate(
         {
