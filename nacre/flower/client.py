@@ -15,7 +15,7 @@ from flwr.app import Message
 from flwr.clientapp import ClientApp
 from pydantic import Field
 
-from dpmodels.errors import NacreError, Unsuitable
+from dpmodels.errors import Unsuitable
 from dpmodels.federated.records import RecordsSpec
 from dpmodels.releases.plan import Line, Plan
 from dpmodels.schema.federation import Federation
@@ -23,7 +23,7 @@ from flows.config import ClientPrivacyConfig, HandOverConfig
 from flows.planning import account_for, bind, open_home
 from nacre.flower.messages import Answer, Offer
 from tasks.accounts import charges_of
-from tasks.clients import shielded
+from tasks.clients import FAILED, shielded
 from tasks.federate import PUBLIC, about, take_part
 from tasks.publish import payment
 from tasks.store import Opening, Run, party_name
@@ -46,16 +46,25 @@ class ClientConfig(HandOverConfig):
 
 
 def answer(config: ClientConfig, offer: Offer) -> Answer:
-    """Release what the offer asks for, if the client agrees to it; an offer that was answered is answered again."""
+    """Release what the offer asks for, if the client agrees to it; an offer that was answered is answered again.
+
+    Privacy: whatever fails, the answer says so in one of a few fixed sentences, for Flower would send the error's text.
+    """
     try:
         line = agreed(config, offer)
-        run = party(config, offer, line)
-    except NacreError:
+    except Exception:  # of an offer that cannot be read, whatever its fault; no data was opened yet
         return Answer(config.client, DISAGREED)
-    if reason := shielded(take_part, run):
-        return Answer(config.client, reason)
-    (charge,) = charges_of(run)
-    return Answer(config.client, "", run.name, run.read("sanitize"), payment(run, charge))
+    found = []
+
+    def release(run: Run) -> None:
+        if not run.exists:
+            create(run, config, offer, line)
+        take_part(run)
+        (charge,) = charges_of(run)
+        found.append(Answer(config.client, "", run.name, run.read("sanitize"), payment(run, charge)))
+
+    reason = shielded(release, party(config, offer, line))
+    return found[0] if found else Answer(config.client, reason)
 
 
 def agreed(config: ClientConfig, offer: Offer) -> Line:
@@ -79,32 +88,39 @@ def _agrees(config: ClientConfig, contract: Federation, line: Line, offer: Offer
 
 
 def party(config: ClientConfig, offer: Offer, line: Line) -> Run:
-    """Return the client's run for a line, in the client's own home; a line has one run, however often it is offered.
+    """Return the client's run for a line, in the client's own home; a line has one run, however often it is offered."""
+    whole = f"{config.name}-{hashlib.sha256(line.hash.encode() + offer.public).hexdigest()[:12]}"
+    home, url = config.runtime.home.absolute(), config.runtime.ledger or ""
+    return Run(home=home, name=party_name(whole, config.client), ledger_url=url)
+
+
+def create(run: Run, config: ClientConfig, offer: Offer, line: Line) -> None:
+    """Create the client's run, which opens the account when it is charged, if nobody opened it before.
 
     Raises:
         NacreError: the home or its ledger is not in order.
     """
-    whole = f"{config.name}-{hashlib.sha256(line.hash.encode() + offer.public).hexdigest()[:12]}"
-    name, url = party_name(whole, config.client), config.runtime.ledger or ""
-    run = Run(home=config.runtime.home.absolute(), name=name, ledger_url=url)
-    if run.exists:
-        return run
-    above, opens = account_for(
-        open_home(config), config.privacy, [line.model_copy(update={"contract": about(line).whole})], ""
-    )
+    whole = line.model_copy(update={"contract": about(line).whole})
+    above, opens = account_for(open_home(config), config.privacy, [whole], "")
     note = "a client of a federation, opened with its first run's budget as the cap"
     own = {"opens": Opening(cap=line.budget, note=note, parent=above), "account": f"{above}.{config.client}"}
-    terms: dict[str, Any] = {"rows": None, "training": {}, "federation": whole, "above": opens}
-    place = run.model_copy(update={"name": whole}).control
+    federation = run.name.removesuffix(party_name("", config.client))
+    terms: dict[str, Any] = {"rows": None, "training": {}, "federation": federation, "above": opens}
+    settings = bind(config, **terms, **own, data=config.data.absolute())
+    place = run.model_copy(update={"name": federation}).control
     place.mkdir(parents=True, exist_ok=True)
     (place / PUBLIC).write_bytes(offer.public)
-    return run.create(bind(config, **terms, **own, data=config.data.absolute()), Plan(lines=(line,)))
+    run.create(settings, Plan(lines=(line,)))
 
 
 def respond(message: Any, context: Any) -> Any:
     """Answer a message of the server's."""
-    config = ClientConfig.build({}, Path(str(context.node_config["nacre"])))
-    return Message(answer(config, Offer.unpack(message.content)).pack(), reply_to=message)
+    try:
+        config, offer = ClientConfig.build({}, Path(str(context.node_config["nacre"]))), Offer.unpack(message.content)
+        said = answer(config, offer)
+    except Exception:
+        said = Answer("", FAILED)
+    return Message(said.pack(), reply_to=message)
 
 
 app = ClientApp()

@@ -15,7 +15,7 @@ from typing import Any
 from flwr.app import Message
 from flwr.serverapp import ServerApp
 
-from dpmodels.errors import NacreError
+from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.releases.plan import Plan
 from flows.config import FederateConfig
 from flows.federate import Prepared, prepare
@@ -35,10 +35,13 @@ def federate(config: FederateConfig, grid: Any) -> Path:
         NacreError: the run would fail for a public reason, or fewer clients took part than were asked for.
     """
     check_ready(config.runtime.device, config.out, config.runtime.signing_key)
+    if (config.model.trust, config.round.mode) != ("local", "private"):
+        raise Unsuitable(
+            "over Flower every client draws its own noise, once; central trust and paper mode run here only"
+        )
     prepared = prepare(config)
-    taken, dropped = sort_out(
-        prepared, ask(config, Offer(Plan(lines=tuple(prepared.lines.values())), prepared.public.to_bytes()), grid)
-    )
+    offer = Offer(Plan(lines=tuple(prepared.lines.values())), prepared.public.to_bytes())
+    taken, dropped = sort_out(prepared, ask(config, offer, grid))
     if len(taken) < config.round.least_clients:
         told = "; ".join(f"{client}: {reason}" for client, reason in dropped.items())
         raise NacreError(

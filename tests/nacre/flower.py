@@ -36,7 +36,7 @@ def agreement(folder: Path, client: str, **changes: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def network(folder: Path, clients: Sequence[str], path: Path = ROOT) -> Iterator[dict[str, str]]:
+def network(folder: Path, clients: Sequence[str], path: str = str(ROOT)) -> Iterator[dict[str, str]]:
     """Start a network, whose processes import from ``path``, and yield the environment in which ``flwr`` finds it."""
     ports = _free_ports(len(APIS) + len(clients))
     home = folder / "flower"
@@ -45,10 +45,13 @@ def network(folder: Path, clients: Sequence[str], path: Path = ROOT) -> Iterator
     connection = f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{address["control"]}"\ninsecure = true\n'
     (home / "config.toml").write_text(connection)
     environment = os.environ | {"FLWR_HOME": str(home), "FLWR_TELEMETRY_ENABLED": "0", "OMP_NUM_THREADS": "1"}
-    environment |= {"PYTHONPATH": str(path), "PATH": f"{BINARIES}{os.pathsep}{os.environ['PATH']}"}
+    environment |= {"PYTHONPATH": path, "PATH": f"{BINARIES}{os.pathsep}{os.environ['PATH']}"}
     apis = [word for api in APIS for word in (f"--{api}-api-address", address[api])]
     with ExitStack() as stack:
-        begin = lambda name, *words: stack.enter_context(_running(folder / f"{name}.log", environment, *words))  # noqa: E731
+
+        def begin(name: str, *words: str) -> None:
+            stack.enter_context(_running(folder / f"{name}.log", environment, *words))
+
         begin("superlink", "flower-superlink", "--insecure", "--disable-runtime-dependency-installation", *apis)
         for client, port in zip(clients, ports[len(APIS) :], strict=True):
             file = folder / f"{client}.yaml"

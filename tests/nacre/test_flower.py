@@ -5,9 +5,11 @@ These tests run where ``nacre[federated]`` is installed, and are skipped elsewhe
 
 import hashlib
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,9 @@ import yaml
 
 pytest.importorskip("flwr", reason="needs pip install 'nacre[federated]'")
 
+from flwr.app import Message
+
+from dpmodels.errors import Unsuitable
 from dpmodels.federated.classifier import FederatedClassifier
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
@@ -26,21 +31,20 @@ from dpmodels.releases.plan import Plan
 from flows.config import FederateConfig
 from flows.federate import prepare, start
 from flows.synthesize import carry_out
-from nacre.flower.client import DISAGREED, ClientConfig, answer
+from nacre.flower.client import DISAGREED, ClientConfig, answer, respond
 from nacre.flower.hand_over import UNPLANNED
 from nacre.flower.messages import Answer, Offer
-from nacre.flower.server import TWICE, sort_out
+from nacre.flower.server import TWICE, federate, sort_out
 from tasks import clients
 from tests.nacre.flower import ROOT, agreement, flower_run, network
 from tests.support import charges
 from tests.wards import NAMES, make_ward, write_wards
 
-pytestmark = pytest.mark.flower
+pytestmark = [pytest.mark.flower, pytest.mark.timeout(600)]
 
 QUIET = """
-import dpmodels.releases.draw as draw
-from dpmodels.privacy import Released
-draw.measure_gaussian = lambda exact, **given: Released(exact.reveal())
+from dpmodels.mechanisms import gaussian
+gaussian._sampler = lambda values, stddev: values
 """
 """Python imports this where it starts: releases then hold the exact sums, so that two runs can be compared."""
 
@@ -96,9 +100,8 @@ def test_without_noise_flower_and_dask_make_the_same_classifier(tmp_path: Path, 
     config, quiet = write_wards(tmp_path, round={"workers": "dask"}), tmp_path / "quiet"
     quiet.mkdir()
     (quiet / "sitecustomize.py").write_text(QUIET)
-    (quiet / "sources.pth").write_text("")
-    path = f"{quiet}:{ROOT}"
-    with network(tmp_path, NAMES, path) as environment:  # type: ignore[arg-type]
+    path = f"{quiet}{os.pathsep}{ROOT}"
+    with network(tmp_path, NAMES, path) as environment:
         flower_run(config, tmp_path / "out", environment)
     monkeypatch.setenv("PYTHONPATH", path)
     carry_out(start(FederateConfig.build({"out": tmp_path / "dask"}, config)), prefect=False)
@@ -115,6 +118,13 @@ def offered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Offer]:
     folder = tmp_path_factory.mktemp("offer")
     prepared = prepare(FederateConfig.build({}, write_wards(folder)))
     return folder, Offer(Plan(lines=tuple(prepared.lines.values())), prepared.public.to_bytes())
+
+
+@pytest.mark.parametrize("section", [{"model": {"trust": "central"}}, {"round": {"mode": "paper"}}])
+def test_what_is_not_private_at_each_client_does_not_go_over_flower(offered: tuple[Path, Offer], section: dict) -> None:
+    config = FederateConfig.build({**section, "out": offered[0] / "more"}, offered[0] / "federation.yaml")
+    with pytest.raises(Unsuitable, match="every client draws its own noise, once"):
+        federate(config, None)
 
 
 OTHER = {
@@ -148,6 +158,20 @@ def test_a_client_answers_once_and_is_refused_where_its_account_is_spent(
     other = prepare(FederateConfig.build({"model": {"measurement": {"records": 301}}}, folder / "federation.yaml"))
     more = Offer(Plan(lines=tuple(other.lines.values())), other.public.to_bytes())
     assert answer(config, more).reason == clients.REFUSED and charges(tmp_path / "home").count("commit") == 1
+
+
+def test_what_fails_at_a_client_is_told_in_fixed_words(offered: tuple[Path, Offer], tmp_path: Path) -> None:
+    folder, offer = offered
+    (tmp_path / "Quillfeather").write_text("no folder, so no home")
+    config = ClientConfig.build(agreement(folder, "north", runtime={"home": str(tmp_path / "Quillfeather" / "home")}))
+    assert answer(config, offer) == Answer("north", clients.FAILED)
+    missing = agreement(folder, "north", data=str(tmp_path / "x"), runtime={"home": str(tmp_path / "home")})
+    assert answer(ClientConfig.build(missing), offer) == Answer("north", clients.UNFIT)
+    (tmp_path / "north.yaml").write_text("client: Quillfeather\n")
+    for node in ({"nacre": str(tmp_path / "north.yaml")}, {}):
+        message = Message(offer.pack(), dst_node_id=1, message_type="train")
+        reply = respond(message, SimpleNamespace(node_config=node))
+        assert Answer.unpack(reply.content) == Answer("", clients.FAILED)
 
 
 def test_answers_that_are_not_of_the_plan_drop_their_client(offered: tuple[Path, Offer], tmp_path: Path) -> None:
