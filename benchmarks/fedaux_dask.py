@@ -1,9 +1,11 @@
 """What a round costs around the clients' own work: all in one process, and a Dask process for each client.
 
 Six clients on this machine, with 1 or 2 of their processes at once. The time is that of the round's stage: with
-processes it includes the start of Python and of torch in each of them, which is most of it for small clients.
+processes it includes the start of Python and of torch in each of them, which is most of it for small clients. Seconds
+of the processor, of this process and of the clients', say what of it was waiting, for other work too.
 """
 
+import resource
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,21 +26,27 @@ CLIENTS, INPUTS, CLASSES = 6, 64, 10
 
 
 def measured(quick: bool) -> Table:
-    """Return the seconds of a round by the number of worker processes at once, and by the clients' size."""
-    names = ["records of a client", "here", "1 process at once", "2 processes at once"]
-    table = Table(f"Seconds of a round of {CLIENTS} clients", names, digits=1)
+    """Return the seconds of a round by the number of processes at once, and by the clients' size."""
+    names = [f"{place}, {of}" for place in ("here", "1 at once", "2 at once") for of in ("clock", "processor")]
+    table = Table(f"Seconds of a round of {CLIENTS} clients", ["records of a client", *names], digits=1)
     for records in (200,) if quick else (1000, 50_000):
-        table.add(records, *(round_seconds(records, at_once) for at_once in (0, 1, 2)))
+        table.add(records, *(seconds for at_once in (0, 1, 2) for seconds in round_seconds(records, at_once)))
     return table
 
 
-def round_seconds(records: int, at_once: int) -> float:
-    """Return the seconds of a round with so many processes at once; 0 is none, the clients run in this one."""
+def round_seconds(records: int, at_once: int) -> tuple[float, float]:
+    """Return a round's seconds by the clock and of the processor; 0 processes: the clients run in this one."""
     with tempfile.TemporaryDirectory() as folder, limited(at_once or 1):
         run = start(configured(Path(folder), records, "dask" if at_once else "here"))
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), processor()
         gather(run)
-        return time.perf_counter() - begin
+        return time.perf_counter() - begin, processor() - used
+
+
+def processor() -> float:
+    """Return the seconds of the processor that this process and its ended children took."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 @contextmanager
