@@ -16,6 +16,7 @@ from typing import Any
 from dpmodels.errors import NacreError
 from dpmodels.evaluation.pages.report import render
 from dpmodels.evaluation.published.federated import Party, cautions, summarise_federation
+from dpmodels.federated.public import PublicRecords
 from dpmodels.federated.soft_labels import write_soft_labels
 from dpmodels.hand_off.manifest import MANIFEST, NEWEST, ClientLine, Manifest, digest_of_all
 from dpmodels.hand_off.signature import sign_manifest
@@ -27,7 +28,7 @@ from flows.federate import Prepared
 from nacre.flower.messages import Answer
 from tasks.accounts import charge_of
 from tasks.classify import CLASSIFIER, SOFT_LABELS, Classified, made_of
-from tasks.federate import UNPLANNED, about, create
+from tasks.federate import RECORDS, UNPLANNED, about, create
 from tasks.publish import artifacts, blur_times
 from tasks.publish import line as cost_of
 from tasks.store import replace_folder
@@ -62,7 +63,7 @@ def hand_over(
     """Write the classifier and what it says of public records, with report and manifest; whole or not at all."""
     out, releases = config.out.absolute(), [own.release for own in taken.values()]
     entries = {client: own.told.ledger.charge for client, own in taken.items()}
-    line, judge = prepared.whole, prepared.records.judge
+    line, judge = prepared.whole, PublicRecords.of_bytes(prepared.files[RECORDS]).judge
     made = made_of(line, releases, entries, prepared.public, judge, config.model.sharpness)
     part = out.with_name(f".part-{out.name}")
     shutil.rmtree(part, ignore_errors=True)

@@ -22,6 +22,7 @@ from flows.federate import Prepared, prepare
 from nacre.flower.hand_over import Taken, check_answer, hand_over
 from nacre.flower.messages import Answer, Offer
 from tasks.clients import FAILED, LATE
+from tasks.federate import PUBLIC
 from tasks.ready import check_ready
 
 TWICE = "it joined more than once"
@@ -40,7 +41,7 @@ def federate(config: FederateConfig, grid: Any) -> Path:
             "over Flower every client draws its own noise, once; central trust and paper mode run here only"
         )
     prepared = prepare(config)
-    offer = Offer(Plan(lines=tuple(prepared.lines.values())), prepared.public.to_bytes())
+    offer = Offer(Plan(lines=tuple(prepared.lines.values())), prepared.files[PUBLIC])
     taken, dropped = sort_out(prepared, ask(config, offer, grid))
     if len(taken) < config.round.least_clients:
         told = "; ".join(f"{client}: {reason}" for client, reason in dropped.items())

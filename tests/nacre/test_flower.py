@@ -36,6 +36,7 @@ from nacre.flower.hand_over import UNPLANNED
 from nacre.flower.messages import Answer, Offer
 from nacre.flower.server import TWICE, federate, sort_out
 from tasks import clients
+from tasks.federate import PUBLIC
 from tests.nacre.flower import ROOT, agreement, flower_run, network
 from tests.support import charges
 from tests.wards import NAMES, make_ward, write_wards
@@ -117,7 +118,7 @@ def test_without_noise_flower_and_dask_make_the_same_classifier(tmp_path: Path, 
 def offered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Offer]:
     folder = tmp_path_factory.mktemp("offer")
     prepared = prepare(FederateConfig.build({}, write_wards(folder)))
-    return folder, Offer(Plan(lines=tuple(prepared.lines.values())), prepared.public.to_bytes())
+    return folder, Offer(Plan(lines=tuple(prepared.lines.values())), prepared.files[PUBLIC])
 
 
 @pytest.mark.parametrize("section", [{"model": {"trust": "central"}}, {"round": {"mode": "paper"}}])
@@ -156,7 +157,7 @@ def test_a_client_answers_once_and_is_refused_where_its_account_is_spent(
     first, again = answer(config, offer), answer(config, Offer.unpack(offer.pack()))
     assert first == again == Answer.unpack(first.pack()) and first.reason == "" and len(first.paid["entries"]) == 4
     other = prepare(FederateConfig.build({"model": {"measurement": {"records": 301}}}, folder / "federation.yaml"))
-    more = Offer(Plan(lines=tuple(other.lines.values())), other.public.to_bytes())
+    more = Offer(Plan(lines=tuple(other.lines.values())), other.files[PUBLIC])
     assert answer(config, more).reason == clients.REFUSED and charges(tmp_path / "home").count("commit") == 1
 
 
