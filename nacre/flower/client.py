@@ -21,14 +21,12 @@ from dpmodels.releases.plan import Line, Plan
 from dpmodels.schema.federation import Federation
 from flows.config import ClientPrivacyConfig, HandOverConfig
 from flows.planning import account_for, bind, open_home
-from nacre.flower.messages import Answer, Offer
+from nacre.flower.messages import DISAGREED, Answer, Offer
 from tasks.accounts import charges_of
 from tasks.clients import FAILED, shielded
 from tasks.federate import PUBLIC, about, take_part
 from tasks.publish import payment
 from tasks.store import Opening, Run, party_name
-
-DISAGREED = "it does not agree to what it was asked to release"
 
 
 class ClientConfig(HandOverConfig):

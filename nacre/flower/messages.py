@@ -15,8 +15,12 @@ from flwr.app import ConfigRecord, RecordDict
 
 from dpmodels.federated.public import PublicPart
 from dpmodels.releases.plan import Plan
+from tasks.clients import FAILED, REFUSED, UNFIT
 
 NAME = "nacre"
+DISAGREED = "it does not agree to what it was asked to release"
+REASONS = ("", DISAGREED, FAILED, REFUSED, UNFIT)
+"""What a client may say of itself: the server takes no other words into a report."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,11 @@ class Answer:
 
     @classmethod
     def unpack(cls, record: Any) -> "Answer":
-        """Read an answer back."""
-        found = record[NAME]
-        told = {name: str(found[name]) for name in ("client", "reason", "run")}
-        return cls(**told, release=bytes(found["release"]), paid=json.loads(found["paid"]))
+        """Read an answer back, which anybody may have written; one that cannot be read is nobody's."""
+        try:
+            found = record[NAME]
+            told = {name: str(found[name]) for name in ("client", "reason", "run")}
+            own = cls(**told, release=bytes(found["release"]), paid=dict(json.loads(found["paid"])))
+        except (KeyError, TypeError, ValueError, RecursionError):
+            return cls("", FAILED)
+        return own if own.reason in REASONS else cls(own.client, FAILED)

@@ -20,7 +20,7 @@ import yaml
 
 pytest.importorskip("flwr", reason="needs pip install 'nacre[federated]'")
 
-from flwr.app import Message
+from flwr.app import ConfigRecord, Message, RecordDict
 
 from dpmodels.errors import Unsuitable
 from dpmodels.federated.classifier import FederatedClassifier
@@ -31,9 +31,9 @@ from dpmodels.releases.plan import Plan
 from flows.config import FederateConfig
 from flows.federate import prepare, start
 from flows.synthesize import carry_out
-from nacre.flower.client import DISAGREED, ClientConfig, answer, respond
+from nacre.flower.client import ClientConfig, answer, respond
 from nacre.flower.hand_over import UNPLANNED
-from nacre.flower.messages import Answer, Offer
+from nacre.flower.messages import DISAGREED, NAME, Answer, Offer
 from nacre.flower.server import TWICE, federate, sort_out
 from tasks import clients
 from tasks.federate import PUBLIC
@@ -190,3 +190,14 @@ def test_answers_that_are_not_of_the_plan_drop_their_client(offered: tuple[Path,
     forged = [replace(west, release=south.release), replace(west, paid=south.paid), replace(west, run="another")]
     forged += [replace(west, release=west.release[:-9]), replace(west, paid={})]
     assert all(sort_out(prepared, [north, south, one])[1] == {"west": UNPLANNED} for one in forged)
+
+
+def test_what_a_client_says_in_other_words_or_shapes_is_not_repeated() -> None:
+    good = Answer("north", clients.UNFIT)
+    assert Answer.unpack(good.pack()) == good
+    assert Answer.unpack(replace(good, reason="<b>Quillfeather</b>").pack()) == Answer("north", clients.FAILED)
+    fields = dict(good.pack()[NAME])
+    for wrong in ({"paid": "{"}, {"paid": "[1]"}, {"paid": "[" * 10_000}, {"release": 1.5}, {"paid": "3"}):
+        record = RecordDict({NAME: ConfigRecord({**fields, **wrong})})
+        assert Answer.unpack(record) == Answer("", clients.FAILED)
+    assert Answer.unpack(RecordDict({})) == Answer("", clients.FAILED)
