@@ -5,11 +5,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import yaml
 
 from tests.wards import CLASSES, INPUTS
@@ -17,6 +19,7 @@ from tests.wards import CLASSES, INPUTS
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "nacre" / "flower" / "app"
 BINARIES = Path(sys.executable).parent
+RUNTIME = ["--disable-runtime-dependency-installation"]
 APIS = ("serverappio", "fleet", "control")
 
 
@@ -35,53 +38,80 @@ def agreement(folder: Path, client: str, **changes: Any) -> dict[str, Any]:
     return content | changes
 
 
+@dataclass
+class Network:
+    """The network's processes by name, and the environment in which ``flwr`` finds it."""
+
+    folder: Path
+    environment: dict[str, str]
+    address: dict[str, str]
+    processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+
+    def link(self) -> None:
+        """Start the SuperLink, which knows its SuperNodes again after it was killed."""
+        state = ["--database", str(self.folder / "flower" / "state.db")]
+        apis = [word for api in APIS for word in (f"--{api}-api-address", self.address[api])]
+        self._begin("superlink", "flower-superlink", "--insecure", *state, *RUNTIME, *apis)
+
+    def join(self, client: str) -> None:
+        """Start a ward's SuperNode."""
+        file = self.folder / f"{client}.yaml"
+        file.write_text(yaml.safe_dump(agreement(self.folder, client)))
+        place = ["--superlink", self.address["fleet"], "--clientappio-api-address", self.address[client]]
+        self._begin(client, "flower-supernode", "--insecure", *place, "--node-config", f'nacre="{file}"')
+
+    def kill(self, name: str) -> None:
+        """Kill a process and all that it started, at once."""
+        process = self.processes.pop(name)
+        for one in (*psutil.Process(process.pid).children(recursive=True), process):
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+        process.wait()
+
+    def run(self, config: Path) -> "subprocess.Popen[str]":
+        """Begin the app, which ends with the federation."""
+        words = [BINARIES / "flwr", "run", APP, "here", "--stream", "--run-config", f'config="{config}"']
+        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        return subprocess.Popen(list(map(str, words)), env=self.environment, **pipes)
+
+    def finished(self, config: Path, out: Path) -> str:
+        """Run the app until its hand-off is there; return what it said."""
+        for _ in range(10):  # the SuperLink may not listen yet
+            running = self.run(config)
+            said = running.communicate(timeout=400)[0]
+            if running.returncode == 0:
+                break
+            time.sleep(1)
+        assert running.returncode == 0 and out.exists(), said
+        return said
+
+    def _begin(self, name: str, program: str, *words: str) -> None:
+        with (self.folder / f"{name}.log").open("a") as log:
+            self.processes[name] = subprocess.Popen(
+                [BINARIES / program, *words], env=self.environment, stdout=log, stderr=log
+            )
+
+
 @contextmanager
-def network(folder: Path, clients: Sequence[str], path: str = str(ROOT)) -> Iterator[dict[str, str]]:
-    """Start a network, whose processes import from ``path``, and yield the environment in which ``flwr`` finds it."""
-    ports = _free_ports(len(APIS) + len(clients))
+def network(folder: Path, clients: Sequence[str], path: str = str(ROOT)) -> Iterator[Network]:
+    """Start a network, whose processes import from ``path``, and end all of it at the end."""
+    names = [*APIS, *clients]
+    address = {name: f"127.0.0.1:{port}" for name, port in zip(names, _free_ports(len(names)), strict=True)}
     home = folder / "flower"
     home.mkdir()
-    address = {api: f"127.0.0.1:{port}" for api, port in zip(APIS, ports, strict=False)}
     connection = f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{address["control"]}"\ninsecure = true\n'
     (home / "config.toml").write_text(connection)
     environment = os.environ | {"FLWR_HOME": str(home), "FLWR_TELEMETRY_ENABLED": "0", "OMP_NUM_THREADS": "1"}
     environment |= {"PYTHONPATH": path, "PATH": f"{BINARIES}{os.pathsep}{os.environ['PATH']}"}
-    apis = [word for api in APIS for word in (f"--{api}-api-address", address[api])]
-    with ExitStack() as stack:
-
-        def begin(name: str, *words: str) -> None:
-            stack.enter_context(_running(folder / f"{name}.log", environment, *words))
-
-        begin("superlink", "flower-superlink", "--insecure", "--disable-runtime-dependency-installation", *apis)
-        for client, port in zip(clients, ports[len(APIS) :], strict=True):
-            file = folder / f"{client}.yaml"
-            file.write_text(yaml.safe_dump(agreement(folder, client)))
-            place = ["--superlink", address["fleet"], "--clientappio-api-address", f"127.0.0.1:{port}"]
-            begin(client, "flower-supernode", "--insecure", *place, "--node-config", f'nacre="{file}"')
-        yield environment
-
-
-def flower_run(config: Path, out: Path, environment: Mapping[str, str]) -> str:
-    """Run the app until its hand-off is there or it has failed; return what it said."""
-    words = [BINARIES / "flwr", "run", APP, "here", "--stream", "--run-config", f'config="{config}"']
-    for _ in range(10):  # the SuperLink may not listen yet
-        done = subprocess.run(list(map(str, words)), env=environment, capture_output=True, text=True, timeout=240)
-        if done.returncode == 0:
-            break
-        time.sleep(1)
-    assert done.returncode == 0 and out.exists(), done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
-@contextmanager
-def _running(log: Path, environment: Mapping[str, str], program: str, *words: str) -> Iterator[None]:
-    with log.open("w") as file:
-        process = subprocess.Popen([BINARIES / program, *words], env=environment, stdout=file, stderr=file)
-        try:
-            yield
-        finally:
-            process.terminate()
-            process.wait(30)
+    made = Network(folder, environment, address)
+    try:
+        made.link()
+        for client in clients:
+            made.join(client)
+        yield made
+    finally:
+        for name in list(made.processes):
+            made.kill(name)
 
 
 def _free_ports(number: int) -> list[int]:

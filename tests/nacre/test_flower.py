@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,7 +38,7 @@ from nacre.flower.messages import DISAGREED, NAME, Answer, Offer
 from nacre.flower.server import TWICE, federate, sort_out
 from tasks import clients
 from tasks.federate import PUBLIC
-from tests.nacre.flower import ROOT, agreement, flower_run, network
+from tests.nacre.flower import ROOT, agreement, network
 from tests.support import charges
 from tests.wards import NAMES, make_ward, write_wards
 
@@ -59,11 +60,11 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config.write_text(yaml.safe_dump(content | {"clients": content["clients"] | {"east": "nowhere"}}))
     table = make_ward(300, 1).append_column("name", pa.array(["Quillfeather"] * 300))
     pq.write_table(table, folder / "south" / "records.parquet")
-    with network(folder, NAMES) as environment:
-        said = flower_run(config, folder / "out", environment)
+    with network(folder, NAMES) as flower:
+        said = flower.finished(config, folder / "out")
         shutil.copytree(folder / "out", folder / "first")
         shutil.rmtree(folder / "out")
-        (folder / "said").write_text(said + flower_run(config, folder / "out", environment))
+        (folder / "said").write_text(said + flower.finished(config, folder / "out"))
     return folder
 
 
@@ -102,8 +103,8 @@ def test_without_noise_flower_and_dask_make_the_same_classifier(tmp_path: Path, 
     quiet.mkdir()
     (quiet / "sitecustomize.py").write_text(QUIET)
     path = f"{quiet}{os.pathsep}{ROOT}"
-    with network(tmp_path, NAMES, path) as environment:
-        flower_run(config, tmp_path / "out", environment)
+    with network(tmp_path, NAMES, path) as flower:
+        flower.finished(config, tmp_path / "out")
     monkeypatch.setenv("PYTHONPATH", path)
     carry_out(start(FederateConfig.build({"out": tmp_path / "dask"}, config)), prefect=False)
     there, here = (FederatedClassifier.load(tmp_path / name / "classifier.safetensors") for name in ("out", "dask"))
@@ -112,6 +113,31 @@ def test_without_noise_flower_and_dask_make_the_same_classifier(tmp_path: Path, 
     test = make_ward(400, 77)
     inputs = torch.from_numpy(np.stack([test[name].to_numpy() for name in test.column_names[:4]], 1)).float()
     np.testing.assert_allclose(there.probabilities(inputs), here.probabilities(inputs), atol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_client_and_a_server_that_are_killed_come_back_and_each_client_is_charged_once(tmp_path: Path) -> None:
+    config = write_wards(tmp_path, round={"patience": 40})
+    with network(tmp_path, NAMES) as flower:
+        running = flower.run(config)
+        while not (tmp_path / "home-north" / "ledger.sqlite").exists():  # it was asked, and is about to be charged
+            assert running.poll() is None or running.returncode, "the round ended before its client was killed"
+            time.sleep(0.05)
+            running = flower.run(config) if running.poll() else running
+        flower.kill("north")
+        running.communicate(timeout=300)
+        assert read_manifest(tmp_path / "out").dropped == {"north": clients.LATE}
+        sealed = read_manifest(tmp_path / "out").clients
+        flower.kill("superlink")
+        (tmp_path / "out").rename(tmp_path / "first")
+        flower.link()
+        flower.join("north")
+        flower.finished(config, tmp_path / "out")
+    manifest = read_manifest(tmp_path / "out")
+    assert manifest.dropped is None and manifest.clients[1:] == sealed
+    for name in NAMES:
+        own = charges(tmp_path / f"home-{name}")
+        assert [own.count(kind) for kind in ("reserve", "seal", "commit")] == [1, 1, 1]
 
 
 @pytest.fixture(scope="module")
