@@ -1,6 +1,9 @@
 """A federation over Flower: real processes and gRPC on loopback, a home and a ledger for each client.
 
-These tests run where ``nacre[federated]`` is installed, and are skipped elsewhere.
+These tests run where ``nacre[federated]`` is installed, and are skipped elsewhere. It needs an environment of its own:
+
+    pip install -e '.[federated,dask]' psutil pytest pytest-timeout pytest-xdist hypothesis
+    python -m pytest tests/nacre/test_flower.py
 """
 
 import hashlib
