@@ -30,6 +30,7 @@ SAYS = {
     "fitted-again": {"fitted_again_as"},
     "fitted-elsewhere": {"fitted_again_as", "left_out"},
     "embedded": {"approved", "approved_as", "part", "cautions"},
+    "federation": {"part", "cautions", "clients", "dropped"},
 }
 Json = dict[str, Any]
 
