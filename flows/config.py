@@ -77,10 +77,22 @@ class RuntimeConfig(_Model):
     approval_hours: float = Field(default=24, gt=0, description="How long a flow run waits for its account's officer.")
 
 
+Said = Annotated[str, Field(max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class StatementConfig(_Model):
+    """What the operator says of the hand-off, word for word on its pages; all of it is public."""
+
+    purpose: Said = Field(default="", description="What the hand-off is for, in a sentence; on its public pages.")
+    license: Said = Field(default="", description="Under which terms it is handed over; on its public pages.")
+    retention: Said = Field(default="", description="How long the sensitive zone is kept; on its public pages.")
+
+
 class HandOverConfig(_Model):
     """What is asked of everything that ends in a hand-off."""
 
     out: Path = Field(description="Hand-off folder; must be new or empty.")
+    statement: StatementConfig = StatementConfig()
     runtime: RuntimeConfig = RuntimeConfig()
 
     @classmethod

@@ -103,6 +103,11 @@ class Result:
         """The publishable report."""
         return Report(self.folder)
 
+    @cached_property
+    def statement(self) -> str:
+        """The page for a data-protection officer; hand-offs of earlier versions have none."""
+        return _read(self.folder / "statement.html")
+
     def verify(self, public_key: Place | None = None) -> Verified:
         """Check every file, the budget and the signature; see ``nacre.verify``."""
         return verify(self.folder, public_key)

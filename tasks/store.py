@@ -78,6 +78,7 @@ class Settings(BaseModel):
         public_sha256: of the files of public documents; none of them may be a file of the data.
         clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
         federation: the run of the federation that a client's run belongs to; above: the terms of its account.
+        purpose, license, retention: what the operator says of the hand-off, for its pages; empty where nothing.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -101,6 +102,9 @@ class Settings(BaseModel):
     clients: tuple[str, ...] = ()
     federation: str = ""
     above: Opening | None = None
+    purpose: str = ""
+    license: str = ""
+    retention: str = ""
 
     @property
     def is_paid_elsewhere(self) -> bool:

@@ -9,6 +9,7 @@ Its format is numbered, and each manifest is written in the oldest format that c
         family; and cautions, which say what the budget does not protect
     4   a federation: a line for each client, with its own charge, run and release. What names one plan, one release and
         one charge in other manifests is here the digest of the clients' own, in their order
+    5   any of these with a model card and the page for a data-protection officer among its files
 """
 
 import json
@@ -28,7 +29,10 @@ from dpmodels.ledger.store import digest
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 MANIFEST = "manifest.json"
-NEWEST = 4
+CARD = "model-card.json"
+PAGES = ("model-card.html", "statement.html")
+"""The pages that lay out the facts of the card, for a user and for a data-protection officer."""
+NEWEST = 5
 LARGEST = 4 * 2**20
 """Bytes that a manifest may have: room for the hashes of the files of 5e9 rows. A larger one is not read."""
 MOST_FAULTS = 10
@@ -190,6 +194,14 @@ class Manifest(Line, _Head):
         """What all lines cost together."""
         return self.total_spent or self.spent
 
+    @property
+    def oldest_format(self) -> int:
+        """The oldest format that can hold the manifest's content."""
+        if CARD in self.artifacts:
+            return 5
+        of_parts = any((self.part, self.report and self.report.part, self.approved_as, self.cautions))
+        return 4 if self.clients is not None else 3 if of_parts else 2 if self.fitted_again_as else 1
+
     @model_validator(mode="after")
     def _hangs_together(self) -> "Manifest":
         paying = self.clients or self.lines
@@ -208,8 +220,9 @@ class Manifest(Line, _Head):
             raise ValueError("has the field dropped, and no field clients, whose federation it names")
         if self.unit == str(PrivacyUnit(kind="sentence")) and self.cautions is None:
             raise ValueError("lacks the field cautions, without which nobody may rely on what hides one sentence")
-        newer = any((self.part, self.report and self.report.part, self.approved_as, self.cautions))
-        if self.format != oldest_format(self.fitted_again_as, newer, self.clients is not None):
+        if len(self.artifacts.keys() & {CARD, *PAGES}) not in (0, 1 + len(PAGES)):
+            raise ValueError(f"lists one of {', '.join((CARD, *PAGES))} without the others, and they belong together")
+        if self.format != self.oldest_format:
             raise ValueError(f"says that it is of format {self.format}, and has fields of another one")
         return self
 
@@ -221,11 +234,6 @@ class Manifest(Line, _Head):
 def digest_of_all(hashes: Iterable[str]) -> str:
     """Return the digest that stands for the hashes of all clients, in their order."""
     return digest(list(hashes))
-
-
-def oldest_format(fitted_again_as: str | None, of_parts: bool, of_clients: bool = False) -> int:
-    """Return the oldest format that can hold the manifest's content; parts, families and cautions are of format 3."""
-    return 4 if of_clients else 3 if of_parts else 2 if fitted_again_as else 1
 
 
 def read_manifest(folder: Path) -> Manifest:

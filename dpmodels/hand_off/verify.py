@@ -19,7 +19,9 @@ from dpmodels.accounting.events import check_adjacency
 from dpmodels.accounting.tally import MAX_KINDS, Tally
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.files import open_plain, sha256_plain
+from dpmodels.hand_off.card import differs
 from dpmodels.hand_off.manifest import (
+    CARD,
     MANIFEST,
     Line,
     Manifest,
@@ -39,7 +41,7 @@ from dpmodels.schema.lint import parse
 
 HANDED_OVER = re.compile(
     r"(synthetic|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|schema\.yaml|report\.html|report\.json|"
-    r"checks\.html"
+    r"checks\.html|model-card\.json|model-card\.html|statement\.html"
 )
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
@@ -82,6 +84,8 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
         _check_report(folder, manifest, found)
         _check_schema(folder, manifest, found)
         _check_approved(manifest, found)
+        if CARD in manifest.artifacts and not found.faults and (fault := differs(folder, manifest)):
+            found.faults.append(fault)
         found.charge = _paid(manifest)
         found.budget = _spent(manifest)
         found.cautions = list(manifest.cautions or ())

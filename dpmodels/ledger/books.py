@@ -183,6 +183,25 @@ def limit(connection: Connection, one: Book) -> Limit:
     return _limit(one.account, [one.tally + line for line in _below(connection, [name])[name]])
 
 
+def around(connection: Connection, keys: Sequence[str]) -> Limit:
+    """Return the cap of the account of some charges of one run, as it was right before them, and with them.
+
+    Raises:
+        LedgerError: there is no such charge.
+    """
+    begun = [entry for entry in store.read(connection, store.entries.c.charge.in_(keys)) if entry.kind == "reserve"]
+    if not begun:
+        raise LedgerError(f"charge {next(iter(keys), '')} is not reserved")
+    name = begun[0].account
+    of_account = (store.entries.c.account == name, store.entries.c.kind == "reserve")
+    earlier = [entry.charge for entry in store.read(connection, *of_account) if entry.seq < begun[0].seq]
+    held = find(connection, [*earlier, *keys])
+    costs = {key: one.cost for key, one in held.items() if one.state != "voided"}
+    before, own = (sum((costs[key] for key in some if key in costs), Tally()) for some in (earlier, keys))
+    lines = [before + below for below in _below(connection, [name])[name]]
+    return _limit(book(connection, name).account, lines, [line + own for line in lines])
+
+
 def limits(connection: Connection, asked: Family, costs: Mapping[str, Tally]) -> list[Limit]:
     """Return the caps that a family's charges must fit under, nearest above first; a lone account's own leads."""
     below = _below(connection, asked.members)

@@ -146,8 +146,14 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-2": {"fitted-again": fitted_again, "fitted-elsewhere": fitted_elsewhere},
     "FORMAT-3": {"embedded": embedded},
     "FORMAT-4": {"federation": federation},
+    "FORMAT-5": {
+        "card": approved,
+        "card-elsewhere": fitted_elsewhere,
+        "card-embedded": embedded,
+        "card-federation": federation,
+    },
 }
-"""A manifest with a charged report is beside the golden releases."""
+"""A manifest with a charged report is beside the golden releases. What is made now is of the newest format."""
 
 
 def main() -> None:

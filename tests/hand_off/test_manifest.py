@@ -16,7 +16,7 @@ from dpmodels.hand_off.verify import Verified, verify_hand_off
 from tasks.publish import holds_run
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 from tests.releases import make_golden
-from tests.support import run_cli
+from tests.support import digest, run_cli
 
 CHARGED = make_golden.GOLDEN / "FORMAT-1" / "hand-off"
 FOLDERS = [CHARGED, *(GOLDEN / number / name for number, shapes in SHAPES.items() for name in shapes)]
@@ -31,6 +31,10 @@ SAYS = {
     "fitted-elsewhere": {"fitted_again_as", "left_out"},
     "embedded": {"approved", "approved_as", "part", "cautions"},
     "federation": {"part", "cautions", "clients", "dropped"},
+    "card": {"approved"},
+    "card-elsewhere": {"fitted_again_as", "left_out"},
+    "card-embedded": {"approved", "approved_as", "part", "cautions"},
+    "card-federation": {"part", "cautions", "clients", "dropped"},
 }
 Json = dict[str, Any]
 
@@ -42,7 +46,7 @@ def test_every_shape_is_read_written_as_it_was_and_verified(folder: Path) -> Non
     assert manifest.to_json() == written or manifest.approved  # whose fields the ledger sorts
     optional = {field for shape in SAYS.values() for field in shape}
     assert json.loads(written).keys() & optional == SAYS[folder.name]
-    assert (manifest.run is None) == (folder.name == "fitted-elsewhere")
+    assert (manifest.run is None) == folder.name.endswith("elsewhere")
     found = verify_hand_off(folder)
     assert found.faults == [] and found.files == len(manifest.artifacts) >= 4 and run_cli("verify", folder)[0] == 0
     assert nacre.Result(folder).spent.epsilon == manifest.whole_cost.epsilon and repr(nacre.Result(folder))
@@ -92,6 +96,17 @@ def changed(place: str, value: object) -> str:
         part = part[int(name) if name.isdigit() else name]
     part[int(last) if last.isdigit() else last] = value
     return json.dumps(whole)
+
+
+def rewritten(folder: Path, copy: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
+    """Copy a hand-off without its signature, with one file changed and named in the manifest as it is now."""
+    shutil.copytree(folder, copy)
+    (copy / "manifest.sig").unlink(missing_ok=True)
+    (copy / name).write_bytes(change((copy / name).read_bytes()))
+    manifest = facts(copy)
+    manifest["artifacts"][name] = digest(copy / name)
+    (copy / MANIFEST).write_text(json.dumps(manifest))
+    return copy
 
 
 @pytest.mark.parametrize("name", [name for name in facts() if name != "report"])
