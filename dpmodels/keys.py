@@ -4,7 +4,9 @@ import base64
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.files import read_at_most
+from dpmodels.limits import LARGEST_KEY
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -20,8 +22,8 @@ def private_key(path: Path, name: str = "signing_key") -> "Ed25519PrivateKey":
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        key = load_pem_private_key(path.read_bytes(), password=None)
-    except (OSError, ValueError, TypeError):
+        key = load_pem_private_key(read_at_most(path, LARGEST_KEY), password=None)
+    except (OSError, ValueError, TypeError, ArtifactError):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
         raise InvalidArgument(name, path, "be an unencrypted ed25519 private key in a PEM file")
@@ -38,8 +40,8 @@ def public_key(path: Path, name: str = "public_key") -> "Ed25519PublicKey":
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     try:
-        key = load_pem_public_key(path.read_bytes())
-    except (OSError, ValueError):
+        key = load_pem_public_key(read_at_most(path, LARGEST_KEY))
+    except (OSError, ValueError, ArtifactError):
         key = None
     if not isinstance(key, Ed25519PublicKey):
         raise InvalidArgument(name, path, "be an ed25519 public key in a PEM file")

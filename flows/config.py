@@ -16,6 +16,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.fields import FieldInfo
 
 from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
+from dpmodels.files import read_at_most
+from dpmodels.limits import LARGEST_YAML
 
 HOME = Path(".nacre")
 
@@ -294,10 +296,10 @@ def _rule(model: type[BaseModel], fault: Any) -> str:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError:
-        raise InvalidArgument("config", file, "be a readable file") from None
-    except yaml.YAMLError as error:
+        content = yaml.safe_load(read_at_most(file, LARGEST_YAML).decode())
+    except (OSError, UnicodeDecodeError):
+        raise InvalidArgument("config", file, "be a readable file of UTF-8 text") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # an impossible date is a ValueError
         mark = getattr(error, "problem_mark", None)
         raise InvalidArgument("config", file, f"be YAML; see line {mark.line + 1 if mark else 1}") from None
     if not isinstance(content, dict):

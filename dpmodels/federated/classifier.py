@@ -107,7 +107,7 @@ class FederatedClassifier:
                 facts = json.loads(file.metadata()["nacre"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
             found = cls._of(facts, tensors)
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as fault:
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError, RuntimeError) as fault:
             raise ArtifactError(f"classifier {path.name} is missing or damaged; make it again") from fault
         if found.features.sha256 != found.contract.extractor:
             raise ArtifactError(f"classifier {path.name} has another network than its contract names; make it again")

@@ -16,13 +16,13 @@ from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.manifest import CARD, Line, Manifest
 from dpmodels.ledger.records import Balance, Standing
+from dpmodels.limits import LARGEST_CARD
 from dpmodels.releases.contract import Contract
 from dpmodels.schema.columns import Identifier
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.federation import Federation
 from dpmodels.schema.schema import Schema
 
-LARGEST = 2**24
 CLOSE = 1e-3
 """How far another version of this product may round what a budget means, relatively."""
 
@@ -101,7 +101,7 @@ def differs(folder: Path, manifest: Manifest) -> str:
     """Say how the card of a hand-off differs from its manifest, whose events were found to be sane; empty if not."""
     try:
         with open_plain(folder, folder / CARD) as file:
-            told = json.loads(file.read(LARGEST))
+            told = json.loads(file.read(LARGEST_CARD))
         said, meant = told["hand_off"], told["meaning"]
         own = meaning(manifest).facts()
         close = all(_close(meant[name], value) for name, value in own.items())

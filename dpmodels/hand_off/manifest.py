@@ -26,6 +26,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.store import digest
+from dpmodels.limits import LARGEST_MANIFEST
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 MANIFEST = "manifest.json"
@@ -33,8 +34,6 @@ CARD = "model-card.json"
 PAGES = ("model-card.html", "statement.html")
 """The pages that lay out the facts of the card, for a user and for a data-protection officer."""
 NEWEST = 5
-LARGEST = 4 * 2**20
-"""Bytes that a manifest may have: room for the hashes of the files of 5e9 rows. A larger one is not read."""
 MOST_FAULTS = 10
 LEFT_OUT = (
     "The release came as a file, without the ledger that paid for it. Its footer names the charge. The account, the "
@@ -254,11 +253,12 @@ def read_bytes(folder: Path) -> bytes:
     """
     try:
         with open_plain(folder, folder / MANIFEST) as file:
-            content = file.read(LARGEST + 1)
+            content = file.read(LARGEST_MANIFEST + 1)
     except (ArtifactError, OSError):
         raise ArtifactError(f"{folder} has no {MANIFEST} that can be read; is it a hand-off?") from None
-    if len(content) > LARGEST:
-        raise ArtifactError(f"the manifest of {folder} is larger than {LARGEST // 2**20} MiB, and no manifest is")
+    if len(content) > LARGEST_MANIFEST:
+        most = LARGEST_MANIFEST // 2**20
+        raise ArtifactError(f"the manifest of {folder} is larger than {most} MiB, and no manifest is")
     return content
 
 

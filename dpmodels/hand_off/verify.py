@@ -36,6 +36,7 @@ from dpmodels.keys import key_text
 from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.store import digest
+from dpmodels.limits import LARGEST_REPORT, LARGEST_YAML
 from dpmodels.privacy import Adjacency
 from dpmodels.schema.lint import parse
 
@@ -45,7 +46,6 @@ HANDED_OVER = re.compile(
 )
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
-LARGEST_REPORT = 2**26
 
 
 @dataclass
@@ -194,7 +194,7 @@ def _check_schema(folder: Path, manifest: Manifest, found: Verified) -> None:
     """Check that the schema is the one that was planned for: its unit is what the reader takes the price to be for."""
     try:
         with open_plain(folder, folder / "schema.yaml") as file:
-            schema, _ = parse(file.read(LARGEST_REPORT).decode())
+            schema, _ = parse(file.read(LARGEST_YAML + 1).decode())
     except (ArtifactError, OSError):
         return  # the check of all files reports that it is missing
     except (ValueError, RecursionError):

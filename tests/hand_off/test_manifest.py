@@ -11,8 +11,9 @@ import pytest
 
 import nacre
 from dpmodels.errors import ArtifactError
-from dpmodels.hand_off.manifest import LARGEST, MANIFEST, NEWEST, ManifestError, read_manifest
+from dpmodels.hand_off.manifest import MANIFEST, NEWEST, ManifestError, read_manifest
 from dpmodels.hand_off.verify import Verified, verify_hand_off
+from dpmodels.limits import LARGEST_MANIFEST
 from tasks.publish import holds_run
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 from tests.releases import make_golden
@@ -215,7 +216,7 @@ def nested(depth: int) -> str:
         (json.dumps(facts()).encode("utf-16"), "no JSON"),
         (b"\xff\xfe{}", "no JSON"),
         ("{" + " " * (100 * 2**20), "larger than 4 MiB"),
-        ('{"format": 5}', "of format 5, later than 4: use a newer nacre"),
+        ('{"format": 6}', "of format 6, later than 5: use a newer nacre"),
         ('{"format": 1' + "0" * 4000 + "}", "of format 100000000, later"),
         ('{"format": true}', "the field format"),
     ],
@@ -227,7 +228,7 @@ def test_what_is_no_manifest_is_told_in_one_sentence(own: Path, content: str | b
     with pytest.raises(nacre.NacreError, match=told.split(":")[0]):
         nacre.Result(own)
     assert not holds_run(own, facts()["run"])
-    assert len(content) <= LARGEST or told == "larger than 4 MiB"
+    assert len(content) <= LARGEST_MANIFEST or told == "larger than 4 MiB"
 
 
 def test_events_that_are_nested_as_deep_as_can_be_read_are_reckoned(own: Path) -> None:
