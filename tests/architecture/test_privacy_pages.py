@@ -66,6 +66,14 @@ def test_every_mechanism_is_in_the_index_and_every_method_on_a_page() -> None:
         assert f"`{method.removesuffix('-ae')}`" in index, method
 
 
+def test_the_page_on_manifests_quotes_the_example() -> None:
+    page, manifest = (DOCS / "read-a-manifest.md").read_text(), (DOCS / "example" / "manifest.json").read_text()
+    quoted = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    assert len(quoted) >= 6
+    for block in quoted:
+        assert block.rstrip() in manifest
+
+
 @pytest.mark.parametrize("page", MECHANISMS, ids=lambda page: page.stem)
 def test_a_page_is_one_page(page: Path) -> None:
     assert len(re.sub(r"\([^()]*\)", "", page.read_text()).split()) < 1300

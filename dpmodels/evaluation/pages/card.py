@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from dpmodels.evaluation.pages import embedded, federated, report
-from dpmodels.evaluation.pages.page import percent, render_page, short
+from dpmodels.evaluation.pages.page import percent, render_page, short, thousands
 
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
 REPLACED = "replace_one"
@@ -105,16 +105,17 @@ def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _made(content: Mapping[str, Any]) -> str:
     """Say what was handed over."""
-    about = content["about"]
+    about, dim = content["about"], content.get("dim")
+    rows = thousands(content.get("rows", content.get("documents", 0)))
     if about == "federation":
         return f"a classifier of {len(content['classes'])} classes, made of what the clients released"
     if about == "embeddings":
-        return f"an embedding, a vector of {content['dim']} numbers, for each of {content['documents']} documents"
+        return f"an embedding, a vector of {dim} numbers, for each of {rows} documents"
     if about == "documents":
-        return f"{content['rows']} synthetic embeddings of {content['dim']} numbers, none of which is of one document"
+        return f"{rows} synthetic embeddings of {dim} numbers, none of which is of one document"
     if about == "images":
-        return f"{content['rows']} synthetic images with their labels, drawn from a model; none was copied"
-    return f"{content['rows']} synthetic rows of {len(content['columns'])} columns, drawn from a model; none was copied"
+        return f"{rows} synthetic images with their labels, drawn from a model; none was copied"
+    return f"{rows} synthetic rows of {len(content['columns'])} columns, drawn from a model; none was copied"
 
 
 def _unit(said: Mapping[str, Any]) -> dict[str, str]:
