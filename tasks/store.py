@@ -326,10 +326,8 @@ def new_name() -> str:
 
 def make_private(folder: Path) -> None:
     """Make a folder, and its missing parents, that only its owner can open."""
-    missing = [part for part in (folder, *folder.parents) if not part.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for part in missing:
-        part.chmod(0o700)
+    for part in reversed([part for part in (folder, *folder.parents) if not part.exists()]):
+        part.mkdir(mode=0o700, exist_ok=True)  # at once, so that nobody gets in before its mode is changed
 
 
 def write_text(path: Path, text: str) -> None:
