@@ -39,6 +39,9 @@ HARMLESS = {("np", "load"): ("allow_pickle", False), ("torch", "load"): ("weight
 BETWEEN_PROCESSES = {"tasks/cluster.py"}
 """Here a function of ours goes to a worker of the operator's own Dask cluster, which unpickles all that it is sent."""
 
+EXAMPLES = 8 if settings().max_examples == 100 else settings().max_examples
+"""Damaged files of each kind; ``pytest --hypothesis-profile thorough`` asks for more than the 100 of no profile."""
+
 Edit = tuple[str, float, bytes, int]
 edits = st.lists(
     st.tuples(
@@ -86,17 +89,9 @@ def test_a_whole_file_is_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=8, derandomize=True, database=None)
+@settings(max_examples=EXAMPLES, derandomize=True, database=None)
 @given(wished=edits)
 def test_a_damaged_file_is_refused_in_a_sentence(name: str, wished: list[Edit]) -> None:
-    hold(readers()[name], wished)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=1500, derandomize=True, database=None)
-@given(wished=edits)
-def test_a_damaged_file_is_refused_in_a_sentence_however_often_it_is_tried(name: str, wished: list[Edit]) -> None:
     hold(readers()[name], wished)
 
 
