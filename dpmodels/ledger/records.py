@@ -214,8 +214,8 @@ class Standing(_Model):
 
     Attributes:
         delta, cap: at which everything is added up, and what may be spent in all; as they are now.
-        before, after: epsilon spent right before the run's charges and right after them; a charge that was given back
-            since is in neither.
+        before, after: epsilon spent right before the run's charges and right after them; those of the run that were
+            given back since are left out.
         remaining: the epsilon of the largest further release that would have been accepted then.
     """
 
