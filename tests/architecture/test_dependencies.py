@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +37,7 @@ def named() -> dict[str, str]:
     return {name: extra for name, extra in reversed(whole) if name != "nacre"}
 
 
+@cache
 def imports() -> dict[str, set[str]]:
     """Return for every imported module the files that import it."""
     found = defaultdict(set)
