@@ -109,6 +109,20 @@ def test_the_report_says_who_took_part_and_what_epsilon_means(ended: Path) -> No
     assert "guesses right" in page and "wards.west" in page and "<script" not in page
 
 
+def test_the_sheet_says_where_each_clients_account_stood_and_the_card_names_them_all(ended: Path) -> None:
+    card = json.loads((ended / "out" / "model-card.json").read_text())
+    assert [one["account"] for one in card["accounts"]] == [f"wards.{name}" for name in NAMES]
+    assert {one["before"] for one in card["accounts"]} == {"0"} and {one["cap"] for one in card["accounts"]} == {"3.0"}
+    assert [one["account"] for one in card["above"]] == ["wards"]
+    page = (ended / "out" / "statement.html").read_text()
+    assert (
+        "one record of one client" in page.lower()
+        and "<code>wards.north</code>" in page
+        and "1 further client:" in page
+    )
+    assert all(f"wards.{name}" in (ended / "out" / "model-card.html").read_text() for name in NAMES)
+
+
 @pytest.mark.parametrize("what", ["release", "cost", "client", "charge"])
 def test_a_manifest_that_lies_about_a_client_is_found_out(ended: Path, tmp_path: Path, what: str) -> None:
     folder = tmp_path / "out"
