@@ -87,7 +87,7 @@ class Result:
         place = self.folder / ("embeddings" if self.manifest.part else "synthetic")
         try:
             frame: pd.DataFrame = pq.read_table(place).to_pandas()
-        except (OSError, pa.ArrowException):
+        except (OSError, pa.ArrowException, UnicodeDecodeError):
             raise ArtifactError(f"{place} is missing, or cannot be read as Parquet") from None
         return frame
 

@@ -159,7 +159,7 @@ def guarded(batches: Iterator[pa.RecordBatch], path: Path) -> Batches:
             batch = next(batches)
         except StopIteration:
             return
-        except (pa.ArrowException, OSError):
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
             break
         if batch.num_rows:
             yield batch

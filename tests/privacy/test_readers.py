@@ -95,6 +95,37 @@ def test_a_damaged_file_is_refused_in_a_sentence(name: str, wished: list[Edit]) 
     hold(readers()[name], wished)
 
 
+FOUND = [
+    ("rows.csv", b'"ward"', b'"w\xffrd"'),
+    ("letters.csv", b'"author"', b'"auth\xff"'),
+    ("ward.csv", b'"pulse"', b'"p\xfflse"'),
+    ("vectors.parquet", b"vectors", b"vec\xffors"),
+    ("rows.parquet", b"south", b"s\xffuth"),
+    ("made.parquet", b"south", b"s\xffuth"),
+    ("made.parquet", b"smoker", b"smok\xffr"),
+    ("pictures.npz", b"PK\x03\x04", b"PK\x03\x05"),
+    ("checkpoint.safetensors", b"model/weight", b"modem/weight"),
+    ("generator.safetensors", b"mixture", b"network"),
+    ("generator.safetensors", b"class_counts", b"clasz_counts"),
+    ("config.yaml", b"a.csv", b"\xff.csv"),
+    ("config.yaml", b"rows: 7", b"rows: 2020-99-99"),
+]
+"""What ended a reader otherwise than in a sentence, once."""
+
+
+@pytest.mark.parametrize(("name", "whole", "broken"), FOUND)
+def test_what_was_found_stays_mended(name: str, whole: bytes, broken: bytes) -> None:
+    content = readers()[name].whole.replace(whole, broken)
+    assert content != readers()[name].whole
+    said = outcome(readers()[name], content)
+    assert said and SECRET not in said and "\xff" not in said
+
+
+def test_an_unknown_key_of_a_client_is_told_with_the_keys_there_are() -> None:
+    _, faults = parse(readers()["federation.yaml"].whole.replace(b"name: north", b"nome: north").decode())
+    assert any("did you mean `name`" in str(fault) for fault in faults)
+
+
 keys = st.sampled_from(
     ["name", "unit", "columns", "target", "clients", "encoder", "text", "type", "min", "values", "x"]
 )
