@@ -2,7 +2,8 @@
 
 Every part but ``speed`` judges synthetic data against real test data; all rows of a table are made in one run by one
 setting. ``--setting reduced`` is what two CPU cores finish, ``--setting full`` is for a GPU. Numbers of two settings
-must not be put beside each other.
+must not be put beside each other. ``--kept FOLDER`` keeps what was found of each release of images, so that a run that
+was cut off goes on, and a table can be given more seeds; use a new folder after a change of the code.
 
     table       Inception Score's formula with a LeNet, accuracy of a CNN, LeNet-FID, and what two attacks find that see
                 as many images as the CNN: who was in the training set, and who in the test set?
@@ -12,6 +13,8 @@ must not be put beside each other.
     speed       a step of the critic under DP-SGD beside the same step without privacy
 """
 
+import hashlib
+import json
 import sys
 import tempfile
 import time
@@ -26,6 +29,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import torch
+from pydantic import BaseModel
 
 from benchmarks import adult
 from benchmarks.common import Table, data_dir, parse, report
@@ -75,20 +79,17 @@ def merged(first: Changes, second: Changes) -> Changes:
     return {**first, **second, **both}
 
 
-QUICKLY = {
-    "sgd": {"sampling_probability": 0.01, "momentum": 0.0, "learning_rate": 1.5e-3},
-    "gan": {"momentum": 0.0, "generator_rate": 2e-3},
-}
-"""Of images; chosen with test images of MNIST in view."""
 SETTINGS = {
-    "reduced": Setting(10_000, 3, merged(QUICKLY, {"sgd": {"steps": 1500}}), 600, {"sgd": {"steps": 500}}),
+    "reduced": Setting(20_000, 3, steps=1000, tables={"sgd": {"steps": 500}}),
     "full": Setting(60_000, 10, {"sgd": {"steps": 20_000, "sampling_probability": 0.05}}),
 }
+"""The reduced one is the methods' own, whose rates and sizes were chosen with MNIST's test images in view."""
 WARM = {"warm_share": 0.1}
 CLUSTERS = {"clusters": 2}
 """Of images: the fewest there can be, for each critic learns from its own cluster alone, under the same noise."""
 METHODS: dict[str, tuple[str, Changes]] = {
-    "dp-gan": ("dp-gan", {"sgd": {"schedule": "constant"}}),
+    "dp-gan, constant rate": ("dp-gan", {"sgd": {"schedule": "constant"}}),
+    "dp-gan": ("dp-gan", {}),
     "dpkg": ("dpkg", CLUSTERS),
     "dpkg, warm": ("dpkg", {**CLUSTERS, **WARM}),
     "nacre-images": ("nacre-images", {}),
@@ -105,6 +106,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--epsilons", nargs="+", type=float, default=[4.0, 10.0])
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), help="of the table")
+    parser.add_argument("--kept", type=Path, help="folder of what was found of each release of images")
     parser.add_argument("--rows", type=int, help="of the ablation, from the first; all of them if left out")
     parser.add_argument("--seeds", nargs="+", type=int, help="of each row; one is no result")
 
@@ -124,14 +126,15 @@ class Made:
     images_a_second: float
 
 
-@dataclass(frozen=True)
-class Scores:
-    """One release as the judges see it, and what each attack found."""
+class Scores(BaseModel):
+    """One release as the judges see it, what each attack found, and what making it took."""
 
     lenet_score: float
     cnn: float
     lenet_fid: float
-    attacks: Mapping[str, Mapping[str, Any]]
+    attacks: dict[str, dict[str, Any]]
+    seconds: float
+    images_a_second: float
 
     @property
     def worst(self) -> Mapping[str, Any]:
@@ -197,8 +200,8 @@ def make(method: str, changes: Changes, data: str, epsilon: float, seed: int, ro
 class Judges:
     """All that judges images of one data set."""
 
-    def __init__(self, data: str, setting: Setting) -> None:
-        self.data, self.setting, weights = data, setting, data_dir() / "lenet5_mnist.safetensors"
+    def __init__(self, data: str, setting: Setting, kept: Path | None) -> None:
+        self.data, self.setting, self.kept, weights = data, setting, kept, data_dir() / "lenet5_mnist.safetensors"
         self.images = ImageJudge(load(data_dir() / f"{data}_test.parquet"), weights)
         taught = load(data_dir() / f"{data}_train.parquet")
         self.lenet = LeNetScore(self.images.weights) if data == "mnist" else LeNetScore.taught(taught, epochs=3)
@@ -214,25 +217,32 @@ class Judges:
         if found["status"] != "done":
             raise SystemExit(f"the attack failed: {found}")
         attacks = {name: found["result"][name] for name in ATTACKS}
-        return Scores(self.lenet.score(made.images.x), verdict.cnn, verdict.lenet_fid, attacks)
+        return Scores(
+            lenet_score=self.lenet.score(made.images.x),
+            cnn=verdict.cnn,
+            lenet_fid=verdict.lenet_fid,
+            attacks=attacks,
+            seconds=made.seconds,
+            images_a_second=made.images_a_second,
+        )
 
 
 COLUMNS = ["LeNet score", "CNN", "LeNet-FID", "MIA accuracy", "its 95 % interval", "seconds", "images/s"]
 
 
-def cells(judged: Sequence[tuple[Scores, Made]]) -> list[Any]:
+def cells(judged: Sequence[Scores]) -> list[Any]:
     """Lay the scores of all seeds out under ``COLUMNS``."""
-    scores = [[getattr(one, name) for one, _ in judged] for name in ("lenet_score", "cnn", "lenet_fid")]
-    low, high = (fmean(one.worst["accuracy_interval"][end] for one, _ in judged) for end in (0, 1))
-    mia = [one.worst["accuracy"] for one, _ in judged]
-    seconds, speed = [[round(getattr(made, name)) for _, made in judged] for name in ("seconds", "images_a_second")]
+    scores = [[getattr(one, name) for one in judged] for name in ("lenet_score", "cnn", "lenet_fid")]
+    low, high = (fmean(one.worst["accuracy_interval"][end] for one in judged) for end in (0, 1))
+    mia = [one.worst["accuracy"] for one in judged]
+    seconds, speed = [[round(getattr(one, name)) for one in judged] for name in ("seconds", "images_a_second")]
     return [*scores, mia, f"{low:.3f} to {high:.3f}", seconds, speed]
 
 
-def attack_rows(table: Table, row: str, epsilon: float, judged: Sequence[tuple[Scores, Made]]) -> None:
+def attack_rows(table: Table, row: str, epsilon: float, judged: Sequence[Scores]) -> None:
     """Add what each attack found."""
     for name in ATTACKS:
-        found = [one.attacks[name] for one, _ in judged]
+        found = [one.attacks[name] for one in judged]
         low, high = (fmean(facts["auroc_interval"][end] for facts in found) for end in (0, 1))
         shares = [
             [facts[key] for facts in found] for key in ("true_positives_at_1_percent_false", "epsilon_lower_bound")
@@ -241,14 +251,22 @@ def attack_rows(table: Table, row: str, epsilon: float, judged: Sequence[tuple[S
         table.add(row, f"{epsilon:g}", name.replace("_", " "), auroc, f"{low:.3f} to {high:.3f}", right, *shares)
 
 
-def release(judges: Judges, method: str, changes: Changes, epsilon: float, seed: int) -> tuple[Scores, Made]:
-    """Make and judge one release, and say so."""
-    made = make(method, changes, judges.data, epsilon, seed, judges.setting.rows)
-    scores = judges.judge(made, seed)
+def release(judges: Judges, method: str, changes: Changes, epsilon: float, seed: int) -> Scores:
+    """Make and judge one release and say so, or read what was kept of it."""
+    setting = judges.setting
+    settled = settle(method, public(judges.data)[0], changes)
+    release = f"{judges.data} {method} {json.dumps(settled)} {epsilon} {seed} {setting.rows} {setting.epochs}"
+    place = judges.kept / f"{hashlib.sha256(release.encode()).hexdigest()[:16]}.json" if judges.kept else None
+    if place and place.exists():
+        return Scores.model_validate_json(place.read_bytes())
+    scores = judges.judge(make(method, changes, judges.data, epsilon, seed, setting.rows), seed)
+    if place:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(scores.model_dump_json())
     said = f"score {scores.lenet_score:.3f} CNN {scores.cnn:.4f} FID {scores.lenet_fid:.3f}"
-    said += f" MIA {scores.worst['accuracy']:.3f} in {made.seconds:.0f} s"
+    said += f" MIA {scores.worst['accuracy']:.3f} in {scores.seconds:.0f} s"
     print(f"{judges.data} {method} {dict(changes)} epsilon={epsilon} seed={seed}: {said}", file=sys.stderr, flush=True)
-    return scores, made
+    return scores
 
 
 def with_setting(method: str, changes: Changes, setting: Setting) -> Changes:
@@ -260,7 +278,7 @@ def main_table(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     """All methods at all budgets."""
     setting, tables = setting_of(args), []
     for data in args.sets:
-        judges = Judges(data, setting)
+        judges = Judges(data, setting, args.kept)
         title = f"{data}, {setting.rows} synthetic images and {setting.epochs} epochs, {args.setting}, delta={DELTA}"
         table = Table(title, ["method", "epsilon", *COLUMNS])
         columns = ["method", "epsilon", "attack", "AUROC", "95 % interval", "accuracy", "found at 1 % false alarms"]
@@ -283,7 +301,7 @@ def ablation(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     """Take each idea from dpkg, and add each alone to dp-gan; at the last budget."""
     setting, tables, epsilon = setting_of(args), [], args.epsilons[-1]
     for data in args.sets:
-        judges = Judges(data, setting)
+        judges = Judges(data, setting, args.kept)
         title = f"{data}, the ideas one by one, epsilon={epsilon:g}, {setting.steps or 'all'} steps, {args.setting}"
         table = Table(title, ["row", "clusters", "groups", "bounds", "rate", *COLUMNS])
         for name, ideas in list(combinations().items())[: args.rows]:
@@ -309,7 +327,7 @@ def warm(args: Namespace, seeds: Sequence[int]) -> list[Table]:
     """Hold a refined release against what it started from: the same share of the budget, and the whole of it."""
     setting, tables = setting_of(args), []
     for data in args.sets:
-        judges = Judges(data, setting)
+        judges = Judges(data, setting, args.kept)
         title = f"{data}, warm start, {setting.rows} synthetic images and {setting.epochs} epochs, {args.setting}"
         table = Table(title, ["method", "epsilon", *COLUMNS])
         for epsilon in args.epsilons:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Self, cast
+from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -204,18 +204,44 @@ class ClientPrivacyConfig(_Model):
 class FederationModelConfig(_Model):
     """What each client releases; all but the sharpness is part of the plan, the extractor by its hash."""
 
-    method: str = Field(default="federated-heads", description="federated-heads or federated-moments.")
+    method: str | None = Field(
+        default=None,
+        description="federated-heads, federated-moments, or federated-both of them. (default: the first; in paper mode "
+        "the certainty scores alone)",
+    )
+    trust: Literal["local", "central"] = Field(
+        default="local", description="central: an aggregator that sees exact sums draws one noise for all clients."
+    )
     measurement: dict[str, Any] = Field(default={}, description="Settings of the method that are part of the plan.")
     extractor: dict[str, Any] = Field(default={}, description="How the public extractor is made.")
-    sharpness: float | None = Field(default=None, ge=0, le=1000, description="Power of certainties. (default: 8)")
+    sharpness: float | None = Field(
+        default=None, ge=0, le=1000, description="Power of certainties. (default: 8; in paper mode 1)"
+    )
+    training: dict[str, Any] = Field(default={}, description="Of paper mode: how models are trained and distilled.")
+    architectures: dict[str, Literal["resnet8", "mobilenet", "shufflenet", "mlp"]] = Field(
+        default={}, description="Of paper mode: by client, if it trains another architecture than the extractor's."
+    )
 
 
 class RoundConfig(_Model):
-    """How the clients run on this machine."""
+    """How the clients run on this machine, and whether they release once or train in rounds without a guarantee."""
+
+    mode: Literal["private", "paper"] = Field(
+        default="private", description="private: one release a client. paper: rounds of models WITHOUT any guarantee."
+    )
+    algorithm: Literal["fedavg", "fedprox", "feddf", "fedbe", "fedaux"] = Field(
+        default="fedaux", description="Of paper mode."
+    )
+    rounds: int = Field(default=10, ge=1, le=10_000, description="Of paper mode.")
+    participation: float = Field(default=0.4, gt=0, le=1, description="Share of clients in each round of paper mode.")
+    allow_unprotected_models: bool = Field(
+        default=False, description="Hand over models of paper mode, for which no epsilon holds."
+    )
 
     workers: str = Field(default="auto", description="dask: a process for each client; here; auto.")
     patience: float = Field(default=600, gt=0, description="Seconds after which a client is late and is dropped.")
     least_clients: int = Field(default=1, ge=1, description="Fewer that took part make no classifier.")
+    judge: Path | None = Field(default=None, description="PUBLIC labeled records that classifiers are judged by.")
 
 
 class FederateConfig(HandOverConfig):

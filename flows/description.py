@@ -17,7 +17,7 @@ from dpmodels.evaluation.published.federated import cautions as cautions_of_clie
 from dpmodels.ledger.records import Quote
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.plan import Line
-from dpmodels.schema.federation import Federation
+from dpmodels.schema.federation import SCORES, Federation
 from dpmodels.synthesizers.registry import create
 from flows.config import EmbedConfig, SynthesizeConfig
 from flows.planning import make_plans, make_quote, officer_for
@@ -59,12 +59,14 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
     plan, *others = lines
     contract = plan.contract.whole if isinstance(plan.contract, Federation) else plan.contract
     facts = {"data set": contract.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
-    facts |= _priced(plan, _noise(plan))
+    alone = "scores alone: " if plan.method == SCORES else ""
+    facts |= {f"{alone}{name}": text for name, text in _priced(plan, _noise(plan)).items()}
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
         facts["caution"] = "\n".join((cautions_of_clients if contract is not plan.contract else cautions)(plan))
     if contract is not plan.contract:
         facts["clients"] = "\n".join(line.contract.name for line in lines)
+        facts["trust"] = str(plan.measurement.get("trust", "local"))
         others = []
     for line in others:
         facts |= {f"report: {name}": text for name, text in _priced(line, Scores.reading(line).noise(line)).items()}

@@ -12,19 +12,21 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
-from dpmodels.federated.public import ExtractorSpec, PublicPart
-from dpmodels.federated.records import RecordsSpec, read_public
+from dpmodels.federated.public import ExtractorSpec, PublicPart, PublicRecords
+from dpmodels.federated.records import RecordsSpec, read_labeled, read_public
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
 from dpmodels.releases.plan import Line, Plan
-from dpmodels.schema.federation import Federation
+from dpmodels.schema.federation import SCORES, Federation
 from flows.config import FederateConfig
 from flows.description import describe
 from flows.planning import account_for, bind, check_delta, ledger_place, make_budget, open_home
 from tasks.accounts import accounts_to_open, charge_of
-from tasks.federate import PUBLIC, create, gather, hand_over, report, take_part
+from tasks.classify import hand_over, report
+from tasks.federate import PUBLIC, RECORDS, create, gather, take_part
 from tasks.progress import progress_bar
 from tasks.ready import check_ready
+from tasks.rounds import BEGIN, first_server, is_unprotected, train_in_rounds
 from tasks.store import Handle, Opening, Run, Settings, new_name, party_name
 
 M = TypeVar("M", bound=BaseModel)
@@ -32,10 +34,11 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is planned, by client, and the public part that the plan names."""
+    """What is planned, by client; the public part that the plan names; and the public files that the run keeps."""
 
     lines: Mapping[str, Line]
     public: PublicPart
+    files: Mapping[str, bytes]
 
     @property
     def whole(self) -> Line:
@@ -46,6 +49,8 @@ class Prepared:
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     """Run every stage that has not finished yet; ``call`` decides how a stage is run."""
     gathered = run.finished("round") or call(gather, run)
+    if is_unprotected(run):
+        gathered = call(train_in_rounds, run, gathered)
     return call(hand_over, run, gathered, call(report, run, gathered))
 
 
@@ -72,7 +77,7 @@ def start(config: FederateConfig, name: str = "") -> Run:
         party.create(own[client].model_copy(update={"federation": run.name}), Plan(lines=(line,)))
     terms = {**_terms(config), "clients": tuple(prepared.lines)}
     whole = bind(config, **terms, account=account, opens=opens, data=config.public.absolute())
-    return run.create(whole, Plan(lines=tuple(prepared.lines.values())), files={PUBLIC: prepared.public.to_bytes()})
+    return run.create(whole, Plan(lines=tuple(prepared.lines.values())), files=prepared.files)
 
 
 def prepare(config: FederateConfig) -> Prepared:
@@ -85,10 +90,7 @@ def prepare(config: FederateConfig) -> Prepared:
         raise Unsuitable("give the public sizes of all clients, or of none, which keeps them private")
     privacy = config.privacy
     check_delta(privacy.delta, privacy.allow_large_delta)
-    records = _valid(RecordsSpec, config.records, "records")
-    spec = _valid(ExtractorSpec, config.model.extractor, "model.extractor")
-    with progress_bar("public part"):
-        public = PublicPart.make(read_public(config.public, records), records, len(config.classes), spec)
+    public, files = _public(config)
     content = {
         "name": config.name,
         "clients": [{"name": name, "size": config.sizes.get(name)} for name in config.clients],
@@ -100,8 +102,53 @@ def prepare(config: FederateConfig) -> Prepared:
     if contract.client:
         raise InvalidArgument("name", config.name, "be letters, digits, - and _, with no point")
     budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, adjacency=contract.adjacency)
-    system = create(config.model.method, config.model.measurement, public)
-    return Prepared({client: system.plan(contract.of(client), budget) for client in config.clients}, public)
+    method = _method(config)
+    system = create(method, _measurement(config, method), public)
+    lines = {client: system.plan(contract.of(client), budget) for client in config.clients}
+    return Prepared(lines, public, files)
+
+
+def _public(config: FederateConfig) -> tuple[PublicPart, dict[str, bytes]]:
+    """Make the public part, and all public files that are kept with the run; in paper mode also what rounds need."""
+    records = _valid(RecordsSpec, config.records, "records")
+    spec = _valid(ExtractorSpec, config.model.extractor, "model.extractor")
+    auxiliary, paper = read_public(config.public, records), config.round.mode == "paper"
+    judge = read_labeled(config.round.judge, records, config.classes) if config.round.judge else None
+    if paper:  # a fifth of the public records tells clients' own from others; the rest teaches
+        spec = spec.model_copy(update={"negatives": max(1, min(spec.negatives, len(auxiliary) // 5))})
+    with progress_bar("public part"):
+        public = PublicPart.make(auxiliary, records, len(config.classes), spec)
+        terms = _terms(config)["training"]
+        begin = (
+            first_server(public, auxiliary, spec, terms, list(config.clients), config.runtime.seed) if paper else b""
+        )
+    kept = PublicRecords(auxiliary[spec.negatives :] if paper else auxiliary[:0], judge)
+    files = {PUBLIC: public.to_bytes(), RECORDS: kept.to_bytes()}
+    return public, files | ({BEGIN: begin} if paper else {})
+
+
+def _method(config: FederateConfig) -> str:
+    """Return what is released: in paper mode the certainty scores, and there alone.
+
+    Raises:
+        InvalidArgument: the method is for another mode.
+    """
+    usual = SCORES if config.round.mode == "paper" else "federated-heads"
+    method = config.model.method or usual
+    if (method == SCORES) != (usual == SCORES):
+        raise InvalidArgument("model.method", method, f"be left out, or be for the {config.round.mode} mode")
+    return method
+
+
+def _measurement(config: FederateConfig, method: str) -> dict[str, Any]:
+    """Return the settings of the measurement, with who is trusted to draw the noise."""
+    model = config.model
+    if model.trust == "local":
+        return model.measurement
+    if method != "federated-moments":
+        rule = "be local, or the method federated-moments: what else clients release cannot be added up"
+        raise InvalidArgument("model.trust", model.trust, rule)
+    return {**model.measurement, "trust": model.trust}
 
 
 def describe_federation(config: FederateConfig) -> tuple[dict[str, str], Quote | None]:
@@ -133,7 +180,8 @@ def settings_of_all(
 
 def _terms(config: FederateConfig) -> dict[str, Any]:
     """Return the settings that cost nothing and that all runs of a federation have in common."""
-    own = {**config.round.model_dump(), "sharpness": config.model.sharpness}
+    own = {**config.round.model_dump(exclude={"judge"}), "sharpness": config.model.sharpness}
+    own |= {"training": config.model.training, "architectures": config.model.architectures}
     return {"rows": None, "training": own, "clients": ()}
 
 

@@ -5,12 +5,13 @@ The pipeline is written once; it runs as plain Python, or with every stage as a 
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.errors import DataError
+from dpmodels.errors import DataError, Unsuitable
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.federation import Federation
+from dpmodels.schema.federation import SCORES, Federation
 from dpmodels.schema.given import transform_write
 from flows import embed_documents
 from flows.config import SynthesizeConfig
@@ -77,15 +78,28 @@ def start(
 
 
 def find(
-    home: Path, name: str, ledger: str | None, dask: str | None, *, device: str | None = None, out: Path | None = None
+    home: Path,
+    name: str,
+    ledger: str | None,
+    dask: str | None,
+    *,
+    device: str | None = None,
+    out: Path | None = None,
+    allow_unprotected_models: bool = False,
 ) -> Run:
     """Return a run that was started before, to go on with it; a new device or hand-off folder enters its settings.
 
+    So does the consent to hand over what a federation trained in rounds without a guarantee.
+
     Raises:
-        NacreError: there is no run of this name, or no such device.
+        NacreError: there is no run of this name, or no such device, or nothing that needs this consent.
     """
     run = Run.find(home, name, ledger, dask)
-    given = {"device": device and pick_device(device), "out": out and out.absolute()}
+    given: dict[str, Any] = {"device": device and pick_device(device), "out": out and out.absolute()}
+    if allow_unprotected_models:
+        if run.plan.release.method != SCORES or not run.settings.clients:
+            raise Unsuitable(f"run {name} trains no models without a guarantee; leave --allow-unprotected-models out")
+        given["training"] = {**run.settings.training, "allow_unprotected_models": True}
     if changes := {name: value for name, value in given.items() if value}:
         run.settle(run.settings.model_copy(update=changes))
     return run

@@ -30,7 +30,9 @@ def federate(
         signing_key: ed25519 private key (PEM) that signs the hand-off.
 
     Privacy: epsilon and delta hold for one record at its client; clients are declared disjoint, so the federation costs
-        what its heaviest client does. The classifier is post-processing of what the clients released.
+        what its heaviest client does. The classifier is post-processing of what the clients released. Under central
+        trust the aggregator's process sees every client's exact sums. In paper mode models travel without noise, and no
+        epsilon holds for what is made of them.
 
     Raises:
         NacreError: the message says what is wrong, in one sentence with no private value.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpmodels.federated.classifier import FederatedClassifier
+    from dpmodels.federated.trained import TrainedClassifier
     from tasks.refit import Changes
 
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
@@ -74,7 +75,9 @@ class Result:
 
     @property
     def spent(self) -> Spent:
-        """What was charged for the hand-off: epsilon, rounded up, and delta."""
+        """What was charged for the hand-off: epsilon, rounded up, and delta; infinite where no epsilon holds for it."""
+        if not self.manifest.has_price:
+            return Spent(Decimal("Infinity"), Decimal(1))
         spent = self.manifest.whole_cost
         return Spent(spent.epsilon, Decimal(repr(spent.delta)))
 
@@ -92,11 +95,11 @@ class Result:
         return frame
 
     @cached_property
-    def classifier(self) -> "FederatedClassifier":
+    def classifier(self) -> "FederatedClassifier | TrainedClassifier":
         """The classifier of a federation, read from the hand-off when it is first asked for."""
-        from dpmodels.federated.classifier import FederatedClassifier
+        from dpmodels.federated.trained import load_classifier
 
-        return FederatedClassifier.load(self.folder / "classifier.safetensors")
+        return load_classifier(self.folder / "classifier.safetensors")
 
     @cached_property
     def report(self) -> Report:
@@ -121,10 +124,11 @@ class Result:
             made = f"{facts['documents']} embeddings"
         else:
             made = f"{facts['synthetic_rows']} synthetic rows, {len(facts['columns'])} modeled columns"
+        cost = f"epsilon={spent.epsilon}, delta={spent.delta}" if said.has_price else "no epsilon holds"
         return (
             f"<nacre hand-off of {said.data_set}\n"
             f"  made    {made}, by {said.method}; run {self.run}\n"
-            f"  spent   epsilon={spent.epsilon}, delta={spent.delta}, account {said.ledger.account or '(left out)'}\n"
+            f"  spent   {cost}, account {said.ledger.account or '(left out)'}\n"
             f"  hides   one {said.unit}, {said.adjacency}\n"
             f"  folder  {self.folder}>"
         )

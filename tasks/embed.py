@@ -188,14 +188,14 @@ def hand_over(run: Run, release: Handle, report: Handle) -> Handle:
     """Write the embedded documents, ordered by their public ids, with report and manifest."""
 
     def write(folder: Path) -> None:
-        folder.mkdir()
-        made = embedded(run)
+        made, place = embedded(run), folder / EMBEDDINGS
+        place.mkdir()
         order = pc.sort_indices(made.ids)
         for number, begin in enumerate(range(0, max(len(order), 1), FILE_ROWS)):
             rows = order[begin : begin + FILE_ROWS].to_numpy().astype(np.int64)
-            made.take(rows).save(folder / f"part-{number:05d}.parquet")
+            made.take(rows).save(place / f"part-{number:05d}.parquet")
 
-    return assemble(run, release, report, EMBEDDINGS, write)
+    return assemble(run, release, report, write)
 
 
 def embedded(run: Run) -> EmbeddedDocuments:

@@ -1,11 +1,10 @@
-"""The stages of a federation: each client releases once, the server takes what was released, reports and hands over.
+"""The round of a federation: each client releases once, and the server takes what was released.
 
 The public part is made before the run and lies in the control zone. A client's stage is the only one that opens data,
 and opens that of its own run alone.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -13,23 +12,21 @@ from pydantic import BaseModel, ValidationError
 
 from dpmodels.embeddings.frozen import digest_of, transform_frozen
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable, rule_of
-from dpmodels.evaluation.pages.report import render
-from dpmodels.evaluation.published.federated import Party, summarise_federation
-from dpmodels.federated.classifier import SHARPNESS, Ensemble, FederatedClassifier
-from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement
+from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
+from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement, ScoresMeasurement
 from dpmodels.federated.moments_head import MomentsHead, MomentsMeasurement
-from dpmodels.federated.public import PublicPart
+from dpmodels.federated.public import PublicPart, PublicRecords
 from dpmodels.federated.records import load_examples
-from dpmodels.privacy import Released
+from dpmodels.federated.scores import FederatedScores
+from dpmodels.privacy import Released, Sensitive
 from dpmodels.releases.draw import check_line
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release, read_release
 from dpmodels.releases.system import System
-from dpmodels.schema.federation import Federation
-from tasks.accounts import charges_of, desk_of
-from tasks.clients import run_clients
+from dpmodels.schema.federation import SCORES, Federation
+from tasks.accounts import desk_of
+from tasks.clients import Work, run_clients
 from tasks.home import ledger_of
-from tasks.publish import assemble, charged_once
 from tasks.sanitize import reserve_run
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
@@ -37,9 +34,12 @@ from tasks.store import Handle, Run, write_text
 METHODS: dict[str, tuple[type[System[Any]], type[BaseModel]]] = {
     "federated-heads": (FederatedHeads, HeadsMeasurement),
     "federated-moments": (MomentsHead, MomentsMeasurement),
+    "federated-both": (HeadsAndMoments, BothMeasurement),
+    SCORES: (FederatedScores, ScoresMeasurement),
 }
-PUBLIC = "public.safetensors"
-CLASSIFIER = "classifier.safetensors"
+NEGATIVES = (FederatedHeads, HeadsAndMoments, FederatedScores)
+"""Systems that tell a client's records from public ones."""
+PUBLIC, RECORDS = "public.safetensors", "public-records.safetensors"
 UNPLANNED = "its release is not the one that was planned"
 
 
@@ -65,9 +65,8 @@ def create(method: str, measurement: Mapping[str, Any], public: PublicPart | Non
         first = fault.errors(include_url=False)[0]
         name = ".".join(map(str, first["loc"])) or "measurement"
         raise InvalidArgument(name, first["input"], rule_of(first)) from None
-    if system is FederatedHeads and public is not None:
-        return FederatedHeads(spec, public.negatives)  # type: ignore[arg-type]
-    return system(spec)  # type: ignore[call-arg]
+    given: Any = (spec, public.negatives) if public is not None and system in NEGATIVES else (spec,)
+    return system(*given)
 
 
 def about(line: Line) -> Federation:
@@ -87,15 +86,44 @@ def take_part(run: Run) -> Handle:
     if done := run.finished("sanitize"):
         return done
     line = run.plan.release
-    public = public_part(run.model_copy(update={"name": run.settings.federation}), about(line))
-    system = create(line.method, line.measurement, public)
-    check_line(system, line)
-    records = transform_frozen(public.features, load_examples(run.settings.data, public.records, about(line)))
+    if is_central(line):
+        name = run.settings.federation
+        raise Unsuitable(f"the noise of this client's federation is drawn by its aggregator; resume {name}")
+    system, records = client_side(run)
     desk = desk_of(run)
     reserve_run(run, desk)
     system.measure(records, line, desk)
-    held = desk.held()
+    return sealed(run)
+
+
+def client_side(run: Run) -> tuple[System[Any], Sensitive[Any]]:
+    """Return the checked system of a client's line, and what the public extractor makes of the client's records."""
+    line = run.plan.release
+    public = public_part(federation_of(run), about(line))
+    system = create(line.method, line.measurement, public)
+    check_line(system, line)
+    return system, transform_frozen(public.features, load_examples(run.settings.data, public.records, about(line)))
+
+
+def sealed(run: Run) -> Handle:
+    """Record that a client's release is in place."""
+    held = desk_of(run).held()
     return run.finish("sanitize", held.artifact_hash if held else "")
+
+
+def is_central(line: Line) -> bool:
+    """Tell whether a trusted aggregator draws one noise for all clients."""
+    return line.measurement.get("trust") == "central"
+
+
+def federation_of(run: Run) -> Run:
+    """Return the run of the federation that a client's run belongs to."""
+    return run.model_copy(update={"name": run.settings.federation})
+
+
+def parties_of(run: Run) -> dict[str, Run]:
+    """Return the clients' runs by client."""
+    return dict(zip(run.settings.clients, run.parties, strict=True))
 
 
 @stage("round", sensitive=True)
@@ -107,24 +135,41 @@ def gather(run: Run) -> Handle:
     """
     if done := run.finished("round"):
         return done
-    terms, parties = run.settings.training, dict(zip(run.settings.clients, run.parties, strict=True))
-    reasons = run_clients(list(parties.values()), take_part, terms["workers"], terms["patience"])
-    faults = {client: reasons[party.name] or _fault(party) for client, party in parties.items()}
-    dropped = {client: fault for client, fault in faults.items() if fault}
-    taken = {client: _hash(party) for client, party in parties.items() if not faults[client]}
-    if len(taken) < terms["least_clients"]:
-        told = "; ".join(f"{client}: {fault}" for client, fault in dropped.items())
-        raise NacreError(f"only {len(taken)} of {len(parties)} clients took part ({told}); mend this and resume")
+    if is_central(run.plan.release):
+        from tasks.aggregate import gather_sums
+
+        ended = gather_sums(run)
+    else:
+        ended = ask_clients(run, take_part, _fault)
+    taken = {client: _hash(party) for client, party in parties_of(run).items() if client in ended.taken}
+    write_text(run.place("round"), ended.model_copy(update={"taken": taken}).model_dump_json(indent=1))
+    return run.finish("round")
+
+
+def ask_clients(run: Run, work: Work, fault: Callable[[Run], str]) -> Round:
+    """Have every client do its work, say what is wrong with what it left, and give dropped clients' charges back.
+
+    Raises:
+        NacreError: fewer clients are left than were asked for.
+    """
+    terms, parties = run.settings.training, parties_of(run)
+    reasons = run_clients(list(parties.values()), work, terms["workers"], terms["patience"])
+    faults = {client: reasons[party.name] or fault(party) for client, party in parties.items()}
+    dropped = {client: told for client, told in faults.items() if told}
+    if len(parties) - len(dropped) < terms["least_clients"]:
+        told = "; ".join(f"{client}: {reason}" for client, reason in dropped.items())
+        raise NacreError(
+            f"only {len(parties) - len(dropped)} of {len(parties)} clients took part ({told}); mend this and resume"
+        )
     for client in dropped:
         _give_back(parties[client])
-    write_text(run.place("round"), Round(taken=taken, dropped=dropped).model_dump_json(indent=1))
-    return run.finish("round")
+    return Round(taken={client: "" for client in parties if client not in dropped}, dropped=dropped)
 
 
 def _fault(party: Run) -> str:
     """Say what is wrong with a client's release, if anything is: it must be the sealed one, and one of its line."""
     try:
-        release, held = _release(party), desk_of(party).held()
+        release, held = release_of(party), desk_of(party).held()
         if release.value.line != party.plan.release or held is None or held.artifact_hash != _hash(party):
             return UNPLANNED
         create(release.value.line.method, release.value.line.measurement).answers(release.value)
@@ -145,56 +190,9 @@ def _hash(party: Run) -> str:
     return done.sha256 if done else ""
 
 
-def _release(party: Run) -> Released[Release]:
+def release_of(party: Run) -> Released[Release]:
+    """Read the release of a client that took part; under central trust all clients have the same one."""
     return read_release(party.read("sanitize"))
-
-
-@stage("validate", sensitive=False)
-def report(run: Run, gathered: Handle) -> Handle:
-    """Write the publishable report: who took part, what it cost, and what the classifier says of public records."""
-    if done := run.finished("validate"):
-        return done
-    made, ended = classifier(run), round_of(run)
-    public = public_part(run, made.contract)
-    lines = dict(zip(run.settings.clients, run.plan.lines, strict=True))
-    accounts = {client: party.settings.account for client, party in zip(lines, run.parties, strict=True)}
-    said = made.head.certainties(public.negatives) if isinstance(made.head, Ensemble) else []
-    sure = dict(zip(ended.taken, said, strict=True)) if said else {}
-    parties = [
-        Party(client, accounts[client], line, ended.dropped.get(client, ""), sure.get(client))
-        for client, line in lines.items()
-    ]
-    hashes = charged_once(run, ended.taken)
-    facts = summarise_federation(parties, hashes, made.head.probabilities(public.negatives))
-    folder = run.place("validate")
-    folder.mkdir(exist_ok=True)
-    write_text(folder / "report.json", json.dumps(facts, indent=1))
-    write_text(folder / "report.html", render(facts))
-    return run.finish("validate")
-
-
-@stage("publish", sensitive=False)
-def hand_over(run: Run, gathered: Handle, report: Handle) -> Handle:
-    """Write the classifier with report and manifest."""
-    return assemble(run, gathered, report, CLASSIFIER, classifier(run).save)
-
-
-def classifier(run: Run) -> FederatedClassifier:
-    """Make the classifier of what the clients released (post-processing)."""
-    parties = dict(zip(run.settings.clients, run.parties, strict=True))
-    taken = [parties[client] for client in round_of(run).taken]
-    releases, line = [_release(party) for party in taken], run.plan.release
-    contract = about(line).whole
-    public, system = public_part(run, about(line)), create(line.method, line.measurement)
-    if isinstance(system, FederatedHeads):
-        sharpness = run.settings.training.get("sharpness") or SHARPNESS
-        head: Any = Ensemble.of([system.heads(release) for release in releases], sharpness)
-    elif isinstance(system, MomentsHead):
-        head = system.fit(releases)
-    else:
-        raise Unsuitable(f"no classifier is made of {line.method}")
-    entries = tuple(charges_of(party)[0].key for party in taken)
-    return FederatedClassifier(contract, public.architecture, public.model, public.features, head, entries)
 
 
 def round_of(run: Run) -> Round:
@@ -212,6 +210,11 @@ def public_part(run: Run, contract: Federation) -> PublicPart:
     if (found.features.sha256, digest_of(found.negatives)) != (contract.extractor, contract.auxiliary):
         raise ArtifactError(f"the public part of run {run.name} is not the one that its plan names; start a new run")
     return found
+
+
+def records_of(run: Run) -> PublicRecords:
+    """Read the public records that are kept with a federation's run."""
+    return PublicRecords.of_bytes((run.control / RECORDS).read_bytes())
 
 
 @lru_cache(maxsize=2)

@@ -28,6 +28,7 @@ from dpmodels.hand_off.manifest import (
 from dpmodels.hand_off.signature import sign_manifest
 from dpmodels.ledger.ledger import Charge
 from dpmodels.releases.plan import REPORT, Line
+from dpmodels.schema.federation import SCORES, UNPROTECTED
 from tasks.accounts import charges_of, desk_of
 from tasks.card import write_card
 from tasks.ready import check_free
@@ -45,18 +46,18 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
     """Copy the synthetic table that was checked, and the report, and write the manifest that accounts for them."""
 
     def table(folder: Path) -> None:
-        received = receive(run)
-        folder.mkdir()
+        received, place = receive(run), folder / MADE["sample"]
+        place.mkdir()
         for file in members(received.folder, received.synthetic):
-            copy_plain(file.parents[1], file, folder / file.name)
+            copy_plain(file.parents[1], file, place / file.name)
 
-    handed_over = assemble(run, release, report, MADE["sample"], table)
+    handed_over = assemble(run, release, report, table)
     forget(run)
     return handed_over
 
 
-def assemble(run: Run, release: Handle, report: Handle, name: str, write: Callable[[Path], None]) -> Handle:
-    """Assemble a hand-off, unless it is in place: what ``write`` leaves in the named folder, report and manifest."""
+def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], None]) -> Handle:
+    """Assemble a hand-off, unless it is in place: what ``write`` leaves in its folder, report and manifest."""
     out, plan = run.settings.out, run.plan.release
     if holds_run(out, run.name):
         return Handle(path=out)
@@ -64,12 +65,13 @@ def assemble(run: Run, release: Handle, report: Handle, name: str, write: Callab
     part = out.with_name(f".part-{out.name}-{run.name}")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    write(part / name)
+    write(part)
     for file in members(run.control.parent, report.path):
         copy_plain(file.parents[1], file, part / file.name)
     (part / "schema.yaml").write_text(run.plan.whole.to_yaml(), encoding="utf-8")
     said = manifest(run, plan, release)
-    write_card(run, said, part)
+    if said.has_price:  # a statement of what epsilon means would mislead where none holds; the manifest says that
+        write_card(run, said, part)
     whole = said.model_copy(update={"artifacts": artifacts(part)})
     (part / MANIFEST).write_text(whole.to_json(), encoding="utf-8")
     if run.settings.signing_key is not None:
@@ -124,22 +126,26 @@ def manifest_of_clients(run: Run) -> Manifest:
     lines = [_client_line(client, parties[client], sha256) for client, sha256 in ended["taken"].items()]
     hashes = charged_once(run, ended["taken"])
     heaviest = max(lines, key=lambda one: one["spent"]["epsilon"])
+    unprotected = plan.method == SCORES
+    price = {"unprotected": UNPROTECTED} if unprotected else {n: heaviest[n] for n in ("asked", "spent", "events")}
     return Manifest.model_validate(
         {
-            "format": NEWEST,
+            "format": 4 if unprotected else NEWEST,
             "nacre_version": version("nacre"),
             "run": run.name,
             "data_set": run.plan.whole.name,
             "method": plan.method,
             "adjacency": plan.budget.adjacency,
             "unit": str(plan.budget.unit),
-            **{name: heaviest[name] for name in ("asked", "spent", "events", "part")},
+            **price,
+            "part": heaviest["part"],
             **{name: hashes[name] for name in ("schema_sha256", "plan_sha256", "release_sha256")},
             "ledger": {"account": run.settings.account, "charge": hashes["ledger_charge"]},
             "cautions": cautions_of_clients(plan),
             "clients": lines,
+            "trust": plan.measurement.get("trust", "local"),
             **({"dropped": ended["dropped"]} if ended["dropped"] else {}),
-            "artifacts": TO_COME,
+            "artifacts": {} if unprotected else TO_COME,
         }
     )
 

@@ -13,19 +13,25 @@ from tasks.store import Run
 SETTLED = ("committed", "voided")
 
 
+def folders_of(run: Run) -> list[Path]:
+    """Return the folders of a run, and of a federation's clients before its own; what makes it a run comes last."""
+    clients = [own for own in run.parties if own.name != run.name]
+    return [folder for own in [*clients, run] for folder in (own.sensitive, own.released, own.control)]
+
+
 def charged_for(run: Run) -> list[Reservation]:
-    """Return every charge that a run has made, as the ledger and not the run's files name them.
+    """Return every charge that a run, or a federation's clients, made, as the ledger and not the run's files name them.
 
     Raises:
         LedgerError: the ledger is not the one that the run was started with.
     """
-    ledger = ledger_of(run)
-    keys = {entry.charge for entry in ledger.entries() if entry.kind == "reserve" and entry.run == run.name}
+    ledger, names = ledger_of(run), {run.name, *(own.name for own in run.parties)}
+    keys = {entry.charge for entry in ledger.entries() if entry.kind == "reserve" and entry.run in names}
     return [held for key in sorted(keys) if (held := ledger.find(key)) is not None]
 
 
 def remove(run: Run) -> None:
-    """Delete a run's folders in all three zones; what was handed over stays where it is.
+    """Delete a run's folders in all three zones, and those of a federation's clients; what was handed over stays.
 
     The folder that makes it a run is deleted last, so that the command can be given again if it is cut off. A link in
     the place of a folder is removed, and not followed.
@@ -36,8 +42,10 @@ def remove(run: Run) -> None:
     for held in charged_for(run):
         if held.state not in SETTLED:
             advice = ADVICE.get(held.state, "nacre ledger recover").format(run=run.name, key=held.key[:12])
-            raise LedgerError(f"charge {held.key[:12]} of run {run.name} is {held.state}, so its files stay; {advice}")
-    for folder in (run.sensitive, run.released, run.control):
+            raise LedgerError(
+                f"charge {held.key[:12]} of run {held.charge.run} is {held.state}, so its files stay; {advice}"
+            )
+    for folder in folders_of(run):
         _remove(folder)
 
 

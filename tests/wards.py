@@ -12,9 +12,15 @@ import yaml
 
 from dpmodels.embeddings.frozen import digest_of, transform_frozen
 from dpmodels.federated.records import load_examples
+from dpmodels.hand_off.manifest import read_manifest
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.statistics.logistic import transform_optimum
-from tasks import federate
+from flows.config import FederateConfig
+from flows.federate import start
+from tasks import aggregate, federate, rounds
+from tasks.accounts import reserve
 from tasks.store import Run
+from tests.support import charges
 
 NAMES = ("north", "south", "west")
 CLASSES = ("well", "ill", "grave")
@@ -39,6 +45,7 @@ def write_wards(folder: Path, number: int = 300, **changes: Any) -> Path:
         (folder / name).mkdir(parents=True)
         pq.write_table(make_ward(number, seed, shares), folder / name / "records.parquet")
     pq.write_table(make_ward(200, 9).drop_columns("label"), folder / "public.parquet")
+    pq.write_table(make_ward(200, 10), folder / "judge.parquet")
     content = {
         "name": "wards",
         "clients": {name: str(folder / name) for name in NAMES},
@@ -58,6 +65,61 @@ def write_wards(folder: Path, number: int = 300, **changes: Any) -> Path:
     }
     (folder / "federation.yaml").write_text(yaml.safe_dump(content))
     return folder / "federation.yaml"
+
+
+def begun(folder: Path, **changes: object) -> Run:
+    """Write wards, and start their federation."""
+    return start(FederateConfig.build({}, write_wards(folder, **changes)))
+
+
+def ledger_of(folder: Path) -> Ledger:
+    """Return the ledger of a federation's home."""
+    return Ledger(folder / "home" / "ledger.sqlite")
+
+
+def each_charged_once(folder: Path) -> bool:
+    """Tell whether every client was charged once, and nothing was drawn more often than a cut-off draw explains."""
+    kinds = charges(folder / "home")
+    return [kinds.count(kind) for kind in ("reserve", "seal", "commit")] == [3, 3, 3] and kinds.count("draw") <= 4
+
+
+def replace(folder: Path, name: str, table: pa.Table) -> None:
+    """Give a ward other records."""
+    pq.write_table(table, folder / name / "records.parquet")
+
+
+def dropped(folder: Path) -> dict[str, str]:
+    """Return the clients that the hand-off names as dropped."""
+    return read_manifest(folder / "out").dropped or {}
+
+
+def only_run(folder: Path) -> str:
+    """Return the name of the one federation's run in a home."""
+    (found,) = [path.parent.name for path in (folder / "home" / "control").glob("*/public.safetensors")]
+    return found
+
+
+def hand_in_or_die(run: Run) -> object:
+    """Hand in a client's exact sum; the process of one client is killed once it is charged."""
+    return _die_in_the_south(run) or aggregate.hand_in(run)
+
+
+def take_part_or_die(run: Run) -> object:
+    """Release what a client's line says; the process of one client is killed once it is charged."""
+    return _die_in_the_south(run) or federate.take_part(run)
+
+
+def train_or_die(run: Run, number: int) -> object:
+    """Train on a client's records; the process of one client is killed in the first round."""
+    if number == 1 and run.name.endswith("south"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rounds.train_one(run, number)
+
+
+def _die_in_the_south(run: Run) -> None:
+    if run.name.endswith("south"):
+        reserve(run)
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def dies(run: Run) -> None:

@@ -6,11 +6,13 @@ The network h and its affine map are public: they are made of auxiliary data, wh
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from dpmodels.artifact import write_whole
 from dpmodels.embeddings.vectors import clip
 from dpmodels.late import Tensor, nn, torch
 from dpmodels.privacy import Sensitive
@@ -101,6 +103,15 @@ def transform_frozen(features: FrozenFeatures, held: Sensitive[Examples]) -> Sen
     """Map a party's records. Privacy: Sensitive -> Sensitive, record by record."""
     own = held.reveal()
     return Sensitive([Points(features.whole(own.inputs), own.labels.cpu().numpy().astype(np.int64))])
+
+
+def transform_kept(held: Sensitive[Examples], make: Callable[[Examples], bytes], place: Path) -> None:
+    """Write what is made of a party's records, whole or not at all, into the sensitive zone.
+
+    Privacy: Sensitive -> Sensitive; a model that was trained on records is as sensitive as they are.
+    """
+    content = make(held.reveal())
+    write_whole(place, lambda part: part.write_bytes(content))
 
 
 def digest_of(z: Whole) -> str:

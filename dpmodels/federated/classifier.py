@@ -14,12 +14,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmodels.embeddings.frozen import FrozenFeatures
-from dpmodels.errors import ArtifactError
-from dpmodels.federated.heads import Heads, certainty, weighted_ensemble
+from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.federated.both import HeadsAndMoments
+from dpmodels.federated.heads import FederatedHeads, Heads, certainty, weighted_ensemble
 from dpmodels.federated.models import Architecture, ModelSpec
-from dpmodels.federated.moments_head import Discriminant
+from dpmodels.federated.moments_head import Discriminant, MomentsHead
 from dpmodels.federated.public import features_of, tensors_of
 from dpmodels.late import Tensor, torch
+from dpmodels.privacy import Released
+from dpmodels.releases.release import Release
+from dpmodels.releases.system import System
 from dpmodels.schema.federation import Federation
 from dpmodels.statistics.component_moments import Floats, Whole
 from dpmodels.statistics.logistic import with_bias
@@ -60,6 +64,26 @@ class Ensemble:
 
 
 HEADS: dict[str, type[Ensemble] | type[Discriminant]] = {own.kind: own for own in (Ensemble, Discriminant)}
+Head = Ensemble | Discriminant
+
+
+KNOWN_AS = {"ensemble": "the ensemble of heads (FedAUX)", "gaussians": "the Gaussians of moments (moments-head)"}
+"""What the kinds of heads are called in reports."""
+
+
+def heads_of(system: System[Any], releases: Sequence[Released[Release]], sharpness: float = SHARPNESS) -> list[Head]:
+    """Return every head that can be made of what clients released, the best known one first (post-processing).
+
+    Raises:
+        Unsuitable: the system is none of a federation's.
+    """
+    if isinstance(system, FederatedHeads):
+        return [Ensemble.of([system.heads(release) for release in releases], sharpness)]
+    if isinstance(system, MomentsHead):
+        return [system.fit(releases)]
+    if isinstance(system, HeadsAndMoments):
+        return [Ensemble.of([system.heads(release) for release in releases], sharpness), system.fit(releases)]
+    raise Unsuitable(f"no classifier is made of {system.method}")
 
 
 @dataclass(frozen=True)
@@ -70,7 +94,7 @@ class FederatedClassifier:
     architecture: Architecture
     model: ModelSpec
     features: FrozenFeatures
-    head: Ensemble | Discriminant
+    head: Head
     entries: tuple[str, ...]
 
     def probabilities(self, inputs: Tensor) -> Floats:
@@ -100,15 +124,11 @@ class FederatedClassifier:
         Raises:
             ArtifactError: the file is missing or damaged, or its network is not the one that its contract names.
         """
-        from safetensors import SafetensorError, safe_open
-
+        facts, tensors = parts_of(path)
         try:
-            with safe_open(path, framework="pt") as file:
-                facts = json.loads(file.metadata()["nacre"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
             found = cls._of(facts, tensors)
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError, RuntimeError) as fault:
-            raise ArtifactError(f"classifier {path.name} is missing or damaged; make it again") from fault
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as fault:
+            raise damaged(path) from fault
         if found.features.sha256 != found.contract.extractor:
             raise ArtifactError(f"classifier {path.name} has another network than its contract names; make it again")
         return found
@@ -121,3 +141,24 @@ class FederatedClassifier:
         head = HEADS[facts["kind"]](**{name: tensor.numpy() for name, tensor in own.items()})
         contract = Federation.model_validate_json(json.dumps(facts["contract"]))
         return cls(contract, facts["architecture"], model, features, head, tuple(facts["entries"]))
+
+
+def parts_of(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read the facts and the tensors of a classifier's file.
+
+    Raises:
+        ArtifactError: the file is missing or damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = dict(json.loads(file.metadata()["nacre"]))
+            return facts, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as fault:
+        raise damaged(path) from fault
+
+
+def damaged(path: Path) -> ArtifactError:
+    """Return the error for a file that is no classifier."""
+    return ArtifactError(f"classifier {path.name} is missing or damaged; make it again")

@@ -25,7 +25,7 @@ from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyBudget, Released, Sensitive
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.releases.steps import Data, Programme, Sum
+from dpmodels.releases.steps import Data, NoisySum, Programme, Sum
 from dpmodels.releases.system import System, fingerprint_of
 from dpmodels.schema.federation import Federation
 from dpmodels.statistics.component_moments import Floats, Whole
@@ -33,16 +33,16 @@ from dpmodels.statistics.logistic import Logistic, transform_optimum
 
 XI = 1e-8
 """What is added to a certainty, so that no sum of them is zero."""
+CERTAINTY = "weights of the certainty head"
 
 
-class HeadsMeasurement(BaseModel):
-    """What is measured: public parameters that decide the release and so are part of the plan.
+class ScoresMeasurement(BaseModel):
+    """What a certainty head is measured by: public parameters that decide the release and so are part of the plan.
 
     Attributes:
         records: the public number that regularization is divided by: the client's size where sizes are public, which
             is the default, otherwise a guess of what is usual.
-        score_lambda, head_lambda: regularization of the two heads, for each record.
-        score_share: share of the squared mu that the certainty head takes.
+        score_lambda: regularization of the certainty head, for each record.
         bias: the constant coordinate of a feature vector of norm 1.
         tolerance: of the gradient's norm at the optimum; see ``Logistic``.
     """
@@ -50,10 +50,20 @@ class HeadsMeasurement(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     records: Annotated[int, Field(ge=1)] | None = None
     score_lambda: Annotated[float, Field(ge=1e-6, le=10)] = 0.01
-    head_lambda: Annotated[float, Field(ge=1e-6, le=10)] = 0.01
-    score_share: Annotated[float, Field(ge=0.01, le=0.99)] = 0.2
     bias: Annotated[float, Field(ge=0, lt=1)] = 0.3
     tolerance: Annotated[float, Field(ge=1e-6, le=0.1)] = 2e-3
+
+
+class HeadsMeasurement(ScoresMeasurement):
+    """What both heads are measured by.
+
+    Attributes:
+        head_lambda: regularization of the classifying head, for each record.
+        score_share: share of the squared mu that the certainty head takes.
+    """
+
+    head_lambda: Annotated[float, Field(ge=1e-6, le=10)] = 0.01
+    score_share: Annotated[float, Field(ge=0.01, le=0.99)] = 0.2
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,12 @@ class Heads:
     head: Floats
     problems: HeadProblems
 
+    @classmethod
+    def of(cls, line: Line, problems: HeadProblems, answers: Sequence[NoisySum]) -> "Heads":
+        """Read the heads that the first two answers of a programme are (post-processing)."""
+        client, (score, head) = line.contract.name.partition(".")[2], answers[:2]
+        return cls(client, problems.score.weights(score.vector), problems.head.weights(head.vector), problems)
+
     def certainty(self, z: Whole) -> Floats:
         """Return how certain it is that vectors are like the client's records. Shapes: [n, d] -> [n]."""
         return certainty(self.score[0], self.problems.score.features(z))
@@ -95,61 +111,48 @@ class FederatedHeads(System[HeadProblems]):
     negatives: Whole | None = None
 
     def settled(self, contract: Federation) -> HeadsMeasurement:
-        """Take the client's public size, unless another number is given.
-
-        Raises:
-            InvalidArgument: sizes are private and no number is given, or the contract is not a client's.
-        """
-        if not contract.client:
-            raise Unsuitable("heads are released by each client for itself; plan them for the contract of one client")
-        records = self.measurement.records or contract.size
-        if records is None:
-            raise InvalidArgument("records", None, "be a public guess of a client's size, where sizes are private")
-        return self.measurement.model_copy(update={"records": records})
+        """Take the client's public size, unless another number is given."""
+        return self.measurement.model_copy(update={"records": records_of(self.measurement, contract)})
 
     def design(self, spec: HeadsMeasurement, contract: Federation) -> HeadProblems:
         """State the two problems."""
-        records, negatives = spec.records or 1, contract.negatives
-        replaced = contract.adjacency == Adjacency.REPLACE_ONE
-
-        def problem(outputs: int, per_record: float, public: int) -> Logistic:
-            strength, most = per_record * (records + public), contract.most + public
-            return Logistic(contract.features, outputs, strength, spec.bias, replaced, most, spec.tolerance)
-
-        score = problem(1, spec.score_lambda, negatives)
-        head = problem(len(contract.classes), spec.head_lambda, 0)
-        return HeadProblems(score, head, contract.size or 0, contract.auxiliary)
+        head = problem_of(spec, contract, len(contract.classes), spec.head_lambda, 0)
+        return HeadProblems(score_problem(spec, contract), head, contract.size or 0, contract.auxiliary)
 
     def event(self, design: HeadProblems, budget: PrivacyBudget) -> ComposedEvent:
         """Charge two Gaussians: the first takes ``score_share`` of the budget's squared mu, the second the rest."""
-        z, share = gaussian_noise_multiplier(budget), self.measurement.score_share
-        parts = ("certainty head", z / math.sqrt(share)), ("classifying head", z / math.sqrt(1 - share))
-        return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=own, mechanism=name) for name, own in parts))
+        return ComposedEvent(events=self.events(gaussian_noise_multiplier(budget)))
+
+    def events(self, noise_multiplier: float) -> tuple[GaussianEvent, ...]:
+        """Split one Gaussian of this noise multiplier into those of the two heads, which together cost as much."""
+        share = self.measurement.score_share
+        parts = {"certainty head": share, "classifying head": 1 - share}
+        return tuple(
+            GaussianEvent(noise_multiplier=noise_multiplier / math.sqrt(part), mechanism=name)
+            for name, part in parts.items()
+        )
 
     def programme(self, design: HeadProblems) -> Programme:
         """Solve the two problems, each once."""
 
-        def score(data: Data) -> Sensitive[Whole]:
-            if self.negatives is None or digest_of(self.negatives) != design.auxiliary:
-                raise ArtifactError("the auxiliary features are not those that the contract names; fetch them again")
-            return transform_optimum(design.score, data.records, design.records, self.negatives)
-
         def head(data: Data) -> Sensitive[Whole]:
             return transform_optimum(design.head, data.records, design.records)
 
-        yield Sum(score, design.score.dim, design.score.l2_sensitivity)
+        yield score_sum(design.score, design.records, design.auxiliary, self.negatives)
         yield Sum(head, design.head.dim, design.head.l2_sensitivity)
 
     def heads(self, release: Released[Release]) -> Heads:
         """Read the heads of a release (post-processing)."""
-        problems, (score, head) = self.of(release.value.line), self.answers(release.value)
-        client = release.value.line.contract.name.partition(".")[2]
-        return Heads(client, problems.score.weights(score.vector), problems.head.weights(head.vector), problems)
+        return Heads.of(release.value.line, self.of(release.value.line), self.answers(release.value))
 
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
-        problems = self.of(line)
-        named = {"weights of the certainty head": problems.score, "weights of the classifying head": problems.head}
+        return self.noise_of(line, self.of(line))
+
+    @staticmethod
+    def noise_of(line: Line, problems: HeadProblems) -> dict[str, float]:
+        """Name the first two steps of a line and the standard deviation of their noise."""
+        named = {CERTAINTY: problems.score, "weights of the classifying head": problems.head}
         return {
             name: line.noise_stddev(step, own.l2_sensitivity) * own.step
             for step, (name, own) in enumerate(named.items())
@@ -159,6 +162,43 @@ class FederatedHeads(System[HeadProblems]):
         """Hash the lattice and the features' layout."""
         both = design.score, design.head
         return fingerprint_of(design.auxiliary, *[(own.size, own.outputs, own.bias, own.step) for own in both])
+
+
+def records_of(spec: ScoresMeasurement, contract: Federation) -> int:
+    """Return the public number that regularization is divided by.
+
+    Raises:
+        InvalidArgument: sizes are private and no number is given, or the contract is not a client's.
+    """
+    if not contract.client:
+        raise Unsuitable("heads are released by each client for itself; plan them for the contract of one client")
+    records = spec.records or contract.size
+    if records is None:
+        raise InvalidArgument("records", None, "be a public guess of a client's size, where sizes are private")
+    return records
+
+
+def problem_of(spec: ScoresMeasurement, contract: Federation, outputs: int, per_record: float, public: int) -> Logistic:
+    """State one problem; ``public`` records are summed with the client's."""
+    strength, most = per_record * ((spec.records or 1) + public), contract.most + public
+    replaced = contract.adjacency == Adjacency.REPLACE_ONE
+    return Logistic(contract.features, outputs, strength, spec.bias, replaced, most, spec.tolerance)
+
+
+def score_problem(spec: ScoresMeasurement, contract: Federation) -> Logistic:
+    """State the problem of the certainty head."""
+    return problem_of(spec, contract, 1, spec.score_lambda, contract.negatives)
+
+
+def score_sum(problem: Logistic, records: int, auxiliary: str, negatives: Whole | None) -> Sum:
+    """Return the step that releases a certainty head."""
+
+    def score(data: Data) -> Sensitive[Whole]:
+        if negatives is None or digest_of(negatives) != auxiliary:
+            raise ArtifactError("the auxiliary features are not those that the contract names; fetch them again")
+        return transform_optimum(problem, data.records, records, negatives)
+
+    return Sum(score, problem.dim, problem.l2_sensitivity)
 
 
 def certainty(w: Floats, phi: Floats) -> Floats:

@@ -3,14 +3,21 @@
     measure   s = sum_x [ a e_y ; b z (x) e_y ; z z' (or z z' (x) e_y) ]  + noise            statistics/class_moments.py
     fit       Gaussians of the classes without the noise's share; discriminants, linear or quadratic
 
-Sums do not know how records are spread over clients, so skew costs nothing. With a trusted aggregator the contract is
-the federation's: all clients' sums are added first, and one noise covers them. Without one each client releases its
-own, and the noise adds up. Privacy: the sensitivity is that of ``ClassMoments``, of a record added or replaced.
+Sums do not know how records are spread over clients, so skew costs nothing. Under local trust each client adds noise to
+its own sum, and the noise adds up. Under central trust a trusted aggregator is handed the exact sums of all clients,
+adds them up and draws one noise for all.
+
+Privacy, of both: the unit is one record of one client, added or removed, or replaced within its client where sizes are
+public. Under central trust the total is a sum over clients, and a record is in the sum of one client alone; so the
+record moves the total by what it moves that client's sum, which is bounded by the sensitivity of ``ClassMoments``
+whatever the number of clients, and one Gaussian of that sensitivity covers every record of every client. Each client
+is charged that one Gaussian, in its own account: the draw depends on its records, and on no record twice. What differs
+is who sees what: under central trust the aggregator's process reads every client's exact sums.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,11 +29,12 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.privacy import Adjacency, PrivacyBudget, Released, Sensitive
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.releases.steps import Data, Programme, Sum
+from dpmodels.releases.steps import Data, NoisySum, Programme, Sum
 from dpmodels.releases.system import System, fingerprint_of
-from dpmodels.schema.federation import Federation
+from dpmodels.schema.federation import CENTRAL, Federation
 from dpmodels.statistics.class_moments import ClassMoments, transform_all_moments
 from dpmodels.statistics.component_moments import LEAST_VARIANCE, Z_BITS, Floats, Whole
+from dpmodels.statistics.partial_sums import transform_added
 from dpmodels.statistics.symmetric import DIAGONAL, shrink, shrink_classes
 
 
@@ -36,12 +44,15 @@ class MomentsMeasurement(BaseModel):
     Attributes:
         pooled: whether all classes share one second moment, which gives linear discriminants.
         count_weight, mean_weight: weights of a count and of a first moment, where a second moment has 1.
+        trust: local, where each client draws its own noise; or central, where an aggregator that sees the exact sums of
+            all clients draws one noise for all.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     pooled: bool = True
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
     mean_weight: Annotated[float, Field(gt=0, le=10)] = 1.0
+    trust: Literal["local", "central"] = "local"
 
 
 @dataclass(frozen=True)
@@ -81,21 +92,30 @@ class MomentsHead(System[ClassMoments]):
     measurement: MomentsMeasurement = field(default_factory=MomentsMeasurement)
 
     def design(self, spec: MomentsMeasurement, contract: Federation) -> ClassMoments:
-        """State what is summed; where a record is replaced, the sensitivity is that of a replaced one."""
+        """State what is summed; where a record is replaced, the sensitivity is that of a replaced one.
+
+        Raises:
+            InvalidArgument: the sum of all clients could be larger than a whole number of 64 bits holds.
+        """
         weights = spec.count_weight, spec.mean_weight
         moments = ClassMoments(len(contract.classes), contract.features, *weights, pooled=spec.pooled)
+        if contract.whole.most * moments.l2_sensitivity >= 2**62:
+            raise InvalidArgument("most_records", contract.most_records, "be less: the sum of all could overflow")
         if contract.adjacency == Adjacency.REPLACE_ONE:
             moments.l2_sensitivity = moments.replaced_sensitivity
         return moments
 
     def event(self, design: ClassMoments, budget: PrivacyBudget) -> GaussianEvent:
-        """Charge one Gaussian event."""
-        return GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget))
+        """Charge one Gaussian event, which says whether an aggregator draws it for all clients."""
+        together = CENTRAL if self.measurement.trust == "central" else ""
+        return GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget), mechanism=together)
 
     def programme(self, design: ClassMoments) -> Programme:
-        """Sum once over all records of all clients that are there."""
+        """Sum once: over all records that are there, or, under central trust, over the exact sums of the clients."""
 
         def total(data: Data) -> Sensitive[Whole]:
+            if self.measurement.trust == "central":
+                return transform_added(data.records, design.dim)
             return transform_all_moments(design, data.records)
 
         yield Sum(total, design.dim, design.l2_sensitivity)
@@ -111,14 +131,16 @@ class MomentsHead(System[ClassMoments]):
         if len({each.value.line.fingerprint for each in releases}) != 1:
             raise InvalidArgument("releases", len(releases), "be of one measurement, and at least one")
         sums = [once for each in releases for once in self.answers(each.value)]
-        total = np.sum([once.vector for once in sums], axis=0)
-        stddev = float(np.linalg.norm([once.noise_stddev for once in sums]))
-        return discriminant(self.of(releases[0].value.line), total, stddev)
+        return added(self.of(releases[0].value.line), sums)
 
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
-        moments = self.of(line)
-        stddev = line.noise_stddev(0, moments.l2_sensitivity)
+        return self.noise_at(line, self.of(line), 0)
+
+    @staticmethod
+    def noise_at(line: Line, moments: ClassMoments, step: int) -> dict[str, float]:
+        """Name what the sum at one step of a line holds and the standard deviation of its noise."""
+        stddev = line.noise_stddev(step, moments.l2_sensitivity)
         return {
             "records in a class": stddev / moments.count_step,
             "sum of squares of a feature, where the clip norm is 1": stddev / (DIAGONAL * 4.0**Z_BITS),
@@ -127,6 +149,12 @@ class MomentsHead(System[ClassMoments]):
     def fingerprint(self, design: ClassMoments) -> str:
         """Hash the sizes and the weights."""
         return fingerprint_of(design.classes, design.size, design.count_step, design.mean_step, design.pooled)
+
+
+def added(moments: ClassMoments, sums: Sequence[NoisySum]) -> Discriminant:
+    """Add noisy sums up, with their noise, and return the Gaussians of the total (post-processing)."""
+    total = np.sum([once.vector for once in sums], axis=0)
+    return discriminant(moments, total, float(np.linalg.norm([once.noise_stddev for once in sums])))
 
 
 def discriminant(moments: ClassMoments, released: Whole, noise_stddev: float) -> Discriminant:

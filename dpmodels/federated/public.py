@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dpmodels.embeddings.frozen import FrozenFeatures, digest_of
+from dpmodels.embeddings.frozen import Examples, FrozenFeatures, digest_of
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.federated.models import Architecture, ModelSpec, build, loaded
 from dpmodels.federated.pretraining import PretrainingSpec, pretrain
@@ -120,6 +120,33 @@ class PublicPart:
             return cls(facts["architecture"], model, features, tensors["negatives"].numpy(), records)
         except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, RuntimeError) as fault:
             raise ArtifactError("the public part of the federation is damaged; start a new run") from fault
+
+
+@dataclass(frozen=True)
+class PublicRecords:
+    """Public records that are kept with a run: those that a round distills on, and labeled ones that judge classifiers.
+
+    Shapes: ``distilled`` [n, ...], of no record where nothing is distilled.
+    """
+
+    distilled: Tensor
+    judge: Examples | None = None
+
+    def to_bytes(self) -> bytes:
+        """Write the records as safetensors."""
+        from safetensors.torch import save
+
+        labeled = {} if self.judge is None else {"inputs": self.judge.inputs, "labels": self.judge.labels}
+        return save({name: held.contiguous() for name, held in {"distilled": self.distilled, **labeled}.items()})
+
+    @classmethod
+    def of_bytes(cls, content: bytes) -> "PublicRecords":
+        """Read the records back."""
+        from safetensors.torch import load
+
+        found = load(content)
+        judge = Examples(found["inputs"], found["labels"]) if "inputs" in found else None
+        return cls(found["distilled"], judge)
 
 
 def tensors_of(features: FrozenFeatures) -> dict[str, Tensor]:

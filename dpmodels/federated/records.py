@@ -1,5 +1,6 @@
 """Read the records of a party, or public ones, from CSV or Parquet: columns of numbers, or one column of lists."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -56,6 +57,18 @@ def read_public(path: Path, spec: RecordsSpec) -> Tensor:
     return _inputs(_table(path, spec, labeled=False), spec)
 
 
+def read_labeled(path: Path, spec: RecordsSpec, classes: Sequence[str]) -> Examples:
+    """Read public records with labels, which classifiers are judged by.
+
+    Raises:
+        DataError: the files cannot be read, lack a column or hold no record, or a label is none of the classes.
+    """
+    table = _table(path, spec, labeled=True)
+    if not table.num_rows:
+        raise DataError("", "there must be records to judge by")
+    return Examples(_inputs(table, spec), torch.from_numpy(_labels(table[spec.label], spec.label, classes)))
+
+
 def load_examples(path: Path, spec: RecordsSpec, contract: Federation) -> Sensitive[Examples]:
     """Read the labeled records of a client. A value that is missing makes its record's vector zero and nothing else.
 
@@ -66,7 +79,7 @@ def load_examples(path: Path, spec: RecordsSpec, contract: Federation) -> Sensit
             is not what the contract says of it.
     """
     table = _table(path, spec, labeled=True)
-    inputs, labels = _inputs(table, spec), _labels(table[spec.label], spec.label, contract)
+    inputs, labels = _inputs(table, spec), _labels(table[spec.label], spec.label, contract.classes)
     if len(labels) > contract.most or (contract.size is not None and len(labels) != contract.size):
         raise DataError("", "the number of records must be what the contract says of it")
     return Sensitive(Examples(inputs, torch.from_numpy(labels)))
@@ -111,11 +124,11 @@ def _numbers(column: pa.Array, name: str) -> NDArray[np.float64]:
     return found
 
 
-def _labels(column: pa.ChunkedArray, name: str, contract: Federation) -> NDArray[np.int64]:
+def _labels(column: pa.ChunkedArray, name: str, classes: Sequence[str]) -> NDArray[np.int64]:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise DataError(name, "must hold text or whole numbers")
-    places = pc.index_in(column.cast(pa.string()), pa.array(contract.classes, pa.string()))
+    places = pc.index_in(column.cast(pa.string()), pa.array(list(classes), pa.string()))
     if places.null_count:
         raise DataError(name, "must be one of the federation's classes in every record")
     found: NDArray[np.int64] = places.combine_chunks().to_numpy(zero_copy_only=False).astype(np.int64)

@@ -64,7 +64,7 @@ class Adversary(nn.Module):
     Attributes:
         normals: of a record: the latent, its place between record and fake, its place in the pool, and what draws its
             categories.
-        released: the running mean of the generators.
+        mean: the running mean of the generators; released: what it was at the steps ``kept``.
     """
 
     pool: Tensor
@@ -81,7 +81,9 @@ class Adversary(nn.Module):
             self.shares = torch.ones_like(shares)
         self.critic = Critic(vectors, head, spec)
         self.generator = Generator(vectors, head, spec, refines).requires_grad_(False)
-        self.released = copy.deepcopy(self.generator)
+        self.mean = copy.deepcopy(self.generator)
+        self.released = nn.ModuleList(copy.deepcopy(self.generator) for _ in range(spec.snapshots))
+        self.kept = [sgd.steps - later * sgd.steps // (2 * spec.snapshots) for later in range(spec.snapshots)]
         self.normals = (spec.latent + 2 + (0 if isinstance(head, InkHead) else head.outputs),)
         weights, betas = list(self.generator.parameters()), (spec.momentum, spec.steadiness)
         self.adam = torch.optim.Adam(weights, lr=spec.generator_rate, betas=betas)
@@ -118,12 +120,17 @@ class Adversary(nn.Module):
         return self.head.shown(self.pool[self.first[y] + within])
 
     def follow(self, step: int) -> None:
-        """Take a step of the generator if it is due.
+        """Take a step of the generator if it is due, and keep the mean where it is to be released.
 
         Privacy: post-processing of the critic's released weights.
         """
-        if step < self.due:
-            return
+        if step >= self.due:
+            self._step(step)
+        for place, own in zip(self.kept, self.released, strict=True):
+            if place == step:
+                own.load_state_dict(self.mean.state_dict())
+
+    def _step(self, step: int) -> None:
         scores = self._descend(step)
         self.told = STEADY * self.told + (1 - STEADY) * float((scores < 0).float().mean())
         if self.told < self.spec.told:
@@ -151,7 +158,7 @@ class Adversary(nn.Module):
         self.generator.requires_grad_(False)
         self.taken += 1
         share = max(1 - self.spec.average, 1 / (1 + self.taken))
-        torch._foreach_lerp_(list[Tensor](self.released.parameters()), list[Tensor](weights), share)
+        torch._foreach_lerp_(list[Tensor](self.mean.parameters()), list[Tensor](weights), share)
         return scores.detach()
 
     def tensors(self) -> dict[str, Tensor]:
@@ -159,16 +166,19 @@ class Adversary(nn.Module):
         state = {"pace": torch.tensor([self.every, self.due, self.taken, self.told], dtype=torch.float64)}
         for index, weight in enumerate(self.generator.parameters()):
             state |= {f"adam/{index}/{name}": value for name, value in self.adam.state.get(weight, {}).items()}
-        for name, own in (("generator/", self.generator), ("released/", self.released)):
-            state |= {name + key: value for key, value in own.state_dict().items()}
+        for name, network in self._networks().items():
+            state |= {name + key: value for key, value in network.state_dict().items()}
         return state
+
+    def _networks(self) -> dict[str, nn.Module]:
+        return {"generator/": self.generator, "mean/": self.mean, "released/": self.released}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Go back to where ``tensors`` was taken."""
         every, due, taken, self.told = tensors["pace"].tolist()
         self.every, self.due, self.taken = int(every), int(due), int(taken)
-        self.generator.load_state_dict(under("generator/", tensors))
-        self.released.load_state_dict(under("released/", tensors))
+        for name, network in self._networks().items():
+            network.load_state_dict(under(name, tensors))
         for index, weight in enumerate(self.generator.parameters()):
             if own := under(f"adam/{index}/", tensors):
                 self.adam.state[weight] = {

@@ -41,9 +41,10 @@ class Base:
 
 @dataclass
 class GanModel(Sampler):
-    """Draws a generator and a class by their released counts, or a record to refine, then z and the record.
+    """Draws a cluster and a class by their released counts, or a record to refine, then a snapshot, z and the record.
 
-    Shapes: ``class_counts`` [generators, classes] float64, noisy and possibly negative.
+    Shapes: ``class_counts`` [clusters, classes] float64, noisy and possibly negative. ``generators`` are one cluster's
+    snapshots after another's.
     """
 
     batch_rows: ClassVar[int] = 4096
@@ -68,6 +69,7 @@ class GanModel(Sampler):
         randomness = torch.Generator().manual_seed(int(rng.integers(2**32)))  # torch takes no more
         if not self.base:
             which, y = draw_cells(self.class_counts, rows, randomness)
+        which = which * self.spec.snapshots + torch.randint(self.spec.snapshots, (rows,), generator=randomness)
         z = torch.randn(rows, self.spec.latent, generator=randomness)
         return head.draw(self._outputs(head, which, y, z, start, device), y, randomness)
 
@@ -107,7 +109,7 @@ class GanModel(Sampler):
             model = KINDS[given["kind"]].of({**given, "schema": facts["schema"]}, under("base/", tensors))
             base = Base(model, tensors["centroids"])
         generators = []
-        for index in range(len(counts)):
+        for index in range(len(counts) * spec.snapshots):
             generators.append(Generator(vectors, head_of(vectors), spec, base is not None).requires_grad_(False))
             generators[-1].load_state_dict(under(f"{index}/", tensors))
         return cls(vectors, spec, generators, counts, facts["image_radius"], base, facts["release_entry"])

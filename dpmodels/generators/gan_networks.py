@@ -9,6 +9,7 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 from torch.nn.utils import skip_init
 
 from dpmodels.embeddings.vectors import Vectors
@@ -38,10 +39,11 @@ class Critic(nn.Module):
     def __init__(self, vectors: Vectors, head: Head, spec: GanSpec) -> None:
         super().__init__()
         self.classes, self.images = vectors.classes, isinstance(head, InkHead)
+        self.pixels, self.shape = spec.critic_pixels, _shape(vectors)
         layers: list[nn.Module] = []
-        size = head.outputs
+        height, width = (-(-side // self.pixels) for side in self.shape)
+        size = height * width if self.images else head.outputs
         if spec.convolutions and self.images:
-            height, width = _shape(vectors)
             layers += [nn.Unflatten(1, (1, height, width))]
             for inputs, outputs in ((1, spec.channels // 2), (spec.channels // 2, spec.channels)):
                 layers += [_conv(inputs, outputs, 5, 2), nn.LeakyReLU(SLOPE)]
@@ -56,13 +58,20 @@ class Critic(nn.Module):
 
     def forward(self, seen: Tensor, y: Tensor) -> Tensor:
         """Score."""
-        given = 2 * seen - 1 if self.images else seen
+        given = 2 * self._coarse(seen) - 1 if self.images else seen
         if isinstance(self.net[0], nn.Unflatten):
             scores = self.net(given.flatten(0, -2)).view(*seen.shape[:-1], self.classes)
         else:
             scores = self.net(given)
         own = one_hot(y, self.classes).to(seen.dtype).view(len(y), *(1,) * (seen.dim() - 2), self.classes)
         return cast(Tensor, (scores * own).sum(dim=-1))
+
+    def _coarse(self, seen: Tensor) -> Tensor:
+        """Return the means of squares of pixels, added up in one order wherever a record lies. Beyond the edge is 0."""
+        height, width = self.shape
+        wide = pad(seen.view(*seen.shape[:-1], height, width), (0, -width % self.pixels, 0, -height % self.pixels))
+        parts = [wide[..., i :: self.pixels, j :: self.pixels] for i in range(self.pixels) for j in range(self.pixels)]
+        return cast(Tensor, sum(parts)).flatten(-2) / len(parts)
 
 
 class Generator(nn.Module):

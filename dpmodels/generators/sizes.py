@@ -44,6 +44,7 @@ class GanSpec(BaseModel):
     Attributes:
         latent: number of coordinates of z; hidden: units of the generator's two hidden layers.
         critic_hidden, critic_layers: units of each of the critic's hidden layers, and their number.
+        critic_pixels: side of the squares of pixels whose means the critic sees: fewer inputs have less noise.
         convolutions: whether the networks of images are convolutional; channels: of their widest feature maps.
         loss: of a Wasserstein critic, or the non-saturating one of a critic that tells records from fakes.
         penalty: weight of the critic's slope between a record and its fake; 0 for none.
@@ -53,6 +54,8 @@ class GanSpec(BaseModel):
             follows the schedule of DP-SGD.
         momentum, steadiness: of this Adam, as of that of DP-SGD.
         average: share of the older weights in the running mean of the generator, which is what is released.
+        snapshots: number of such means that are released, from evenly spread steps of the second half; each record is
+            drawn from one of them. A generator against a noisy critic wanders, and its places together say more.
         temperature: at which drawn categories are smoothed where the generator is differentiated.
         reach: of a warm start, how far the generator may take ink or values from where it starts.
         anchor: of a warm start, weight of the squared distance from there in the generator's loss.
@@ -66,6 +69,7 @@ class GanSpec(BaseModel):
     hidden: Annotated[int, Field(ge=1, le=4096)] = 256
     critic_hidden: Annotated[int, Field(ge=1, le=4096)] = 128
     critic_layers: Annotated[int, Field(ge=1, le=8)] = 1
+    critic_pixels: Annotated[int, Field(ge=1, le=4)] = 1
     convolutions: bool = False
     channels: Annotated[int, Field(ge=4, le=1024)] = 32
     loss: Literal["wgan-gp", "non-saturating"] = "non-saturating"
@@ -78,6 +82,7 @@ class GanSpec(BaseModel):
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.5
     steadiness: Annotated[float, Field(ge=0, lt=1)] = 0.9
     average: Annotated[float, Field(ge=0, lt=1)] = 0.995
+    snapshots: Annotated[int, Field(ge=1, le=64)] = 1
     temperature: Annotated[float, Field(gt=0, le=100)] = 0.7
     reach: Annotated[float, Field(gt=0, le=1)] = 0.5
     anchor: Annotated[float, Field(ge=0, le=1000)] = 0.1

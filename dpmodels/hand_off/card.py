@@ -73,14 +73,14 @@ def terms(manifest: Manifest) -> dict[str, Any]:
         "unit": manifest.unit,
         "adjacency": manifest.adjacency.value,
         "part": manifest.part,
-        "delta": manifest.asked.delta,
+        "delta": manifest.price.asked.delta,
         "epsilon": str(manifest.whole_cost.epsilon),
         "charges": [_charge(name, line) for name, line in zip(("release", "report"), manifest.lines, strict=False)],
         "account": manifest.ledger.account,
         "approved": {"officer": signed.officer, "public_key": signed.public_key} if signed else None,
         "cautions": list(manifest.cautions or ()),
         "clients": [
-            {"name": line.client, "account": line.ledger.account, "epsilon": str(line.spent.epsilon)}
+            {"name": line.client, "account": line.ledger.account, "epsilon": str(line.price.spent.epsilon)}
             for line in manifest.clients or ()
         ],
         "dropped": dict(manifest.dropped or {}),
@@ -92,9 +92,9 @@ def terms(manifest: Manifest) -> dict[str, Any]:
 def meaning(manifest: Manifest) -> Meaning:
     """Reckon what the budget of a hand-off means to one unit; clients and documents are protected side by side."""
     lines = manifest.clients or manifest.lines
-    heaviest = [max(lines, key=lambda line: line.spent.epsilon)] if manifest.clients else lines
-    events = [event for line in heaviest for event in line.events]
-    return Meaning.of(events, float(manifest.whole_cost.epsilon), manifest.asked.delta)
+    heaviest = [max(lines, key=lambda line: line.price.spent.epsilon)] if manifest.clients else lines
+    events = [event for line in heaviest for event in line.price.events]
+    return Meaning.of(events, float(manifest.whole_cost.epsilon), manifest.price.asked.delta)
 
 
 def differs(folder: Path, manifest: Manifest) -> str:
@@ -134,11 +134,11 @@ def _day(manifest: Manifest) -> str | None:
 def _charge(name: str, line: Line) -> dict[str, Any]:
     return {
         "name": name,
-        "epsilon": str(line.spent.epsilon),
-        "asked_epsilon": line.asked.epsilon,
+        "epsilon": str(line.price.spent.epsilon),
+        "asked_epsilon": line.price.asked.epsilon,
         "charge": line.ledger.charge,
         "plan_sha256": line.plan_sha256,
-        "events": [event.model_dump(mode="json") for event in line.events],
+        "events": [event.model_dump(mode="json") for event in line.price.events],
     }
 
 

@@ -8,7 +8,9 @@ Its format is numbered, and each manifest is written in the oldest format that c
     3   a charge that pays for each part of the data, such as each document, or that was signed for with others as a
         family; and cautions, which say what the budget does not protect
     4   a federation: a line for each client, with its own charge, run and release. What names one plan, one release and
-        one charge in other manifests is here the digest of the clients' own, in their order
+        one charge in other manifests is here the digest of the clients' own, in their order. Where models travelled
+        as they were trained, ``unprotected`` says so, and the manifest states no budget, cost or event of the whole:
+        those in the clients' lines are of their certainty scores alone
     5   any of these with a model card and the page for a data-protection officer among its files
 """
 
@@ -17,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -99,16 +101,25 @@ class Family(_Model):
     run: Text
 
 
+class Price(NamedTuple):
+    """What a line asked for, what it cost, and its events."""
+
+    asked: Target
+    spent: Cost
+    events: tuple[Event, ...]
+
+
 class Line(_Model):
     """One line of the plan: what it asked for, what it cost, and who paid.
 
     Attributes:
         part: the kind of part each of which is charged on its own, such as a document; None for the whole data set.
+        asked, spent, events: None in the manifest of an unprotected federation, for which no epsilon holds.
     """
 
-    asked: Target
-    spent: Cost
-    events: Annotated[tuple[Event, ...], Field(min_length=1)]
+    asked: Target | None = None
+    spent: Cost | None = None
+    events: Annotated[tuple[Event, ...], Field(min_length=1)] | None = None
     plan_sha256: Sha256
     part: Annotated[Text, Field(max_length=100)] | None = None
     ledger: Payment
@@ -117,6 +128,30 @@ class Line(_Model):
     def sealed(self) -> bool:
         """Tell whether the line was drawn and sealed. A release always was, for nothing is handed over without it."""
         return True
+
+    @property
+    def has_price(self) -> bool:
+        """Tell whether an epsilon is stated."""
+        return True
+
+    @property
+    def price(self) -> "Price":
+        """What was asked for, what it cost, and the events that cost it.
+
+        Raises:
+            ManifestError: no epsilon is stated, because none holds.
+        """
+        if self.asked is None or self.spent is None or self.events is None:
+            raise ManifestError([f"{MANIFEST} states no epsilon, because none holds for the whole of what it is about"])
+        return Price(self.asked, self.spent, self.events)
+
+    @model_validator(mode="after")
+    def _has_its_price(self) -> Self:
+        for name in ("asked", "spent", "events"):
+            if (getattr(self, name) is not None) != self.has_price:
+                fault = "lacks the field" if self.has_price else "is of what no epsilon holds for, and has the field"
+                raise ValueError(f"{fault} {name}")
+        return self
 
 
 class ReportLine(Line):
@@ -165,7 +200,9 @@ class Manifest(Line, _Head):
         approved: the signature of the account's officer, where the account has one.
         approved_as: account and run that were signed for, where the signature is of a family's charges by their keys.
         cautions: what a recipient must know of the guarantee's limits before relying on it.
-        clients: of a federation, those that took part; dropped: by client, why it was left out.
+        clients: of a federation, those that took part; dropped: by client, why it was left out; trust: who drew the
+            noise, each client (local), or an aggregator that saw the exact sums of all (central).
+        unprotected: says of models that travelled as they were trained that no epsilon holds.
         artifacts: the SHA-256 of every other file, by its path in the folder.
     """
 
@@ -176,12 +213,19 @@ class Manifest(Line, _Head):
     cautions: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
     clients: Annotated[tuple[ClientLine, ...], Field(min_length=1)] | None = None
     dropped: dict[Text, Text] | None = None
+    trust: Literal["local", "central"] | None = None
+    unprotected: Text | None = None
     artifacts: dict[str, Sha256]
 
     @property
+    def has_price(self) -> bool:
+        """Tell whether an epsilon is stated; none holds for models that travelled as they were trained."""
+        return self.unprotected is None
+
+    @property
     def lines(self) -> tuple[Line, ...]:
-        """Every line that was charged; of a federation, the line that stands for the clients' own."""
-        return (self, self.report) if self.report else (self,)
+        """Every line that was charged; of a federation, the line that stands for the clients' own, if one can."""
+        return (self, self.report) if self.report else (self,) if self.has_price else ()
 
     @property
     def made_by(self) -> str:
@@ -190,8 +234,12 @@ class Manifest(Line, _Head):
 
     @property
     def whole_cost(self) -> Cost:
-        """What all lines cost together."""
-        return self.total_spent or self.spent
+        """What all lines cost together.
+
+        Raises:
+            ManifestError: no epsilon is stated, because none holds.
+        """
+        return self.total_spent or self.price.spent
 
     @property
     def oldest_format(self) -> int:
@@ -215,10 +263,14 @@ class Manifest(Line, _Head):
             raise ValueError("has the field left_out, which no manifest without the field fitted_again_as has")
         if self.approved_as is not None and self.approved is None:
             raise ValueError("has the field approved_as, and no field approved, whose family it names")
-        if self.clients is None and self.dropped is not None:
-            raise ValueError("has the field dropped, and no field clients, whose federation it names")
+        if self.clients is None and (self.dropped or self.trust or self.unprotected):
+            raise ValueError(
+                "has a field dropped, trust or unprotected, and no field clients, whose federation it names"
+            )
         if self.unit == str(PrivacyUnit(kind="sentence")) and self.cautions is None:
             raise ValueError("lacks the field cautions, without which nobody may rely on what hides one sentence")
+        if CARD in self.artifacts and not self.has_price:
+            raise ValueError(f"lists {CARD}, and no epsilon holds that it could say the meaning of")
         if len(self.artifacts.keys() & {CARD, *PAGES}) not in (0, 1 + len(PAGES)):
             raise ValueError(f"lists one of {', '.join((CARD, *PAGES))} without the others, and they belong together")
         if self.format != self.oldest_format:

@@ -38,11 +38,12 @@ from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_REPORT, LARGEST_YAML
 from dpmodels.privacy import Adjacency
+from dpmodels.schema.federation import CENTRAL, SCORES
 from dpmodels.schema.lint import parse
 
 HANDED_OVER = re.compile(
-    r"(synthetic|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|schema\.yaml|report\.html|report\.json|"
-    r"checks\.html|model-card\.json|model-card\.html|statement\.html"
+    r"(synthetic|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|soft-labels\.parquet|schema\.yaml|"
+    r"report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html"
 )
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
@@ -123,7 +124,7 @@ def _check_file(folder: Path, name: str, sha256: str, found: Verified) -> None:
 def _check_proved(line: Line, adjacency: Adjacency, found: Verified) -> None:
     """Check that the price of every event is proved under the manifest's adjacency."""
     try:
-        check_adjacency(line.events, adjacency)
+        check_adjacency(line.price.events, adjacency)
     except InvalidArgument as error:
         found.faults.append(str(error))
 
@@ -133,10 +134,11 @@ def _check_budget(line: Line, found: Verified) -> None:
     reckoned = _reckoned([line], found)
     if reckoned is None:
         return
-    if line.asked.delta != line.spent.delta or abs(reckoned - line.spent.epsilon) > CLOSE:
-        found.faults.append(f"the events cost epsilon={reckoned}, the manifest says {line.spent.epsilon}")
-    if reckoned > Decimal(repr(line.asked.epsilon)):
-        found.faults.append(f"the events cost more than was asked for: epsilon={line.asked.epsilon}")
+    asked, spent, _ = line.price
+    if asked.delta != spent.delta or abs(reckoned - spent.epsilon) > CLOSE:
+        found.faults.append(f"the events cost epsilon={reckoned}, the manifest says {spent.epsilon}")
+    if reckoned > Decimal(repr(asked.epsilon)):
+        found.faults.append(f"the events cost more than was asked for: epsilon={asked.epsilon}")
 
 
 def _check_total(manifest: Manifest, found: Verified) -> None:
@@ -147,7 +149,7 @@ def _check_total(manifest: Manifest, found: Verified) -> None:
         found.faults.append("release and report name one charge, and each is paid by its own")
     if said is None or reckoned is None:
         return
-    if said.delta != manifest.asked.delta or abs(reckoned - said.epsilon) > CLOSE:
+    if said.delta != manifest.price.asked.delta or abs(reckoned - said.epsilon) > CLOSE:
         found.faults.append(f"release and report cost epsilon={reckoned} together, the manifest says {said.epsilon}")
 
 
@@ -165,10 +167,19 @@ def _check_clients(manifest: Manifest, found: Verified) -> None:
         ("release_sha256", manifest.release_sha256, [line.release_sha256 for line in clients]),
         ("ledger.charge", manifest.ledger.charge, [line.ledger.charge for line in clients]),
     ):
-        if said != digest_of_all(own) or len(set(own)) < len(own):
+        shared = name == "release_sha256" and manifest.trust == "central"
+        if said != digest_of_all(own) or len(set(own)) != (1 if shared else len(own)):
             found.faults.append(f"the field {name} does not stand for what the clients' lines name")
-    if manifest.spent != max((line.spent for line in clients), key=lambda spent: spent.epsilon):
+    events = [event for line in clients for event in line.price.events if event.kind == "gaussian"]
+    drawn = {event.mechanism == CENTRAL for event in events}
+    if (manifest.trust == "central") != (True in drawn) or len(drawn) > 1:
+        found.faults.append("the manifest does not say who drew the noise that its events pay for")
+    if manifest.has_price and manifest.spent != max((line.price.spent for line in clients), key=lambda s: s.epsilon):
         found.faults.append("the manifest's cost is not that of the client that spent most")
+    if (manifest.method == SCORES) == manifest.has_price:
+        found.faults.append(
+            "scores alone were released, and the manifest does not say that no epsilon holds, or it does"
+        )
     if {line.client for line in clients} & set(manifest.dropped or ()):
         found.faults.append("a client took part and was dropped as well")
 
@@ -184,8 +195,11 @@ def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
         return  # the check of all files reports that it is missing
     except (ValueError, KeyError, TypeError, RecursionError):
         said = []
-    spent, total = float(manifest.spent.epsilon), float(manifest.whole_cost.epsilon)
-    true = [manifest.unit, manifest.adjacency, manifest.spent.delta, spent, total, manifest.plan_sha256]
+    priced: list[float | None] = [None, None, None]
+    if manifest.has_price:
+        spent = manifest.price.spent
+        priced = [spent.delta, float(spent.epsilon), float(manifest.whole_cost.epsilon)]
+    true = [manifest.unit, manifest.adjacency, *priced, manifest.plan_sha256]
     if said != [*true, manifest.schema_sha256, manifest.release_sha256, manifest.ledger.charge]:
         found.faults.append("report.json is about another release, unit or price than the manifest")
 
@@ -207,9 +221,9 @@ def _reckoned(lines: Sequence[Line], found: Verified) -> Decimal | None:
     """Return what the events of some lines cost together; None, with a fault, if no plan could have such events."""
     from dpmodels.accounting.composition import renyi_epsilon, spent_epsilon
 
-    asked, delta = sum(line.asked.epsilon for line in lines), Decimal(repr(lines[0].asked.delta))
+    asked, delta = sum(line.price.asked.epsilon for line in lines), Decimal(repr(lines[0].price.asked.delta))
     try:
-        tally = Tally.of(event for line in lines for event in line.events)
+        tally = Tally.of(event for line in lines for event in line.price.events)
         # a quick bound comes first: the exact cost of events far beyond the target can take an hour to compute
         if len(tally.others) <= MAX_KINDS and renyi_epsilon(tally, delta) <= 4 * asked + 1:
             return spent_epsilon(tally, delta)
@@ -246,8 +260,12 @@ def _check_approved(manifest: Manifest, found: Verified) -> None:
 
 
 def _spent(manifest: Manifest) -> str:
-    """Say what was spent, on whom, and whether the guarantee is pure."""
-    delta = f"delta={manifest.spent.delta}" if manifest.spent.delta else "delta=0 (pure)"
+    """Say what was spent, on whom, and whether the guarantee is pure; or that there is none."""
+    if not manifest.has_price:
+        scores = max((line.price.spent for line in manifest.clients or ()), key=lambda spent: spent.epsilon)
+        return f"NONE: {manifest.unprotected} The scores cost epsilon={scores.epsilon} at delta={scores.delta}."
+    spent = manifest.price.spent
+    delta = f"delta={spent.delta}" if spent.delta else "delta=0 (pure)"
     each = f" for each {printable(manifest.part)}" if manifest.part else ""
     return f"epsilon={manifest.whole_cost.epsilon} at {delta}{each}, as its events add up"
 
@@ -260,5 +278,6 @@ def _paid(manifest: Manifest) -> str:
             f"{paid.charge}, as the release's footer has it; this hand-off does not say which account paid. "
             "Ask whoever keeps the ledger: `nacre ledger entries` there has the charge"
         )
-    own = f" ({len(manifest.clients)} clients, each with a charge of its own)" if manifest.clients else ""
+    one = ", for one noise drawn by a trusted aggregator" if manifest.trust == "central" else ""
+    own = f" ({len(manifest.clients)} clients, each with a charge of its own{one})" if manifest.clients else ""
     return f"{paid.charge}{own} of account {printable(paid.account)}, run {printable(manifest.run or '')}"

@@ -11,6 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+CENTRAL = "one noise for the exact sums of all clients, drawn by a trusted aggregator"
+"""The name of an event that pays for a draw about the records of all clients; each client is charged it."""
+SCORES = "federated-scores"
+"""The method whose lines pay for certainty scores alone, beside models that travel as they were trained."""
+UNPROTECTED = (
+    "NO EPSILON HOLDS FOR THIS HAND-OFF: its models were trained on the clients' records without any noise, and may "
+    "hold any of them. What was charged pays for the certainty scores alone; it says nothing of the models, nor of the "
+    "whole."
+)
+"""What is said, in place of an epsilon, of models that travelled between clients and server as they were trained."""
 
 
 class Client(BaseModel):

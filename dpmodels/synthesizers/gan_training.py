@@ -107,7 +107,7 @@ class Adversaries(Phases):
 
     def model(self, released: Looks, built: Built, entry: str) -> GanModel:
         """Return the generators, with what they refine."""
-        generators = [adversary.released for adversary in built.objectives]
+        generators = [snapshot for adversary in built.objectives for snapshot in adversary.released]
         base = self.base(released)
         return GanModel(self.vectors, self.gan, generators, built.counts, self.image_radius, base, entry)
 

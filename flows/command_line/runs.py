@@ -115,6 +115,10 @@ def resume(
     ledger: Url = None,
     prefect: Prefect = None,
     refit: Annotated[bool, typer.Option("--refit", help="Fit its release again with this version, for free.")] = False,
+    allow_unprotected_models: Annotated[
+        bool,
+        typer.Option("--allow-unprotected-models", help="Hand over models of paper mode, for which no epsilon holds."),
+    ] = False,
 ) -> None:
     """Go on with an interrupted run, from whatever stage it reached; never charges a second time."""
     from flows.command_line.show import show_fitted, show_hand_off
@@ -122,7 +126,8 @@ def resume(
 
     given = {"dask": dask, "prefect": prefect}
     here = RuntimeConfig.model_validate({name: value for name, value in given.items() if value is not None})
-    found = find(home or HOME, run, ledger, here.dask, device=device, out=None if refit else out)
+    changed: dict[str, Any] = {"device": device, "out": None if refit else out}
+    found = find(home or HOME, run, ledger, here.dask, **changed, allow_unprotected_models=allow_unprotected_models)
     if not refit:
         show_hand_off(carry_out(found, here.prefect))
         return

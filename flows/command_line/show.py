@@ -14,13 +14,14 @@ from flows.command_line.console import print_facts, print_table
 from flows.description import describe, describe_run
 from tasks.adopt import Found, quote_old
 from tasks.refit import Changes
-from tasks.remove import charged_for
+from tasks.remove import charged_for, folders_of
 from tasks.store import Run
 
 PRODUCTS = {
     "synthetic": "synthetic table",
     "embeddings": "embeddings",
     "classifier.safetensors": "classifier",
+    "soft-labels.parquet": "soft labels",
 }
 """What a hand-off holds besides its report, and what it is called."""
 
@@ -72,7 +73,10 @@ def show_found(found: Found) -> None:
 
 def show_removal(run: Run) -> None:
     """Print which files of a run would be deleted, and what stays: its charges and its hand-off."""
-    facts = {f"{zone.parent.name} folder": str(zone) for zone in (run.sensitive, run.control, run.released)}
+    zones = dict[str, list[str]]()
+    for folder in folders_of(run):
+        zones.setdefault(f"{folder.parent.name} folder", []).append(str(folder))
+    facts = {zone: "\n".join(found) for zone, found in zones.items()}
     for held in charged_for(run):
         budget, kept = held.charge.budget, "was given back" if held.state == "voided" else "stays charged"
         amount = f"epsilon={budget.epsilon}, delta={budget.delta} on account {held.charge.account}"

@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +21,13 @@ from dpmodels.evaluation.pages.card import render_card, render_statement
 from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.evaluation.pages.internal import render_internal
 from dpmodels.evaluation.pages.report import render
+from dpmodels.evaluation.published.federated import Party, Rated, summarise_federation
+from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
+from dpmodels.federated.heads import HeadsMeasurement, ScoresMeasurement
+from dpmodels.federated.scores import FederatedScores
 from dpmodels.hand_off.manifest import CARD
-from dpmodels.privacy import Sensitive
+from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.releases.system import System
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.schema import Schema
@@ -29,6 +35,7 @@ from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from tests import pictures
 from tests.evaluation import population
+from tests.federated.parties import make_contract, make_examples, make_features
 from tests.hand_off.make_golden import GOLDEN
 from tests.reports import facts_of
 from tests.schema.conftest import EVERY_KIND, make
@@ -134,6 +141,8 @@ def pages(tmp_path_factory) -> dict[str, Path]:
         "images": render(facts_of(images, pictures.make_records(300), pictures.make_records(300, seed=1), shapes)),
         "checks": render_checks(_gate(raw=False, broken=False)),
         "raw checks": render_checks(_gate(raw=True, broken=True)),
+        "federation": render(federation(HeadsAndMoments(BothMeasurement(heads=HeadsMeasurement(records=100))))),
+        "rounds": render(federation(FederatedScores(ScoresMeasurement(records=100)), rounds=9)),
         **inside(),
         **cards(),
     }
@@ -164,6 +173,28 @@ def cards() -> dict[str, str]:
         "statement of documents": render_statement(documents),
         "statement of clients": render_statement(clients),
     }
+
+
+def federation(system: System, rounds: int = 0) -> dict[str, Any]:
+    """Return the facts of a federation of which one client was dropped, or of its rounds."""
+    rng, extract = np.random.default_rng(0), make_features()
+    about = make_contract(extract, extract.whole(make_examples(30).inputs), dict.fromkeys("abc"))
+    budget = PrivacyBudget(epsilon=1.0, delta=1e-5)
+    certain = dict(zip("abc", rng.uniform(0.2, 0.9, (3, 30)), strict=True))
+    parties = [
+        Party(
+            name, f"corners.{name}", system.plan(about.of(name), budget), "it was late" * (name == "b"), certain[name]
+        )
+        for name in "abc"
+    ]
+    took = [
+        {"number": n, "drawn": ["a", "c"], "dropped": {"c": "it was late"} if n % 3 == 0 else {}, "accuracy": n / 10}
+        for n in range(1, rounds + 1)
+    ]
+    rated = [Rated(name, rng.random(200) < share) for name, share in (("one classifier", 0.8), ("another", 0.7))]
+    said = rng.dirichlet(np.ones(4), 30)
+    hashes = dict.fromkeys(("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge"), "0" * 64)
+    return summarise_federation(parties, hashes, said, rated, took if rounds else None)
 
 
 def inside() -> dict[str, str]:

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-PLOTS = {"table": 5, "every kind": 12, "images": 1, "internal": 2, "internal images": 1}
+PLOTS = {"table": 5, "every kind": 12, "images": 1, "internal": 2, "internal images": 1, "federation": 1, "rounds": 3}
 SHEETS = ["statement", "statement of clients", "statement of documents"]
 NAMES = [*PLOTS, "checks", "raw checks", "comparison", "card", *SHEETS]
 DESKTOP, PHONE = 1200, 390
 UNDRAWN = """
 return [...document.querySelectorAll('svg[role=img]')].filter(svg => {
-  const shown = svg.getBoundingClientRect(), drawn = svg.getBBox();
-  return !(shown.width > 50 && shown.height > 20 && drawn.width > 0 && drawn.height > 0 && svg.querySelector('rect'));
+  const shown = svg.getBoundingClientRect(), drawn = svg.getBBox(), marks = svg.querySelector('rect, path');
+  return !(shown.width > 50 && shown.height > 20 && drawn.width > 0 && drawn.height > 0 && marks);
 }).map(svg => svg.getAttribute('aria-label')).concat(
   [...document.images].filter(image => !(image.complete && image.naturalWidth > 0)).map(image => image.alt));
 """

@@ -161,22 +161,25 @@ def test_other_negatives_than_the_contracts_are_refused_before_any_noise(tmp_pat
 
 def test_certainty_weighs_the_client_that_knows_and_distils_to_one_head(tmp_path):
     """With one class a client most are wrong about a record, and their mean is; the one that is certain is right."""
-    about = contract()
-    heads = [released(tmp_path, name, epsilon=200.0, score_lambda=1e-3, head_lambda=1e-3) for name in OWN]
-    test = make_examples(300, seed=5)
+    test, public = make_examples(300, seed=5), EXTRACT.whole(make_examples(300, seed=6).inputs)
     z, labels = EXTRACT.whole(test.inputs), test.labels.numpy()
-    logits = [each.logits(z) for each in heads]
-    plain, weighted = weighted_ensemble(logits), weighted_ensemble(logits, [each.certainty(z) for each in heads])
 
     def right(said: np.ndarray) -> float:
         return float((said.argmax(axis=1) == labels).mean())
 
-    assert right(weighted) > right(plain) + 0.02
-    public = EXTRACT.whole(make_examples(300, seed=6).inputs)
-    said = weighted_ensemble([each.logits(public) for each in heads], [each.certainty(public) for each in heads])
-    problem, head = distil_head(public, said)
-    assert right(problem.features(z) @ head.T) > right(weighted) - 0.1
-    assert {each.client for each in heads} == {client.name for client in about.clients}
+    found = []
+    for draw in range(8):  # of the noise, of which a single draw may favor either
+        folder = tmp_path / str(draw)
+        folder.mkdir()
+        heads = [released(folder, name, epsilon=200.0, score_lambda=1e-3, head_lambda=1e-3) for name in OWN]
+        assert [each.client for each in heads] == list(OWN)
+        logits, sure = [each.logits(z) for each in heads], [each.certainty(z) for each in heads]
+        said = weighted_ensemble([each.logits(public) for each in heads], [each.certainty(public) for each in heads])
+        problem, head = distil_head(public, said)
+        distilled = problem.features(z) @ head.T
+        found.append([right(weighted_ensemble(logits)), right(weighted_ensemble(logits, sure)), right(distilled)])
+    plain, weighted, distilled = np.mean(found, axis=0)
+    assert weighted > plain + 0.05 and distilled > weighted - 0.1, found
 
 
 def test_a_sharp_ensemble_follows_the_client_that_is_most_certain():

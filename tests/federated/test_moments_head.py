@@ -97,3 +97,35 @@ def test_releases_of_other_measurements_or_twice_the_same_are_not_added(tmp_path
     for wrong in ([], [first, first], [first, second]):
         with pytest.raises(InvalidArgument):
             own.fit(wrong)
+
+
+def test_one_noise_for_the_sums_of_all_clients_is_that_of_one_record(monkeypatch, tmp_path):
+    """Central trust: the noise knows nothing of the number of clients, and the total is exact without it."""
+    own, drawn = MomentsHead(MomentsMeasurement(trust="central")), []
+
+    def sampler(values, stddev):
+        noisy = gaussian.discrete_gaussian(values, stddev)
+        drawn.append((values, noisy - values, stddev))
+        return noisy
+
+    monkeypatch.setattr(gaussian, "_sampler", sampler)
+    parts = split(RECORDS, 0.1)
+    about = contract(parts).of("a")
+    line = own.plan(about, PrivacyBudget(epsilon=1.0, delta=1e-5, adjacency=about.adjacency))
+    moments = own.of(line)
+    sums = [moments.total(one.z, one.label) for part in parts.values() for one in points(part)]
+    release = read_release(own.measure(Sensitive(sums), line, desk_in(tmp_path / "desk", line)).value)
+    ((values, noise, stddev),) = drawn
+    assert np.array_equal(values, moments.total(*whole())) and np.array_equal(values + noise, release.value.vector)
+    assert stddev == pytest.approx(3.7306 * moments.replaced_sensitivity, rel=1e-4)
+    alone = MomentsHead().plan(about, line.budget)
+    assert alone.noise_stddev(0, moments.l2_sensitivity) == line.noise_stddev(0, moments.l2_sensitivity)
+    assert alone.hash != line.hash and alone.fingerprint == line.fingerprint
+    test = make_examples(500, seed=3)
+    assert right(own.fit([release]), test) > 0.6
+
+
+def test_a_federation_whose_sum_could_overflow_is_refused():
+    about = make_contract(EXTRACT, NEGATIVES, {f"c{n}": None for n in range(1000)}, most_records=10**7)
+    with pytest.raises(InvalidArgument, match="overflow"):
+        MomentsHead().plan(about.of("c0"), PrivacyBudget(epsilon=1.0, delta=1e-5, adjacency=about.adjacency))

@@ -13,6 +13,7 @@ from tasks.accounts import charges_of, reserve
 from tasks.ingest import ingest
 from tasks.store import Run
 from tests.support import charges, run_cli, write_clinic
+from tests.wards import begun as of_wards
 
 
 def begun(folder: Path, out: str = "out", name: str = "the-run") -> Run:
@@ -83,3 +84,20 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(tmp_path: Path) -> None
     run.released.symlink_to(mine)
     assert remove(run, "--yes")[0] == 0
     assert not run.released.is_symlink() and (mine / "kept.txt").exists()
+
+
+def test_a_federation_is_removed_with_the_runs_of_its_clients(tmp_path: Path) -> None:
+    run = carry_out(of_wards(tmp_path), prefect=False)
+    names = [own.name for own in run.parties]
+    code, out, _ = remove(run, "--yes")
+    assert code == 0 and all(f"/{name}" in out for name in names) and out.count("committed: stays charged") == 3
+    assert not list((run.home).glob(f"*/{run.name}*")) and (tmp_path / "out" / "manifest.json").exists()
+    assert charges(run.home).count("commit") == 3 and run_cli("ledger", "verify", "--home", run.home)[0] == 0
+
+
+def test_a_federation_with_an_open_charge_of_one_client_stays_whole(tmp_path: Path) -> None:
+    run = of_wards(tmp_path)
+    reserve(run.parties[1])
+    code, _, err = remove(run, "--yes")
+    assert code == 1 and f"of run {run.parties[1].name} is reserved" in err
+    assert all(all(folders(own)) for own in [run, *run.parties])

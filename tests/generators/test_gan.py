@@ -98,9 +98,30 @@ def test_the_generator_steps_when_it_is_due_and_moves_nothing_of_the_critic(kind
     assert any(not torch.equal(own, before[name]) for name, own in made.generator.state_dict().items())
     assert all(torch.equal(own, critic[name]) for name, own in made.critic.state_dict().items())
     assert all(weight.grad is None for weight in made.critic.parameters())
-    assert any(
-        not torch.equal(*pair) for pair in zip(made.released.parameters(), made.generator.parameters(), strict=True)
-    )
+    assert any(not torch.equal(*pair) for pair in zip(made.mean.parameters(), made.generator.parameters(), strict=True))
+
+
+def test_means_of_evenly_spread_steps_of_the_second_half_are_released():
+    made, _ = adversary("values", critic_steps=1, snapshots=3)
+    means = {}
+    for step in range(1, made.sgd.steps + 1):
+        made.follow(step)
+        means[step] = copy.deepcopy(made.mean.state_dict())
+    assert made.kept == [600, 500, 400]
+    for step, own in zip(made.kept, made.released, strict=True):
+        assert all(torch.equal(weight, means[step][name]) for name, weight in own.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", ["ink", "maps"])
+def test_a_critic_of_squares_of_pixels_sees_their_means_and_nothing_more(kind):
+    made, (y, target) = adversary(kind, critic_pixels=2)
+    column = pictures.make_schema().image[1]
+    seen = made.head.shown(target)
+    wide = seen.view(-1, column.height // 2, 2, column.width // 2, 2)
+    means = wide.mean(dim=(2, 4), keepdim=True).expand_as(wide).reshape_as(seen)
+    assert not torch.equal(seen, means)
+    torch.testing.assert_close(made.critic(seen, y), made.critic(means, y))
+    assert not torch.allclose(made.critic(seen, y), made.critic(seen.roll(1, dims=1), y))
 
 
 def test_a_critic_that_takes_fakes_for_records_gets_twice_the_steps_and_one_that_tells_them_keeps_its_own():
@@ -165,6 +186,7 @@ def test_what_is_drawn_for_a_critic_has_the_shares_of_the_softmax_and_a_gradient
 def test_a_training_that_goes_on_is_the_training_in_one_go(kind, refines):
     spec = SgdSpec(steps=9, sampling_probability=0.3)
     changes = {"loss": "non-saturating", "told": 0.99, "most_critic_steps": 3, "critic_steps": 1}
+    changes |= {"snapshots": 3, "critic_pixels": 2}
 
     def begun() -> tuple[Adversary, DpSgd, Sensitive]:
         made, rows = adversary(kind, refines, **changes)

@@ -259,9 +259,12 @@ def test_whatever_is_released_bounds_stay_positive_and_finite(bounds, size):
 
 
 def test_schedules_are_the_numbers_they_are_named_for():
-    cosine, constant, dpkg = (SgdSpec(schedule=name, steps=2000) for name in ("cosine", "constant", "dpkg"))
+    names = ("cosine", "constant", "late", "dpkg")
+    cosine, constant, late, dpkg = (SgdSpec(schedule=name, steps=2000) for name in names)
     assert [constant.rate(taken) for taken in (0, 999, 1999)] == [2e-3] * 3
     assert cosine.rate(0) == 2e-3 and math.isclose(cosine.rate(2000), 2e-4)
+    assert [late.rate(taken) for taken in (0, 1400)] == [2e-3] * 2
+    assert math.isclose(late.rate(1700), 1.1e-3) and math.isclose(late.rate(2000), 2e-4)
     for step in (1, 2, 50, 999):
         assert math.isclose(dpkg.rate(step - 1), 0.1 / step + 2e-3)
     assert [dpkg.rate(step - 1) for step in (1000, 2000)] == [1e-3, 1e-3]

@@ -67,6 +67,18 @@ def histogram(title: str, note: str, labels: Sequence[str], bars: Shares, marks:
     return _figure(title, note, labels, bars, marks, HEIGHT, parts)
 
 
+def curve(title: str, note: str, labels: Sequence[str], shares: Shares) -> Figure:
+    """Draw shares between 0 and 1 along an ordered axis as one line with a dot at each."""
+    step = (WIDTH - LEFT - 4) / max(1, len(labels) - 1)
+    points = [(LEFT + place * step, FLOOR - (FLOOR - TOP) * share) for place, share in enumerate(shares.values)]
+    path = "M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
+    parts = [_axis(1.0), Markup('<path class="mark" fill="none" d="{}"/>').format(path)]
+    parts += [Markup('<circle class="dot" cx="{}" cy="{}" r="1.8"/>').format(_n(x), _n(y)) for x, y in points]
+    ends = ((LEFT, "start", labels[0]), (WIDTH, "end", labels[-1]))
+    parts += [_text(x, FLOOR + 15, label, anchor) for x, anchor, label in ends[: len(labels)]]
+    return _figure(title, note, labels, shares, None, HEIGHT, parts)
+
+
 def bars(title: str, note: str, labels: Sequence[str], shares: Shares, marks: Shares | None = None) -> Figure:
     """Draw one lying bar a category, its label and its percentage in the same line; ``marks`` as in ``histogram``."""
     top = _top(shares, marks)

@@ -15,9 +15,14 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.errors import ArtifactError
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.plan import Line
-from dpmodels.schema.federation import Federation
+from dpmodels.schema.federation import SCORES, UNPROTECTED, Federation
 
 Floats = NDArray[np.float64]
+DISJOINT = "Clients are declared disjoint. A record that two clients hold is charged at each, and their costs add up."
+SHARED = (
+    "Clients are declared disjoint. A record that two clients hold is in the one total twice, which costs more than "
+    "two releases with a noise each: as much as one with half the noise."
+)
 NOT_PROMISED = (
     "Which clients there are, that one takes part or was dropped, and everything else that the contract says are not "
     "hidden.",
@@ -47,22 +52,95 @@ class Party:
         return spent_epsilon([self.line.event], self.line.budget.delta_exact)
 
 
+@dataclass(frozen=True)
+class Rated:
+    """A classifier that was made, and about which public labeled records it is right; None where there are none.
+
+    Shapes: ``right`` [records] of booleans.
+    """
+
+    name: str
+    right: NDArray[np.bool_] | None = None
+
+    @property
+    def accuracy(self) -> float:
+        """The share of records that it is right about."""
+        return 0.0 if self.right is None else float(self.right.mean())
+
+
+def compare(rated: Sequence[Rated]) -> dict[str, Any]:
+    """Say how good the classifiers are that were made, the one that is handed over first, and which is better."""
+    first, *others = rated
+    if first.right is None:
+        which = f", or whether {others[0].name} would be right more often" if others else ""
+        said = f"No public labeled records were given (round.judge), so nothing tells how often it is right{which}."
+        return {"records": 0, "classifiers": [], "words": f"What is handed over is {first.name}. {said}"}
+    records = len(first.right)
+    words = [f"Of {records} public labeled records {first.name} is right about {first.accuracy:.1%}."]
+    for other in others:
+        apart = first.right.astype(float) - np.asarray(other.right, dtype=float)
+        close = abs(apart.mean()) <= 2 * apart.std() / np.sqrt(records)
+        words.append(f"{other.name[0].upper()}{other.name[1:]} is right about {other.accuracy:.1%}.")
+        if close:
+            words.append("The difference is within what so many records can tell.")
+    if others:
+        words.append(f"What is handed over is {first.name}, which no other that was made surpasses.")
+    listed = [{"name": one.name, "accuracy": round(one.accuracy, 4)} for one in rated]
+    return {"records": records, "classifiers": listed, "words": " ".join(words)}
+
+
+NOT_COMPARED = {
+    "federated-heads": "It was not compared with moments of the classes, which lose nothing to skew and may be better; "
+    "method federated-both releases both under one budget.",
+    "federated-moments": "It was not compared with heads of clients; method federated-both releases both under one "
+    "budget.",
+}
+
+
+def is_unprotected(line: Line) -> bool:
+    """Tell whether models travelled as they were trained, beside scores that are paid for."""
+    return line.method == SCORES
+
+
+def is_central(line: Line) -> bool:
+    """Tell whether a trusted aggregator draws one noise for all clients."""
+    return line.measurement.get("trust") == "central"
+
+
 def cautions(line: Line) -> list[str]:
     """Say what the guarantee does not cover; of public parameters alone."""
     hidden = "what one record says, and not that it is there," if _replaced(line) else "whether one record is there"
+    trusted = (
+        "CENTRAL TRUST: the process of the aggregator read the exact sums of every client's records, without any "
+        "noise, and drew one noise for all. Whoever controls that process or its disk could have read them."
+    )
+    if is_unprotected(line):
+        return [
+            UNPROTECTED,
+            f"Of the certainty scores, and of nothing else, epsilon hides {hidden} at one client.",
+        ]
     return [
+        *([trusted] if is_central(line) else []),
         f"Epsilon hides {hidden} at one client. It does not hide the client: that it takes part is public.",
-        "Clients are declared disjoint. A record that two clients hold is charged at each, and their costs add up.",
+        SHARED if is_central(line) else DISJOINT,
     ]
 
 
-def summarise_federation(parties: Sequence[Party], hashes: Mapping[str, str], said: Floats) -> dict[str, Any]:
+def summarise_federation(
+    parties: Sequence[Party],
+    hashes: Mapping[str, str],
+    said: Floats,
+    rated: Sequence[Rated],
+    rounds: Sequence[Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
     """Collect the publishable facts of a federation.
 
     Args:
         parties: all clients; one at least took part.
         hashes: those that stand for all clients that took part.
         said: the classifier's probabilities of public records.
+        rated: the classifiers that were made, the one that is handed over first.
+        rounds: what became of each round, where models travelled as they were trained. No epsilon is stated then.
 
     Shapes: said [n, classes].
     """
@@ -70,6 +148,9 @@ def summarise_federation(parties: Sequence[Party], hashes: Mapping[str, str], sa
     line, spent = taken[0].line, float(max(party.epsilon for party in taken))
     if not isinstance(contract := line.contract, Federation):
         raise ArtifactError(f"the line of {line.method} is not about a federation")
+    compared = compare(rated)
+    if len(rated) == 1 and line.method in NOT_COMPARED:
+        compared["words"] += f" {NOT_COMPARED[line.method]}"
     shares = np.bincount(said.argmax(axis=1), minlength=said.shape[1]) / max(len(said), 1)
     return {
         "format": 2,
@@ -81,14 +162,14 @@ def summarise_federation(parties: Sequence[Party], hashes: Mapping[str, str], sa
             "unit": str(line.budget.unit),
             "adjacency": line.budget.adjacency.value,
             "part": line.part,
-            "target_epsilon": line.budget.epsilon,
-            "spent_epsilon": spent,
-            "total_epsilon": spent,
-            "delta": line.budget.delta,
+            **_priced(line, spent),
             "rows_of_a_unit": line.budget.unit.max_rows,
-            "event": line.event.model_dump(mode="json"),
         },
+        "unprotected": UNPROTECTED if is_unprotected(line) else "",
+        **({"rounds": list(rounds)} if rounds is not None else {}),
         "hashes": dict(hashes),
+        "trust": "central" if is_central(line) else "local",
+        "compared": compared,
         "sizes_are_public": _replaced(line),
         "clients": [_told(party, taken) for party in parties],
         "public_records": len(said),
@@ -97,8 +178,18 @@ def summarise_federation(parties: Sequence[Party], hashes: Mapping[str, str], sa
             for name, share in zip(contract.classes, shares, strict=True)
         ],
         "measurement": line.measurement,
-        "not_promised": list(NOT_PROMISED),
+        "not_promised": list(NOT_PROMISED[:2] if is_unprotected(line) else NOT_PROMISED),
     }
+
+
+def _priced(line: Line, spent: float) -> dict[str, Any]:
+    """State the price of the release; where no epsilon holds, that of the scores under a name of its own."""
+    target, event = line.budget.epsilon, line.event.model_dump(mode="json")
+    if not is_unprotected(line):
+        costs = {"target_epsilon": target, "spent_epsilon": spent, "total_epsilon": spent}
+        return {**costs, "delta": line.budget.delta, "event": event}
+    scores = {"target_epsilon": target, "spent_epsilon": spent, "delta": line.budget.delta, "event": event}
+    return {"spent_epsilon": None, "total_epsilon": None, "delta": None, "scores_alone": scores}
 
 
 def _replaced(line: Line) -> bool:

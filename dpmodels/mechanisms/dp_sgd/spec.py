@@ -27,8 +27,9 @@ class SgdSpec(BaseModel):
         learning_rate: of Adam, a multiple of which the schedule makes.
         average: share of the older weights in the running mean that is released.
         micro_batch: rows differentiated at once, at most, but never fewer than 64; bounds memory.
-        schedule: of the learning rate L: "cosine" falls from L to L / 10; "constant" is L; "dpkg" is the rule of that
-            paper, L (1 + 50 / step) before step 1000 and L / 2 from it on, so 2e-3 for L gives its 0.1 / step + 2e-3.
+        schedule: of the learning rate L: "cosine" falls from L to L / 10; "constant" is L; "late" is L, and falls to
+            L / 10 in the last three tenths of the steps; "dpkg" is the rule of that paper, L (1 + 50 / step) before
+            step 1000 and L / 2 from it on, so 2e-3 for L gives its 0.1 / step + 2e-3.
         momentum, steadiness: of Adam, the shares of older gradients and of older squares in its running means.
         groups: which weights are clipped together: all, those of a layer, those of a layer without its bias and all
             biases, or all biases and the clusters that DBSCAN finds in the sizes of released gradients ("density").
@@ -48,7 +49,7 @@ class SgdSpec(BaseModel):
     learning_rate: Annotated[float, Field(gt=0, le=1)] = 2e-3
     average: Annotated[float, Field(ge=0, lt=1)] = 0.98
     micro_batch: Annotated[int, Field(ge=1)] = 4096
-    schedule: Literal["cosine", "constant", "dpkg"] = "cosine"
+    schedule: Literal["cosine", "constant", "late", "dpkg"] = "cosine"
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     steadiness: Annotated[float, Field(ge=0, lt=1)] = 0.999
     groups: Literal["one", "layers", "layers-biases", "density"] = "one"
@@ -85,6 +86,8 @@ class SgdSpec(BaseModel):
             return float(self.learning_rate * (0.55 + 0.45 * np.cos(np.pi * taken / self.steps)))
         if self.schedule == "constant":
             return self.learning_rate
+        if self.schedule == "late":
+            return self.learning_rate * (1 - 3 * max(0.0, taken / self.steps - 0.7))
         return self.learning_rate * (1 + 50 / (taken + 1) if taken + 1 < 1000 else 0.5)
 
 

@@ -1,0 +1,149 @@
+"""What is made of a federation's round: classifiers, what they say of public records, the report and the hand-off.
+
+All of it is post-processing of what the clients released, and of public records; in paper mode it is made of models
+that no noise protects, and leaves only with the consent that its settings hold.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.embeddings.frozen import Examples
+from dpmodels.errors import Unsuitable
+from dpmodels.evaluation.pages.report import render
+from dpmodels.evaluation.published.federated import Party, Rated, summarise_federation
+from dpmodels.federated.classifier import KNOWN_AS, SHARPNESS, Ensemble, FederatedClassifier, Head, heads_of
+from dpmodels.federated.public import PublicPart
+from dpmodels.federated.soft_labels import write_soft_labels
+from dpmodels.federated.trained import TrainedClassifier
+from dpmodels.schema.federation import UNPROTECTED
+from dpmodels.statistics.component_moments import Floats
+from tasks.accounts import charges_of
+from tasks.federate import about, create, is_central, parties_of, public_part, records_of, release_of, round_of
+from tasks.publish import assemble, charged_once
+from tasks.rounds import certainties_of, ended_rounds, is_unprotected, last_server
+from tasks.stage import stage
+from tasks.store import Handle, Run, write_text
+
+CLASSIFIER, SOFT_LABELS = "classifier.safetensors", "soft-labels.parquet"
+
+
+@dataclass(frozen=True)
+class Classified:
+    """The classifier that is handed over, all that were made, and what it says of public records.
+
+    Shapes: ``said`` [n, classes]; each certainty [n], by client, of none where the method has no certainties.
+
+    Attributes:
+        first: the number of the first of these public records, in the order in which they are read.
+    """
+
+    classifier: FederatedClassifier | TrainedClassifier
+    rated: list[Rated]
+    said: Floats
+    certainties: Mapping[str, Floats]
+    first: int = 0
+
+
+@stage("validate", sensitive=False)
+def report(run: Run, gathered: Handle) -> Handle:
+    """Write the publishable report: who took part, what it cost, and what the classifier says of public records."""
+    if done := run.finished("validate"):
+        return done
+    check_consent(run)
+    made, ended = classify(run), round_of(run)
+    lines = dict(zip(run.settings.clients, run.plan.lines, strict=True))
+    parties = [
+        Party(client, own.settings.account, lines[client], ended.dropped.get(client, ""), made.certainties.get(client))
+        for client, own in parties_of(run).items()
+    ]
+    took = [one.model_dump(mode="json") for one in ended_rounds(run)] if is_unprotected(run) else None
+    facts = summarise_federation(parties, charged_once(run, ended.taken), made.said, made.rated, took)
+    folder = run.place("validate")
+    folder.mkdir(exist_ok=True)
+    write_text(folder / "report.json", json.dumps(facts, indent=1))
+    write_text(folder / "report.html", render(facts))
+    return run.finish("validate")
+
+
+@stage("publish", sensitive=False)
+def hand_over(run: Run, gathered: Handle, report: Handle) -> Handle:
+    """Write the classifier and what it says of public records, with report and manifest."""
+    check_consent(run)
+
+    def write(folder: Path) -> None:
+        made = classify(run)
+        made.classifier.save(folder / CLASSIFIER)
+        write_soft_labels(
+            folder / SOFT_LABELS, made.first, made.classifier.contract.classes, made.said, made.certainties
+        )
+
+    return assemble(run, gathered, report, write)
+
+
+def check_consent(run: Run) -> None:
+    """Keep models inside that were trained without noise, unless somebody said that they may be handed over.
+
+    Raises:
+        Unsuitable: nobody did.
+    """
+    if is_unprotected(run) and not run.settings.training["allow_unprotected_models"]:
+        raise Unsuitable(
+            f"the rounds of run {run.name} are done. {UNPROTECTED} So the models stay in {run.sensitive / 'rounds'}, "
+            f"and nothing is handed over; to do so all the same: nacre resume {run.name} --allow-unprotected-models"
+        )
+
+
+def classify(run: Run) -> Classified:
+    """Make what is handed over: of released objects alone, or, in paper mode, of models without a guarantee."""
+    return _trained(run) if is_unprotected(run) else _released(run)
+
+
+def _trained(run: Run) -> Classified:
+    """Return the server's model after the last round. Privacy: none."""
+    contract, terms, kept = about(run.plan.release).whole, run.settings.training, records_of(run)
+    public = public_part(run, contract)
+    weights = last_server(run).models[public.architecture]
+    made = TrainedClassifier(contract, public.architecture, public.model, weights)
+    rated = Rated(f"the model of {terms['algorithm']} after {terms['rounds']} rounds", _right(made, kept.judge))
+    said = made.probabilities(kept.distilled)
+    return Classified(made, [rated], said, certainties_of(run, public), len(public.negatives))
+
+
+def _released(run: Run) -> Classified:
+    """Make every classifier that can be made of what the clients released, and choose the one to hand over.
+
+    That is the one that is right about most public labeled records; without such records the first.
+    """
+    parties, line = parties_of(run), run.plan.release
+    taken = [parties[client] for client in round_of(run).taken]
+    releases = [release_of(party) for party in (taken[:1] if is_central(line) else taken)]
+    public, sharpness = public_part(run, about(line)), run.settings.training.get("sharpness")
+    heads = heads_of(create(line.method, line.measurement), releases, SHARPNESS if sharpness is None else sharpness)
+    entries = tuple(charges_of(party)[0].key for party in taken)
+    made = [
+        FederatedClassifier(about(line).whole, public.architecture, public.model, public.features, head, entries)
+        for head in heads
+    ]
+    judge = records_of(run).judge
+    rated = [Rated(KNOWN_AS[one.head.kind], _right(one, judge)) for one in made]
+    order = sorted(range(len(made)), key=lambda place: -rated[place].accuracy)
+    best = made[order[0]]
+    certainties = _certainties(public, heads, list(round_of(run).taken))
+    return Classified(best, [rated[place] for place in order], best.head.probabilities(public.negatives), certainties)
+
+
+def _right(made: FederatedClassifier | TrainedClassifier, judge: Examples | None) -> NDArray[np.bool_] | None:
+    if judge is None:
+        return None
+    return np.asarray(made.probabilities(judge.inputs).argmax(axis=1) == judge.labels.numpy())
+
+
+def _certainties(public: PublicPart, heads: list[Head], clients: list[str]) -> dict[str, Floats]:
+    """Return how certain each client is of the public records, where its heads say so."""
+    found = [head.certainties(public.negatives) for head in heads if isinstance(head, Ensemble)]
+    return dict(zip(clients, found[0], strict=True)) if found else {}

@@ -1,0 +1,187 @@
+"""Central trust: one noise for the exact sums of all clients, charged once to each, whoever dies on the way."""
+
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmodels.errors import InvalidArgument, NacreError
+from dpmodels.federated.moments_head import MomentsHead
+from dpmodels.hand_off.manifest import MANIFEST, read_manifest
+from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.releases.release import read_release
+from flows.synthesize import carry_out
+from tasks import clients, federate
+from tasks.aggregate import hand_in
+from tests.children import ends_at
+from tests.support import run_cli
+from tests.wards import (
+    NAMES,
+    begun,
+    dropped,
+    hand_in_or_die,
+    ledger_of,
+    make_ward,
+    only_run,
+    replace,
+    take_part_or_die,
+    write_wards,
+)
+
+EXTRACTOR = {"features": 4, "width": 4, "pretraining": None}
+MODEL = {"method": "federated-moments", "trust": "central", "extractor": EXTRACTOR}
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a federation whose aggregator drew one noise."""
+    folder = tmp_path_factory.mktemp("central")
+    code, _, err = run_cli("federate", write_wards(folder, model=MODEL))
+    assert code == 0, err
+    return folder
+
+
+def releases(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted((folder / "home" / "released").glob("*/release.parquet"))]
+
+
+def test_each_client_is_charged_for_one_draw_that_all_share(ended: Path) -> None:
+    ledger, found = ledger_of(ended), releases(ended)
+    kinds = [[entry.kind for entry in ledger.entries(account=f"wards.{name}")] for name in NAMES]
+    life = ["open", "reserve", "draw", "draw", "seal", "commit"]  # announced in all accounts, then begun in each
+    assert kinds == [life] * 3 and ledger.verify() == []
+    assert len(found) == 3 and len(set(found)) == 1
+    spent = [ledger.balance(name).spent_epsilon for name in ("wards", *(f"wards.{name}" for name in NAMES))]
+    assert len(set(spent)) == 1 and 2.99 < spent[0] <= 3
+    assert run_cli("ledger", "verify", "--home", ended / "home")[0] == 0
+    assert not list((ended / "home").rglob("sums"))  # the exact sums are gone
+
+
+def test_the_release_is_the_sum_of_all_clients_with_the_noise_of_one(ended: Path) -> None:
+    (path, *_) = sorted((ended / "home" / "released").glob("*/release.parquet"))
+    release = read_release(path).value
+    assert release.line.measurement["trust"] == "central" and release.line.event.mechanism.startswith("one noise")
+    own = MomentsHead(MomentsHead().measurement.model_copy(update={"trust": "central"}))
+    moments = own.of(release.line)
+    counts, _, _ = moments.unpack(release.vector)
+    stddev = own.noise(release.line)["records in a class"]
+    assert stddev == pytest.approx(release.line.noise_stddev(0, moments.l2_sensitivity) / moments.count_step)
+    assert abs(counts.sum() - 900) < 6 * stddev * len(counts) ** 0.5  # 300 of each client
+
+
+def test_the_hand_off_says_loudly_who_saw_exact_sums(ended: Path, tmp_path: Path) -> None:
+    manifest, page = read_manifest(ended / "out"), (ended / "out" / "report.html").read_text()
+    assert manifest.trust == "central" and manifest.cautions[0].startswith("CENTRAL TRUST")
+    assert "CENTRAL TRUST" in page and "aggregator's" in page and "as one with half the noise" in page
+    code, out, err = run_cli("verify", ended / "out")
+    assert code == 0 and "one noise drawn by a trusted aggregator" in out and "CENTRAL TRUST" in err
+    told = json.loads((ended / "out" / MANIFEST).read_text())
+    for lie in ({"trust": "local"}, {"trust": None}):
+        folder = tmp_path / str(lie["trust"])
+        shutil.copytree(ended / "out", folder)
+        (folder / MANIFEST).write_text(json.dumps({k: v for k, v in (told | lie).items() if v is not None}))
+        assert verify_hand_off(folder).faults
+
+
+def test_the_plan_says_who_is_trusted_and_only_moments_can_be_added(tmp_path: Path) -> None:
+    code, out, _ = run_cli("plan-federation", write_wards(tmp_path, model=MODEL))
+    assert code == 0 and "trust: central" in out and "one noise for the exact sums of all clients" in out
+    for method in ("federated-heads", "federated-both"):
+        with pytest.raises(InvalidArgument, match="cannot be added up"):
+            begun(tmp_path / method, model={**MODEL, "method": method})
+    run = begun(tmp_path / "more", model=MODEL)
+    with pytest.raises(NacreError, match=f"resume {run.name}"):
+        federate.take_part(run.parties[0])
+
+
+def test_a_client_that_fails_before_the_sum_is_dropped_uncharged_and_is_in_no_sum(tmp_path: Path) -> None:
+    run = begun(tmp_path, model=MODEL)
+    replace(tmp_path, "south", make_ward(300, 1).drop_columns("pulse"))
+    carry_out(run, prefect=False)
+    assert dropped(tmp_path) == {"south": clients.UNFIT} and not verify_hand_off(tmp_path / "out").faults
+    assert {entry.account for entry in ledger_of(tmp_path).entries() if entry.kind == "reserve"} == {
+        "wards.north",
+        "wards.west",
+    }
+    counts, _, _ = MomentsHead().of(run.plan.release).unpack(read_release(run.parties[0].read("sanitize")).value.vector)
+    assert 300 < counts.sum() < 800  # 600 records of two clients, not 900
+
+
+def test_a_sum_of_another_size_drops_its_client_and_gives_its_charge_back(tmp_path: Path) -> None:
+    run = begun(tmp_path, model=MODEL)
+    place = hand_in(run.parties[2]).path
+    assert place.parent.stat().st_mode & 0o777 == 0o700 and place.parent == run.sensitive / "sums"
+    np.save(place, np.zeros(3, dtype=np.int64))
+    carry_out(run, prefect=False)
+    assert dropped(tmp_path) == {"west": federate.UNPLANNED}
+    ledger = ledger_of(tmp_path)
+    assert [entry.kind for entry in ledger.entries(account="wards.west")] == ["open", "reserve", "void"]
+    assert ledger.balance("wards.west").spent_epsilon == 0
+
+
+MOMENTS = {
+    "a client reads": ("tasks.federate", "load_examples"),
+    "a client leaves its sum": ("tasks.aggregate", "transform_keep"),
+    "the draw is announced": ("tasks.aggregate", "_announce"),
+    "the aggregator draws": ("dpmodels.releases.draw", "measure_gaussian"),
+    "the release is published": ("dpmodels.artifact", "publish"),
+    "the first account is done": ("tasks.aggregate", "sealed"),
+    "the flow hands over": ("tasks.publish", "replace_folder"),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("before", [True, False])
+def test_killed_and_resumed_there_is_one_charge_a_client_and_one_draw(
+    tmp_path: Path, moment: str, before: bool
+) -> None:
+    config = write_wards(tmp_path, model=MODEL)
+    assert ends_at(*MOMENTS[moment], before, "federate", config) == -signal.SIGKILL
+    seen = releases(tmp_path)
+    code, _, err = run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")
+    assert code == 0, err
+    kinds = [entry.kind for entry in ledger_of(tmp_path).entries()]
+    assert [kinds.count(kind) for kind in ("reserve", "seal", "commit", "void")] == [3, 3, 3, 0]
+    assert len(set(releases(tmp_path))) == 1 and set(seen) <= set(releases(tmp_path))
+    assert dropped(tmp_path) == {} and not verify_hand_off(tmp_path / "out").faults
+
+
+def test_a_sensitive_folder_that_is_deleted_before_the_draw_costs_nothing(tmp_path: Path) -> None:
+    config = write_wards(tmp_path, model=MODEL)
+    assert ends_at("dpmodels.releases.draw", "measure_gaussian", True, "federate", config) == -signal.SIGKILL
+    shutil.rmtree(tmp_path / "home" / "sensitive" / only_run(tmp_path))
+    code, _, err = run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")
+    assert code == 0, err
+    kinds = [entry.kind for entry in ledger_of(tmp_path).entries()]
+    assert [kinds.count(kind) for kind in ("reserve", "seal", "commit")] == [3, 3, 3]
+    assert dropped(tmp_path) == {} and not verify_hand_off(tmp_path / "out").faults
+
+
+def test_a_client_that_was_dropped_stays_out_of_a_sum_whose_draw_has_begun(tmp_path: Path) -> None:
+    config = write_wards(tmp_path, model=MODEL)
+    good = make_ward(300, 1)
+    replace(tmp_path, "south", good.drop_columns("pulse"))
+    assert ends_at("tasks.aggregate", "sealed", False, "federate", config) == -signal.SIGKILL
+    replace(tmp_path, "south", good)  # mended, but the one noise is drawn
+    assert run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")[0] == 0
+    assert list(dropped(tmp_path)) == ["south"] and not verify_hand_off(tmp_path / "out").faults
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trust", ["central", "local"])
+def test_a_client_that_is_killed_once_it_is_charged_gets_its_charge_back_and_the_round_goes_on(
+    tmp_path: Path, trust: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process of one client dies between its charge and what it would have left; each has a process of its own."""
+    run = begun(tmp_path, model={**MODEL, "trust": trust}, round={"workers": "dask"})
+    monkeypatch.setattr("tasks.aggregate.hand_in", hand_in_or_die)
+    monkeypatch.setattr("tasks.federate.take_part", take_part_or_die)
+    carry_out(run, prefect=False)
+    assert dropped(tmp_path) == {"south": clients.LOST} and not verify_hand_off(tmp_path / "out").faults
+    ledger = ledger_of(tmp_path)
+    kinds = [entry.kind for entry in ledger.entries()]
+    assert [kinds.count(kind) for kind in ("reserve", "void", "seal", "commit")] == [3, 1, 2, 2]
+    assert ledger.balance("wards.south").spent_epsilon == 0 and ledger.verify() == []
