@@ -5,7 +5,7 @@ that no noise protects, and leaves only with the consent that its settings hold.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,9 @@ from dpmodels.federated.classifier import KNOWN_AS, SHARPNESS, Ensemble, Federat
 from dpmodels.federated.public import PublicPart
 from dpmodels.federated.soft_labels import write_soft_labels
 from dpmodels.federated.trained import TrainedClassifier
+from dpmodels.privacy import Released
+from dpmodels.releases.plan import Line
+from dpmodels.releases.release import Release
 from dpmodels.schema.federation import UNPROTECTED
 from dpmodels.statistics.component_moments import Floats
 from tasks.accounts import charges_of
@@ -115,25 +118,37 @@ def _trained(run: Run) -> Classified:
 
 
 def _released(run: Run) -> Classified:
-    """Make every classifier that can be made of what the clients released, and choose the one to hand over.
-
-    That is the one that is right about most public labeled records; without such records the first.
-    """
+    """Make the classifier of what a run's clients released."""
     parties, line = parties_of(run), run.plan.release
-    taken = [parties[client] for client in round_of(run).taken]
-    releases = [release_of(party) for party in (taken[:1] if is_central(line) else taken)]
+    taken = {client: parties[client] for client in round_of(run).taken}
+    releases = [release_of(party) for party in (list(taken.values())[:1] if is_central(line) else taken.values())]
+    entries = {client: charges_of(party)[0].key for client, party in taken.items()}
     public, sharpness = public_part(run, about(line)), run.settings.training.get("sharpness")
+    return made_of(line, releases, entries, public, records_of(run).judge, sharpness)
+
+
+def made_of(
+    line: Line,
+    releases: Sequence[Released[Release]],
+    entries: Mapping[str, str],
+    public: PublicPart,
+    judge: Examples | None,
+    sharpness: float | None,
+) -> Classified:
+    """Make every classifier that can be made of releases, and choose the one to hand over (post-processing).
+
+    That is the one that is right about most public labeled records; without such records the first. ``entries`` are,
+    by client, those of the ledgers that paid; a sharpness of None is the usual power of certainties.
+    """
     heads = heads_of(create(line.method, line.measurement), releases, SHARPNESS if sharpness is None else sharpness)
-    entries = tuple(charges_of(party)[0].key for party in taken)
+    paid, contract = tuple(entries.values()), about(line).whole
     made = [
-        FederatedClassifier(about(line).whole, public.architecture, public.model, public.features, head, entries)
-        for head in heads
+        FederatedClassifier(contract, public.architecture, public.model, public.features, head, paid) for head in heads
     ]
-    judge = records_of(run).judge
     rated = [Rated(KNOWN_AS[one.head.kind], _right(one, judge)) for one in made]
     order = sorted(range(len(made)), key=lambda place: -rated[place].accuracy)
     best = made[order[0]]
-    certainties = _certainties(public, heads, list(round_of(run).taken))
+    certainties = _certainties(public, heads, list(entries))
     return Classified(best, [rated[place] for place in order], best.head.probabilities(public.negatives), certainties)
 
 

@@ -52,6 +52,7 @@ PROCESSES = {
     "servers_of",
     "begun",
     "ends_at",
+    "network",
 }
 """What a file of tests imports or defines that starts programs, or servers."""
 SERVERS = {"browser", "pages", "postgres_server", "postgresql", "prefect_api"}

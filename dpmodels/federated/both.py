@@ -73,6 +73,11 @@ class HeadsAndMoments(System[BothDesigns]):
             raise InvalidArgument("trust", self.measurement.moments.trust, rule)
         return self.measurement.model_copy(update={"heads": self._heads.settled(contract)})
 
+    def priced(self, spec: BothMeasurement, contract: Federation, budget: PrivacyBudget) -> BothMeasurement:
+        """Regularize the heads as the noise of their share asks."""
+        z = gaussian_noise_multiplier(budget) / math.sqrt(spec.heads_share)
+        return spec.model_copy(update={"heads": self._heads.regularized(spec.heads, contract, z)})
+
     def design(self, spec: BothMeasurement, contract: Federation) -> BothDesigns:
         """Make both designs."""
         return BothDesigns(self._heads.design(spec.heads, contract), self._moments.design(spec.moments, contract))

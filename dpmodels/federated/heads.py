@@ -34,6 +34,12 @@ from dpmodels.statistics.logistic import Logistic, transform_optimum
 XI = 1e-8
 """What is added to a certainty, so that no sum of them is zero."""
 CERTAINTY = "weights of the certainty head"
+SCORE_NOISE, HEAD_NOISE = 0.075, 0.3
+"""Standard deviations of the noise of a weight at which the two heads are regularized unless lambda is given. A weaker
+regularization fits the records better and needs more noise, so that a larger epsilon affords a weaker one."""
+LARGEST, LEAST_STRENGTH = 10.0, 2e-4
+"""Bounds of a lambda that is chosen: the largest, and a strength for each record that a client may hold, because
+weaker ones cannot be certified."""
 
 
 class ScoresMeasurement(BaseModel):
@@ -42,14 +48,14 @@ class ScoresMeasurement(BaseModel):
     Attributes:
         records: the public number that regularization is divided by: the client's size where sizes are public, which
             is the default, otherwise a guess of what is usual.
-        score_lambda: regularization of the certainty head, for each record.
+        score_lambda: regularization of the certainty head, for each record; by default what ``SCORE_NOISE`` asks for.
         bias: the constant coordinate of a feature vector of norm 1.
         tolerance: of the gradient's norm at the optimum; see ``Logistic``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     records: Annotated[int, Field(ge=1)] | None = None
-    score_lambda: Annotated[float, Field(ge=1e-6, le=10)] = 0.01
+    score_lambda: Annotated[float, Field(ge=1e-6, le=LARGEST)] | None = None
     bias: Annotated[float, Field(ge=0, lt=1)] = 0.3
     tolerance: Annotated[float, Field(ge=1e-6, le=0.1)] = 2e-3
 
@@ -58,11 +64,11 @@ class HeadsMeasurement(ScoresMeasurement):
     """What both heads are measured by.
 
     Attributes:
-        head_lambda: regularization of the classifying head, for each record.
+        head_lambda: regularization of the classifying head, for each record; by default what ``HEAD_NOISE`` asks for.
         score_share: share of the squared mu that the certainty head takes.
     """
 
-    head_lambda: Annotated[float, Field(ge=1e-6, le=10)] = 0.01
+    head_lambda: Annotated[float, Field(ge=1e-6, le=LARGEST)] | None = None
     score_share: Annotated[float, Field(ge=0.01, le=0.99)] = 0.2
 
 
@@ -113,6 +119,19 @@ class FederatedHeads(System[HeadProblems]):
     def settled(self, contract: Federation) -> HeadsMeasurement:
         """Take the client's public size, unless another number is given."""
         return self.measurement.model_copy(update={"records": records_of(self.measurement, contract)})
+
+    def priced(self, spec: HeadsMeasurement, contract: Federation, budget: PrivacyBudget) -> HeadsMeasurement:
+        """Regularize as the noise of the budget asks, where nothing else is given."""
+        return self.regularized(spec, contract, gaussian_noise_multiplier(budget))
+
+    def regularized(self, spec: HeadsMeasurement, contract: Federation, noise_multiplier: float) -> HeadsMeasurement:
+        """Regularize as noise of this multiplier asks, where nothing else is given."""
+        score, head = (event.noise_multiplier for event in self.events(noise_multiplier))
+        chosen = {
+            "score_lambda": lambda_for(spec, contract, 1, contract.negatives, score),
+            "head_lambda": lambda_for(spec, contract, len(contract.classes), 0, head),
+        }
+        return spec.model_copy(update={name: getattr(spec, name) or found for name, found in chosen.items()})
 
     def design(self, spec: HeadsMeasurement, contract: Federation) -> HeadProblems:
         """State the two problems."""
@@ -178,8 +197,25 @@ def records_of(spec: ScoresMeasurement, contract: Federation) -> int:
     return records
 
 
-def problem_of(spec: ScoresMeasurement, contract: Federation, outputs: int, per_record: float, public: int) -> Logistic:
-    """State one problem; ``public`` records are summed with the client's."""
+def lambda_for(
+    spec: ScoresMeasurement, contract: Federation, outputs: int, public: int, noise_multiplier: float
+) -> float:
+    """Return the lambda at which the noise of a weight is what it should be, to three digits, from public numbers."""
+    problem, noise = problem_of(spec, contract, outputs, LARGEST, public), SCORE_NOISE if outputs == 1 else HEAD_NOISE
+    strength = max(problem.change * noise_multiplier / noise, LEAST_STRENGTH * problem.most)
+    return min(LARGEST, float(f"{LARGEST * strength / problem.strength:.3g}"))
+
+
+def problem_of(
+    spec: ScoresMeasurement, contract: Federation, outputs: int, per_record: float | None, public: int
+) -> Logistic:
+    """State one problem; ``public`` records are summed with the client's.
+
+    Raises:
+        Unsuitable: lambda was neither given nor chosen, as it is in every plan.
+    """
+    if per_record is None:
+        raise Unsuitable("lambda is chosen by the budget; plan the heads, or give score_lambda and head_lambda")
     strength, most = per_record * ((spec.records or 1) + public), contract.most + public
     replaced = contract.adjacency == Adjacency.REPLACE_ONE
     return Logistic(contract.features, outputs, strength, spec.bias, replaced, most, spec.tolerance)

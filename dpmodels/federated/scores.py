@@ -12,6 +12,7 @@ from dpmodels.federated.heads import (
     CERTAINTY,
     ScoresMeasurement,
     certainty,
+    lambda_for,
     records_of,
     score_problem,
     score_sum,
@@ -47,6 +48,11 @@ class FederatedScores(System[ScoreProblem]):
     def settled(self, contract: Federation) -> ScoresMeasurement:
         """Take the client's public size, unless another number is given."""
         return self.measurement.model_copy(update={"records": records_of(self.measurement, contract)})
+
+    def priced(self, spec: ScoresMeasurement, contract: Federation, budget: PrivacyBudget) -> ScoresMeasurement:
+        """Regularize as the noise of the budget asks, where nothing else is given."""
+        chosen = lambda_for(spec, contract, 1, contract.negatives, gaussian_noise_multiplier(budget))
+        return spec.model_copy(update={"score_lambda": spec.score_lambda or chosen})
 
     def design(self, spec: ScoresMeasurement, contract: Federation) -> ScoreProblem:
         """State the problem."""

@@ -105,6 +105,10 @@ class System(ABC, Generic[Design]):
         settled: BaseModel = self.measurement
         return settled
 
+    def priced(self, spec: Any, contract: Any, budget: PrivacyBudget) -> Any:
+        """Return settled parameters with those set whose defaults depend on the budget as well."""
+        return spec
+
     def plan(self, contract: Contract, budget: PrivacyBudget) -> Line:
         """Decide what to charge and to measure from public inputs; touches no data.
 
@@ -114,7 +118,7 @@ class System(ABC, Generic[Design]):
         if not isinstance(contract, self.about):
             kind = "documents" if isinstance(contract, Documents) else "a table"
             raise InvalidArgument("method", self.method, f"be one for {kind}")
-        spec = self.settled(contract)
+        spec = self.priced(self.settled(contract), contract, budget)
         design = self.design(spec, contract)
         check_contract(contract, budget)
         event = self.event(design, budget)

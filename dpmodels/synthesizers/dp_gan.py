@@ -25,10 +25,10 @@ from dpmodels.synthesizers.gan_training import Adversaries, GanMeasurement
 from dpmodels.synthesizers.private_training import Looks, Phase, PrivateTraining, Untrained
 
 TABLE_SGD = SgdSpec(steps=2000, learning_rate=1e-3, momentum=0.5, steadiness=0.9)
-IMAGE_SGD = SgdSpec(steps=2000, learning_rate=1.5e-3, momentum=0.0, steadiness=0.9, schedule="late")
+IMAGE_SGD = SgdSpec(steps=4000, learning_rate=1.5e-3, momentum=0.0, steadiness=0.9, schedule="late")
 IMAGE_GAN = GanSpec(generator_rate=2e-3, momentum=0.0, critic_pixels=2, critic_steps=3, snapshots=8)
-"""Without momenta 700 steps reached a sixth of the LeNet-FID that they reached with both. With fewer critic steps, or the
-last generator alone, records of a class are too much alike."""
+"""Without momenta 700 steps reached a sixth of the LeNet-FID that they reached with both. With fewer critic steps, or
+with the last generator alone, records of a class are alike."""
 
 
 class DpGanMeasurement(GanMeasurement):

@@ -10,7 +10,7 @@ from dpmodels.embeddings.frozen import transform_frozen
 from dpmodels.errors import InvalidArgument
 from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
 from dpmodels.federated.classifier import Ensemble, heads_of
-from dpmodels.federated.heads import FederatedHeads
+from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement
 from dpmodels.federated.moments_head import Discriminant, MomentsHead
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
@@ -43,7 +43,9 @@ def test_three_noises_cost_what_was_asked_for_and_no_less() -> None:
 def test_both_read_what_each_would_read_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(gaussian, "_sampler", lambda values, stddev: values)
     releases: dict[str, list] = {"both": [], "heads": [], "moments": []}
-    systems = {"both": SYSTEM, "heads": FederatedHeads(negatives=NEGATIVES), "moments": MomentsHead()}
+    given = HeadsMeasurement(score_lambda=0.01, head_lambda=0.01)  # what is chosen depends on the heads' share
+    both = HeadsAndMoments(BothMeasurement(heads=given), NEGATIVES)
+    systems = {"both": both, "heads": FederatedHeads(given, NEGATIVES), "moments": MomentsHead()}
     for client, own in OWN.items():
         for name, system in systems.items():
             line = system.plan(CONTRACT.of(client), budget(8.0))
@@ -51,7 +53,7 @@ def test_both_read_what_each_would_read_alone(monkeypatch: pytest.MonkeyPatch, t
                 transform_frozen(EXTRACT, Sensitive(own)), line, desk_in(tmp_path / f"{name}-{client}", line)
             )
             releases[name].append(read_release(path.value))
-    made = heads_of(SYSTEM, releases["both"])
+    made = heads_of(both, releases["both"])
     alone = [heads_of(systems["heads"], releases["heads"])[0], heads_of(systems["moments"], releases["moments"])[0]]
     assert [type(one) for one in made] == [Ensemble, Discriminant] == [type(one) for one in alone]
     assert np.array_equal(made[0].heads, alone[0].heads) and np.array_equal(made[0].scores, alone[0].scores)

@@ -24,7 +24,7 @@ CONTRACT = make_contract(EXTRACT, NEGATIVES, {"a": 100, "b": 100, "c": 100})
 
 def clients() -> list[Heads]:
     """Return heads that could have been released."""
-    system, rng = FederatedHeads(HeadsMeasurement()), np.random.default_rng(0)
+    system, rng = FederatedHeads(HeadsMeasurement(score_lambda=0.01, head_lambda=0.01)), np.random.default_rng(0)
     about = CONTRACT.of("a")
     problems = system.design(system.settled(about), about)
     shapes = (1, FEATURES + 1), (CLASSES, FEATURES + 1)

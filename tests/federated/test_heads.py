@@ -8,7 +8,15 @@ import pytest
 
 from dpmodels.embeddings.frozen import transform_frozen
 from dpmodels.errors import ArtifactError, BudgetExhausted, InvalidArgument
-from dpmodels.federated.heads import FederatedHeads, Heads, HeadsMeasurement, distil_head, weighted_ensemble
+from dpmodels.federated.heads import (
+    HEAD_NOISE,
+    SCORE_NOISE,
+    FederatedHeads,
+    Heads,
+    HeadsMeasurement,
+    distil_head,
+    weighted_ensemble,
+)
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import Adjacency, PrivacyBudget, Sensitive
@@ -104,12 +112,33 @@ def test_a_release_is_read_without_the_negatives(tmp_path):
 
 
 @pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_regularization_is_chosen_for_the_noise_of_the_weights_unless_it_is_given(public: bool, epsilon: float) -> None:
+    about = contract(public).of("a")
+    budget = PrivacyBudget(epsilon=epsilon, delta=1e-5, adjacency=about.adjacency)
+    line = system(records=None if public else 100).plan(about, budget)
+    noise = list(system().noise(line).values())
+    assert noise == pytest.approx([SCORE_NOISE, HEAD_NOISE], rel=0.02)  # the strengths have three digits
+    given = system(records=None if public else 100, score_lambda=0.5).plan(about, budget).measurement
+    assert given == line.measurement | {"score_lambda": 0.5}
+
+
+def test_a_chosen_regularization_can_always_be_certified() -> None:
+    about = contract(False).of("a")
+    for most in (500, 50_000, 1_000_000):
+        for epsilon in (0.001, 1000):
+            asked = about.model_copy(update={"most_records": most})
+            system(records=most // 10).plan(asked, PrivacyBudget(epsilon=epsilon, delta=1e-5))
+
+
+@pytest.mark.parametrize("public", [True, False])
 def test_the_drawn_noise_is_that_of_the_proved_bounds(monkeypatch, tmp_path, public):
     """Of both heads together: mu of the two adds up to that of the budget, and 2 / (lambda n) is the sensitivity."""
     size, records, negatives = 500, 60, clipped(np.random.default_rng(1).standard_normal((40, 500)))
     sizes = {"a": records if public else None}
     about = make_contract(EXTRACT, negatives, sizes, most_records=1000).of("a")
-    own = FederatedHeads(HeadsMeasurement(records=records, bias=0.0), negatives)
+    strengths = {"score_lambda": 0.01, "head_lambda": 0.01}
+    own = FederatedHeads(HeadsMeasurement(records=records, bias=0.0, **strengths), negatives)
     drawn = []
 
     def sampler(values, stddev):

@@ -41,6 +41,7 @@ def test_the_wheel_installs_one_package(installed: Path) -> None:
     assert (metadata / "top_level.txt").read_text() == "nacre\n"
     assert "nacre = nacre.__main__:main" in (metadata / "entry_points.txt").read_text()
     assert (installed / "nacre" / "py.typed").exists() and (installed / "nacre/deployments/prefect.yaml").exists()
+    assert (installed / "nacre/flower/app/pyproject.toml").exists()
 
 
 def test_python_makes_a_table_beside_the_projects_own_packages(installed: Path, project: Path) -> None:

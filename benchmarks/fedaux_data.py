@@ -1,0 +1,84 @@
+"""The data sets of the federated benchmarks: images of clients, public auxiliary images, and features that are cached.
+
+    fashion    Fashion-MNIST, 60,000 images over the clients;  MNIST without labels is public
+    cifar      CIFAR-10, a sample of 15,000 images;            CIFAR-100 without labels, a sample of 7,000, is public
+
+A ResNet-8 is pre-trained on the public images alone, so what it makes of any image may be kept: features cost minutes,
+and everything that is fitted to them costs seconds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+
+from benchmarks.common import data_dir
+from dpmodels.embeddings.frozen import FrozenFeatures
+from dpmodels.federated.models import ModelSpec, State, loaded
+from dpmodels.federated.pretraining import PretrainingSpec, pretrain
+
+CLASSES, FEATURES = 10, 64
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One data set of the benchmark: its files, the shape of its images, the network, and how it is pre-trained."""
+
+    own: str
+    test: str
+    auxiliary: str
+    shape: tuple[int, int, int]
+    width: int
+    mirror: bool
+    crop: float
+
+    @property
+    def model(self) -> ModelSpec:
+        """The size of the network."""
+        return ModelSpec(inputs=self.shape, classes=CLASSES, width=self.width)
+
+
+TASKS = {
+    "fashion": Task("fashion_mnist_train", "fashion_mnist_test", "mnist_train", (1, 28, 28), 8, True, 0.5),
+    "cifar": Task("cifar10_train15k", "cifar10_test5k", "cifar100_unlabeled7k", (3, 32, 32), 16, True, 0.4),
+}
+
+
+def images(name: str, shape: tuple[int, int, int], most: int = 60_000) -> tuple[torch.Tensor, np.ndarray]:
+    """Read images as brightness between 0 and 1, channels first, and their labels, where there are any."""
+    table = pq.read_table(data_dir() / f"{name}.parquet").slice(0, most)
+    channels, height, width = shape
+    pixels = table["image"].combine_chunks().flatten().to_numpy().reshape(-1, height, width, channels)
+    labels = table["label"].to_numpy().astype(np.int64) if "label" in table.column_names else np.zeros(0, np.int64)
+    return torch.from_numpy(pixels.transpose(0, 3, 1, 2).astype(np.float32) / 255), labels
+
+
+def prepared(name: str, steps: int, cache: Path | None, most: int = 60_000) -> tuple[Arrays, State]:
+    """Return the features of all images and the pre-trained weights, from the cache where they are in it."""
+    place = cache / f"{name}-{steps}.npz" if cache else None
+    if place is None or not place.exists():
+        arrays, state = _features(TASKS[name], steps, most)
+        weights = {f"weights/{key}": tensor.numpy() for key, tensor in state.items()}
+        if place is not None:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            np.savez(place, **arrays, **weights)
+        return arrays, state
+    with np.load(place) as file:
+        kept = dict(file)
+    state = {key[8:]: torch.from_numpy(kept.pop(key)) for key in list(kept) if key.startswith("weights/")}
+    return kept, state
+
+
+def _features(task: Task, steps: int, most: int) -> tuple[dict[str, np.ndarray], State]:
+    auxiliary = images(task.auxiliary, task.shape, most)[0]
+    own, test = images(task.own, task.shape, most), images(task.test, task.shape, most)
+    settings = PretrainingSpec(steps=steps, batch_size=256, crop=task.crop, mirror=task.mirror)
+    state = pretrain("resnet8", task.model, auxiliary, settings, 0)
+    network = loaded("resnet8", task.model, state).extractor
+    frozen = FrozenFeatures.of_public(network, auxiliary[:10_000], FEATURES)
+    mapped = {"auxiliary": frozen.whole(auxiliary), "z": frozen.whole(own[0]), "z_test": frozen.whole(test[0])}
+    return {**mapped, "y": own[1], "y_test": test[1], "extractor": np.array(frozen.sha256)}, state

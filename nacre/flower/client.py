@@ -1,0 +1,125 @@
+"""A client of a Flower federation: it agrees to what it is asked, charges its own account, and sends what it released.
+
+    SuperNode --node-config 'nacre="/etc/nacre/north.yaml"'
+
+The server is not trusted. A client agrees to a contract that its operator wrote down, and refuses any other before it
+opens its data: were it to read its records under whatever classes or sizes a server asks for, each refusal would tell
+something of the records, uncharged. Home, ledger and account are the client's own.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from flwr.app import Message
+from flwr.clientapp import ClientApp
+from pydantic import Field
+
+from dpmodels.errors import Unsuitable
+from dpmodels.federated.records import RecordsSpec
+from dpmodels.releases.plan import Line, Plan
+from dpmodels.schema.federation import Federation
+from flows.config import ClientPrivacyConfig, HandOverConfig
+from flows.planning import account_for, bind, open_home
+from nacre.flower.messages import DISAGREED, Answer, Offer
+from tasks.accounts import charges_of
+from tasks.clients import FAILED, shielded
+from tasks.federate import PUBLIC, about, take_part
+from tasks.publish import payment
+from tasks.store import Opening, Run, party_name
+
+
+class ClientConfig(HandOverConfig):
+    """What a client's operator agrees to; the keys mean what they mean in the server's configuration."""
+
+    name: str = Field(description="Name of the federation.")
+    client: str = Field(description="The client's own name in it.")
+    data: Path = Field(description="Its own data: CSV or Parquet.")
+    size: int | None = Field(default=None, description="Its number of records, if that is public.")
+    most_records: int = Field(default=20_000, ge=1, description="Most records of a client.")
+    classes: list[str] = Field(description="The classes of records, by name.")
+    records: RecordsSpec = Field(description="label and inputs: columns; shape: of images.")
+    privacy: ClientPrivacyConfig
+    out: Path = Field(default=Path("."), description="Not used: a client hands nothing over.")
+
+
+def answer(config: ClientConfig, offer: Offer) -> Answer:
+    """Release what the offer asks for, if the client agrees to it; an offer that was answered is answered again.
+
+    Privacy: whatever fails, the answer says so in one of a few fixed sentences, for Flower would send the error's text.
+    """
+    try:
+        line = agreed(config, offer)
+    except Exception:  # of an offer that cannot be read, whatever its fault; no data was opened yet
+        return Answer(config.client, DISAGREED)
+    found = []
+
+    def release(run: Run) -> None:
+        if not run.exists:
+            create(run, config, offer, line)
+        take_part(run)
+        (charge,) = charges_of(run)
+        found.append(Answer(config.client, "", run.name, run.read("sanitize"), payment(run, charge)))
+
+    reason = shielded(release, party(config, offer, line))
+    return found[0] if found else Answer(config.client, reason)
+
+
+def agreed(config: ClientConfig, offer: Offer) -> Line:
+    """Return the client's line of an offer.
+
+    Raises:
+        Unsuitable: it asks for another contract than the client agreed to, or for more than the client would spend.
+    """
+    wanted = f"{config.name}.{config.client}"
+    for line in offer.plan.lines:
+        if line.contract.name == wanted and _agrees(config, about(line), line, offer):
+            return line
+    raise Unsuitable(f"no line of the offer is one that {wanted} agrees to; compare both configurations")
+
+
+def _agrees(config: ClientConfig, contract: Federation, line: Line, offer: Offer) -> bool:
+    asked = contract.size, contract.most_records, list(contract.classes), offer.part.records
+    own = config.size, config.most_records, config.classes, config.records
+    cheap = line.budget.epsilon <= config.privacy.target_epsilon and line.budget.delta <= config.privacy.delta
+    return asked == own and cheap
+
+
+def party(config: ClientConfig, offer: Offer, line: Line) -> Run:
+    """Return the client's run for a line, in the client's own home; a line has one run, however often it is offered."""
+    whole = f"{config.name}-{hashlib.sha256(line.hash.encode() + offer.public).hexdigest()[:12]}"
+    home, url = config.runtime.home.absolute(), config.runtime.ledger or ""
+    return Run(home=home, name=party_name(whole, config.client), ledger_url=url)
+
+
+def create(run: Run, config: ClientConfig, offer: Offer, line: Line) -> None:
+    """Create the client's run, which opens the account when it is charged, if nobody opened it before.
+
+    Raises:
+        NacreError: the home or its ledger is not in order.
+    """
+    whole = line.model_copy(update={"contract": about(line).whole})
+    above, opens = account_for(open_home(config), config.privacy, [whole], "")
+    note = "a client of a federation, opened with its first run's budget as the cap"
+    own = {"opens": Opening(cap=line.budget, note=note, parent=above), "account": f"{above}.{config.client}"}
+    federation = run.name.removesuffix(party_name("", config.client))
+    terms: dict[str, Any] = {"rows": None, "training": {}, "federation": federation, "above": opens}
+    settings = bind(config, **terms, **own, data=config.data.absolute())
+    place = run.model_copy(update={"name": federation}).control
+    place.mkdir(parents=True, exist_ok=True)
+    (place / PUBLIC).write_bytes(offer.public)
+    run.create(settings, Plan(lines=(line,)))
+
+
+def respond(message: Any, context: Any) -> Any:
+    """Answer a message of the server's."""
+    try:
+        config, offer = ClientConfig.build({}, Path(str(context.node_config["nacre"]))), Offer.unpack(message.content)
+        said = answer(config, offer)
+    except Exception:
+        said = Answer("", FAILED)
+    return Message(said.pack(), reply_to=message)
+
+
+app = ClientApp()
+app.train()(respond)

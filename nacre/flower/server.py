@@ -1,0 +1,89 @@
+"""The server of a Flower federation: it offers a plan to the clients, checks what they release, and hands over.
+
+    flwr run "$(python -m nacre.flower)" --run-config 'config="/etc/nacre/federation.yaml"'
+
+The configuration is that of ``nacre federate``; of ``clients`` only the names are used. The server keeps no ledger and
+no state: a client that is offered the same plan again sends the same release, which was charged once. So a server that
+died is started again, and asks again.
+"""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from flwr.app import Message
+from flwr.serverapp import ServerApp
+
+from dpmodels.errors import NacreError, Unsuitable
+from dpmodels.releases.plan import Plan
+from flows.config import FederateConfig
+from flows.federate import Prepared, prepare
+from nacre.flower.hand_over import Taken, check_answer, hand_over
+from nacre.flower.messages import Answer, Offer
+from tasks.clients import FAILED, LATE
+from tasks.federate import PUBLIC
+from tasks.ready import check_ready
+
+TWICE = "it joined more than once"
+LOOK_SECONDS = 0.5
+
+
+def federate(config: FederateConfig, grid: Any) -> Path:
+    """Have the clients of a federation release once each, and hand over one classifier of it.
+
+    Raises:
+        NacreError: the run would fail for a public reason, or fewer clients took part than were asked for.
+    """
+    check_ready(config.runtime.device, config.out, config.runtime.signing_key)
+    if (config.model.trust, config.round.mode) != ("local", "private"):
+        raise Unsuitable(
+            "over Flower every client draws its own noise, once; central trust and paper mode run here only"
+        )
+    prepared = prepare(config)
+    offer = Offer(Plan(lines=tuple(prepared.lines.values())), prepared.files[PUBLIC])
+    taken, dropped = sort_out(prepared, ask(config, offer, grid))
+    if len(taken) < config.round.least_clients:
+        told = "; ".join(f"{client}: {reason}" for client, reason in dropped.items())
+        raise NacreError(
+            f"only {len(taken)} of {len(prepared.lines)} clients took part ({told}); mend this and run again"
+        )
+    return hand_over(config, prepared, taken, dropped)
+
+
+def ask(config: FederateConfig, offer: Offer, grid: Any) -> list[Answer]:
+    """Wait until as many clients are there as are to come, send each of them the offer, and return what they answer.
+
+    Who is not there in time is late, and so is who does not answer in as much time again.
+    """
+    end, nodes = time.monotonic() + config.round.patience, set(grid.get_node_ids())
+    while len(nodes) < len(config.clients) and time.monotonic() < end:
+        time.sleep(LOOK_SECONDS)
+        nodes = set(grid.get_node_ids())
+    messages = [Message(offer.pack(), dst_node_id=node, message_type="train") for node in sorted(nodes)]
+    replies = grid.send_and_receive(messages, timeout=config.round.patience)
+    return [Answer("") if reply.has_error() else Answer.unpack(reply.content) for reply in replies]
+
+
+def sort_out(prepared: Prepared, answers: Iterable[Answer]) -> tuple[dict[str, Taken], dict[str, str]]:
+    """Return what each client released, and why each other one is dropped; whoever is no client is not listened to."""
+    answers = list(answers)
+    missing = FAILED if any(not own.client for own in answers) else LATE
+    taken, dropped = {}, {}
+    for client, line in prepared.lines.items():
+        own = [answer for answer in answers if answer.client == client]
+        found = TWICE if len(own) > 1 else missing if not own else own[0].reason or check_answer(own[0], line)
+        if isinstance(found, str):
+            dropped[client] = found
+        else:
+            taken[client] = found
+    return taken, dropped
+
+
+def main(grid: Any, context: Any) -> None:
+    """Run a federation once."""
+    federate(FederateConfig.build({}, Path(str(context.run_config["config"]))), grid)
+
+
+app = ServerApp()
+app.main()(main)
