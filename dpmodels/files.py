@@ -51,6 +51,19 @@ def read_plain(root: Path, path: Path) -> bytes:
         return file.read()
 
 
+def read_at_most(path: Path, most: int) -> bytes:
+    """Return the bytes of a file that is to be read whole.
+
+    Raises:
+        ArtifactError: it is larger than what such a file may be.
+    """
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ArtifactError(f"{path} is larger than {most // 2**10} KiB, and no file of its kind is")
+    return content
+
+
 def sha256_plain(root: Path, path: Path) -> str:
     """Hash a file."""
     with open_plain(root, path) as file:

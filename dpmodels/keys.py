@@ -4,7 +4,9 @@ import base64
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.files import read_at_most
+from dpmodels.limits import LARGEST_KEY
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -16,12 +18,13 @@ def private_key(path: Path, name: str = "signing_key") -> "Ed25519PrivateKey":
     Raises:
         InvalidArgument: it is no readable, unencrypted ed25519 private key.
     """
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        key = load_pem_private_key(path.read_bytes(), password=None)
-    except (OSError, ValueError, TypeError):
+        key = load_pem_private_key(read_at_most(path, LARGEST_KEY), password=None)
+    except (OSError, ValueError, TypeError, ArtifactError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
         raise InvalidArgument(name, path, "be an unencrypted ed25519 private key in a PEM file")
@@ -34,12 +37,13 @@ def public_key(path: Path, name: str = "public_key") -> "Ed25519PublicKey":
     Raises:
         InvalidArgument: it is no readable ed25519 public key.
     """
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     try:
-        key = load_pem_public_key(path.read_bytes())
-    except (OSError, ValueError):
+        key = load_pem_public_key(read_at_most(path, LARGEST_KEY))
+    except (OSError, ValueError, ArtifactError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PublicKey):
         raise InvalidArgument(name, path, "be an ed25519 public key in a PEM file")

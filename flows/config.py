@@ -16,6 +16,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.fields import FieldInfo
 
 from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
+from dpmodels.files import read_at_most
+from dpmodels.limits import LARGEST_YAML
 
 HOME = Path(".nacre")
 
@@ -77,10 +79,22 @@ class RuntimeConfig(_Model):
     approval_hours: float = Field(default=24, gt=0, description="How long a flow run waits for its account's officer.")
 
 
+Said = Annotated[str, Field(max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class StatementConfig(_Model):
+    """What the operator says of the hand-off, word for word on its pages; all of it is public."""
+
+    purpose: Said = Field(default="", description="What the hand-off is for, in a sentence; on its public pages.")
+    license: Said = Field(default="", description="Under which terms it is handed over; on its public pages.")
+    retention: Said = Field(default="", description="How long the sensitive zone is kept; on its public pages.")
+
+
 class HandOverConfig(_Model):
     """What is asked of everything that ends in a hand-off."""
 
     out: Path = Field(description="Hand-off folder; must be new or empty.")
+    statement: StatementConfig = StatementConfig()
     runtime: RuntimeConfig = RuntimeConfig()
 
     @classmethod
@@ -308,10 +322,10 @@ def _rule(model: type[BaseModel], fault: Any) -> str:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError:
-        raise InvalidArgument("config", file, "be a readable file") from None
-    except yaml.YAMLError as error:
+        content = yaml.safe_load(read_at_most(file, LARGEST_YAML).decode())
+    except (OSError, UnicodeDecodeError):
+        raise InvalidArgument("config", file, "be a readable file of UTF-8 text") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # an impossible date is a ValueError
         mark = getattr(error, "problem_mark", None)
         raise InvalidArgument("config", file, f"be YAML; see line {mark.line + 1 if mark else 1}") from None
     if not isinstance(content, dict):

@@ -30,6 +30,7 @@ from flows.config import (
 from flows.partitions import partition_account
 from tasks.accounts import accounts_to_open, charge_of
 from tasks.home import check_home, open_ledger
+from tasks.place import check_place
 from tasks.ready import check_writable
 from tasks.store import Opening, Run, Settings, make_private, new_name
 
@@ -163,6 +164,7 @@ def open_home(config: HandOverConfig) -> Ledger:
     """
     runtime, home = config.runtime, config.runtime.home.absolute()
     check_writable(home)
+    check_place(home)
     make_private(home)
     ledger = open_ledger(home, ledger_place(config))
     check_home(home, runtime.ledger or "", ledger)

@@ -90,7 +90,7 @@ class Result:
         place = self.folder / ("embeddings" if self.manifest.part else "synthetic")
         try:
             frame: pd.DataFrame = pq.read_table(place).to_pandas()
-        except (OSError, pa.ArrowException):
+        except (OSError, pa.ArrowException, UnicodeDecodeError):
             raise ArtifactError(f"{place} is missing, or cannot be read as Parquet") from None
         return frame
 
@@ -105,6 +105,11 @@ class Result:
     def report(self) -> Report:
         """The publishable report."""
         return Report(self.folder)
+
+    @cached_property
+    def statement(self) -> str:
+        """The page for a data-protection officer; hand-offs of earlier versions have none."""
+        return _read(self.folder / "statement.html")
 
     def verify(self, public_key: Place | None = None) -> Verified:
         """Check every file, the budget and the signature; see ``nacre.verify``."""

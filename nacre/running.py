@@ -42,6 +42,9 @@ def synthesize(
     ledger: str | None = None,
     out: Place | None = None,
     signing_key: Place | None = None,
+    purpose: str = "",
+    license: str = "",
+    retention: str = "",
 ) -> Result:
     """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off.
 
@@ -65,6 +68,9 @@ def synthesize(
         ledger: URL of a shared ledger on PostgreSQL; by default ``NACRE_LEDGER``, or the home's own.
         out: the hand-off's folder, new or empty; by default ``HOME/hand-offs/RUN``.
         signing_key: ed25519 private key (PEM) that signs the hand-off.
+        purpose: what the hand-off is for; its public pages say it word for word.
+        license: under which terms it is handed over; likewise.
+        retention: how long the sensitive zone is kept; likewise.
 
     Privacy:
         Rows given in memory are written, unchanged, to ``HOME/sensitive/RUN/given.parquet`` (the folder has mode 0700,
@@ -89,6 +95,7 @@ def synthesize(
     asked |= dict(allow_large_delta=allow_large_delta, method=method, measurement=dict(measurement or {}))
     asked |= dict(training=dict(training or {}), rows=rows, seed=seed, device=device, prefect=False, home=place)
     asked |= dict(ledger=url_of(ledger), dask=from_environment("dask"), signing_key=signing_key)
+    asked |= dict(purpose=purpose, license=license, retention=retention)
     with schema_file(schema) as file:
         run = start(SynthesizeConfig.build(placed({**asked, "schema": file})), name, given=given)
     return take_to_hand_off(run)
@@ -135,6 +142,9 @@ def fit(
     ledger: str | None = None,
     out: Place | None = None,
     signing_key: Place | None = None,
+    purpose: str = "",
+    license: str = "",
+    retention: str = "",
 ) -> Result:
     """Fit a release that is paid for again, with this version's fitter, as a run of its own; it costs nothing.
 
@@ -149,7 +159,8 @@ def fit(
     name, place = new_name(), home_of(home)
     asked: dict[str, Any] = dict(release=release, out=out or place / "hand-offs" / name, rows=rows, home=place)
     asked |= dict(training=dict(training or {}), seed=seed, device=device, prefect=False, ledger=url_of(ledger))
-    config = FitConfig.build(placed({**asked, "signing_key": signing_key}, FitConfig))
+    asked |= dict(signing_key=signing_key, purpose=purpose, license=license, retention=retention)
+    config = FitConfig.build(placed(asked, FitConfig))
     run, changes = fit_again.fit(config, name)
     return Result(run.settings.out, changes)
 

@@ -30,5 +30,5 @@ def read_batches(file: Path, batch_rows: int) -> Iterator[pa.RecordBatch]:
     try:
         with pq.ParquetFile(file, pre_buffer=False) as opened:
             yield from opened.iter_batches(batch_size=batch_rows, use_threads=False)
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException, UnicodeDecodeError):
         raise DataError("", f"{file} does not exist, is no Parquet file, or is damaged") from None

@@ -16,12 +16,13 @@ from dpmodels.evaluation.published.embedded import cautions
 from dpmodels.evaluation.published.federated import cautions as cautions_of_clients
 from dpmodels.files import copy_plain
 from dpmodels.hand_off.manifest import (
+    CARD,
     LEFT_OUT,
     MANIFEST,
     NEWEST,
+    PAGES,
     Manifest,
     digest_of_all,
-    oldest_format,
     read_manifest,
 )
 from dpmodels.hand_off.signature import sign_manifest
@@ -29,12 +30,15 @@ from dpmodels.ledger.ledger import Charge
 from dpmodels.releases.plan import REPORT, Line
 from dpmodels.schema.federation import SCORES, UNPROTECTED
 from tasks.accounts import charges_of, desk_of
+from tasks.card import write_card
 from tasks.ready import check_free
 from tasks.receive import forget, receive
 from tasks.stage import stage
 from tasks.store import MADE, Handle, Run, members, replace_folder
 
 DAY = 86_400
+TO_COME = dict.fromkeys((CARD, *PAGES), 64 * "0")
+"""Stands for the files of a hand-off until they are written; every hand-off has a card."""
 
 
 @stage("publish", sensitive=False)
@@ -65,7 +69,11 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
     for file in members(run.control.parent, report.path):
         copy_plain(file.parents[1], file, part / file.name)
     (part / "schema.yaml").write_text(run.plan.whole.to_yaml(), encoding="utf-8")
-    (part / MANIFEST).write_text(manifest(run, plan, release, part).to_json(), encoding="utf-8")
+    said = manifest(run, plan, release)
+    if said.has_price:  # a statement of what epsilon means would mislead where none holds; the manifest says that
+        write_card(run, said, part)
+    whole = said.model_copy(update={"artifacts": artifacts(part)})
+    (part / MANIFEST).write_text(whole.to_json(), encoding="utf-8")
     if run.settings.signing_key is not None:
         sign_manifest(part, run.settings.signing_key)
     blur_times(part)
@@ -80,16 +88,16 @@ def blur_times(folder: Path) -> None:
         os.utime(path, (day, day))
 
 
-def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> Manifest:
-    """Make the manifest: what was asked for, what was spent, what came of it, and which ledger entries paid."""
+def manifest(run: Run, plan: Line, release: Handle) -> Manifest:
+    """Say what was asked for, what was spent, what came of it, and which ledger entries paid; the files come later."""
     settings, budget = run.settings, plan.budget
     if settings.clients:
-        return manifest_of_clients(run, folder)
+        return manifest_of_clients(run)
     again = "fitted_again_as" if settings.fits else "sampled_again_as" if settings.paid_by else ""
     paid = paid_elsewhere(settings.fits) if settings.is_paid_elsewhere else paid_here(run, release)
     return Manifest.model_validate(
         {
-            "format": oldest_format(settings.fits, bool(plan.family or "approved_as" in paid)),
+            "format": NEWEST,
             "nacre_version": version("nacre"),
             **({again: run.name} if again else {}),
             "data_set": plan.contract.name,
@@ -101,7 +109,7 @@ def manifest(run: Run, plan: Line, release: Handle, folder: Path) -> Manifest:
             **line(plan),
             **paid,
             **({"cautions": cautions(plan)} if plan.family else {}),
-            "artifacts": artifacts(folder),
+            "artifacts": TO_COME,
         }
     )
 
@@ -111,7 +119,7 @@ def artifacts(folder: Path) -> dict[str, str]:
     return {str(file.relative_to(folder)): sha256_of(file) for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
-def manifest_of_clients(run: Run, folder: Path) -> Manifest:
+def manifest_of_clients(run: Run) -> Manifest:
     """Make the manifest of a federation: one line for each client that took part, and why the others did not."""
     ended = json.loads(run.read("round"))
     parties, plan = dict(zip(run.settings.clients, run.parties, strict=True)), run.plan.release
@@ -122,7 +130,7 @@ def manifest_of_clients(run: Run, folder: Path) -> Manifest:
     price = {"unprotected": UNPROTECTED} if unprotected else {n: heaviest[n] for n in ("asked", "spent", "events")}
     return Manifest.model_validate(
         {
-            "format": NEWEST,
+            "format": 4 if unprotected else NEWEST,
             "nacre_version": version("nacre"),
             "run": run.name,
             "data_set": run.plan.whole.name,
@@ -137,7 +145,7 @@ def manifest_of_clients(run: Run, folder: Path) -> Manifest:
             "clients": lines,
             "trust": plan.measurement.get("trust", "local"),
             **({"dropped": ended["dropped"]} if ended["dropped"] else {}),
-            "artifacts": artifacts(folder),
+            "artifacts": {} if unprotected else TO_COME,
         }
     )
 
@@ -189,11 +197,9 @@ def paid_here(run: Run, release: Handle) -> dict[str, Any]:
 def approved(run: Run, charge: Charge) -> dict[str, Any]:
     """Return the officer's signature for a charge, and, where it is for a family, the account and run it names."""
     ledger = desk_of(run).ledger
-    signed = ledger.entries(key=charge.key)[0].content.get("approval")
+    signed = ledger.approval(charge.key)
     if signed is None:
         return {}
-    if "with" in signed:  # a family is signed for once, in the entry of its first charge
-        signed = ledger.entries(key=signed["with"])[0].content["approval"]
     if charge.plan_hash in signed["plans"]:
         return {"approved": signed}
     family = [held.charge for held in map(ledger.find, signed["plans"]) if held]

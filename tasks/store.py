@@ -78,6 +78,7 @@ class Settings(BaseModel):
         public_sha256: of the files of public documents; none of them may be a file of the data.
         clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
         federation: the run of the federation that a client's run belongs to; above: the terms of its account.
+        purpose, license, retention: what the operator says of the hand-off, for its pages; empty where nothing.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -101,6 +102,9 @@ class Settings(BaseModel):
     clients: tuple[str, ...] = ()
     federation: str = ""
     above: Opening | None = None
+    purpose: str = ""
+    license: str = ""
+    retention: str = ""
 
     @property
     def is_paid_elsewhere(self) -> bool:
@@ -322,10 +326,8 @@ def new_name() -> str:
 
 def make_private(folder: Path) -> None:
     """Make a folder, and its missing parents, that only its owner can open."""
-    missing = [part for part in (folder, *folder.parents) if not part.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for part in missing:
-        part.chmod(0o700)
+    for part in reversed([part for part in (folder, *folder.parents) if not part.exists()]):
+        part.mkdir(mode=0o700, exist_ok=True)  # at once, so that nobody gets in before its mode is changed
 
 
 def write_text(path: Path, text: str) -> None:

@@ -38,6 +38,7 @@ absl.logging.get_absl_handler().python_handler.setStream(sys.__stderr__)
 # How long one example takes says nothing on cores that are shared.
 settings.register_profile("shared-cores", deadline=None)
 settings.load_profile("shared-cores")
+settings.register_profile("thorough", deadline=None, max_examples=2000)
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and every child they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

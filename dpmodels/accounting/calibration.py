@@ -78,6 +78,24 @@ def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
     return high * (1 + _RELATIVE_MARGIN) + _ABSOLUTE_MARGIN
 
 
+def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
+    """Return the least delta at which a Gaussian release spends no more than an epsilon, rounded up.
+
+    At epsilon 0 it is the total variation between what is released of two neighboring data sets.
+
+    Source: Balle and Wang (2018), theorem 8.
+    """
+    from scipy.special import erfcx, log_ndtr
+
+    mu = 1 / noise_multiplier
+    a, b = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+    if a > 0:
+        exact = math.exp(float(log_ndtr(a))) - math.exp(epsilon + float(log_ndtr(b)))
+    else:
+        exact = float(erfcx(-a / math.sqrt(2)) - erfcx(-b / math.sqrt(2))) / 2 * math.exp(-a * a / 2)
+    return min(1.0, max(0.0, exact) * (1 + _RELATIVE_MARGIN) + _ABSOLUTE_MARGIN)
+
+
 def pure_epsilon(budget: PrivacyBudget, releases: int = 1) -> float:
     """Return the epsilon of each of ``releases`` equal pure releases that together spend at most the budget's epsilon.
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from dpmodels.accounting.calibration import gaussian_epsilon, gaussian_noise_multiplier
+from dpmodels.accounting.calibration import gaussian_delta, gaussian_epsilon, gaussian_noise_multiplier
 from dpmodels.accounting.events import Event, GaussianEvent, LaplaceEvent, Leaf, SampledGaussianEvent
 from dpmodels.accounting.renyi import ORDERS, filter_cost, filter_epsilon, tally_divergence
 from dpmodels.accounting.tally import SCALE, Parallel, Tally, parse_kind
@@ -26,6 +26,7 @@ LEAST = Decimal("1e-3")
 """The smallest epsilon that a budget may have."""
 # The grid of privacy losses has steps of 1e-4 up to this epsilon, and larger ones beyond, so that time stays bounded.
 FINE_UP_TO = 30.0
+ROUGHLY = 1e-5  # the delta at which the size of a spending is estimated
 # Grouping the distributions in another way changes epsilon by less than this, which is added to ours.
 _PLD_MARGIN = 2e-7
 
@@ -52,6 +53,24 @@ def spent_epsilon(spending: Spending, delta: Decimal, order: int | None = None) 
         return Decimal(0)
     added = Decimal("Infinity") if pure is None else math.ceil(pure / Fraction(SPENT_GRID)) * SPENT_GRID
     return min(added, _spent(tally.key, _float_below(delta))) if delta else added
+
+
+def spent_delta(spending: Spending, epsilon: float) -> float:
+    """Return the delta at which all events together spend no more than an epsilon, rounded up.
+
+    Privacy: Gaussians compose exactly, and pure releases of epsilon E are never told apart better than a coin that is
+        turned with a probability of 1 / (1 + e^E) (Kairouz, Oh and Viswanath 2015). All else is composed by privacy
+        loss distributions, which are pessimistic.
+    """
+    tally = _tally(spending)
+    pure = tally.pure_epsilon
+    if not tally:
+        return 0.0
+    if pure is not None:  # (e^E - e^epsilon) / (1 + e^E), written so that nothing overflows
+        return max(0.0, -math.expm1(epsilon - float(pure)) / (1 + math.exp(-float(pure))))
+    if not tally.others:
+        return gaussian_delta(tally.mu_squared**-0.5, epsilon)
+    return float(_whole(tally.key).get_delta_for_epsilon(epsilon))
 
 
 def pld_epsilon(spending: Spending, delta: Decimal) -> Decimal:
@@ -146,9 +165,17 @@ def _by_pld(tally: Tally, delta: float, coarser: int = 1) -> Decimal:
     answer stays an upper bound, with a number of cells that depends on neither epsilon nor the number of releases.
     """
     rough = _renyi(tally.key, delta)
-    grid = coarser * 1e-4 * 2 ** max(0, math.ceil(math.log2(max(rough, 1e-9) / FINE_UP_TO)))
-    whole = _composed(tally, grid)
+    whole = _composed(tally, coarser * _grid(rough))
     return _ceiling(min(float(whole.get_epsilon_for_delta(delta)) * (1 + _PLD_MARGIN) + _PLD_MARGIN, rough))
+
+
+@lru_cache(maxsize=4)
+def _whole(key: tuple) -> "PrivacyLossDistribution":  # type: ignore[type-arg]
+    return _composed(_of_key(key), _grid(_renyi(key, ROUGHLY)))
+
+
+def _grid(rough: float) -> float:
+    return 1e-4 * 2.0 ** max(0, math.ceil(math.log2(max(rough, 1e-9) / FINE_UP_TO)))
 
 
 def _composed(tally: Tally, grid: float) -> "PrivacyLossDistribution":

@@ -127,7 +127,7 @@ class FederatedClassifier:
         facts, tensors = parts_of(path)
         try:
             found = cls._of(facts, tensors)
-        except (KeyError, TypeError, ValueError, RuntimeError) as fault:
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as fault:
             raise damaged(path) from fault
         if found.features.sha256 != found.contract.extractor:
             raise ArtifactError(f"classifier {path.name} has another network than its contract names; make it again")

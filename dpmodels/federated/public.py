@@ -118,7 +118,7 @@ class PublicPart:
             features = features_of(facts["architecture"], model, tensors)
             records = RecordsSpec.model_validate(facts["records"])
             return cls(facts["architecture"], model, features, tensors["negatives"].numpy(), records)
-        except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as fault:
+        except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, RuntimeError) as fault:
             raise ArtifactError("the public part of the federation is damaged; start a new run") from fault
 
 

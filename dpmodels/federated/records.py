@@ -101,7 +101,8 @@ def _inputs(table: pa.Table, spec: RecordsSpec) -> Tensor:
     if spec.shape:
         return torch.from_numpy(_lists(columns[0], spec))
     numbers = [_numbers(column, name) for column, name in zip(columns, spec.inputs, strict=True)]
-    return torch.from_numpy(np.stack(numbers, axis=1).astype(np.float32))
+    with np.errstate(over="ignore"):  # what is beyond a float is infinite, and counts as missing
+        return torch.from_numpy(np.stack(numbers, axis=1).astype(np.float32))
 
 
 def _lists(column: pa.Array, spec: RecordsSpec) -> NDArray[np.float32]:
@@ -110,7 +111,8 @@ def _lists(column: pa.Array, spec: RecordsSpec) -> NDArray[np.float32]:
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     if not is_list or column.null_count or pc.any(pc.not_equal(pc.list_value_length(column), size)).as_py():
         raise DataError(name, f"must hold a list of {size} numbers in every record")
-    flat: NDArray[np.float32] = _numbers(pc.list_flatten(column), name).astype(np.float32)
+    with np.errstate(over="ignore"):
+        flat: NDArray[np.float32] = _numbers(pc.list_flatten(column), name).astype(np.float32)
     return flat.reshape(-1, *spec.shape)
 
 

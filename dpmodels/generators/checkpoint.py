@@ -37,8 +37,11 @@ def load_state(path: Path, parts: Mapping[str, Part], *, expect: Mapping[str, st
     for key, value in expect.items():
         if metadata.get(key) != value:
             raise ArtifactError(f"checkpoint {path.name} was written with another {key}; delete it to train again")
-    for name, part in parts.items():
-        _restore(part, under(f"{name}/", stored))
+    try:
+        for name, part in parts.items():
+            _restore(part, under(f"{name}/", stored))
+    except (RuntimeError, ValueError, KeyError, TypeError) as fault:
+        raise ArtifactError(f"checkpoint {path.name} does not fit its network; delete it to train again") from fault
     return metadata
 
 

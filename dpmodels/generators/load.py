@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.generators.bayes_net import BayesNetModel
 from dpmodels.generators.gan_model import GanModel
 from dpmodels.generators.images import ImageModel
@@ -31,6 +31,11 @@ def load_generator(path: Path) -> Model:
         ArtifactError: the file is missing or damaged, or of a kind this version does not know.
     """
     facts, tensors = read_model(path)
-    if facts["kind"] not in KINDS:
+    if facts.get("kind") not in KINDS:
         raise ArtifactError(f"generator {path.name} is of no kind this version knows; train it again")
-    return KINDS[facts["kind"]].of(facts, tensors)
+    try:
+        return KINDS[facts["kind"]].of(facts, tensors)
+    except NacreError:
+        raise
+    except Exception as fault:  # whatever a model makes of parts that are not as it wrote them
+        raise ArtifactError(f"generator {path.name} is damaged; train it again") from fault

@@ -41,6 +41,6 @@ def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
         (about,) = facts.keys() & ABOUT
         facts["schema"] = ABOUT[about].model_validate_json(json.dumps(facts.pop(about)))
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as fault:
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as fault:
         raise ArtifactError(f"generator {path.name} is missing or damaged; train it again") from fault
     return facts, tensors

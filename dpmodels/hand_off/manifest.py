@@ -11,6 +11,7 @@ Its format is numbered, and each manifest is written in the oldest format that c
         one charge in other manifests is here the digest of the clients' own, in their order. Where models travelled
         as they were trained, ``unprotected`` says so, and the manifest states no budget, cost or event of the whole:
         those in the clients' lines are of their certainty scores alone
+    5   any of these with a model card and the page for a data-protection officer among its files
 """
 
 import json
@@ -27,12 +28,14 @@ from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.store import digest
+from dpmodels.limits import LARGEST_MANIFEST
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 MANIFEST = "manifest.json"
-NEWEST = 4
-LARGEST = 4 * 2**20
-"""Bytes that a manifest may have: room for the hashes of the files of 5e9 rows. A larger one is not read."""
+CARD = "model-card.json"
+PAGES = ("model-card.html", "statement.html")
+"""The pages that lay out the facts of the card, for a user and for a data-protection officer."""
+NEWEST = 5
 MOST_FAULTS = 10
 LEFT_OUT = (
     "The release came as a file, without the ledger that paid for it. Its footer names the charge. The account, the "
@@ -238,6 +241,14 @@ class Manifest(Line, _Head):
         """
         return self.total_spent or self.price.spent
 
+    @property
+    def oldest_format(self) -> int:
+        """The oldest format that can hold the manifest's content."""
+        if CARD in self.artifacts:
+            return 5
+        of_parts = any((self.part, self.report and self.report.part, self.approved_as, self.cautions))
+        return 4 if self.clients is not None else 3 if of_parts else 2 if self.fitted_again_as else 1
+
     @model_validator(mode="after")
     def _hangs_together(self) -> "Manifest":
         paying = self.clients or self.lines
@@ -258,8 +269,11 @@ class Manifest(Line, _Head):
             )
         if self.unit == str(PrivacyUnit(kind="sentence")) and self.cautions is None:
             raise ValueError("lacks the field cautions, without which nobody may rely on what hides one sentence")
-        newer = any((self.part, self.report and self.report.part, self.approved_as, self.cautions))
-        if self.format != oldest_format(self.fitted_again_as, newer, self.clients is not None):
+        if CARD in self.artifacts and not self.has_price:
+            raise ValueError(f"lists {CARD}, and no epsilon holds that it could say the meaning of")
+        if len(self.artifacts.keys() & {CARD, *PAGES}) not in (0, 1 + len(PAGES)):
+            raise ValueError(f"lists one of {', '.join((CARD, *PAGES))} without the others, and they belong together")
+        if self.format != self.oldest_format:
             raise ValueError(f"says that it is of format {self.format}, and has fields of another one")
         return self
 
@@ -271,11 +285,6 @@ class Manifest(Line, _Head):
 def digest_of_all(hashes: Iterable[str]) -> str:
     """Return the digest that stands for the hashes of all clients, in their order."""
     return digest(list(hashes))
-
-
-def oldest_format(fitted_again_as: str | None, of_parts: bool, of_clients: bool = False) -> int:
-    """Return the oldest format that can hold the manifest's content; parts, families and cautions are of format 3."""
-    return 4 if of_clients else 3 if of_parts else 2 if fitted_again_as else 1
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -296,11 +305,12 @@ def read_bytes(folder: Path) -> bytes:
     """
     try:
         with open_plain(folder, folder / MANIFEST) as file:
-            content = file.read(LARGEST + 1)
+            content = file.read(LARGEST_MANIFEST + 1)
     except (ArtifactError, OSError):
         raise ArtifactError(f"{folder} has no {MANIFEST} that can be read; is it a hand-off?") from None
-    if len(content) > LARGEST:
-        raise ArtifactError(f"the manifest of {folder} is larger than {LARGEST // 2**20} MiB, and no manifest is")
+    if len(content) > LARGEST_MANIFEST:
+        most = LARGEST_MANIFEST // 2**20
+        raise ArtifactError(f"the manifest of {folder} is larger than {most} MiB, and no manifest is")
     return content
 
 

@@ -9,9 +9,9 @@ from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.keys import key_text, private_key, signed_by
+from dpmodels.limits import LARGEST_SIGNATURE
 
 SIGNATURE = "manifest.sig"
-LARGEST = 4096
 NOBODY = "none: nobody vouches for this manifest"
 
 
@@ -37,7 +37,7 @@ def check_signature(folder: Path, manifest: bytes, wanted: str) -> str:
             raise ArtifactError("the manifest is not signed")
         return NOBODY
     with open_plain(folder, folder / SIGNATURE) as file:
-        content = file.read(LARGEST)
+        content = file.read(LARGEST_SIGNATURE)
     try:
         record = json.loads(content)
         public, signature = str(record["public_key"]), str(record["signature"])

@@ -19,7 +19,9 @@ from dpmodels.accounting.events import check_adjacency
 from dpmodels.accounting.tally import MAX_KINDS, Tally
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.files import open_plain, sha256_plain
+from dpmodels.hand_off.card import differs
 from dpmodels.hand_off.manifest import (
+    CARD,
     MANIFEST,
     Line,
     Manifest,
@@ -34,17 +36,17 @@ from dpmodels.keys import key_text
 from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.store import digest
+from dpmodels.limits import LARGEST_REPORT, LARGEST_YAML
 from dpmodels.privacy import Adjacency
 from dpmodels.schema.federation import CENTRAL, SCORES
 from dpmodels.schema.lint import parse
 
 HANDED_OVER = re.compile(
-    r"(synthetic|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|soft-labels\.parquet|schema\.yaml|report\.html|report\.json|"
-    r"checks\.html"
+    r"(synthetic|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|soft-labels\.parquet|schema\.yaml|"
+    r"report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html"
 )
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
-LARGEST_REPORT = 2**26
 
 
 @dataclass
@@ -83,6 +85,8 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
         _check_report(folder, manifest, found)
         _check_schema(folder, manifest, found)
         _check_approved(manifest, found)
+        if CARD in manifest.artifacts and not found.faults and (fault := differs(folder, manifest)):
+            found.faults.append(fault)
         found.charge = _paid(manifest)
         found.budget = _spent(manifest)
         found.cautions = list(manifest.cautions or ())
@@ -204,7 +208,7 @@ def _check_schema(folder: Path, manifest: Manifest, found: Verified) -> None:
     """Check that the schema is the one that was planned for: its unit is what the reader takes the price to be for."""
     try:
         with open_plain(folder, folder / "schema.yaml") as file:
-            schema, _ = parse(file.read(LARGEST_REPORT).decode())
+            schema, _ = parse(file.read(LARGEST_YAML + 1).decode())
     except (ArtifactError, OSError):
         return  # the check of all files reports that it is missing
     except (ValueError, RecursionError):

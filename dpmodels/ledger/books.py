@@ -183,6 +183,31 @@ def limit(connection: Connection, one: Book) -> Limit:
     return _limit(one.account, [one.tally + line for line in _below(connection, [name])[name]])
 
 
+def around(connection: Connection, keys: Sequence[str]) -> Limit:
+    """Return the cap of the account of some charges of one run, as it was right before them, and with them.
+
+    Raises:
+        LedgerError: there is no such charge, or its entries were edited.
+    """
+    begun = [entry for entry in store.read(connection, store.entries.c.charge.in_(keys)) if entry.kind == "reserve"]
+    if not begun:
+        raise LedgerError(f"charge {next(iter(keys), '')} is not reserved")
+    held, name = find(connection, keys), begun[0].account
+    own = sum((one.cost for one in held.values() if one.state != "voided"), Tally())
+    before = _tally_before(connection, begun[0])
+    lines = [before + below for below in _below(connection, [name])[name]]
+    return _limit(book(connection, name).account, lines, [line + own for line in lines])
+
+
+def _tally_before(connection: Connection, first: store.Entry) -> Tally:
+    """Return what an account had spent itself before one of its charges."""
+    if "tally" in first.content:
+        return Tally.model_validate(first.content["tally"]) - read_reserve(first.content)[1]
+    chain = store.read(connection, store.entries.c.account == first.account, store.entries.c.seq < first.seq)
+    earlier = [follow(life) for life in lives(chain).values()]  # the entry is older than tallies in entries
+    return sum((one.cost for one in earlier if one.state != "voided"), Tally())
+
+
 def limits(connection: Connection, asked: Family, costs: Mapping[str, Tally]) -> list[Limit]:
     """Return the caps that a family's charges must fit under, nearest above first; a lone account's own leads."""
     below = _below(connection, asked.members)

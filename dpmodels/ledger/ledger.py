@@ -20,7 +20,17 @@ from dpmodels.ledger import audit, books, opening, store, weighing
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.books import Limit
 from dpmodels.ledger.database import Database, lock
-from dpmodels.ledger.records import CAP_TERMS, TRANSITIONS, Account, Balance, Charge, Quote, Reservation, follow
+from dpmodels.ledger.records import (
+    CAP_TERMS,
+    TRANSITIONS,
+    Account,
+    Balance,
+    Charge,
+    Quote,
+    Reservation,
+    Standing,
+    follow,
+)
 from dpmodels.ledger.store import Draft, Entry
 from dpmodels.privacy import PrivacyBudget
 
@@ -139,6 +149,22 @@ class Ledger:
             children=tuple(children),
         )
 
+    def standing(self, *keys: str) -> Standing:
+        """Return where an account stood when it was charged for one run, which has these charges.
+
+        Raises:
+            LedgerError: there is no such charge.
+        """
+        limit = self._database.read(lambda connection: books.around(connection, keys))
+        return Standing(
+            account=limit.name,
+            delta=limit.delta,
+            cap=limit.cap,
+            before=limit.spent(),
+            after=limit.spent_after(),
+            remaining=replace(limit, tallies=limit.after).remaining(),
+        )
+
     def history(self, name: str, points: int) -> list[tuple[str, Decimal, Decimal]]:
         """Return time, spent epsilon and cap after ``points`` of the entries that changed them, evenly spread, or all.
 
@@ -180,6 +206,11 @@ class Ledger:
     def find(self, key: str) -> Reservation | None:
         """Return a charge and its state, or None."""
         return self._database.read(lambda connection: books.find(connection, [key])).get(key)
+
+    def approval(self, key: str) -> dict[str, Any] | None:
+        """Return the signature that a charge was made with, or None; a family's is in the entry of its first charge."""
+        signed: dict[str, Any] | None = self.entries(key=key)[0].content.get("approval")
+        return self.approval(signed["with"]) if signed and "with" in signed else signed
 
     def officer(self, name: str) -> tuple[Officer, str] | None:
         """Return who must approve an account's charges: its own officer or that of the nearest account above it.

@@ -209,6 +209,24 @@ class Balance(_Model):
         return float(self.spent_epsilon / self.cap)
 
 
+class Standing(_Model):
+    """Where an account stood when it was charged for a run: what it had spent before, and what remained after.
+
+    Attributes:
+        delta, cap: at which everything is added up, and what may be spent in all; as they are now.
+        before, after: epsilon spent right before the run's charges and right after them; those of the run that were
+            given back since are left out.
+        remaining: the epsilon of the largest further release that would have been accepted then.
+    """
+
+    account: str
+    delta: Decimal
+    cap: Decimal
+    before: Decimal
+    after: Decimal
+    remaining: Decimal
+
+
 def lives(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
     """Sort entries by charge, oldest first; entries about accounts are left out."""
     found: dict[str, list[Entry]] = {}

@@ -83,7 +83,7 @@ def read_release(source: Path | bytes) -> Released[Release]:
     name = source.name if isinstance(source, Path) else "artifact"
     try:
         table = pq.read_table(pa.BufferReader(source) if isinstance(source, bytes) else source)
-    except (OSError, pa.ArrowInvalid) as fault:
+    except (OSError, pa.ArrowException, ValueError) as fault:
         raise ArtifactError(f"release {name} is missing or damaged") from fault
     metadata = table.schema.metadata or {}
     number = metadata.get(FORMAT_KEY, b"1")[:9]
@@ -99,7 +99,7 @@ def read_release(source: Path | bytes) -> Released[Release]:
         line, entry = read_plan(metadata[PLAN_KEY]).release, metadata[ENTRY_KEY].decode()
         changed = _hash(vector, chosen) != metadata[HASH_KEY].decode()
         vector, chosen = values_of(line, table, vector, chosen)
-    except (KeyError, TypeError, ValueError, OverflowError):  # these errors quote the file
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError):  # they quote the file
         raise ArtifactError(f"{name} is not as nacre writes a release: its footer or its values were changed") from None
     if changed:
         raise ArtifactError(f"the values of release {name} were changed after it was written")

@@ -67,11 +67,10 @@ def _first_file(path: Path) -> Path:
 def _parquet_columns(path: Path) -> list[tuple[str, str]]:
     try:
         schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError):
-        schema = None
-    if schema is None:
-        raise DataError("", f"{path} is no Parquet file, or is cut short")
-    return [(field.name, _keys(field.type)) for field in schema]
+        return [(field.name, _keys(field.type)) for field in schema]
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        pass  # its message may quote the file
+    raise DataError("", f"{path} is no Parquet file, or is cut short")
 
 
 def _keys(kind: pa.DataType) -> str:

@@ -172,6 +172,8 @@ class Gate(Verdicts):
             return np.zeros(batch.num_rows)  # identifiers and unknown columns are judged by name alone
         array = plain(batch.column(name))
         check_type(name, column, array.type)
+        if not _is_whole(array):
+            raise DataError(name, "must hold UTF-8 text in every row")
         rejects = self.raw and isinstance(column, Continuous) and column.outside == "reject-row"
         return _to_pandas(column, array, rejects)
 
@@ -212,6 +214,15 @@ class Gate(Verdicts):
             }
 
         return run
+
+
+def _is_whole(array: pa.Array) -> bool:
+    """Tell whether a column holds what its type says; a damaged file may hold text that is none."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowException:  # it quotes the value
+        return False
+    return True
 
 
 def _to_pandas(column: Modelled, array: pa.Array, rejects: bool) -> Any:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpmodels.errors import DataError
+from dpmodels.limits import LONGEST_LINE
 
-LONGEST_LINE = 2**20
 NAME = re.compile(r"[^\W\d][\w .()%#-]{0,63}")
 FOUR_DIGITS = re.compile(r"\d{4}")
 EMPTY_VALUES = {"true", "false", "null", "none", "na", "nan"}

@@ -13,12 +13,14 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from dpmodels.errors import SchemaError, SchemaFault, taken_for_text
+from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, taken_for_text
+from dpmodels.files import read_at_most
+from dpmodels.limits import LARGEST_YAML
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Datetime, Identifier, Image, Integer, Number
 from dpmodels.schema.documents import Documents, Encoder
-from dpmodels.schema.federation import Federation
+from dpmodels.schema.federation import Client, Federation
 from dpmodels.schema.partition import Partition
 from dpmodels.schema.schema import RowCount, Schema, name_faults
 
@@ -33,6 +35,7 @@ KINDS: dict[str, type[BaseModel]] = {
     "image": Image,
 }
 PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|[-+]?\.[0-9]+([eE][-+]?[0-9]+)?")
+TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, and no contract is"
 SWITCHES = ("nullable", "zero_inflated")  # here yes and no can only be meant as true and false
 TODO = "is still TODO: write it from public documentation, never by looking at the data"
 PHRASES = {  # pydantic's error types, in the words of someone who writes YAML
@@ -104,11 +107,13 @@ def load_schema(path: str | Path) -> Schema:
 def read(path: str | Path) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
     """Read a contract's file: the contract, or None and every fault found."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_at_most(Path(path), LARGEST_YAML).decode()
     except FileNotFoundError:
         return None, [SchemaFault(0, "file", "does not exist; `nacre schema init DATA` drafts one")]
     except (OSError, UnicodeDecodeError):
         return None, [SchemaFault(0, "file", "cannot be read as UTF-8 text")]
+    except ArtifactError:
+        return None, [SchemaFault(0, "file", TOO_LARGE)]
     return parse(text)
 
 
@@ -126,6 +131,8 @@ def _run_faults(contract: Schema | Documents, path: Path) -> list[SchemaFault]:
 
 def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
     """Parse a contract's YAML text: the contract, or None and every fault found."""
+    if len(text) > LARGEST_YAML:
+        return None, [SchemaFault(0, "file", TOO_LARGE)]
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         if not isinstance(root, yaml.MappingNode):
@@ -300,6 +307,8 @@ def _keys(place: Place, data: Mapping[str, Any]) -> list[str]:
         return list(RowCount.model_fields)
     if place == ("partition",):
         return list(Partition.model_fields)
+    if place[0] == "clients":
+        return list(Client.model_fields)
     return list(KINDS[data["columns"][place[1]]["type"]].model_fields)
 
 

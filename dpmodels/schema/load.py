@@ -83,9 +83,10 @@ def _slices(file: Path, path: Path, codec: Codec) -> list[_Slice]:
     try:
         with pq.ParquetFile(file) as opened:
             types, metadata = opened.schema_arrow, opened.metadata
-    except (pa.ArrowException, OSError):
-        types = metadata = None
-    if metadata is None:
+            named = types.names is not None  # which are decoded when they are asked for
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        named = False
+    if not named:
         raise DataError("", f"{path} cannot be read: the file is damaged or not what its name says")
     codec.check_types(types)
     texts = tuple(
@@ -139,8 +140,10 @@ def open_files(files: list[Path], path: Path, format_: ds.FileFormat) -> ds.Data
         DataError: they are damaged.
     """
     try:
-        return ds.dataset(files, format=format_)
-    except (pa.ArrowException, OSError):
+        opened = ds.dataset(files, format=format_)
+        if opened.schema.names is not None:  # which are decoded when they are asked for
+            return opened
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         pass  # its message may quote the file
     raise DataError("", f"{path} cannot be read: the file is damaged or not what its name says")
 
@@ -156,7 +159,7 @@ def guarded(batches: Iterator[pa.RecordBatch], path: Path) -> Batches:
             batch = next(batches)
         except StopIteration:
             return
-        except (pa.ArrowException, OSError):
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
             break
         if batch.num_rows:
             yield batch

@@ -36,9 +36,9 @@ def read_pictures(path: Path, schema: Schema, batch_rows: int) -> tuple[pa.Schem
 
 def _read_arrays(path: Path, name: str, column: Image, batch_rows: int) -> tuple[pa.Schema, Batches]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays: dict[str, NDArray[Any]] = {key: file[key] for key in file.files}
-    except (OSError, ValueError, EOFError, KeyError):
+    except Exception:  # of numpy, zipfile and zlib, each of which has its own, and which may quote the file
         arrays = {}
     if not arrays or len({len(np.atleast_1d(array)) for array in arrays.values()}) != 1:
         raise DataError("", f"{path} must be an .npz file of arrays of one length, named as the columns")

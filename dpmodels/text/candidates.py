@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.schema.documents import Encoder
@@ -130,7 +130,7 @@ def read_candidates(path: Path) -> Candidates:
         embeddings, points, directions = tensors["embeddings"], tensors["points"], tensors["directions"]
         if about.format != 1 or len({len(embeddings), len(points)}) > 1 or not np.isfinite(embeddings).all():
             raise ValueError
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError, ValidationError):
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise ArtifactError(f"{path.name} is missing or is no file of candidates as nacre writes it") from None
     check_exact(directions)
     return Candidates(about.encoder, about.recipe, embeddings, points, directions, recoder, sketch)

@@ -32,6 +32,8 @@ WORDLLAMA = "10eaa372b206182c437c18041812c2bde617dd3affe14d1fadf643d6d1e92377"
 """Hash of the weights and the tokenizer that wordllama 0.4.0.post1 brings."""
 WORDLESS = "given", "hashed"
 """Encoders that have no table of words."""
+PICKLED = {".bin", ".ckpt", ".pickle", ".pkl", ".pt", ".pth"}
+"""Suffixes of weights that are unpickled to be read."""
 STEP = 2.0**-24
 """The lattice of words; weights of half precision lie on it already."""
 MOST_STEPS = 2**31
@@ -113,7 +115,13 @@ def _files(name: str) -> tuple[Path, list[Path]]:
     folder = Path(name)
     if not folder.is_dir():
         raise InvalidArgument("encoder", name, "be wordllama, hashed, given, or the folder of a model")
-    return folder, [file for file in folder.rglob("*") if file.is_file() and file.name[0] != "."]
+    files = [file for file in folder.rglob("*") if file.is_file() and file.name[0] != "."]
+    if pickled := [file.name for file in files if file.suffix.lower() in PICKLED]:
+        raise Unsuitable(
+            f"{folder} holds {pickled[0]}: reading a pickle runs whatever is written in it. Save the model as "
+            "safetensors, and remove that file"
+        )
+    return folder, files
 
 
 def _static(folder: Path, files: list[Path], dim: int = 0) -> tuple[NDArray[np.float64], Any]:
@@ -179,7 +187,8 @@ def _sentence_transformer(folder: Path) -> Callable[[str], NDArray[np.float64]]:
     """Load a model of sentence-transformers, to embed one sentence at a time."""
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    safe = {"use_safetensors": True}
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True, model_kwargs=safe)
 
     def one(sentence: str) -> NDArray[np.float64]:
         row: NDArray[np.float64] = model.encode([sentence], show_progress_bar=False)[0].astype(np.float64)

@@ -142,8 +142,10 @@ def _open_csv(file: Path, columns: list[str]) -> ds.Dataset:
 
 def _parquet_schema(file: Path, path: Path) -> pa.Schema:
     try:
-        return pq.read_schema(file)
-    except (pa.ArrowException, OSError):
+        found = pq.read_schema(file)
+        if found.names is not None:  # which are decoded when they are asked for
+            return found
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         pass  # its message may quote the file
     raise DataError("", f"{path} cannot be read: the file is damaged or not what its name says")
 

@@ -45,7 +45,8 @@ class Recoder:
 
 def on_lattice(numbers: NDArray[np.floating]) -> Floats:
     """Round numbers to multiples of STEP within the bounds of the lattice."""
-    rounded: Floats = np.clip(np.rint(np.asarray(numbers, dtype=np.float64) / STEP) * STEP, -LARGEST, LARGEST)
+    with np.errstate(over="ignore"):  # what is beyond a float is beyond the bounds
+        rounded: Floats = np.clip(np.rint(np.asarray(numbers, dtype=np.float64) / STEP) * STEP, -LARGEST, LARGEST)
     return rounded
 
 

@@ -28,7 +28,9 @@ def _default(one: Setting) -> str:
     default = one.field.default
     if one.field.is_required():
         return " (needed, here or in --config)"
-    return "" if default is None or default is False else f" (default: {'on' if default is True else default})"
+    if default is None or default is False or default == "":
+        return ""
+    return f" (default: {'on' if default is True else default})"
 
 
 Home = Annotated[Path | None, option("home")]

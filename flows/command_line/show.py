@@ -34,6 +34,7 @@ def show_hand_off(run: Run) -> None:
         "run": run.name,
         **{what: str(run.settings.out / name) for name, what in PRODUCTS.items() if (run.settings.out / name).exists()},
         "report": str(run.settings.out / "report.html"),
+        "statement": f"{run.settings.out / 'statement.html'} (for a data-protection officer)",
         "manifest": str(run.settings.out / "manifest.json"),
         "ledger": "paid elsewhere"
         if run.settings.is_paid_elsewhere

@@ -9,6 +9,8 @@ from typing import Any
 import yaml
 
 from dpmodels.errors import InvalidArgument, NacreError, Unsuitable
+from dpmodels.files import read_at_most
+from dpmodels.limits import LARGEST_YAML
 
 SHIPPED = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 POOLS = {
@@ -67,8 +69,8 @@ def read_deployments(file: Path) -> list[dict[str, Any]]:
     from prefect.flows import load_flow_from_entrypoint
 
     try:
-        specs: list[dict[str, Any]] = yaml.safe_load(file.read_text(encoding="utf-8"))["deployments"]
-    except (OSError, yaml.YAMLError, KeyError, TypeError):
+        specs: list[dict[str, Any]] = yaml.safe_load(read_at_most(file, LARGEST_YAML))["deployments"]
+    except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError):
         raise InvalidArgument("file", file, "be a readable list of deployments") from None
     for spec in specs:
         parameters = spec.get("parameters", {})

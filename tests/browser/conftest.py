@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from PIL import Image
 from dpmodels.evaluation.internal.compare import render_comparison, score_lines
 from dpmodels.evaluation.internal.frame import Rows
 from dpmodels.evaluation.internal.report import BANNER, Options, evaluate_table, load_real
+from dpmodels.evaluation.pages.card import render_card, render_statement
 from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.evaluation.pages.internal import render_internal
 from dpmodels.evaluation.pages.report import render
@@ -23,6 +25,7 @@ from dpmodels.evaluation.published.federated import Party, Rated, summarise_fede
 from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
 from dpmodels.federated.heads import HeadsMeasurement, ScoresMeasurement
 from dpmodels.federated.scores import FederatedScores
+from dpmodels.hand_off.manifest import CARD
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.system import System
 from dpmodels.schema.encode import Codec
@@ -33,6 +36,7 @@ from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from tests import pictures
 from tests.evaluation import population
 from tests.federated.parties import make_contract, make_examples, make_features
+from tests.hand_off.make_golden import GOLDEN
 from tests.reports import facts_of
 from tests.schema.conftest import EVERY_KIND, make
 from tests.support import make_records
@@ -78,6 +82,13 @@ class Browser:
         """Take a picture of the whole page. Shapes: [height, width, 3]."""
         shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
         return np.asarray(Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB"))
+
+    def printed_pages(self) -> int:
+        """Count the sheets of paper that the page takes."""
+        self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+        printed = self.driver.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
+        return int(re.findall(rb"/Count (\d+)", base64.b64decode(printed["data"]))[0])
 
 
 @pytest.fixture(scope="session")
@@ -133,10 +144,35 @@ def pages(tmp_path_factory) -> dict[str, Path]:
         "federation": render(federation(HeadsAndMoments(BothMeasurement(heads=HeadsMeasurement(records=100))))),
         "rounds": render(federation(FederatedScores(ScoresMeasurement(records=100)), rounds=9)),
         **inside(),
+        **cards(),
     }
     for name, text in written.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return {name: folder / f"{name}.html" for name in written}
+
+
+def cards() -> dict[str, str]:
+    """Return the pages of model cards, with as much on them as there can be."""
+    long = "a word or two " * 21
+    table, documents, clients = (
+        json.loads((GOLDEN / "FORMAT-5" / name / CARD).read_text())
+        for name in ("card", "card-embedded", "card-federation")
+    )
+    for one in (table, documents, clients):
+        one["given"] = dict.fromkeys(("purpose", "license", "retention"), long)
+        above = {"cap": "5", "delta": "1e-5", "spent": "3"}
+        one["above"] = [{"account": f"above-{number}", **above} for number in range(3)]
+    signed = {"officer": "The Data-Protection Officer of the Hospitals", "public_key": "A" * 43 + "="}
+    clients["accounts"] = [{**clients["accounts"][0], "approved": signed} for _ in range(9)]
+    clients["hand_off"]["clients"] *= 9
+    why = "its records are not what the contract says of them"
+    clients["hand_off"]["dropped"] = {f"client-{number}": why for number in range(9)}
+    return {
+        "card": render_card(table),
+        "statement": render_statement(table),
+        "statement of documents": render_statement(documents),
+        "statement of clients": render_statement(clients),
+    }
 
 
 def federation(system: System, rounds: int = 0) -> dict[str, Any]:

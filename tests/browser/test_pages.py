@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 PLOTS = {"table": 5, "every kind": 12, "images": 1, "internal": 2, "internal images": 1, "federation": 1, "rounds": 3}
-NAMES = [*PLOTS, "checks", "raw checks", "comparison"]
+SHEETS = ["statement", "statement of clients", "statement of documents"]
+NAMES = [*PLOTS, "checks", "raw checks", "comparison", "card", *SHEETS]
 DESKTOP, PHONE = 1200, 390
 UNDRAWN = """
 return [...document.querySelectorAll('svg[role=img]')].filter(svg => {
@@ -98,3 +99,11 @@ def test_the_eye_sees_what_is_wrong(browser, axe, tmp_path):
     browser.run(axe)
     found = browser.driver.execute_async_script(AXE)
     assert {fault.split(":")[0] for fault in found} >= {"color-contrast", "image-alt"}
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_a_statement_is_printed_on_one_sheet_however_much_there_is_to_say(browser, pages, name):
+    browser.open(pages[name], DESKTOP)
+    assert browser.printed_pages() == 1
+    browser.open(pages["table"], DESKTOP)
+    assert browser.printed_pages() > 1  # so that the count is seen to be one

@@ -62,7 +62,7 @@ def test_each_client_is_charged_once_and_the_federation_costs_what_its_heaviest_
     assert len(set(spent)) == 1 and 2.99 < spent[0] <= 3
     assert each_charged_once(ended) and ledger.verify() == []
     assert (
-        manifest.format == 4
+        manifest.format == 5
         and manifest.part == "client"
         and manifest.spent.epsilon == manifest.clients[0].spent.epsilon
     )
@@ -100,6 +100,20 @@ def test_the_report_says_who_took_part_and_what_epsilon_means(ended: Path) -> No
     assert all(2.99 < one["epsilon"] <= 3 and 0 < one["certainty"] < 1 for one in facts["clients"])
     assert sum(one["leads"] for one in facts["clients"]) == pytest.approx(1, abs=1e-3)
     assert "guesses right" in page and "wards.west" in page and "<script" not in page
+
+
+def test_the_sheet_says_where_each_clients_account_stood_and_the_card_names_them_all(ended: Path) -> None:
+    card = json.loads((ended / "out" / "model-card.json").read_text())
+    assert [one["account"] for one in card["accounts"]] == [f"wards.{name}" for name in NAMES]
+    assert {one["before"] for one in card["accounts"]} == {"0"} and {one["cap"] for one in card["accounts"]} == {"3.0"}
+    assert [one["account"] for one in card["above"]] == ["wards"]
+    page = (ended / "out" / "statement.html").read_text()
+    assert (
+        "one record of one client" in page.lower()
+        and "<code>wards.north</code>" in page
+        and "1 further client:" in page
+    )
+    assert all(f"wards.{name}" in (ended / "out" / "model-card.html").read_text() for name in NAMES)
 
 
 @pytest.mark.parametrize("what", ["release", "cost", "client", "charge"])

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from dpmodels.hand_off.manifest import CARD, PAGES
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec
@@ -46,7 +47,7 @@ def test_the_hand_off_accounts_for_itself(clinic):
     code, out, _ = run_cli(*synthesize_words(clinic, rows=150))
     assert code == 0 and "synthetic table" in out
     hand_off = clinic / "out"
-    files = {"synthetic", "manifest.json", "schema.yaml", "report.html", "report.json", "checks.html"}
+    files = {"synthetic", "manifest.json", "schema.yaml", "report.html", "report.json", "checks.html", CARD, *PAGES}
     assert {path.name for path in hand_off.iterdir()} == files
     table = pq.read_table(hand_off / "synthetic")
     assert table.num_rows == 150 and table.schema.equals(Codec(make_schema()).output_schema)

@@ -9,6 +9,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from dpmodels.ledger.ledger import Ledger
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, pipeline, start
@@ -20,6 +23,7 @@ from tasks.sanitize import sanitize
 from tasks.store import Run
 from tests.letters import embed_words, write_letters
 from tests.support import run_cli, write_clinic, write_key
+from tests.wards import NAMES, write_wards
 
 GOLDEN = Path(__file__).parent / "golden"
 ROWS = 30
@@ -80,6 +84,15 @@ def embedded(folder: Path) -> Path:
     return carry_out(run, prefect=False).settings.out
 
 
+def federation(folder: Path) -> Path:
+    """Make a classifier of what three wards release, one of which sends nothing usable and is dropped."""
+    config = write_wards(folder)
+    pq.write_table(pa.table({"nothing": [1]}), folder / NAMES[-1] / "records.parquet")
+    code, _, err = run_cli("federate", config)
+    assert code == 0, err
+    return folder / "out"
+
+
 def sampled_again(folder: Path) -> Path:
     """Sample another run's generator again."""
     again = sample_again(finished(folder), "again", folder / "more", ROWS, 7)
@@ -132,8 +145,15 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     },
     "FORMAT-2": {"fitted-again": fitted_again, "fitted-elsewhere": fitted_elsewhere},
     "FORMAT-3": {"embedded": embedded},
+    "FORMAT-4": {"federation": federation},
+    "FORMAT-5": {
+        "card": approved,
+        "card-elsewhere": fitted_elsewhere,
+        "card-embedded": embedded,
+        "card-federation": federation,
+    },
 }
-"""A manifest with a charged report is beside the golden releases."""
+"""A manifest with a charged report is beside the golden releases. What is made now is of the newest format."""
 
 
 def main() -> None:

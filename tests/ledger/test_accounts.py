@@ -193,3 +193,28 @@ def test_an_exact_account_takes_a_bounded_number_of_kinds(place: str, charge) ->
     assert len((tally + book.cost(kinds[0])).others) == 64
     with pytest.raises(LedgerError, match="at most 64 different kinds"):
         book.cost(kinds[64])
+
+
+def test_where_an_account_stood_is_told_of_every_charge_whatever_came_after_it(ledger, charge) -> None:
+    runs = [charge(f"run-{number}", epsilon=0.25) for number in range(4)]
+    for one in runs[:2]:
+        ledger.reserve(one)
+    ledger.void(runs[1].key, "it was not wanted")
+    ledger.reserve(runs[2])
+    balance = ledger.balance("clinic")
+    ledger.reserve(runs[3])
+    first, third = ledger.standing(runs[0].key), ledger.standing(runs[2].key)
+    assert first.before == 0 and 0.2499 < first.after <= 0.25 and first.after < first.remaining < 1
+    assert (third.before, third.after) == (first.after, balance.spent_epsilon)
+    assert third.remaining == balance.remaining_epsilon
+    both = ledger.standing(runs[0].key, runs[1].key)
+    assert (both.before, both.after, both.cap) == (0, first.after, 1)
+    with pytest.raises(LedgerError, match="not reserved"):
+        ledger.standing("0" * 64)
+
+
+def test_what_an_account_below_spent_is_in_where_the_account_above_stood(ledger, charge) -> None:
+    ledger.open_account("ward", dataset="ward-visits", budget_cap=CAP, parent="clinic")
+    ledger.reserve(charge("below", account="ward", dataset="ward-visits", epsilon=0.5))
+    ledger.reserve(charge("above", epsilon=0.25))
+    assert 0.499 < ledger.standing(charge("above", epsilon=0.25).key).before <= 0.5

@@ -52,6 +52,21 @@ def test_a_first_ledger_opens_unchanged_and_goes_on(old: Path, charge) -> None:
     assert Ledger(old).verify() == []
 
 
+def test_where_an_account_stood_is_told_of_charges_that_are_older_than_tallies(old: Path) -> None:
+    ledger = Ledger(old)
+    keys = {entry.run: entry.charge for entry in ledger.entries() if entry.kind == "reserve"}
+    first, voided, last = (ledger.standing(keys[run]) for run in ("run-0", "run-1", "run-2"))
+    assert first.before == 0 and 0.299 < first.after <= 0.3
+    assert (
+        voided.before
+        == voided.after
+        == last.before
+        == first.after
+        < last.after
+        == ledger.balance("clinic").spent_epsilon
+    )
+
+
 def test_a_first_ledger_that_was_tampered_with_is_not_added_up(old: Path, charge) -> None:
     connection = sqlite3.connect(old)
     with connection:

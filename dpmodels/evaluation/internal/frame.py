@@ -90,7 +90,7 @@ class ParquetBatches:
                 missing = [name for name in names if name not in file.schema_arrow.names]
                 if not missing:
                     yield from file.iter_batches(batch_size=self.batch_rows, columns=names)
-            except (pa.ArrowException, OSError):
+            except (pa.ArrowException, OSError, UnicodeDecodeError):
                 raise DataError("", f"{path} cannot be read as Parquet") from None
             if missing:
                 raise DataError(missing[0], f"is in the schema but not in {path}")

@@ -1,0 +1,76 @@
+"""What a budget means to one person: how far odds can move, and how often the best attacker is right.
+
+Whoever holds an even bet which of two neighboring data sets was released from, and knows all the rest, guesses right in
+(1 + V) / 2 of cases at most, where V is the total variation between the two releases: delta at epsilon 0. For Gaussian
+noise that is Phi(mu / 2) (Dong, Roth and Su 2019). The budget alone, whatever the noise, allows
+(e^epsilon + delta) / (1 + e^epsilon) (Kairouz, Oh and Viswanath 2015), and the smaller of the two is stated.
+
+Odds move by the factor e^loss, where the privacy loss is a random number. Delta does not bound the probability that the
+loss is above epsilon, though it is often said to: delta weighs how far above it is. So that probability is stated, too.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from dpmodels.accounting.composition import spent_delta
+from dpmodels.accounting.events import Event
+from dpmodels.accounting.tally import Tally
+
+TRIALS = 64
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a budget means, each number an upper bound.
+
+    Attributes:
+        odds_factor: by how much odds move, but for ``beyond``; infinite where it is more than a float holds.
+        beyond: the probability that they move by more.
+        right_guesses: the share of right guesses of the best attacker on an even bet, for the noise that was drawn.
+        right_guesses_of_budget: the same for any mechanism that keeps epsilon and delta.
+    """
+
+    odds_factor: float
+    beyond: float
+    right_guesses: float
+    right_guesses_of_budget: float
+
+    @classmethod
+    def of(cls, events: Sequence[Event], epsilon: float, delta: float) -> "Meaning":
+        """Reckon the meaning of events that spend epsilon at delta."""
+        of_budget = 1 - (1 - delta) / (1 + math.exp(min(epsilon, 700)))
+        right = (1 + spent_delta(events, 0.0)) / 2
+        factor = math.exp(epsilon) if epsilon < 700 else math.inf
+        return cls(factor, probability_beyond(events, epsilon), min(right, of_budget), of_budget)
+
+    def facts(self) -> dict[str, float | None]:
+        """Return the numbers, rounded up; None for a factor that no float holds."""
+        return {name: None if math.isinf(value) else _up(value) for name, value in asdict(self).items()}
+
+
+def probability_beyond(events: Sequence[Event], epsilon: float) -> float:
+    """Return an upper bound of the probability that the privacy loss of some events is larger than epsilon.
+
+    Privacy: for Gaussians the loss is normal with mean mu^2 / 2 and variance mu^2, which is exact. In general delta at
+        e is the mean of max(0, 1 - exp(e - loss)), which is at least 1 - exp(e - epsilon) where the loss is larger
+        than epsilon; so the probability is at most delta(e) / (1 - exp(e - epsilon)) for each e below epsilon.
+    """
+    tally = Tally.of(events)
+    if tally.pure_epsilon is not None and tally.pure_epsilon <= epsilon:
+        return 0.0
+    if not tally.others:
+        from scipy.special import ndtr
+
+        mu = tally.mu_squared**0.5
+        return min(1.0, float(ndtr(mu / 2 - epsilon / mu)) * (1 + 1e-9)) if mu else 0.0
+    lower = [epsilon * place / TRIALS for place in range(TRIALS)]
+    return min(1.0, *(spent_delta(events, each) / -math.expm1(each - epsilon) for each in lower if each < epsilon))
+
+
+def _up(value: float) -> float:
+    """Round up to six figures."""
+    if not value:
+        return 0.0
+    digits = 5 - math.floor(math.log10(value))
+    return math.ceil(round(value * 10.0**digits, 6)) / 10.0**digits

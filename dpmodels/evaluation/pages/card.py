@@ -1,0 +1,175 @@
+"""The two pages of a model card: one for whoever uses a hand-off, and one sheet for a data-protection officer."""
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from dpmodels.evaluation.pages import embedded, federated, report
+from dpmodels.evaluation.pages.page import percent, render_page, short, thousands
+
+DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
+REPLACED = "replace_one"
+PRACTICALLY = 0.9995
+NOTHING = {"purpose": "", "license": "", "retention": ""}
+FEW_CLIENTS = 2
+"""So many clients' accounts fit on the sheet; of more it names the heaviest, and the card has all."""
+
+
+def render_card(facts: Mapping[str, Any]) -> str:
+    """Lay the facts of a hand-off out for whoever uses it."""
+    said, quality = facts["hand_off"], facts["quality"]
+    scores = [
+        (f"{one['score']}, {model['model']}", short(one["value"]), short(one["low"]), short(one["high"]))
+        for model in quality.get("classifiers", ())
+        for one in model["scores"]
+    ]
+    return render_page(
+        "card.html",
+        card=facts,
+        given=NOTHING | facts["given"],
+        said=said,
+        words=_words(facts),
+        done=DONE.get(said["method"].removesuffix("-ae"), report.ELSE_DONE),
+        columns=[(one["name"], one["type"]) for one in facts["content"].get("columns", ())],
+        scores=scores,
+        accounts=[_account(one, name) for one, name in _of_whom(facts)],
+    )
+
+
+def render_statement(facts: Mapping[str, Any]) -> str:
+    """Lay the facts of a hand-off out on one sheet for a data-protection officer."""
+    accounts = [_account(one, name) for one, name in _of_whom(facts)]
+    return render_page(
+        "statement.html",
+        card=facts,
+        given=NOTHING | facts["given"],
+        said=facts["hand_off"],
+        words=_words(facts),
+        accounts=accounts[:FEW_CLIENTS],
+        further=len(accounts[FEW_CLIENTS:]),
+        dropped=list(facts["hand_off"]["dropped"].items())[:FEW_CLIENTS],
+        above=[_above(one) for one in facts["above"]],
+    )
+
+
+def _of_whom(facts: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], str]]:
+    """Pair the accounts that paid with the names of the clients that they are of, heaviest first."""
+    clients = facts["hand_off"]["clients"]
+    names = [one["name"] for one in clients] or [""]
+    pairs = list(zip(facts["accounts"], names, strict=False))
+    return sorted(pairs, key=lambda pair: -Decimal(pair[0]["after"]))
+
+
+def _account(one: Mapping[str, Any], client: str) -> dict[str, Any]:
+    """Write the amounts of an account; those that are spent are rounded up, and what remains is rounded down."""
+    own = Decimal(one["after"]) - Decimal(one["before"])
+    return {
+        "name": one["account"],
+        "client": client,
+        "delta": short(float(one["delta"])),
+        "cap": _up(one["cap"]),
+        "before": _up(one["before"]),
+        "after": _up(one["after"]),
+        "added": _up(str(own)),
+        "remaining": f"{math.floor(1000 * Decimal(one['remaining'])) / 1000:g}",
+        "approved": one["approved"],
+    }
+
+
+def _above(one: Mapping[str, Any]) -> dict[str, str]:
+    return {"name": one["account"], "cap": _up(one["cap"]), "spent": _up(one["spent"])}
+
+
+def _up(epsilon: str) -> str:
+    """Write an epsilon with four decimals, rounded up."""
+    return f"{math.ceil(10_000 * Decimal(epsilon)) / 10_000:g}"
+
+
+def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Say in plain words what was handed over, what was protected, and what the budget means."""
+    said, meant, content = facts["hand_off"], facts["meaning"], facts["content"]
+    return {
+        "made": _made(content),
+        **_unit(said),
+        "epsilon": _up(said["epsilon"]),
+        "factor": _factor(meant["odds_factor"]),
+        "example": _after_one_to_nine(meant["odds_factor"]),
+        "beyond": _once_in(meant["beyond"]),
+        "delta": _once_in(said["delta"]),
+        "guesses": _share(meant["right_guesses"]),
+        "guesses_of_budget": _share(meant["right_guesses_of_budget"]),
+        "gaussian": all(_is_gaussian(event) for charge in said["charges"] for event in charge["events"]),
+    }
+
+
+def _made(content: Mapping[str, Any]) -> str:
+    """Say what was handed over."""
+    about, dim = content["about"], content.get("dim")
+    rows = thousands(content.get("rows", content.get("documents", 0)))
+    if about == "federation":
+        return f"a classifier of {len(content['classes'])} classes, made of what the clients released"
+    if about == "embeddings":
+        return f"an embedding, a vector of {dim} numbers, for each of {rows} documents"
+    if about == "documents":
+        return f"{rows} synthetic embeddings of {dim} numbers, none of which is of one document"
+    if about == "images":
+        return f"{rows} synthetic images with their labels, drawn from a model; none was copied"
+    return f"{rows} synthetic rows of {len(content['columns'])} columns, drawn from a model; none was copied"
+
+
+def _unit(said: Mapping[str, Any]) -> dict[str, str]:
+    """Say what one unit is, and what two neighboring data sets are."""
+    unit, replaced = said["unit"], said["adjacency"] == REPLACED
+    where = "the records of one client" if said["clients"] else "the data"
+    if unit.startswith("sentence"):
+        one = "one sentence of one document"
+        return {
+            "one": one,
+            "neighbors": f"the documents, and the same documents with {one} replaced by any other",
+            "shown": "That a document is there, its id, and how many sentences it has are public, not protected.",
+        }
+    if unit.startswith("user"):
+        rows = unit.partition("at most ")[2].rstrip(")")
+        one, shown = f"one person (user) with all their rows, at most {rows} of them", ""
+    else:
+        what = {"document": "document"}.get(unit, "record")
+        one = f"one {what}" + (" of one client" if said["clients"] else "")
+        shown = f"Somebody who has k {what}s in the data is hidden only as well as k times this epsilon hides."
+    if replaced:
+        neighbors = f"{where}, and the same with {one} replaced by any other"
+        shown = f"How many records there are is public. {shown}"
+    else:
+        neighbors = f"{where} with {one}, and the same without"
+    return {"one": one, "neighbors": neighbors, "shown": shown}
+
+
+def _factor(factor: float | None) -> str:
+    if factor is None or factor >= 1e6:
+        return "more than a million, which is next to no limit"
+    return f"{math.ceil(factor * 100) / 100:g}" if factor < 100 else f"{math.ceil(factor):,}"
+
+
+def _after_one_to_nine(factor: float | None) -> str:
+    """Return what a belief of 10 % may become, rounded up; nothing where it may become nearly anything."""
+    return "" if factor is None or factor > 1000 else f"{math.ceil(1000 * factor / (factor + 9)) / 10:g} %"
+
+
+def _once_in(probability: float) -> str:
+    """Write a small probability as one in so many, on the side of caution."""
+    if probability >= 0.1:
+        return percent(probability)
+    if not probability:
+        return "0"
+    whole = math.floor(1 / probability * (1 + 1e-9))
+    unit = 10 ** max(0, len(str(whole)) - 2)
+    return f"1 in {whole // unit * unit:,}"
+
+
+def _share(share: float) -> str:
+    """Write a share of right guesses, rounded up."""
+    return f"{math.ceil(1000 * share) / 10:g} %" if share < PRACTICALLY else "practically all"
+
+
+def _is_gaussian(event: Mapping[str, Any]) -> bool:
+    return event["kind"] == "gaussian" or ("events" in event and all(map(_is_gaussian, event["events"])))

@@ -1,0 +1,183 @@
+"""The model card: what a data-protection officer and a user must know of a hand-off, as facts for two pages.
+
+What follows from the manifest is held against it by every check of the hand-off. What only the ledger knows, such as
+what an account had spent before, rests on whoever signed the manifest.
+
+Privacy: made of the manifest, the contract, the ledger's entries and the publishable report, all of which are public.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dpmodels.accounting.meaning import Meaning
+from dpmodels.errors import ArtifactError
+from dpmodels.files import open_plain
+from dpmodels.hand_off.manifest import CARD, Line, Manifest
+from dpmodels.ledger.records import Balance, Standing
+from dpmodels.limits import LARGEST_CARD
+from dpmodels.releases.contract import Contract
+from dpmodels.schema.columns import Identifier
+from dpmodels.schema.documents import Documents
+from dpmodels.schema.federation import Federation
+from dpmodels.schema.schema import Schema
+
+CLOSE = 1e-3
+"""How far another version of this product may round what a budget means, relatively."""
+
+
+def describe(
+    manifest: Manifest,
+    contract: Contract,
+    report: Mapping[str, Any],
+    accounts: Sequence[tuple[Standing, Mapping[str, str] | None]],
+    above: Sequence[Balance],
+    given: Mapping[str, str],
+) -> dict[str, Any]:
+    """Collect the facts of a hand-off.
+
+    Args:
+        manifest: of the hand-off; the hashes of its files are not looked at.
+        contract: what is public of the whole data set.
+        report: the facts of the publishable report.
+        accounts: where the paying account stood, or that of each client, and who signed for the client's charge.
+        above: the accounts above the paying one, as they are now.
+        given: what the operator says of purpose, license and retention.
+    """
+    return {
+        "format": 1,
+        "hand_off": terms(manifest),
+        "meaning": meaning(manifest).facts(),
+        "given": dict(given),
+        "content": _content(contract, report),
+        "accounts": [{**standing.model_dump(mode="json"), "approved": by} for standing, by in accounts],
+        "above": [
+            {**one.model_dump(mode="json", include={"account", "delta", "cap"}), "spent": str(one.spent_epsilon)}
+            for one in above
+        ],
+        "quality": _quality(report),
+        "limits": list(report["not_promised"]),
+    }
+
+
+def terms(manifest: Manifest) -> dict[str, Any]:
+    """Return the facts that follow from a manifest alone."""
+    signed = manifest.approved
+    return {
+        "data_set": manifest.data_set,
+        "method": manifest.method,
+        "nacre_version": manifest.nacre_version,
+        "made_by": manifest.made_by,
+        "day": _day(manifest),
+        "unit": manifest.unit,
+        "adjacency": manifest.adjacency.value,
+        "part": manifest.part,
+        "delta": manifest.price.asked.delta,
+        "epsilon": str(manifest.whole_cost.epsilon),
+        "charges": [_charge(name, line) for name, line in zip(("release", "report"), manifest.lines, strict=False)],
+        "account": manifest.ledger.account,
+        "approved": {"officer": signed.officer, "public_key": signed.public_key} if signed else None,
+        "cautions": list(manifest.cautions or ()),
+        "clients": [
+            {"name": line.client, "account": line.ledger.account, "epsilon": str(line.price.spent.epsilon)}
+            for line in manifest.clients or ()
+        ],
+        "dropped": dict(manifest.dropped or {}),
+        "schema_sha256": manifest.schema_sha256,
+        "release_sha256": manifest.release_sha256,
+    }
+
+
+def meaning(manifest: Manifest) -> Meaning:
+    """Reckon what the budget of a hand-off means to one unit; clients and documents are protected side by side."""
+    lines = manifest.clients or manifest.lines
+    heaviest = [max(lines, key=lambda line: line.price.spent.epsilon)] if manifest.clients else lines
+    events = [event for line in heaviest for event in line.price.events]
+    return Meaning.of(events, float(manifest.whole_cost.epsilon), manifest.price.asked.delta)
+
+
+def differs(folder: Path, manifest: Manifest) -> str:
+    """Say how the card of a hand-off differs from its manifest, whose events were found to be sane; empty if not."""
+    try:
+        with open_plain(folder, folder / CARD) as file:
+            told = json.loads(file.read(LARGEST_CARD))
+        said, meant = told["hand_off"], told["meaning"]
+        own = meaning(manifest).facts()
+        close = all(_close(meant[name], value) for name, value in own.items())
+        accounts = [one["account"] for one in told["accounts"]]
+    except (ArtifactError, OSError):
+        return ""  # the check of all files reports that it is missing
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"{CARD} is not as nacre writes it"
+    if said != terms(manifest):
+        return f"{CARD} is about another hand-off, unit, price or approval than the manifest"
+    if not close:
+        return f"{CARD} says that the budget means something else than its events do"
+    if set(accounts) - {line.ledger.account for line in manifest.clients or (manifest,)}:
+        return f"{CARD} tells of an account that did not pay"
+    return ""
+
+
+def _close(said: float | None, own: float | None) -> bool:
+    if said is None or own is None:
+        return said is own
+    return abs(said - own) <= CLOSE * own + 1e-12
+
+
+def _day(manifest: Manifest) -> str | None:
+    """Return the day of the last charge; None where the entries are not known."""
+    entries = [line.ledger.entries or () for line in manifest.clients or manifest.lines]
+    return max((entry.day[:10] for some in entries for entry in some), default=None)
+
+
+def _charge(name: str, line: Line) -> dict[str, Any]:
+    return {
+        "name": name,
+        "epsilon": str(line.price.spent.epsilon),
+        "asked_epsilon": line.price.asked.epsilon,
+        "charge": line.ledger.charge,
+        "plan_sha256": line.plan_sha256,
+        "events": [event.model_dump(mode="json") for event in line.price.events],
+    }
+
+
+def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Say what is in a hand-off, from the contract and from what was released."""
+    if isinstance(contract, Federation):
+        return {"about": "federation", "classes": list(contract.classes), "public_records": report["public_records"]}
+    if isinstance(contract, Documents) and report.get("about") == "embeddings":
+        return {"about": "embeddings", "documents": report["documents"], "dim": report["dim"]}
+    if isinstance(contract, Documents):
+        classes = list(contract.classes)
+        return {"about": "documents", "rows": report["synthetic_rows"], "dim": contract.encoder.dim, "classes": classes}
+    if not isinstance(contract, Schema):
+        raise ArtifactError(f"the contract {contract.name} is of a kind that no model card is written for")
+    kept = {name: one for name, one in contract.columns.items() if not _is_dropped(one)}
+    return {
+        "about": "images" if contract.image else "table",
+        "rows": report["synthetic_rows"],
+        "target": contract.target,
+        "columns": [{"name": name, "type": column.type} for name, column in kept.items()],
+        "left_out": [name for name in contract.columns if name not in kept],
+    }
+
+
+def _is_dropped(column: Any) -> bool:
+    return isinstance(column, Identifier) and column.keep == "drop"
+
+
+def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Take from the publishable report the figures that say how good the hand-off is."""
+    columns = [one for one in report.get("columns", ()) if "distance_to_release" in one]
+    charged = report.get("charged") or {}
+    found: dict[str, Any] = {"checks": len(report.get("gate", ()))}
+    if columns:
+        found["farthest_column"] = max(one["distance_to_release"] for one in columns)
+        found["noise_alone"] = max(one["expected_distance"] for one in columns)
+    if report.get("fit"):
+        found["fit"] = [{name: one[name] for name in ("look", "left", "explained")} for one in report["fit"]]
+    if charged.get("status") == "measured":
+        found["classifiers"] = charged["classifiers"]
+    found["warnings"] = [f"{one['name']}: {one['warning']}" for one in columns if "warning" in one]
+    return found

@@ -1,0 +1,132 @@
+"""The card and the sheet of a hand-off say what the ledger and the noise say, and what the operator said, no more."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from html import unescape
+from pathlib import Path
+
+import pytest
+from scipy.stats import norm
+
+import nacre
+from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.hand_off.manifest import CARD, read_manifest
+from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.privacy import PrivacyBudget
+from tests.hand_off.make_golden import GOLDEN
+from tests.hand_off.test_manifest import rewritten
+from tests.support import make_table, run_cli, synthesize_words, write_clinic, write_key
+
+PURPOSE = "To plan beds & <wards>, in 2027."
+TERMS = ("--cap-epsilon", 5, "--cap-delta", 1e-5)
+
+
+def text_of(page: Path) -> str:
+    """Return what a page says, without tags."""
+    return re.sub(r"\s+", " ", unescape(re.sub("<[^>]+>", "", page.read_text().split("</style>")[1])))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Run twice on one account, whose officer signs; the second hand-off says what the operator says."""
+    folder = tmp_path_factory.mktemp("site")
+    write_clinic(folder)
+    key, public = write_key(folder / "dana.pem")
+    home = ("--home", folder / "home")
+    assert run_cli("ledger", "open", "clinic", "--schema", folder / "clinic.yaml", *TERMS, *home)[0] == 0
+    assert run_cli(*synthesize_words(folder, rows=40))[0] == 0
+    named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it")
+    assert run_cli("ledger", "officer", "clinic", *named, *home)[0] == 0
+    given = {"purpose": PURPOSE, "retention": "Until 2027-03-01.", "report_epsilon": 0.5}
+    assert run_cli(*synthesize_words(folder, rows=40, out=folder / "second", **given))[0] == 1
+    waiting = next(
+        one.parent.name
+        for one in (folder / "home" / "control").glob("*/settings.json")
+        if json.loads(one.read_text())["out"].endswith("second")
+    )
+    assert run_cli("approve", waiting, "--key", key, "--yes", *home)[0] == 0
+    assert run_cli("resume", waiting, "--no-prefect", *home)[0] == 0
+    yield folder
+
+
+def test_the_sheet_says_what_the_account_spent_before_and_what_remains(site: Path) -> None:
+    ledger = Ledger(site / "home" / "ledger.sqlite")
+    first, second = (json.loads((site / name / CARD).read_text()) for name in ("out", "second"))
+    assert [one["accounts"][0]["before"] for one in (first, second)] == ["0", first["accounts"][0]["after"]]
+    balance = ledger.balance("clinic")
+    (own,) = second["accounts"]
+    assert (Decimal(own["after"]), Decimal(own["remaining"])) == (balance.spent_epsilon, balance.remaining_epsilon)
+    said = text_of(site / "second" / "statement.html")
+    before, after = (f"{float(own[name]):.4g}" for name in ("before", "after"))
+    assert f"clinic had spent ε = {before} before, and {after}" in said and "of a cap of 5;" in said
+    assert "release and charged report together" in said
+
+
+def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Path) -> None:
+    approved = read_manifest(site / "second").approved
+    assert approved is not None
+    said = text_of(site / "second" / "statement.html")
+    assert f"By Dana, who signed this plan with the ed25519 key {approved.public_key}" in said
+    assert "By nobody: the account named no officer" in text_of(site / "out" / "statement.html")
+
+
+def test_the_pages_say_what_the_operator_said_and_nothing_where_nothing_was_said(site: Path) -> None:
+    for page in ("statement.html", "model-card.html"):
+        assert PURPOSE in text_of(site / "second" / page) and "<wards>" not in (site / "second" / page).read_text()
+        assert "Purpose" not in text_of(site / "out" / page) and "License:" not in text_of(site / "second" / page)
+    assert "Until 2027-03-01." in text_of(site / "second" / "statement.html")
+    assert json.loads((site / "out" / CARD).read_text())["given"] == {}
+    code, _, err = run_cli(*synthesize_words(site, out=site / "third", purpose="one\nline"))
+    assert code == 1 and "purpose" in err and not (site / "third").exists()
+
+
+def test_guesses_and_odds_are_those_of_gaussian_noise(site: Path) -> None:
+    card = json.loads((site / "out" / CARD).read_text())
+    mu = 1 / gaussian_noise_multiplier(PrivacyBudget(epsilon=1, delta=1e-5))
+    assert card["meaning"]["right_guesses"] == pytest.approx(norm.cdf(mu / 2), rel=1e-5)
+    assert card["meaning"]["beyond"] == pytest.approx(norm.cdf(mu / 2 - 1 / mu), rel=1e-4)
+    said = text_of(site / "out" / "statement.html")
+    assert "in at most 55.4 % of cases" in said and "factor of at most 2.72" in said and "Φ(µ/2)" in said
+
+
+def test_what_python_says_is_on_the_sheet_too(site: Path, tmp_path: Path) -> None:
+    made = nacre.synthesize(
+        make_table(150), site / "clinic.yaml", epsilon=1, delta=1e-5, method="moments", rows=20,
+        training={"steps": 5}, home=tmp_path / "home", license="CC BY 4.0", retention="A month.",
+    )  # fmt: skip
+    assert "CC BY 4.0" in made.statement and "A month." in made.statement
+
+
+LIES: dict[str, Callable[[dict], object]] = {
+    "another hand-off, unit, price or approval": lambda card: card["hand_off"].update(unit="user (x, at most 9 rows)"),
+    "unit, price or approval": lambda card: card["hand_off"].update(approved={"officer": "Eve", "public_key": "x"}),
+    "price or approval": lambda card: card["hand_off"]["charges"][0].update(epsilon="0.1"),
+    "means something else": lambda card: card["meaning"].update(right_guesses=0.501),
+    "did not pay": lambda card: card["accounts"][0].update(account="another"),
+    "not as nacre writes it": lambda card: card.pop("meaning"),
+}
+
+
+@pytest.mark.parametrize("told", LIES)
+def test_a_card_that_says_other_than_its_manifest_is_a_fault(site: Path, tmp_path: Path, told: str) -> None:
+    def lie(content: bytes) -> bytes:
+        card = json.loads(content)
+        LIES[told](card)
+        return json.dumps(card).encode()
+
+    faults = verify_hand_off(rewritten(site / "second", tmp_path / "own", CARD, lie)).faults
+    assert len(faults) == 1 and told in faults[0]
+
+
+def test_a_hand_off_has_all_of_card_and_pages_or_is_of_an_older_version(site: Path, tmp_path: Path) -> None:
+    own = rewritten(site / "out", tmp_path / "own", "statement.html", lambda content: content)
+    manifest = json.loads((own / "manifest.json").read_text())
+    del manifest["artifacts"]["statement.html"]
+    (own / "statement.html").unlink()
+    (own / "manifest.json").write_text(json.dumps(manifest))
+    assert any("belong together" in fault for fault in verify_hand_off(own).faults)
+    old = GOLDEN / "FORMAT-1" / "approved"
+    assert verify_hand_off(old).faults == [] and not (old / CARD).exists()
