@@ -5,72 +5,23 @@ import io
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import psutil
-import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from dpmodels.ledger.ledger import Charge, Ledger
+from dpmodels.evaluation.audit.desks import desk_in as desk_in
+from dpmodels.evaluation.audit.desks import measured as measured
+from dpmodels.evaluation.audit.made.clinic import SCHEMA_TEXT as SCHEMA_TEXT
+from dpmodels.evaluation.audit.made.clinic import make_records as make_records
+from dpmodels.evaluation.audit.made.clinic import make_schema, make_table
+from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms.gaussian import Sampler
-from dpmodels.privacy import Released, Sensitive
-from dpmodels.releases.draw import Desk
-from dpmodels.releases.plan import Line
-from dpmodels.releases.release import Release, read_release
-from dpmodels.releases.system import System
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.schema import Schema
 from flows.command_line import app
-
-SCHEMA_TEXT = """
-name: clinic
-unit: record
-target: sick
-columns:
-  patient: {type: identifier, keep: regenerate}
-  age: {type: integer, min: 0, max: 99}
-  ward: {type: categorical, values: [north, south, west]}
-  dose: {type: number, min: 0, max: 10, round: 2, nullable: true, zero_inflated: true}
-  smoker: {type: boolean}
-  sick: {type: categorical, values: ["no", "yes"]}
-"""
-
-
-def make_schema(**changes: object) -> Schema:
-    """Return the clinic's schema, with top-level keys replaced; patients are not numbered anew if they are the unit."""
-    content = {**yaml.safe_load(SCHEMA_TEXT), **changes}
-    if content["unit"] != "record" and "columns" not in changes:
-        content["columns"]["patient"] = {"type": "identifier"}
-    return Schema.model_validate(content)
-
-
-def make_table(rows: int, seed: int = 0) -> pa.Table:
-    """Return clinic rows in which smoking, age and ward go with being sick."""
-    rng = np.random.default_rng(seed)
-    smoker = rng.random(rows) < 0.4
-    age = rng.integers(0, 100, rows)
-    sick = rng.random(rows) < 0.1 + 0.5 * smoker + 0.3 * (age > 60)
-    dose = np.where(rng.random(rows) < 0.3, 0.0, np.round(rng.random(rows) * 10, 2))
-    return pa.table(
-        {
-            "patient": pa.array(np.arange(rows)),
-            "age": pa.array(age),
-            "ward": pa.array(np.array(["north", "south", "west"])[rng.integers(0, 3, rows)]),
-            "dose": pa.array(dose, mask=rng.random(rows) < 0.1),
-            "smoker": pa.array(smoker),
-            "sick": pa.array(np.where(sick, "yes", "no")),
-        }
-    )
-
-
-def make_records(rows: int, seed: int = 0) -> Records:
-    """Return clinic rows, encoded."""
-    return Codec(make_schema()).encode(make_table(rows, seed))
 
 
 def repeated_noise(seed: int = 0) -> Sampler:
@@ -140,32 +91,6 @@ def charges(home: Path) -> list[str]:
     """Return the kinds of the ledger's entries, openings left out."""
     ledger = Ledger(home / "ledger.sqlite")
     return [entry.kind for entry in ledger.entries() if entry.kind != "open"]
-
-
-def desk_in(folder: Path, line: Line, run: str = "r", ledger: Ledger | None = None) -> Desk:
-    """Return a desk in ``folder``, whose ledger has an account with the line's budget as its cap."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    ledger = ledger or Ledger(folder / "ledger.sqlite")
-    ledger.open_account("a", dataset=line.contract.name, budget_cap=line.budget)
-    charge = Charge(
-        account="a",
-        dataset=line.contract.name,
-        mechanism=line.method,
-        event=line.event,
-        budget=line.budget,
-        plan_hash=line.hash,
-        schema_hash=line.contract.hash,
-        run=run,
-        part=line.family,
-    )
-    return Desk(ledger, charge, folder / "private" / f"{run}.parquet", folder / "public" / f"{run}.parquet")
-
-
-def measured(system: System[Any], folder: Path, line: Line, *batches: Records) -> tuple[Released[Release], Ledger]:
-    """Measure batches under a ledger of their own in ``folder``."""
-    desk = desk_in(folder, line)
-    path = system.measure(Sensitive(list(batches)), line, desk)
-    return read_release(path.value), desk.ledger
 
 
 def servers_of(home: Path) -> set[int]:

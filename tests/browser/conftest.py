@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dpmodels.evaluation.audit.made import pictures
 from dpmodels.evaluation.internal.compare import render_comparison, score_lines
 from dpmodels.evaluation.internal.frame import Rows
 from dpmodels.evaluation.internal.report import BANNER, Options, evaluate_table, load_real
@@ -33,7 +34,6 @@ from dpmodels.schema.expectations import Gate
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
-from tests import pictures
 from tests.evaluation import population
 from tests.federated.parties import make_contract, make_examples, make_features
 from tests.hand_off.make_golden import GOLDEN

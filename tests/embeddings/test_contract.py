@@ -16,13 +16,13 @@ from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.summation import transform_sum
+from dpmodels.evaluation.audit.made import pictures
 from dpmodels.evaluation.published.charged import ScoreMeasurement, ScoreTables
 from dpmodels.evaluation.published.scorers import Scorer, fit_scorer
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec, Records
 from tasks.encoded import EncodedTable
 from tasks.engine import Threads
-from tests import pictures
 from tests.support import make_records, make_schema
 
 

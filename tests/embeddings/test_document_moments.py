@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpmodels.embeddings.document_moments import DocumentMean, DocumentMoments
+from dpmodels.evaluation.audit.made.mails import make_records
 from dpmodels.schema.embedded import BITS, Embedded, on_sphere
-from tests.mails import make_records
 
 
 def moments(radius: float, classes: int = 3, max_rows: int = 1) -> DocumentMoments:

@@ -8,9 +8,9 @@ import torch
 
 from dpmodels.embeddings.image_moments import BASIS_BITS, CODE_BITS, DIRECTION_BITS, ImageMoments, smooth_basis
 from dpmodels.embeddings.pose import REFERENCE, STEPS, Frame, from_spreads, to_spreads
+from dpmodels.evaluation.audit.made.pictures import make_records, make_schema
 from dpmodels.schema.encode import Records
 from dpmodels.synthesizers.image_moments import ImageLooks, ImageMeasurement
-from tests.pictures import make_records, make_schema
 
 LOOKS = ImageLooks(ImageMeasurement(coefficients=30, directions=12), make_schema())
 FIRST = LOOKS.first

@@ -11,6 +11,7 @@ from dpmodels.accounting.translation import to_dp_accounting
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.errors import InvalidArgument
+from dpmodels.evaluation.audit.made import pictures
 from dpmodels.evaluation.published.charged import ScoreMeasurement, Scores, read_measurement, tables_of
 from dpmodels.evaluation.published.charged_facts import accuracy, auroc, charged_facts
 from dpmodels.privacy import PrivacyBudget
@@ -19,7 +20,6 @@ from dpmodels.releases.release import Release
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.nacre import Nacre
-from tests import pictures
 from tests.support import make_records, make_schema, measured
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)

@@ -11,6 +11,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from benchmarks.judge_images import ImageJudge, Images
+from dpmodels.evaluation.audit.made import pictures
 from dpmodels.evaluation.internal import images
 from dpmodels.evaluation.internal.frame import Rows
 from dpmodels.evaluation.internal.images import frechet, kernel_distances, lenet_features
@@ -18,7 +19,6 @@ from dpmodels.evaluation.internal.report import Options, evaluate_table, load_re
 from dpmodels.evaluation.pages.plots import GAP
 from dpmodels.evaluation.published.sheet import PER_CLASS, Sheet
 from dpmodels.privacy import Sensitive
-from tests import pictures
 
 IMAGES = ("CNN accuracy", "nearest real images", "distance of image features", "overfitting", "copied rows")
 

@@ -8,6 +8,7 @@ import pytest
 
 from dpmodels.embeddings.frozen import transform_frozen
 from dpmodels.errors import ArtifactError, BudgetExhausted, InvalidArgument
+from dpmodels.evaluation.audit.tap import Killed
 from dpmodels.federated.heads import (
     HEAD_NOISE,
     SCORE_NOISE,
@@ -23,7 +24,7 @@ from dpmodels.privacy import Adjacency, PrivacyBudget, Sensitive
 from dpmodels.releases.draw import Desk
 from dpmodels.releases.release import read_release
 from dpmodels.statistics.component_moments import Points
-from tests.every_method import Killed, tap
+from tests.every_method import tap
 from tests.federated.parties import FEATURES, make_contract, make_examples, make_features, split
 from tests.statistical.test_noise import has_stddev
 from tests.statistics.test_logistic import clipped
@@ -97,7 +98,7 @@ def test_a_client_that_dies_goes_on_with_the_same_heads_and_one_charge(tmp_path,
         own.measure(transform_frozen(EXTRACT, Sensitive(OWN["a"])), line, desk)
     before, tap.left = tap.restart(), -1
     path = own.measure(transform_frozen(EXTRACT, Sensitive(OWN["a"])), line, desk)
-    steps = [*before, *tap.steps]
+    steps = [*before, *tap.draws]
     assert len(steps) == 2 and desk.ledger.balance("a").charges == 1
     vector = read_release(path.value).value.vector
     assert np.array_equal(vector, np.concatenate([step.released for step in steps]))

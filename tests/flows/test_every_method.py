@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.schema.embedded import codec_of
 from dpmodels.synthesizers.registry import METHODS
-from tests.every_method import QUICK
 from tests.support import charges, run_cli, synthesize_words
 
 

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import nacre
+from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
@@ -20,7 +21,7 @@ from tasks.receive import sample_again
 from tasks.refit import UNKNOWN, forget_fit
 from tasks.sanitize import sanitize
 from tasks.store import Run
-from tests.every_method import OF_TABLES, QUICK
+from tests.every_method import OF_TABLES
 from tests.hand_off.make_golden import finished, fitter, started
 from tests.releases.make_golden import GOLDEN
 from tests.support import charges, digest, run_cli, write_key

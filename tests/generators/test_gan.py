@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dpmodels.embeddings.vectors import Vectors
+from dpmodels.evaluation.audit.made import pictures
 from dpmodels.generators.gan import Adversary, Pool
 from dpmodels.generators.heads import head_of
 from dpmodels.generators.sampling import draw_cells
@@ -17,7 +18,7 @@ from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
 from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import Sensitive
-from tests import pictures, support
+from tests import support
 
 SMALL = {
     "latent": 4,

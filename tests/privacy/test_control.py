@@ -10,6 +10,7 @@ import pytest
 
 from dpmodels.accounting.events import leaves
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
+from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.approval import Asked
@@ -25,7 +26,6 @@ from tasks.ingest import ingest
 from tasks.sanitize import sanitize
 from tasks.store import Run
 from tests import support
-from tests.every_method import QUICK
 from tests.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)

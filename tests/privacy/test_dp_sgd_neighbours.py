@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dpmodels.embeddings.vectors import transform_vectors
+from dpmodels.evaluation.audit.made import pictures
 from dpmodels.mechanisms.dp_sgd import gradients, training
 from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
@@ -20,7 +21,6 @@ from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.steps import NoisySum
 from dpmodels.synthesizers.registry import create
-from tests import pictures
 from tests.mechanisms.test_dp_sgd_formed import Critic, crosses
 from tests.support import make_records, make_schema
 

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from dpmodels.evaluation.audit.made import pictures
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.mechanisms import gaussian
 from dpmodels.synthesizers.registry import create
 from flows.config import SynthesizeConfig
 from flows.synthesize import synthesize
 from tasks.store import Run
-from tests import pictures
 from tests.support import make_table, write_clinic
 
 METHODS = ["pearl", "nacre", "nacre-images"]

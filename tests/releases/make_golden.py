@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import torch
 import yaml
 
+from dpmodels.evaluation.audit.quick import QUICK, quick
 from dpmodels.evaluation.published.charged import ScoreMeasurement, Scores
 from dpmodels.evaluation.published.charged_facts import charged_facts
 from dpmodels.privacy import PrivacyBudget
@@ -25,7 +26,7 @@ from dpmodels.schema.encode import Codec
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.registry import METHODS
 from tests import support
-from tests.every_method import QUICK, fit, quick
+from tests.every_method import fit
 from tests.support import make_table, measured, run_cli, synthesize_words, write_key
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.errors import ArtifactError, NacreError
+from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.formats import RULES_OF_1, read_plan
@@ -24,7 +25,6 @@ from tasks.accounts import desk_of, reserve
 from tasks.ingest import ingest
 from tasks.sanitize import sanitize
 from tasks.store import Run
-from tests.every_method import QUICK
 from tests.releases.make_golden import GOLDEN
 from tests.support import charges, make_schema, run_cli, write_clinic
 

@@ -3,9 +3,9 @@
 import pytest
 
 from dpmodels.errors import InvalidArgument
+from dpmodels.evaluation.audit.quick import QUICK, quick
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.synthesizers.registry import METHODS
-from tests.every_method import QUICK, quick
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpmodels.errors import DataError
+from dpmodels.evaluation.audit.made.mails import CLASSES, make_records, make_schema
 from dpmodels.schema.embedded import BITS, Embedded, EmbeddedCodec, codec_of, labels_of, on_sphere
-from tests.mails import CLASSES, make_records, make_schema
 
 
 @pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-3, 1.0, 1e12, 1e300])

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image as Picture
 
 from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.evaluation.audit.made.pictures import SCHEMA_TEXT, make_pictures, make_records, make_schema, make_table
 from dpmodels.schema.draft import draft
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
@@ -16,7 +17,6 @@ from dpmodels.schema.ingest import transform_encode
 from dpmodels.schema.lint import parse
 from dpmodels.schema.load import load_parts
 from dpmodels.schema.schema import Schema
-from tests.pictures import SCHEMA_TEXT, make_pictures, make_records, make_schema, make_table
 
 SCHEMA = make_schema()
 

@@ -1,6 +1,6 @@
 """What every method promises, whatever paper it is from: cost, noise, neighbours, one charge, and the way back.
 
-The methods are those of the registry; a new one is one line in ``tests/every_method.py``.
+The methods are those of the registry; a new one is one line in ``dpmodels/evaluation/audit/quick.py``.
 """
 
 import math
@@ -11,14 +11,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy.special import logit, ndtr
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import ComposedEvent, Event, Leaf, ParallelEvent, SampledGaussianEvent, leaves
+from dpmodels.accounting.events import ComposedEvent
 from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.evaluation.audit.audit import audit as audited
+from dpmodels.evaluation.audit.made import pictures
+from dpmodels.evaluation.audit.quick import (
+    GAN,
+    QUICK,
+    SMALL_GAN,
+    Quick,
+    extremes,
+    inserted,
+    quick,
+    quick_plan,
+    with_users,
+)
+from dpmodels.evaluation.audit.replay import KEYS, Replay, is_charged_for, plain, replayed
+from dpmodels.evaluation.audit.subjects import of_method
 from dpmodels.generators.load import load_generator
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.mechanisms.gaussian import SMOOTHING
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -27,27 +40,13 @@ from dpmodels.schema.embedded import codec_of, labels_of
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.registry import METHODS, create
-from tests import mails, pictures, support
-from tests.every_method import (
-    GAN,
-    OF_TABLES,
-    QUICK,
-    SMALL_GAN,
-    Killed,
-    Quick,
-    Step,
-    Tap,
-    crowd,
-    extremes,
-    fit,
-    inserted,
-    quick,
-    quick_plan,
-    tap,
-)
+from tests import support
+from tests.every_method import OF_TABLES, fit, tap
 
 __all__ = ["tap"]  # a fixture
 
+CHECKS = {"neighbors", "sensitivity", "noise", "resume", "order", "seeds"}
+"""The checks of an audit that there are for every method of the registry."""
 TRAINED = [method for method in QUICK if QUICK[method].trained]
 every_method = pytest.mark.parametrize("method", METHODS)
 
@@ -62,15 +61,6 @@ def file(folder: Path) -> bytes:
 
 def is_one_sentence(fault: BaseException) -> bool:
     return len(str(fault)) > 20 and ". " not in str(fault) and "\n" not in str(fault)
-
-
-def with_users(method: str, rows: int) -> Schema | Documents:
-    """Return a contract whose unit is a user with so many rows."""
-    data = QUICK[method].data
-    if data is mails:
-        return mails.make_schema(protects="user", user="who", most_documents=rows)
-    columns = {"who": {"type": "identifier"}, **data.make_schema().model_dump()["columns"]}
-    return data.make_schema(unit={"user": "who", "max_rows": rows}, columns=columns)
 
 
 def test_every_method_of_the_registry_has_quick_settings():
@@ -93,87 +83,32 @@ def test_it_spends_its_budget_and_no_more(method, epsilon):
     assert 0.99 * epsilon <= spent_epsilon([plan.event], Decimal("1e-5")) <= Decimal(repr(epsilon))
 
 
-def moved(one: Step, other: Step) -> float:
-    """Return how far a neighbour moved what noise was added to: of scores the largest, of vectors the norm."""
-    assert (one.kind, one.scale, one.values.shape) == (other.kind, other.scale, other.values.shape)
-    step = (other.values - one.values).astype(np.float64)
-    return float(np.abs(step).max() if one.kind == "exponential" else np.linalg.norm(step))
-
-
-def sensitivity(kind: str, scale: float, noise_multiplier: float) -> float:
-    """Return the sensitivity for which noise of this scale is what an event of this noise multiplier charges."""
-    if kind == "exponential":
-        return scale * float(logit(ndtr(0.5 / noise_multiplier)))  # mechanisms/exponential.py proves it
-    squared = scale**2 - (SMOOTHING if kind == "gaussian" else 0)
-    return math.sqrt(max(squared, 0)) / noise_multiplier
-
-
-def is_charged_for(kind: str, scale: float, noise_multiplier: float, reach: float) -> bool:
-    """Tell whether noise of a scale hides what moves by ``reach`` at most, and is not half as much again."""
-    covered = sensitivity(kind, scale, noise_multiplier) * (1 + 1e-9)
-    return 2 / 3 * covered < reach <= covered
-
-
-def plain(event: Event) -> list[Leaf]:
-    """Return the releases of an event; of parts side by side those that one event stands for."""
-    parts = [plain(each.events[0]) if isinstance(each, ParallelEvent) else [each] for each in leaves([event])]
-    return [each for part in parts for each in part]
-
-
-def charged(plan: Line, tap: Tap) -> list[Leaf]:
-    """Return the event that each step is charged for; all steps of DP-SGD are those of the last event."""
-    events = plain(plan.event)
-    if isinstance(last := events[-1], SampledGaussianEvent):
-        assert tap.probabilities == {last.sampling_probability}
-        trainings = {key: [step for own, step in tap.streams if own == key] for key, _ in tap.streams}
-        assert all(taken == list(range(last.steps)) for taken in trainings.values())  # each on records of its own
-        events += [last] * (len(trainings) * last.steps - 1)
-    return events
-
-
-KEYS = [bytes([number] * 32) for number in range(9)]
-
-
-def reaches(method: str, tap: Tap, folder: Path, plan: Line, unit: int) -> list[tuple[Step, Leaf, float]]:
-    """Measure neighbours, with what was released first copied; return steps, their events, and how far they moved.
-
-    Steps with equal events are judged together: nobody is in every batch of DP-SGD. There the neighbours with one more
-    at the end are judged, for whoever is behind an inserted record is in other batches.
-    """
-    data = QUICK[method].data
-    table, more = crowd(data), extremes(data)
-    tap.silent, tap.given = True, list(KEYS)
-    measured(method, folder / "d", plan, table)
-    events, steps = charged(plan, tap), tap.restart()
-    far = dict.fromkeys(events, 0.0)
-    neighbours = [(who, len(table)) for who in range(len(more))] + [(0, 0), (0, len(table) // 2)]
-    for number, (who, place) in enumerate(neighbours):
-        tap.copy(steps, "gaussian", "exponential", "sgd")
-        tap.given = list(KEYS)
-        measured(method, folder / str(number), plan, inserted(table, more.take([who] * unit), place))
-        assert file(folder / "d") == file(folder / str(number)) and not any(tap.copies.values())
-        for one, other, event in zip(steps, tap.restart(), events, strict=True):
-            if one.kind != "sgd" or place == len(table):
-                far[event] = max(far[event], moved(one, other))
-    return [(step, event, far[event]) for step, event in zip(steps, events, strict=True)]
-
-
-@pytest.mark.parametrize("unit", [1, 2])
 @every_method
-def test_with_the_release_copied_neighbours_are_one_file_and_a_step_moves_as_far_as_its_noise_hides(
-    tmp_path, tap, method, unit
-):
-    """An extreme record, or user of two, is put first, in the middle and last."""
-    schema = QUICK[method].data.make_schema() if unit == 1 else with_users(method, unit)
-    if unit > 1 and method in TRAINED:
+def test_the_audit_holds_whatever_it_looks_at(tmp_path, method):
+    """Neighbors of every extreme first, in the middle and last; noise, batches and choices; kills, order and seeds."""
+    audit = audited(method, tmp_path)
+    assert [found.says for found in audit.findings if not found.holds] == []
+    assert {found.check for found in audit.findings} >= CHECKS
+    assert all(one.share > 0.9 for one in audit.recovered), audit.recovered
+
+
+@every_method
+def test_with_the_release_copied_users_of_two_are_one_file_and_move_a_step_as_far_as_its_noise_hides(tmp_path, method):
+    schema = with_users(method, 2)
+    if method in TRAINED:
         with pytest.raises(InvalidArgument, match="one record") as refused:
             quick_plan(method, schema)
         assert is_one_sentence(refused.value)
         return
-    for step, event, reach in reaches(method, tap, tmp_path, quick_plan(method, schema), unit):
-        for wrong in (1, 2 / 3, 3 / 2):
-            is_right = is_charged_for(step.kind, step.scale * wrong, event.noise_multiplier, reach)
-            assert is_right == (wrong == 1), (event, reach)
+    holds_to_its_charge(replayed(of_method(method, rows_of_a_user=2), tmp_path))
+
+
+def holds_to_its_charge(replay: Replay) -> None:
+    assert replay.differing == []
+    for step in replay.steps:
+        assert step.is_charged and step.share > 0.9, step
+        for wrong in (2 / 3, 3 / 2):  # noise that is so much too small or too large would be seen
+            assert not is_charged_for(step.hidden * wrong, step.reach), step
 
 
 FOLLOWING = {"groups": "density", "density_points": 1, "bounds": "quantile", "bound_rate": 0.2, "form_every": 5}
@@ -190,14 +125,11 @@ FOLLOWED["dpkg, maps"] = {**FOLLOWED["dpkg"], "gan": {**SMALL_GAN, "convolutions
 
 
 @pytest.mark.parametrize(("name", "data"), [("dpkg", support), ("dpkg, maps", pictures), ("dp-gan", pictures)])
-def test_groups_bounds_pace_and_warm_starts_follow_from_what_was_released_alone(tmp_path, tap, monkeypatch, name, data):
+def test_groups_bounds_pace_and_warm_starts_follow_from_what_was_released_alone(tmp_path, monkeypatch, name, data):
     """The same for groups and bounds that move, the pace of a generator, and a start from another release."""
     method = name.split(",")[0]
     monkeypatch.setitem(QUICK, method, Quick(FOLLOWED[name], data=data))
-    for step, event, reach in reaches(method, tap, tmp_path, quick_plan(method), 1):
-        for wrong in (1, 2 / 3):
-            is_right = is_charged_for(step.kind, step.scale * wrong, event.noise_multiplier, reach)
-            assert is_right == (wrong == 1), (event, reach)
+    holds_to_its_charge(replayed(of_method(method), tmp_path))
 
 
 @pytest.mark.parametrize("method", ["dp-gm", "dpkg"])
@@ -213,21 +145,10 @@ def test_a_record_moves_the_training_of_one_cluster_alone(tmp_path, tap, method)
         tap.given = list(KEYS)
         measured(method, tmp_path / str(who), plan, inserted(table, more.take([who]), len(table)))
         pairs = [pair for pair in zip(steps, tap.restart(), strict=True) if pair[0].kind == "sgd"]
-        moves = np.array([moved(*pair) for pair in pairs]).reshape(number, -1).any(axis=1)
+        moves = np.array([(one.values != other.values).any() for one, other in pairs]).reshape(number, -1).any(axis=1)
         assert number == 2 and moves.sum() == 1
         touched |= set(np.flatnonzero(moves))
     assert len(touched) == 2
-
-
-@every_method
-def test_any_chunks_and_where_no_batch_is_drawn_any_order_give_the_same_bits(tmp_path, tap, method):
-    table, plan = QUICK[method].data.make_records(70), quick_plan(method)
-    tap.silent, places = True, np.arange(len(table))
-    shuffled = places if method in TRAINED else np.random.default_rng(1).permutation(places)
-    for name, chunks in (("whole", [places]), ("cut", np.array_split(shuffled, [0, 1, 30, 30, 69]))):
-        tap.given = list(KEYS)
-        measured(method, tmp_path / name, plan, *(table.take(rows) for rows in chunks))
-    assert file(tmp_path / "whole") == file(tmp_path / "cut")
 
 
 NUMBER = {"size": {"type": "number", "min": 0, "max": 1, "round": 3}}
@@ -310,30 +231,6 @@ def test_one_release_is_one_charge_and_asked_for_again_it_is_the_same_file(tmp_p
 
 
 @every_method
-def test_a_draw_that_is_killed_again_and_again_is_the_draw_that_it_would_have_been(tmp_path, tap, method):
-    """The n-th attempt dies before its n-th noise; told what they drew, a draw in one go writes the same bytes."""
-    records, plan = QUICK[method].data.make_records(40), quick_plan(method)
-    for attempt in range(100):
-        tap.left = attempt
-        try:
-            measured(method, tmp_path / "run", plan, records)
-            break
-        except Killed:
-            assert not (tmp_path / "run" / "public" / "r.parquet").exists()
-    assert attempt >= 2 or len(charged(plan, tap)) == 1
-    entries = lives(Ledger(tmp_path / "run" / "ledger.sqlite"))
-    assert [kind for kind in entries if kind != "draw"] == ["open", "reserve", "seal", "commit"]
-    if method not in TRAINED:
-        assert len(tap.steps) == len(charged(plan, tap))  # nothing was drawn twice
-    tap.given = list(dict.fromkeys(key for key, _ in tap.streams))
-    drawn, tap.left = tap.restart(), -1
-    tap.copy(drawn, "gaussian", "exponential")
-    measured(method, tmp_path / "at once", plan, records)
-    assert not any(tap.copies.values()) and not tap.given
-    assert file(tmp_path / "at once") == file(tmp_path / "run")
-
-
-@every_method
 def test_fitting_again_gives_the_same_file_and_what_is_saved_samples_the_same(tmp_path, method):
     release, _ = measured(method, tmp_path / "run", quick_plan(method), QUICK[method].data.make_records(40))
     for name in ("one", "two"):
@@ -365,4 +262,4 @@ def test_a_plan_that_was_changed_is_refused_before_any_charge_and_any_noise(tmp_
         with pytest.raises(ArtifactError, match="Nothing was drawn"):
             measured(method, tmp_path / str(number), plan.model_copy(update=change), records)
         assert lives(Ledger(tmp_path / str(number) / "ledger.sqlite")) == ["open"]
-    assert tap.steps == [] and tap.streams == []
+    assert tap.draws == [] and tap.streams == []

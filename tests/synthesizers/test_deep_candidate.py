@@ -11,6 +11,7 @@ from scipy.special import softmax
 
 from dpmodels.accounting.events import ComposedEvent, PureEvent
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument
+from dpmodels.evaluation.audit.tap import Killed
 from dpmodels.mechanisms import choices
 from dpmodels.mechanisms.exponential import pure_scale
 from dpmodels.privacy import Adjacency, Released
@@ -18,7 +19,6 @@ from dpmodels.releases import draw
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.text.recoder import on_lattice
-from tests.every_method import Killed
 from tests.support import desk_in
 from tests.text.documents import budget_of, embedded, make_contract, make_public, make_system, make_texts
 

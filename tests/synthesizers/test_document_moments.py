@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpmodels.errors import InvalidArgument
+from dpmodels.evaluation.audit.made.mails import make_records, make_schema
 from dpmodels.generators.points import PointModel, without_error
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.steps import NoisySum, Step, Sum
@@ -14,7 +15,6 @@ from dpmodels.schema.documents import Documents, Encoder
 from dpmodels.schema.embedded import BITS, Embedded, on_sphere
 from dpmodels.synthesizers.document_moments import DocumentLooks, DocumentMeasurement, DocumentMomentsSystem, Estimate
 from dpmodels.text.encoders import words_of
-from tests.mails import make_records, make_schema
 from tests.support import measured
 
 CONTRACT = make_schema()

@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.errors import InvalidArgument
+from dpmodels.evaluation.audit.tap import Killed
 from dpmodels.mechanisms import k_norm
 from dpmodels.mechanisms.k_norm import k_norm_scale
 from dpmodels.releases import draw
@@ -13,7 +14,6 @@ from dpmodels.releases.system import Craft
 from dpmodels.synthesizers.document_sketch import DocumentSketch, DocumentSketchMeasurement
 from dpmodels.text.candidates import Sketching, read_candidates
 from dpmodels.text.sketch import BOUND, SENSITIVITY
-from tests.every_method import Killed
 from tests.support import desk_in
 from tests.text.documents import SMALL, budget_of, embedded, make_contract, make_public, make_texts
 

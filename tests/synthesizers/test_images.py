@@ -10,6 +10,7 @@ import yaml
 from dpmodels.accounting.calibration import gaussian_epsilon, gaussian_noise_multiplier
 from dpmodels.accounting.events import leaves
 from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.evaluation.audit.made.pictures import make_records, make_schema, make_table
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.load import load_generator
 from dpmodels.mechanisms import gaussian
@@ -21,7 +22,6 @@ from dpmodels.statistics.symmetric import principal_directions, shrink, shrink_c
 from dpmodels.synthesizers import image_moments
 from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.registry import create, method_for
-from tests.pictures import make_records, make_schema, make_table
 from tests.support import charges, measured, run_cli, synthesize_words
 from tests.support import make_schema as make_clinic
 

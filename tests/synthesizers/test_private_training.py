@@ -18,6 +18,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import SampledGaussianEvent, leaves
 from dpmodels.accounting.translation import to_dp_accounting
 from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.evaluation.audit.made import pictures
 from dpmodels.generators.load import load_generator
 from dpmodels.mechanisms import gaussian
 from dpmodels.mechanisms.dp_sgd import training as dp_sgd
@@ -30,7 +31,7 @@ from dpmodels.synthesizers import private_training
 from dpmodels.synthesizers.registry import create
 from flows.config import SynthesizeConfig
 from flows.synthesize import synthesize
-from tests import pictures, support
+from tests import support
 from tests.children import begun
 from tests.privacy.test_replay import neighbours, public_files
 from tests.statistical.test_noise import has_stddev

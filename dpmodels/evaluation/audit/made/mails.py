@@ -1,4 +1,4 @@
-"""Small generated embeddings with a label, and their contract: what the tests of documents share."""
+"""Small generated embeddings with a label, and their contract."""
 
 import numpy as np
 import pyarrow as pa
@@ -29,3 +29,10 @@ def make_table(rows: int, seed: int = 0) -> pa.Table:
     made = EmbeddedCodec(make_schema()).decode(make_records(rows, seed))
     ids = pa.array(range(rows), pa.int64())
     return pa.table({"id": ids, "vector": made["embedding"], "kind": made["kind"]})
+
+
+EXTREMES = {
+    "kind": ["other", "offer", "news", "news"],
+    "embedding": [[-0.6, 0, 0, -0.8, 0, 0], [0] * 5 + [1], [0] * 6, [1] + [0] * 5],
+}
+"""Mails at the ends of what the contract allows, or beyond where others lie."""

@@ -1,4 +1,4 @@
-"""Small generated images with a label, and their schema: what the tests of images share."""
+"""Small generated images with a label, and their schema."""
 
 import numpy as np
 import pyarrow as pa
@@ -45,3 +45,7 @@ def make_table(rows: int, seed: int = 0) -> pa.Table:
 def make_records(rows: int, seed: int = 0) -> Records:
     """Return shapes, encoded."""
     return Codec(make_schema()).encode(make_table(rows, seed))
+
+
+EXTREMES = {"picture": [[level] * 120 for level in (255, 0, 255, 0)], "kind": ["disc", "disc", "bar", "bar"]}
+"""Shapes of full ink and of none, of both kinds."""

@@ -1,0 +1,47 @@
+"""A client of a federation: its records as vectors with a class, its public negatives, and its contract."""
+
+from typing import Any
+
+import numpy as np
+
+from dpmodels.embeddings.frozen import digest_of
+from dpmodels.schema.federation import Federation
+from dpmodels.statistics.component_moments import Z_BITS, Points, Whole
+
+CLASSES, SIZE = 3, 6
+NEGATIVES = 20
+
+
+def whole_vectors(directions: Any) -> Whole:
+    """Return whole vectors in these directions, no longer than what the sensitivity is proved for."""
+    points = np.atleast_2d(np.asarray(directions, dtype=np.float64))
+    lengths = np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1.0)
+    whole: Whole = np.trunc(np.ldexp(points / lengths * (1 - 1e-9), Z_BITS)).astype(np.int64)
+    return whole
+
+
+def make_negatives() -> Whole:
+    """Return the vectors of public records, which all point away from the client's."""
+    return whole_vectors(-np.eye(SIZE)[np.zeros(NEGATIVES, dtype=np.int64)])
+
+
+def make_points(number: int, label: int = 0, seed: int = 0) -> Points:
+    """Return records of one class that all point one way: what another record does then shows most."""
+    rng = np.random.default_rng(seed)
+    directions = np.eye(SIZE)[0] + 0.01 * rng.standard_normal((number, SIZE))
+    return Points(whole_vectors(directions), np.full(number, label, dtype=np.int64))
+
+
+def make_contract(records: int, public: bool) -> Federation:
+    """Return the contract of a client with so many records, whose number is public or not."""
+    content = {
+        "name": "clinics",
+        "clients": [{"name": "north", "size": records if public else None}],
+        "features": SIZE,
+        "classes": [f"class {place}" for place in range(CLASSES)],
+        "extractor": "0" * 64,
+        "negatives": NEGATIVES,
+        "auxiliary": digest_of(make_negatives()),
+        "most_records": 2 * records,
+    }
+    return Federation.model_validate(content).of("north")

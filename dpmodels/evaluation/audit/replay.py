@@ -1,0 +1,231 @@
+"""Neighbor replay: measure a data set and its neighbors through the one driver, with everything random held equal.
+
+The first data set is measured without noise. Each neighbor is then measured while the tap hands out what the first one
+released, and the same keys. What reaches the outside may depend on the data through the released values alone, so the
+files must now be the same, byte for byte, and the charges in the ledger too. And since a step's sum is formed from the
+same earlier outcomes, the difference of what noise was added to is what the unit itself does:
+
+    reach of a step      = max over neighbors of ||f(D') - f(D)||
+    what its noise hides = scale of the noise / noise multiplier that was charged
+
+A step is charged rightly where its reach is at most what its noise hides. Where it is much less, either the bound is
+loose or the neighbors are weak, and both are faults of an audit's subject: at least nine tenths are asked for.
+
+Where all steps of DP-SGD have one event they are judged together, for nobody is in every batch; and by the neighbors
+with a unit more at the end, for whoever is behind an inserted record is in other batches.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit, ndtr, ndtri
+
+from dpmodels.accounting.events import (
+    Event,
+    GaussianEvent,
+    Leaf,
+    ParallelEvent,
+    PureEvent,
+    SampledGaussianEvent,
+    leaves,
+)
+from dpmodels.evaluation.audit.desks import measured, released_file
+from dpmodels.evaluation.audit.subjects import Subject, World
+from dpmodels.evaluation.audit.tap import ALL_KINDS, Draw, Tap, Unequal, tapped
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.mechanisms.gaussian import SMOOTHING
+
+KEYS = [bytes([number] * 32) for number in range(9)]
+"""Keys of DP-SGD that are handed out instead of random ones."""
+LEAST_REACH = 0.9
+"""Share of what its noise hides that a step must be seen to move by."""
+ROUNDED = 1 + 1e-9
+
+
+@dataclass
+class Step:
+    """One draw of a measurement, what it is charged as, and what the neighbors did to it.
+
+    Attributes:
+        difference: f(D') - f(D) of the neighbor that moved it most; farthest: that neighbor's name.
+        reach: its size, of scores and of what is released for parts the largest coordinate, otherwise the L2 norm.
+        hidden: the size that the noise hides at the price that is charged.
+    """
+
+    draw: Draw
+    event: Leaf
+    difference: NDArray[np.int64]
+    farthest: str
+    reach: float
+    hidden: float
+
+    @property
+    def kind(self) -> str:
+        """The mechanism."""
+        return self.draw.kind
+
+    @property
+    def share(self) -> float:
+        """Reach over what the noise hides: above 1 the charge is too small."""
+        return self.reach / self.hidden
+
+    @property
+    def is_charged(self) -> bool:
+        """Tell whether the noise hides what the neighbors do, and is not much more than that needs."""
+        return is_charged_for(self.hidden, self.reach)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What neighbors did: to the files, to the charges, and to each step, in the order in which they were drawn."""
+
+    subject: Subject
+    steps: list[Step]
+    differing: list[str]
+    neighbors: int
+
+
+def is_charged_for(hidden: float, reach: float) -> bool:
+    """Tell whether noise that hides a size hides a reach, and is not more than half as large again."""
+    return 2 / 3 * hidden * ROUNDED < reach <= hidden * ROUNDED
+
+
+def replayed(subject: Subject, folder: Path) -> Replay:
+    """Measure a subject's data set and its neighbors, with what the first one released copied.
+
+    Raises:
+        Unequal: a neighbor takes other steps, or its noise has another size or scale.
+    """
+    with tapped() as tap:
+        return replayed_by(tap, subject, folder)
+
+
+def replayed_by(tap: Tap, subject: Subject, folder: Path) -> Replay:
+    """Do the same with a tap that is in place."""
+    tap.silent, tap.given = True, list(KEYS)
+    whole, line = subject.whole, subject.line
+    measured(subject.system, folder / "d", line, *whole.batches)
+    events, draws, differing = charged(line.event, tap), tap.restart(), list[str]()
+    steps = [
+        Step(draw, event, np.zeros_like(draw.values, dtype=np.int64), "", 0.0, hidden(draw, event))
+        for draw, event in zip(draws, events, strict=True)
+    ]
+    for number, world in enumerate(subject.worlds[1:]):
+        tap.copy(draws, *ALL_KINDS)
+        tap.given = list(KEYS)
+        measured(subject.system, folder / str(number), line, *world.batches)
+        if any(tap.copies.values()):
+            raise Unequal("a neighbor asks for noise less often; what it asks for follows from what was released alone")
+        if left_by(folder / "d") != left_by(folder / str(number)):
+            differing.append(world.name)
+        for step, other in zip(steps, tap.restart(), strict=True):
+            if step.kind != "sgd" or world.aligned:
+                _move(step, other, world)
+    tap.copies, tap.silent = {}, False
+    _share_reach(steps)
+    return Replay(subject, steps, differing, len(subject.worlds) - 1)
+
+
+def left_by(folder: Path) -> dict[str, Any]:
+    """Return whatever a measurement left: names and bytes of its files, and the entries of its ledger.
+
+    Of an entry the time is left out, a random number, and the hash that covers both: no two entries share them.
+    """
+    kept = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith("ledger.sqlite")]
+    files: dict[str, Any] = {str(path.relative_to(folder)): path.read_bytes() for path in kept}
+    entries = Ledger(folder / "ledger.sqlite").entries()
+    said = [(one.kind, one.account, one.charge, one.attempt, {**one.content, "nonce": ""}) for one in entries]
+    return files | {"ledger": json.dumps(said, sort_keys=True)}
+
+
+def released_bytes(folder: Path) -> bytes:
+    """Return the bytes of the release that was measured in a folder."""
+    return released_file(folder).read_bytes()
+
+
+def hidden(draw: Draw, event: Leaf) -> float:
+    """Return how far what noise was added to may move for the noise to be worth what was charged.
+
+    Raises:
+        Unequal: the draw is not of the mechanism that its event names.
+    """
+    match draw.kind, event:
+        case "gaussian" | "sgd", GaussianEvent() | SampledGaussianEvent():
+            squared = draw.scale**2 - (SMOOTHING if draw.kind == "gaussian" else 0)
+            return math.sqrt(max(squared, 0)) / event.noise_multiplier
+        case "exponential", GaussianEvent():  # mechanisms/exponential.py proves it
+            return draw.scale * float(logit(ndtr(0.5 / event.noise_multiplier)))
+        case "exponential" | "choices", PureEvent():
+            return draw.scale * event.epsilon / 2
+        case "k-norm", PureEvent():
+            return draw.scale * event.epsilon
+    raise Unequal(f"a draw of the mechanism {draw.kind} is charged as {event.kind}")
+
+
+def claimed_mu(event: Leaf) -> float:
+    """Return mu of the Gaussian that an event is priced as; of a pure one, of the Gaussian that reaches its epsilon."""
+    if isinstance(event, PureEvent):
+        return 2 * float(ndtri(expit(event.epsilon)))
+    return 1 / float(event.noise_multiplier)
+
+
+def charged(event: Event, tap: Tap) -> list[Leaf]:
+    """Return the event that each draw is charged for; all steps of DP-SGD are those of the last event.
+
+    Raises:
+        Unequal: batches are sampled otherwise than charged, or steps are taken more or less often.
+    """
+    events = plain(event)
+    if isinstance(last := events[-1], SampledGaussianEvent):
+        trainings = {key: [step for own, step in tap.streams if own == key] for key, _ in tap.streams}
+        if tap.probabilities != {last.sampling_probability}:
+            raise Unequal("batches of DP-SGD are sampled with another probability than is charged")
+        if any(taken != list(range(last.steps)) for taken in trainings.values()):
+            raise Unequal("a training takes other steps than are charged")
+        events += [last] * (len(trainings) * last.steps - 1)
+    if isinstance(events[0], PureEvent) and len(tap.draws) > len(events):
+        events *= len(tap.draws)  # a release for every part, one block of parts after the other
+    return events[: len(tap.draws)] if isinstance(events[0], PureEvent) else events
+
+
+def plain(event: Event) -> list[Leaf]:
+    """Return the releases of an event; of parts side by side those that one event stands for."""
+    found = list[Leaf]()
+    for each in leaves([event]):
+        found += plain(each.events[0]) if isinstance(each, ParallelEvent) else [each]
+    return found
+
+
+def size_of(kind: str, difference: NDArray[Any]) -> float:
+    """Return how large a difference is, by the norm that the mechanism's price is about."""
+    flat = difference.astype(np.float64).ravel()
+    return float(np.linalg.norm(flat) if kind in ("gaussian", "sgd") else np.abs(flat).max(initial=0))
+
+
+def _move(step: Step, other: Draw, world: World) -> None:
+    one = step.draw
+    if (one.kind, one.scale, one.values.shape) != (other.kind, other.scale, other.values.shape):
+        raise Unequal("a neighbor is measured by another mechanism, with another scale of noise, or in another size")
+    difference = other.values.astype(np.int64) - one.values.astype(np.int64)
+    if (reach := size_of(one.kind, difference)) > step.reach:
+        step.difference, step.farthest, step.reach = difference, world.name, reach
+
+
+def _share_reach(steps: list[Step]) -> None:
+    """Give all steps of one event of DP-SGD the farthest reach of any: nobody is in every batch."""
+    for event in {step.event for step in steps if step.kind == "sgd"}:
+        together = [step for step in steps if step.kind == "sgd" and step.event == event]
+        best = max(together, key=lambda step: step.reach)
+        for step in together:
+            step.difference, step.farthest, step.reach = best.difference, best.farthest, best.reach
+
+
+def steps_of(replay: Replay, *kinds: str) -> Iterator[Step]:
+    """Yield the steps of some mechanisms."""
+    yield from (step for step in replay.steps if step.kind in kinds)

@@ -1,0 +1,148 @@
+"""What is audited: a system with its plan, a made data set, and neighbors of it that move a release far.
+
+The neighbors of a table have one more record (or user): one for each extreme of the schema, put last, and one of them
+first and in the middle. Where a record, or a sentence, is replaced, it is replaced at these places.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmodels.errors import InvalidArgument
+from dpmodels.evaluation.audit.made import clients, letters
+from dpmodels.evaluation.audit.quick import QUICK, crowd, extremes, inserted, quick, quick_plan, with_users
+from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement
+from dpmodels.federated.moments_head import MomentsHead
+from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.plan import Line
+from dpmodels.releases.system import System
+from dpmodels.statistics.component_moments import Points
+from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
+from dpmodels.synthesizers.document_sketch import DocumentSketch, DocumentSketchMeasurement
+from dpmodels.synthesizers.registry import METHODS
+
+
+@dataclass(frozen=True)
+class World:
+    """One data set, in a word, as batches of what its system reads.
+
+    Attributes:
+        aligned: whether every other unit is where it is in the first world, so that batches of DP-SGD can be compared.
+    """
+
+    name: str
+    batches: Sequence[Any]
+    aligned: bool = True
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A system, its plan, and the data sets on which it is compared; the first is the one that the rest neighbor."""
+
+    name: str
+    system: System[Any]
+    line: Line
+    worlds: Sequence[World]
+
+    @property
+    def whole(self) -> World:
+        """The data set that the others are neighbors of."""
+        return self.worlds[0]
+
+
+def of_method(method: str, rows_of_a_user: int = 1, epsilon: float = 1.0) -> Subject:
+    """Return a method of the registry with its quick settings."""
+    data = QUICK[method].data
+    schema = data.make_schema() if rows_of_a_user == 1 else with_users(method, rows_of_a_user)
+    return of_line(method, quick_plan(method, schema, epsilon), rows_of_a_user)
+
+
+def of_line(method: str, line: Line, rows_of_a_user: int = 1) -> Subject:
+    """Return a method of the registry under a plan."""
+    data = QUICK[method].data
+    table, more = crowd(data), extremes(data)
+    middle, end = len(table) // 2, len(table)
+    found = [World("D", [table])]
+    for who, place in [*((who, end) for who in range(len(more))), (0, 0), (0, middle)]:
+        added = inserted(table, more.take([who] * rows_of_a_user), place)
+        where = {0: "first", middle: "in the middle", end: "last"}[place]
+        found.append(World(f"extreme {who + 1} {where}", [added], aligned=place == end))
+    return Subject(method, quick(method), line, found)
+
+
+def of_letters(method: str, epsilon: float = 3.0) -> Subject:
+    """Return a system that releases something for each document; a neighbor has another sentence somewhere."""
+    public = letters.make_public()
+    system: System[Any] = (
+        DeepCandidate(DeepCandidateMeasurement(), public)
+        if method == "deep-candidate"
+        else DocumentSketch(DocumentSketchMeasurement(), public)
+    )
+    all_letters = letters.make_passages(6, sentences=5)
+    ends = [sign * axis for axis in np.eye(letters.DIM)[:4] for sign in (1.0, -1.0)]
+    places = [(12, number) for number in range(len(ends))] + [(0, 0), (0, 1), (29, 0), (29, 1)]
+    own = [
+        World(f"sentence {place + 1} at end {number + 1}", [letters.with_sentence(all_letters, place, ends[number])])
+        for place, number in places
+    ]
+    line = system.plan(letters.make_contract(), letters.make_budget(epsilon))
+    return Subject(method, system, line, [World("D", [all_letters]), *own])
+
+
+def of_client(method: str, epsilon: float = 1.0, public: bool = False, records: int = 20_000) -> Subject:
+    """Return what a client of a federation releases; with ``public`` sizes a record is replaced, else one is added.
+
+    The regularization is such that many records of one kind are hardly bent by one that contradicts them, which is
+    where the bound on an optimum is nearly reached.
+    """
+    contract, each = clients.make_contract(records, public), 10 / records
+    heads = HeadsMeasurement(records=records, score_lambda=each, head_lambda=each, bias=0.0)
+    system: System[Any] = (
+        MomentsHead() if method == "federated-moments" else FederatedHeads(heads, clients.make_negatives())
+    )
+    line = system.plan(contract, PrivacyBudget(epsilon=epsilon, delta=1e-5, adjacency=contract.adjacency))
+    held = clients.make_points(records)
+    return Subject(method, system, line, [World("D", [held]), *_of_points(held, public)])
+
+
+def _of_points(held: Points, public: bool) -> Iterator[World]:
+    """Yield neighbors with another record, or one more, at several angles to what is usual."""
+    usual, across = np.eye(clients.SIZE)[:2]
+    middle, end = len(held.z) // 2, len(held.z) - public
+    for share, label, place in (
+        *((0.4, label, end) for label in range(clients.CLASSES)),
+        *((-0.4, label, end) for label in range(clients.CLASSES)),
+        (0.4, 1, 0),
+        (0.4, 1, middle),
+        (1.0, 1, end),
+        (0.0, 1, end),
+    ):
+        vector = clients.whole_vectors(share * usual + np.sqrt(1 - share**2) * across)
+        where = {0: "first", middle: "in the middle", end: "last"}[place]
+        z = held.z.copy() if public else np.insert(held.z, place, vector, axis=0)
+        labels = held.label.copy() if public else np.insert(held.label, place, label)
+        z[place], labels[place] = vector, label
+        yield World(f"{share:g} of the usual, class {label}, {where}", [Points(z, labels)])
+
+
+SUBJECTS: dict[str, Callable[[], Subject]] = {
+    **{method: (lambda method=method: of_method(method)) for method in METHODS},  # type: ignore[misc]
+    "deep-candidate": lambda: of_letters("deep-candidate"),
+    "document-sketch": lambda: of_letters("document-sketch"),
+    "federated-heads": lambda: of_client("federated-heads"),
+    "federated-moments": lambda: of_client("federated-moments"),
+}
+"""Everything that has a charge of its own, by the name of its method."""
+
+
+def subject_of(method: str) -> Subject:
+    """Return what is audited for a method.
+
+    Raises:
+        InvalidArgument: there is no such method.
+    """
+    if method not in SUBJECTS:
+        raise InvalidArgument("method", method, f"be one of {', '.join(SUBJECTS)}")
+    return SUBJECTS[method]()
