@@ -16,7 +16,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import ComposedEvent
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.evaluation.audit.audit import audit as audited
-from dpmodels.evaluation.audit.made import pictures
+from dpmodels.evaluation.audit.made import clinic, pictures
 from dpmodels.evaluation.audit.quick import (
     GAN,
     QUICK,
@@ -108,7 +108,7 @@ def holds_to_its_charge(replay: Replay) -> None:
     for step in replay.steps:
         assert step.is_charged and step.share > 0.9, step
         for wrong in (2 / 3, 3 / 2):  # noise that is so much too small or too large would be seen
-            assert not is_charged_for(step.hidden * wrong, step.reach), step
+            assert not is_charged_for(step.hidden * wrong, step.farthest_alike), step
 
 
 FOLLOWING = {"groups": "density", "density_points": 1, "bounds": "quantile", "bound_rate": 0.2, "form_every": 5}
@@ -124,7 +124,7 @@ FOLLOWED = {
 FOLLOWED["dpkg, maps"] = {**FOLLOWED["dpkg"], "gan": {**SMALL_GAN, "convolutions": True, "channels": 4}}
 
 
-@pytest.mark.parametrize(("name", "data"), [("dpkg", support), ("dpkg, maps", pictures), ("dp-gan", pictures)])
+@pytest.mark.parametrize(("name", "data"), [("dpkg", clinic), ("dpkg, maps", pictures), ("dp-gan", pictures)])
 def test_groups_bounds_pace_and_warm_starts_follow_from_what_was_released_alone(tmp_path, monkeypatch, name, data):
     """The same for groups and bounds that move, the pace of a generator, and a start from another release."""
     method = name.split(",")[0]

@@ -3,8 +3,11 @@
 import platform
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.events import ParallelEvent, leaves
 from dpmodels.evaluation.audit.attack import attack_findings
 from dpmodels.evaluation.audit.choices_made import k_norm_findings, loss_finding, sampler_finding
 from dpmodels.evaluation.audit.conduct import conduct_findings
@@ -66,7 +69,12 @@ def findings_of(subject: Subject, folder: Path, full: bool = False) -> Found:
     except Unequal as fault:
         return [Finding(check="neighbors", holds=False, says=str(fault))], []
     found, recovered = _of_steps(subject, replay, folder, full)
-    found = [neighbors_finding(replay), *found, *conduct_findings(subject, made(folder / "conduct"))]
+    found = [
+        budget_finding(subject),
+        *neighbors_findings(replay),
+        *found,
+        *conduct_findings(subject, made(folder / "conduct")),
+    ]
     if subject.name == "federated-heads":
         found += optimum_findings()
     if subject.name in QUICK:
@@ -80,13 +88,24 @@ def made(folder: Path) -> Path:
     return folder
 
 
-def neighbors_finding(replay: Replay) -> Finding:
-    """Say whether neighbors left the same files and charges."""
+def budget_finding(subject: Subject) -> Finding:
+    """Say whether the plan's events spend what was asked for, and no more."""
+    budget, event = subject.line.budget, subject.line.event
+    spent = spent_epsilon([event], budget.delta_exact)
+    within = Decimal("0.99") * budget.epsilon_exact <= spent <= budget.epsilon_exact
+    return Finding(check="budget", holds=within, says=f"the plan spends {float(spent):.6g} of {budget.epsilon:g}")
+
+
+def neighbors_findings(replay: Replay) -> Iterator[Finding]:
+    """Say whether neighbors left the same files, charges and words, and whether parts are disjoint."""
     differing = ", ".join(replay.differing)
     says = f"with what was released copied, {replay.neighbors} neighbors leave the same bytes, names, sizes and charges"
     if differing:
         says = f"neighbors leave other bytes: {differing}"
-    return Finding(check="neighbors", holds=not differing, says=says)
+    yield Finding(check="neighbors", holds=not differing, says=says)
+    if any(isinstance(each, ParallelEvent) for each in leaves([replay.subject.line.event])):
+        says = "a unit moves what is trained on one part of the data alone"
+        yield Finding(check="parts", holds=not replay.in_two_parts, says=says)
 
 
 def _of_steps(subject: Subject, replay: Replay, folder: Path, full: bool) -> Found:

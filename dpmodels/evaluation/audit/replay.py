@@ -11,13 +11,16 @@ same earlier outcomes, the difference of what noise was added to is what the uni
 A step is charged rightly where its reach is at most what its noise hides. Where it is much less, either the bound is
 loose or the neighbors are weak, and both are faults of an audit's subject: at least nine tenths are asked for.
 
-Where all steps of DP-SGD have one event they are judged together, for nobody is in every batch; and by the neighbors
-with a unit more at the end, for whoever is behind an inserted record is in other batches.
+Steps with one event are judged together, for nobody is in every batch of DP-SGD. There only the neighbors with a unit
+more at the end are judged, for whoever is behind an inserted record is in other batches.
 """
 
+import io
 import json
+import logging
 import math
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +59,7 @@ class Step:
         difference: f(D') - f(D) of the neighbor that moved it most; farthest: that neighbor's name.
         reach: its size, of scores and of what is released for parts the largest coordinate, otherwise the L2 norm.
         hidden: the size that the noise hides at the price that is charged.
+        farthest_alike: the largest reach of the steps that are charged as this one is.
     """
 
     draw: Draw
@@ -64,6 +68,7 @@ class Step:
     farthest: str
     reach: float
     hidden: float
+    farthest_alike: float = 0.0
 
     @property
     def kind(self) -> str:
@@ -73,22 +78,27 @@ class Step:
     @property
     def share(self) -> float:
         """Reach over what the noise hides: above 1 the charge is too small."""
-        return self.reach / self.hidden
+        return self.farthest_alike / self.hidden
 
     @property
     def is_charged(self) -> bool:
         """Tell whether the noise hides what the neighbors do, and is not much more than that needs."""
-        return is_charged_for(self.hidden, self.reach)
+        return is_charged_for(self.hidden, self.farthest_alike)
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What neighbors did: to the files, to the charges, and to each step, in the order in which they were drawn."""
+    """What neighbors did: to whatever was left, and to each step, in the order in which they were drawn.
+
+    Attributes:
+        differing: neighbors that left other bytes; in_two_parts: that moved two trainings, which are charged as one.
+    """
 
     subject: Subject
     steps: list[Step]
     differing: list[str]
     neighbors: int
+    in_two_parts: list[str]
 
 
 def is_charged_for(hidden: float, reach: float) -> bool:
@@ -110,8 +120,9 @@ def replayed_by(tap: Tap, subject: Subject, folder: Path) -> Replay:
     """Do the same with a tap that is in place."""
     tap.silent, tap.given = True, list(KEYS)
     whole, line = subject.whole, subject.line
-    measured(subject.system, folder / "d", line, *whole.batches)
-    events, draws, differing = charged(line.event, tap), tap.restart(), list[str]()
+    left = left_of(subject, folder / "d", whole)
+    events, keys, draws = charged(line.event, tap), len(tap.keys), tap.restart()
+    differing, in_two_parts = list[str](), list[str]()
     steps = [
         Step(draw, event, np.zeros_like(draw.values, dtype=np.int64), "", 0.0, hidden(draw, event))
         for draw, event in zip(draws, events, strict=True)
@@ -119,29 +130,40 @@ def replayed_by(tap: Tap, subject: Subject, folder: Path) -> Replay:
     for number, world in enumerate(subject.worlds[1:]):
         tap.copy(draws, *ALL_KINDS)
         tap.given = list(KEYS)
-        measured(subject.system, folder / str(number), line, *world.batches)
+        other = left_of(subject, folder / str(number), world)
         if any(tap.copies.values()):
             raise Unequal("a neighbor asks for noise less often; what it asks for follows from what was released alone")
-        if left_by(folder / "d") != left_by(folder / str(number)):
+        if left != other:
             differing.append(world.name)
-        for step, other in zip(steps, tap.restart(), strict=True):
-            if step.kind != "sgd" or world.aligned:
-                _move(step, other, world)
+        moved = [_move(*pair, world) for pair in zip(steps, tap.restart(), strict=True)]
+        trained = [has for step, has in zip(steps, moved, strict=True) if step.kind == "sgd"]
+        if keys and world.aligned and np.reshape(trained, (keys, -1)).any(axis=1).sum() > 1:
+            in_two_parts.append(world.name)
     tap.copies, tap.silent = {}, False
-    _share_reach(steps)
-    return Replay(subject, steps, differing, len(subject.worlds) - 1)
+    _judge_together(steps)
+    return Replay(subject, steps, differing, len(subject.worlds) - 1, in_two_parts)
 
 
-def left_by(folder: Path) -> dict[str, Any]:
-    """Return whatever a measurement left: names and bytes of its files, and the entries of its ledger.
+def left_of(subject: Subject, folder: Path, world: World) -> dict[str, Any]:
+    """Measure a data set, and return whatever that left: names and bytes of files, charges, and all that was said.
 
-    Of an entry the time is left out, a random number, and the hash that covers both: no two entries share them.
+    Of a ledger's entry the time is left out, a random number, and the hash that covers both: no two entries share them.
     """
+    said, root = io.StringIO(), logging.getLogger()
+    handler, level = logging.StreamHandler(said), root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        with redirect_stdout(said), redirect_stderr(said):
+            measured(subject.system, folder, subject.line, *world.batches)
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
     kept = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith("ledger.sqlite")]
     files: dict[str, Any] = {str(path.relative_to(folder)): path.read_bytes() for path in kept}
     entries = Ledger(folder / "ledger.sqlite").entries()
-    said = [(one.kind, one.account, one.charge, one.attempt, {**one.content, "nonce": ""}) for one in entries]
-    return files | {"ledger": json.dumps(said, sort_keys=True)}
+    charges = [(one.kind, one.account, one.charge, one.attempt, {**one.content, "nonce": ""}) for one in entries]
+    return files | {"ledger": json.dumps(charges, sort_keys=True), "said": said.getvalue().replace(str(folder), "")}
 
 
 def released_bytes(folder: Path) -> bytes:
@@ -208,22 +230,24 @@ def size_of(kind: str, difference: NDArray[Any]) -> float:
     return float(np.linalg.norm(flat) if kind in ("gaussian", "sgd") else np.abs(flat).max(initial=0))
 
 
-def _move(step: Step, other: Draw, world: World) -> None:
+def _move(step: Step, other: Draw, world: World) -> bool:
+    """Note how far a neighbor moved a step; tell whether it did."""
     one = step.draw
     if (one.kind, one.scale, one.values.shape) != (other.kind, other.scale, other.values.shape):
         raise Unequal("a neighbor is measured by another mechanism, with another scale of noise, or in another size")
+    if step.kind == "sgd" and not world.aligned:
+        return False
     difference = other.values.astype(np.int64) - one.values.astype(np.int64)
     if (reach := size_of(one.kind, difference)) > step.reach:
         step.difference, step.farthest, step.reach = difference, world.name, reach
+    return reach > 0
 
 
-def _share_reach(steps: list[Step]) -> None:
-    """Give all steps of one event of DP-SGD the farthest reach of any: nobody is in every batch."""
-    for event in {step.event for step in steps if step.kind == "sgd"}:
-        together = [step for step in steps if step.kind == "sgd" and step.event == event]
-        best = max(together, key=lambda step: step.reach)
-        for step in together:
-            step.difference, step.farthest, step.reach = best.difference, best.farthest, best.reach
+def _judge_together(steps: list[Step]) -> None:
+    """Let steps that are charged alike be judged by the farthest: nobody is in every batch, or moves every score."""
+    for step in steps:
+        alike = [each.reach for each in steps if (each.kind, each.event) == (step.kind, step.event)]
+        step.farthest_alike = max(alike)
 
 
 def steps_of(replay: Replay, *kinds: str) -> Iterator[Step]:

@@ -12,10 +12,13 @@ steps are independent of each other, which is tested, and is therefore the param
 log-likelihood ratios over all steps. Clopper and Pearson bound epsilon at the delta that is charged.
 """
 
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
@@ -35,28 +38,35 @@ from dpmodels.evaluation.audit.lower_bound import (
 )
 from dpmodels.evaluation.audit.replay import Step
 from dpmodels.evaluation.audit.subjects import Subject
-from dpmodels.evaluation.audit.tap import Tap, tapped
+from dpmodels.evaluation.audit.tap import Tap, replaced, tapped
 from dpmodels.mechanisms.dp_sgd import randomness
+from dpmodels.mechanisms.dp_sgd.adaptive import STEP_BITS
 from dpmodels.privacy import PrivacyBudget
 
+Whole = NDArray[np.int64]
 MORE_BATCHES, MORE_ROWS = 100, 4000
 """Batches, and rows of each, that bound the probability of sampling."""
-FULL_RUNS = 400
+WATCHED = 12
+"""Records that are left out of a batch, one at a time."""
+FULL_RUNS = 200
 """Trainings with the canary, and as many without it."""
 
 
 def training_findings(subject: Subject, steps: list[Step], folder: Path, full: bool) -> tuple[list[Finding], Recovered]:
     """Hold a method's training to what is charged for it."""
+    from dpmodels.mechanisms.dp_sgd.training import DpSgd
+
     event = steps[0].event
     if not isinstance(event, SampledGaussianEvent):
         raise TypeError("a training is charged as steps of a sampled Gaussian")
-    with tapped() as tap:
+    apart = list[bool]()
+    with tapped() as tap, replaced(DpSgd, "_clipped_sum", _watched(DpSgd._clipped_sum, apart)):
         measured(subject.system, folder, subject.line, *subject.whole.batches)
     noise, values = _noise_of(tap)
     half = len(noise) // 2
     tests = noise_tests(noise[:half], noise[half:], values[:half])
     right = tests.hold and deviation_is(noise, steps[0].draw.scale)
-    reach = max(step.reach for step in steps)
+    reach = steps[0].farthest_alike
     findings = [
         Finding(
             check="training",
@@ -65,6 +75,11 @@ def training_findings(subject: Subject, steps: list[Step], folder: Path, full: b
             "independent of each other and of the sums"
             if right
             else "DP-SGD: the noise of its steps is not Gaussian of the scale that is charged, or is not independent",
+        ),
+        Finding(
+            check="training",
+            holds=all(apart) and bool(apart),
+            says="DP-SGD: who is first, amid or last in a batch adds one clip norm at most, and moves nobody",
         ),
         batches_finding(tap, event),
         stream_finding(tap),
@@ -116,6 +131,20 @@ def canary_epsilon(event: SampledGaussianEvent, delta: float, runs: int, alpha: 
     law &= stats.binomtest(int(taken.sum()), taken.size, q).pvalue > ALARM
     less, more = (log_ratio(part, event).sum(axis=1) for part in (without, found))
     return epsilon_assumption_free(less, more, delta, alpha), bool(law)
+
+
+def _watched(real: Callable[..., Whole], apart: list[bool]) -> Callable[..., Whole]:
+    """Form a step's sum as ever; in the first steps see what leaving one out of the batch does to it."""
+
+    def summed(sgd: Any, data: Any, batch: Whole) -> Whole:
+        total = real(sgd, data, batch)
+        for who in {0, len(batch) // 2, len(batch) - 1} if len(apart) < WATCHED and len(batch) else ():
+            moved = (total - real(sgd, data, np.delete(batch, who))).astype(object)
+            own = real(sgd, data, batch[who : who + 1]).astype(object)
+            apart.append(int(moved @ moved) <= 4**STEP_BITS and max(abs(moved - own)) <= 1)
+        return total
+
+    return summed
 
 
 def _noise_of(tap: Tap) -> tuple[Floats, Floats]:

@@ -1,0 +1,70 @@
+"""The command that audits methods on made data."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dpmodels.evaluation.audit.findings import Audit
+
+app = typer.Typer()
+
+
+@app.command()
+def audit(
+    method: Annotated[list[str] | None, typer.Option(help="Method to audit, or several. (default: all)")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Take as many draws as assumption-free bounds need.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write a page of what was found to this file.")] = None,
+) -> None:
+    """Hold methods to what they claim and are charged, on made data; costs nothing and reads nobody's data."""
+    from dpmodels.evaluation.audit.subjects import SUBJECTS
+    from dpmodels.evaluation.pages.audit import render_audit
+    from flows.audit import audited
+    from flows.command_line.console import console
+
+    found = []
+    for name in method or SUBJECTS:
+        with tempfile.TemporaryDirectory() as folder:
+            found.append(audited(name, Path(folder), full))
+        if not as_json:
+            _print(found[-1])
+    facts = [one.model_dump(mode="json") for one in found]
+    if as_json:
+        typer.echo(json.dumps(facts, indent=1))
+    if out:
+        out.write_text(render_audit(facts), encoding="utf-8")
+        console.print(f"page: {out}", soft_wrap=True)
+    if not all(one.holds for one in found):
+        raise typer.Exit(1)
+
+
+def _print(one: "Audit") -> None:
+    """Print what was recovered of a method, and the checks that failed."""
+    from rich.table import Table
+
+    from flows.command_line.console import console, print_table
+
+    table = Table(title=f"{one.method}, {one.date}, {one.machine}", title_justify="left")
+    for header in ("draw", "claimed", "recovered", "without assumptions", "share", "reach", "draws"):
+        table.add_column(header, justify="left" if header == "draw" else "right")
+    for each in one.recovered:
+        low, high = each.parametric or (0.0, None)
+        table.add_row(
+            each.step,
+            f"{each.claimed:.4g}",
+            f"{low:.4g}" if high in (None, low) else f"{low:.4g} to {high:.4g}",
+            "" if each.assumption_free is None else f"{each.assumption_free:.4g}",
+            f"{100 * each.share:.3g} %",
+            f"{100 * each.reach:.3g} %",
+            str(each.draws or "exact"),
+        )
+    print_table(table)
+    held = sum(finding.holds for finding in one.findings)
+    console.print(f"{held} of {len(one.findings)} checks hold")
+    for finding in one.findings:
+        if not finding.holds:
+            console.print(f"{finding.check} fails: {finding.says}", markup=False, style="red")
