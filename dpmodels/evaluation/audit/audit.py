@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import ParallelEvent, leaves
+from dpmodels.errors import NacreError
 from dpmodels.evaluation.audit.attack import attack_findings
 from dpmodels.evaluation.audit.choices_made import k_norm_findings, loss_finding, sampler_finding
 from dpmodels.evaluation.audit.conduct import conduct_findings
@@ -18,7 +19,6 @@ from dpmodels.evaluation.audit.optimum import optimum_findings
 from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.evaluation.audit.replay import LEAST_REACH, Replay, Step, replayed, steps_of
 from dpmodels.evaluation.audit.subjects import Subject, subject_of
-from dpmodels.evaluation.audit.tap import Unequal
 from dpmodels.evaluation.audit.training import training_findings
 
 Found = tuple[list[Finding], list[Recovered]]
@@ -64,9 +64,12 @@ def audit(method: str, folder: Path, full: bool = False) -> Audit:
 
 def findings_of(subject: Subject, folder: Path, full: bool = False) -> Found:
     """Hold a subject to every check that it has something for."""
+    budget = budget_finding(subject)
+    if not budget.holds:
+        return [budget], []
     try:
         replay = replayed(subject, made(folder / "neighbors"))
-    except Unequal as fault:
+    except NacreError as fault:
         return [Finding(check="neighbors", holds=False, says=str(fault))], []
     found, recovered = _of_steps(subject, replay, folder, full)
     found = [
@@ -111,7 +114,7 @@ def neighbors_findings(replay: Replay) -> Iterator[Finding]:
 def _of_steps(subject: Subject, replay: Replay, folder: Path, full: bool) -> Found:
     found, recovered = list[Finding](), list[Recovered]()
     least, short = SHORT.get(subject.name, (LEAST_REACH, ""))
-    for name, step in _once(replay):
+    for name, step in named_steps(replay):
         found.append(reach_finding(name, step, least))
         if not step.reach:
             continue
@@ -132,7 +135,7 @@ def _of_steps(subject: Subject, replay: Replay, folder: Path, full: bool) -> Fou
     return found, recovered
 
 
-def _once(replay: Replay) -> Iterator[tuple[str, Step]]:
+def named_steps(replay: Replay) -> Iterator[tuple[str, Step]]:
     """Yield the steps with a name; of those that are charged alike and of one size only the first."""
     seen = set()
     for number, step in enumerate(replay.steps, start=1):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dpmodels.errors import NacreError
 from dpmodels.evaluation.audit.desks import measured
 from dpmodels.evaluation.audit.findings import Finding
 from dpmodels.evaluation.audit.replay import KEYS, released_bytes
@@ -86,13 +87,19 @@ def tap_is_trained(subject: Subject) -> bool:
     return any(each == "sgd" for each in subject.line.measurement)
 
 
+CHECKED = {resumed: "resume", ordered: "order", drawn_twice: "seeds"}
+
+
 def conduct_findings(subject: Subject, folder: Path) -> list[Finding]:
     """Hold the measurement of a subject to all of this."""
     found = list[Finding]()
     for name, check in (("killed", resumed), ("order", ordered), ("twice", drawn_twice)):
         if check is ordered and not hasattr(subject.whole.batches[0], "take"):
             continue  # letters and clients are not read in pieces
-        (folder / name).mkdir()
-        with tapped() as tap:
-            found += check(tap, subject, folder / name)
+        (folder / name).mkdir(parents=True)
+        try:
+            with tapped() as tap:
+                found += check(tap, subject, folder / name)
+        except NacreError as fault:
+            found.append(Finding(check=CHECKED[check], holds=False, says=f"a measurement ends in an error: {fault}"))
     return found

@@ -1,7 +1,7 @@
 """The noise of Gaussian steps, drawn by the sampler that measures: its law, and how much of mu it gives away.
 
 The bounds are those of ``lower_bound``. Drawn are the coordinates that a neighbor moves, and others beside them up to
-``MOST``; noise is added to each coordinate in the same way, which the tests of independence hold it to.
+a number; noise is added to each coordinate in the same way, which the tests of independence hold it to.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ from dpmodels.evaluation.audit.lower_bound import (
 from dpmodels.evaluation.audit.replay import LEAST_REACH, Step, claimed_mu
 from dpmodels.mechanisms import gaussian
 
-MOST = 64
-"""Coordinates of a step that are drawn."""
+MOST, MOST_FULL = 64, 12
+"""Coordinates of a step that are drawn, where fewer move; the second in a full audit."""
 QUICK_VALUES = 8_000
 """Noise values of a step in a quick audit; a full one takes ``FULL_DRAWS`` of each data set."""
 FULL_DRAWS = 10_000
@@ -32,12 +32,13 @@ FULL_DRAWS = 10_000
 
 @dataclass(frozen=True)
 class Seen:
-    """Draws of one step under both data sets, less f(D) or f(D'). Shapes: [draws, coordinates] twice."""
+    """Draws of one step under both data sets, less f(D) or f(D'). Shapes: [draws, coordinates] twice, [coordinates]."""
 
     step: Step
     noise: Floats
     other: Floats
     tests: NoiseTests
+    direction: Floats
 
     def recovered(self, name: str, full: bool, short: str = "") -> Recovered:
         """Bound mu from below, side by side."""
@@ -56,9 +57,8 @@ class Seen:
 
     def without_assumptions(self, alpha: float) -> float:
         """Bound mu from below without assumptions."""
-        moved = _coordinates(self.step)
-        direction = self.step.difference[moved] / self.step.reach
-        return assumption_free(self.noise @ direction, self.other @ direction + self.step.reach, alpha)
+        scores = self.noise @ self.direction, self.other @ self.direction + self.step.reach
+        return assumption_free(*scores, alpha)
 
     def finding(self, name: str, full: bool) -> Finding:
         """Hold the noise to its law and to its scale, and both bounds to the claim."""
@@ -78,7 +78,7 @@ class Seen:
 
 def drawn(step: Step, full: bool) -> Seen:
     """Draw a step's noise many times under its data set and under the neighbor that moves it most."""
-    moved, sampler = _coordinates(step), gaussian._sampler
+    moved, sampler = _coordinates(step, MOST_FULL if full else MOST), gaussian._sampler
     values, scale = step.draw.values[moved], step.draw.scale
     other = values + step.difference[moved]
     times = FULL_DRAWS if full else -(-QUICK_VALUES // (2 * len(moved)))
@@ -87,7 +87,8 @@ def drawn(step: Step, full: bool) -> Seen:
         return np.stack([sampler(exact, scale) - exact for _ in range(times)]).astype(np.float64)
 
     noise, of_other = noise_of(values), noise_of(other)
-    return Seen(step, noise, of_other, noise_tests(noise, of_other, values.astype(np.float64)))
+    direction = step.difference[moved] / step.reach
+    return Seen(step, noise, of_other, noise_tests(noise, of_other, values.astype(np.float64)), direction)
 
 
 def reach_finding(name: str, step: Step, least: float = LEAST_REACH) -> Finding:
@@ -98,8 +99,8 @@ def reach_finding(name: str, step: Step, least: float = LEAST_REACH) -> Finding:
     return Finding(check="sensitivity", holds=right, says=says)
 
 
-def _coordinates(step: Step) -> NDArray[np.int64]:
+def _coordinates(step: Step, most: int) -> NDArray[np.int64]:
     """Return the coordinates that are drawn: those that move, and others."""
     moved = np.flatnonzero(step.difference)
     rest = np.setdiff1d(np.arange(step.difference.size), moved)
-    return np.concatenate([moved, rest[: max(0, MOST - len(moved))]])
+    return np.concatenate([moved, rest[: max(0, most - len(moved))]])

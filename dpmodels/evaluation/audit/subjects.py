@@ -6,6 +6,7 @@ first and in the middle. Where a record, or a sentence, is replaced, it is repla
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -128,11 +129,11 @@ def _of_points(held: Points, public: bool) -> Iterator[World]:
 
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {
-    **{method: (lambda method=method: of_method(method)) for method in METHODS},  # type: ignore[misc]
-    "deep-candidate": lambda: of_letters("deep-candidate"),
-    "document-sketch": lambda: of_letters("document-sketch"),
-    "federated-heads": lambda: of_client("federated-heads"),
-    "federated-moments": lambda: of_client("federated-moments"),
+    **{method: partial(of_method, method, epsilon=1.0 if QUICK[method].trained else 4.0) for method in METHODS},
+    "deep-candidate": partial(of_letters, "deep-candidate"),
+    "document-sketch": partial(of_letters, "document-sketch"),
+    "federated-heads": partial(of_client, "federated-heads", epsilon=4.0),
+    "federated-moments": partial(of_client, "federated-moments", epsilon=4.0),
 }
 """Everything that has a charge of its own, by the name of its method."""
 

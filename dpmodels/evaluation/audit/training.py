@@ -48,6 +48,8 @@ MORE_BATCHES, MORE_ROWS = 100, 4000
 """Batches, and rows of each, that bound the probability of sampling."""
 WATCHED = 12
 """Records that are left out of a batch, one at a time."""
+LEAST_MU = 1e-6
+"""What a step is taken to give away where no neighbor moved it, so that the accountant has something to reckon with."""
 FULL_RUNS = 200
 """Trainings with the canary, and as many without it."""
 
@@ -168,7 +170,7 @@ def _recovered(
     ends = []
     mu, sampled = parametric(noise, reach), clopper_pearson(hits, tries, ALPHA)
     for of_noise, of_sample in ((mu.low, sampled[0]), (mu.high, sampled[1])):
-        bounds = {"noise_multiplier": 1 / of_noise, "sampling_probability": of_sample}
+        bounds = {"noise_multiplier": 1 / max(of_noise, LEAST_MU), "sampling_probability": of_sample}
         ends.append(_mu_of(event.model_copy(update=bounds), delta))
     claimed, free, law = _mu_of(event, delta), None, True
     if full:

@@ -1,0 +1,31 @@
+"""Every planted fault is noticed by the check that is named for it, and without the fault that check holds."""
+
+from pathlib import Path
+
+import pytest
+
+from dpmodels.errors import NacreError
+from dpmodels.evaluation.audit.findings import Finding
+from tests.evaluation.audit.faults import FAULTS, Fault, Run
+
+PAGE = Path(__file__).parents[3] / "docs" / "audit.md"
+
+
+def failing(run: Run, folder: Path) -> set[str]:
+    """Return the checks that fail; a measurement that another driver would have refused is one of neighbors."""
+    try:
+        found = run(folder)
+    except NacreError as refused:
+        found = [Finding(check="neighbors", holds=False, says=str(refused))]
+    return {one.check for one in found if not one.holds}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_planted_fault_is_noticed_by_its_check(tmp_path, fault: Fault):
+    with fault.planted():
+        assert fault.check in failing(fault.run, tmp_path)
+
+
+@pytest.mark.parametrize("run", list(dict.fromkeys(fault.run for fault in FAULTS)))
+def test_without_a_fault_the_same_checks_hold(tmp_path, run):
+    assert failing(run, tmp_path) == set()
