@@ -131,9 +131,10 @@ def _traces(run: Run) -> Finding:
     """Tell whether a hash of what is sensitive lies where others can read it: it would confirm a guess."""
     sensitive = [run.settings.data, *(path for path in run.sensitive.rglob("*") if path.is_file())]
     hashes = [hashlib.sha256(path.read_bytes()).hexdigest().encode() for path in sensitive]
-    roots = (run.settings.out, run.released, run.control)
-    public = b"".join(path.read_bytes() for root in roots for path in root.rglob("*") if path.is_file())
-    holds = bool(hashes) and not any(each in public for each in hashes)
+    inside = run.home / "sensitive"
+    files = [path for root in (run.settings.out, run.home) for path in root.rglob("*") if path.is_file()]
+    public = b"".join(path.read_bytes() for path in files if inside not in path.parents)
+    holds = len(hashes) > 1 and not any(each in public for each in hashes)
     return Finding(
         check="flow", holds=holds, says=f"no hash of {len(hashes)} sensitive files lies outside of their zone"
     )
