@@ -11,8 +11,8 @@ bounds are computed, each of which exceeds the true mu with a probability of at 
 **Assumption-free.** A threshold t is chosen by the first half of the scores. In the second half, let a be the share of
 scores under D above t and b that under D'. By Clopper and Pearson the true shares are at most a+ and at least b-, each
 but for a probability of alpha / 2, whatever the scores' laws are. A pair that is no easier to tell apart than N(0, 1)
-and N(mu, 1) has b <= Phi(Phi^-1(a) + mu) for each event, so mu >= Phi^-1(b-) - Phi^-1(a+). With n scores it falls short
-of mu by about 2.6 z_(alpha/2) sqrt(2 / n) where mu is small, for the threshold is then near the middle.
+and N(mu, 1) has b <= Phi(Phi^-1(a) + mu) for each event, so mu >= Phi^-1(b-) - Phi^-1(a+). With n scores
+in each second half it falls short of mu by about 2.6 z_(alpha/2) / sqrt(n), for the threshold is then near the middle.
 
 **Parametric.** If the noise is Gaussian, of one variance, independent from coordinate to coordinate and from draw to
 draw, and the same under D and D', then the m noise values of all coordinates of all draws have a sum of squares of
@@ -69,27 +69,30 @@ def clopper_pearson(hits: int, tries: int, alpha: float) -> tuple[float, float]:
     return low, high
 
 
+def shares_above(under: Floats, under_other: Floats, threshold: float, alpha: float) -> tuple[float, float]:
+    """Bound the share of scores above a threshold, under D from above and under D' from below, by ``alpha`` for both."""
+    _, above = clopper_pearson(int((under > threshold).sum()), len(under), alpha / 2)
+    below, _ = clopper_pearson(int((under_other > threshold).sum()), len(under_other), alpha / 2)
+    return above, below
+
+
+def epsilon_at(under: Floats, under_other: Floats, threshold: float, delta: float, alpha: float = ALPHA) -> float:
+    """Bound epsilon from below by one event: under (epsilon, delta) it has b <= e^epsilon a + delta."""
+    above, below = shares_above(under, under_other, threshold, alpha)
+    return max(0.0, float(np.log((below - delta) / above))) if below > delta else 0.0
+
+
 def assumption_free(under: Floats, under_other: Floats, alpha: float = ALPHA) -> float:
     """Bound mu from below by scores under D and under D', which are larger under D'; 0 where they say nothing."""
-    first, second = len(under) // 2, len(under_other) // 2
-    threshold = _best_threshold(under[:first], under_other[:second])
-    rest, other = under[first:], under_other[second:]
-    _, above = clopper_pearson(int((rest > threshold).sum()), len(rest), alpha / 2)
-    below, _ = clopper_pearson(int((other > threshold).sum()), len(other), alpha / 2)
+    threshold, rest, others = _split(under, under_other)
+    above, below = shares_above(rest, others, threshold, alpha)
     return max(0.0, float(stats.norm.ppf(below) - stats.norm.ppf(above)))
 
 
 def epsilon_assumption_free(under: Floats, under_other: Floats, delta: float, alpha: float = ALPHA) -> float:
-    """Bound epsilon from below in the same way, for a mechanism of which nothing but (epsilon, delta) is claimed.
-
-    Under (epsilon, delta) every event has b <= e^epsilon a + delta, so epsilon >= log((b- - delta) / a+).
-    """
-    first, second = len(under) // 2, len(under_other) // 2
-    threshold = _best_threshold(under[:first], under_other[:second])
-    rest, other = under[first:], under_other[second:]
-    _, above = clopper_pearson(int((rest > threshold).sum()), len(rest), alpha / 2)
-    below, _ = clopper_pearson(int((other > threshold).sum()), len(other), alpha / 2)
-    return max(0.0, float(np.log((below - delta) / above))) if below > delta else 0.0
+    """Bound epsilon from below in the same way, for a mechanism of which (epsilon, delta) is claimed and no more."""
+    threshold, rest, others = _split(under, under_other)
+    return epsilon_at(rest, others, threshold, delta, alpha)
 
 
 def parametric(noise: Floats, distance: float, alpha: float = ALPHA) -> Interval:
@@ -134,15 +137,13 @@ def _correlation(left: Floats, right: Floats) -> float:
     return float(stats.pearsonr(left, right).pvalue)
 
 
-def _best_threshold(under: Floats, under_other: Floats) -> float:
-    """Return the threshold at which these scores promise the largest bound."""
-    tried = np.quantile(np.concatenate([under, under_other]), np.linspace(0.02, 0.98, 49))
-    found = [
-        stats.norm.ppf(clopper_pearson(int((under_other > t).sum()), len(under_other), 0.05)[0])
-        - stats.norm.ppf(clopper_pearson(int((under > t).sum()), len(under), 0.05)[1])
-        for t in tried
-    ]
-    return float(tried[int(np.argmax(found))])
+def _split(under: Floats, under_other: Floats) -> tuple[float, Floats, Floats]:
+    """Return the threshold at which half of the scores promise the largest bound, and the other half of them."""
+    first, second = len(under) // 2, len(under_other) // 2
+    tried = np.quantile(np.concatenate([under[:first], under_other[:second]]), np.linspace(0.04, 0.96, 24))
+    bounds = [shares_above(under[:first], under_other[:second], t, ALPHA) for t in tried]
+    found = [stats.norm.ppf(below) - stats.norm.ppf(above) for above, below in bounds]
+    return float(tried[int(np.argmax(found))]), under[first:], under_other[second:]
 
 
 def one_run(canaries: int, guesses: int, right: int, delta: float, alpha: float = ALPHA) -> float:
