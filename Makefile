@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 BENCHMARKS = $(filter-out __init__ common judge judge_images postgres unseen,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help install constraints demo test test-fast test-light mutants check bench
+.PHONY: help install constraints demo test test-fast test-light mutants audit-full check bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -50,6 +50,9 @@ LIGHT := $(addprefix tests/,accounting ledger mechanisms/test_lattice.py schema 
 
 mutants: $(INSTALLED) ## change the mathematics bit by bit, and see which changes no test notices (hours; ARGS='--sample 100')
 	nice $(BIN)/python -m tests.mutants $(ARGS)
+
+audit-full: $(INSTALLED) ## hold every method to its charge, with many draws, and print what was recovered (an hour)
+	$(BIN)/nacre audit --full --out audit.html
 
 check: $(INSTALLED) ## lint, format, types, import contracts
 	$(BIN)/ruff check .

@@ -70,7 +70,7 @@ def clopper_pearson(hits: int, tries: int, alpha: float) -> tuple[float, float]:
 
 
 def shares_above(under: Floats, under_other: Floats, threshold: float, alpha: float) -> tuple[float, float]:
-    """Bound the share of scores above a threshold, under D from above and under D' from below, by ``alpha`` for both."""
+    """Bound the share of scores above a threshold, under D from above and under D' from below."""
     _, above = clopper_pearson(int((under > threshold).sum()), len(under), alpha / 2)
     below, _ = clopper_pearson(int((under_other > threshold).sum()), len(under_other), alpha / 2)
     return above, below

@@ -1,5 +1,6 @@
 """Every planted fault is noticed by the check that is named for it, and without the fault that check holds."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,10 @@ def test_a_planted_fault_is_noticed_by_its_check(tmp_path, fault: Fault):
 @pytest.mark.parametrize("run", list(dict.fromkeys(fault.run for fault in FAULTS)))
 def test_without_a_fault_the_same_checks_hold(tmp_path, run):
     assert failing(run, tmp_path) == set()
+
+
+def test_the_page_lists_every_fault_with_its_check():
+    rows = re.findall(
+        r"^\| (.+) \| (.+) \| (\w+) \|$", PAGE.read_text(encoding="utf-8").split("## Planted faults")[1], re.M
+    )
+    assert rows[1:] == [(fault.name, fault.stands_for, fault.check) for fault in FAULTS] and len(FAULTS) >= 20

@@ -1,0 +1,129 @@
+"""The audit of what is not of the registry, its page, and its command."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from dpmodels.accounting.events import PureEvent, SampledGaussianEvent
+from dpmodels.evaluation.audit import training
+from dpmodels.evaluation.audit.audit import audit, findings_of
+from dpmodels.evaluation.audit.canary import log_ratio, odd_batches, scores
+from dpmodels.evaluation.audit.choices_made import exact_loss, radius_law
+from dpmodels.evaluation.audit.findings import Audit, Finding, Recovered
+from dpmodels.evaluation.audit.replay import Step
+from dpmodels.evaluation.audit.subjects import SUBJECTS, of_client
+from dpmodels.evaluation.audit.tap import Draw
+from dpmodels.evaluation.pages.audit import render_audit
+from dpmodels.synthesizers.registry import METHODS
+from tests.evaluation.audit.faults import FAULTS
+from tests.support import run_cli
+
+OTHERS = {name: 0.75 if name == "federated-heads" else 0.9 for name in SUBJECTS if name not in METHODS}
+
+
+@pytest.mark.parametrize("method", OTHERS)
+def test_the_audit_holds_whatever_it_looks_at(tmp_path, method):
+    found = audit(method, tmp_path)
+    assert [one.says for one in found.findings if not one.holds] == []
+    assert {"budget", "neighbors", "sensitivity", "resume"} <= {one.check for one in found.findings}
+    assert found.recovered and all(one.share > OTHERS[method] for one in found.recovered)
+
+
+def test_where_sizes_are_public_a_record_is_replaced(tmp_path):
+    found, recovered = findings_of(of_client("federated-moments", public=True), tmp_path)
+    short = [one for one in found if not one.holds and one.check != "sensitivity"]
+    assert short == [] and all(0.6 < one.reach <= 1 for one in recovered)
+
+
+def choice(scores: list[int], difference: list[int], scale: float) -> Step:
+    return Step(Draw("choices", np.array([scores]), scale, 0), PureEvent(epsilon=1.0), np.array([difference]), "", 1, 2)
+
+
+def test_the_loss_of_a_choice_is_that_of_its_probabilities():
+    scores, difference, scale = np.array([5, 3, 0, -4]), np.array([-2, 1, 2, 0]), 3.0
+    p, q = softmax(scores / scale), softmax((scores + difference) / scale)
+    epsilon, mu = exact_loss(choice(scores.tolist(), difference.tolist(), scale))
+    assert epsilon == pytest.approx(np.abs(np.log(q / p)).max())
+    worst = exact_loss(choice([1, -1], [2, -2], 2.0))  # two options about even odds are as bad as any
+    assert worst[0] < 2 and 0 < mu < 2
+
+
+def test_radii_of_cubes_have_the_law_of_the_density():
+    law = radius_law(2, 1.5)
+    points = np.abs(np.indices((81, 81)).reshape(2, -1) - 40).max(axis=0)
+    weights = np.bincount(points, weights=np.exp(-points / 1.5))
+    assert law[:30] == pytest.approx((weights / weights.sum())[:30])
+    assert law.sum() == pytest.approx(1)
+
+
+def test_odd_batches_keep_their_rules():
+    assert all(odd_batches().values()) and len(odd_batches()) == 4
+
+
+def test_a_canary_in_every_step_is_told_by_its_scores_as_much_as_is_charged_and_no_more():
+    """Little noise, so that forty trainings say something: 20 steps of (1 - q) N(0, z^2) + q N(1, z^2)."""
+    event = SampledGaussianEvent(noise_multiplier=0.8, sampling_probability=0.4, steps=20)
+    found, law = training.canary_epsilon(event, 1e-3, runs=30, alpha=0.05)
+    assert law and found > 0.2 and training.canary_within(event, found, training.Decimal("1e-3"))
+    ratio = log_ratio(np.array([-3.0, 0.5, 4.0]), event)
+    near = np.exp(-(np.array([-3.0, 0.5, 4.0]) ** 2) / 1.28), np.exp(-(np.array([-4.0, -0.5, 3.0]) ** 2) / 1.28)
+    assert ratio == pytest.approx(np.log((0.6 * near[0] + 0.4 * near[1]) / near[0]))
+    assert scores(event, canary=True)[1].any()
+
+
+def an_audit(**changes: object) -> Audit:
+    recovered = Recovered(
+        step="step 1, sum",
+        mechanism="discrete Gaussian",
+        claimed=0.5,
+        parametric=(0.48, 0.51),
+        assumption_free=0.4,
+        draws=20_000,
+        reach=0.999,
+    )
+    facts = {
+        "method": "moments",
+        "epsilon": 1.0,
+        "delta": 1e-5,
+        "full": True,
+        "confidence": 0.999,
+        "machine": "x86_64",
+        "date": "2026-01-31",
+        "findings": (Finding(check="noise", holds=True, says="it is as charged"),),
+        "recovered": (recovered, recovered.model_copy(update={"assumption_free": None, "parametric": (0.5, None)})),
+        "uncovered": ("time",),
+    }
+    return Audit.model_validate({**facts, **changes})
+
+
+def test_the_page_shows_claims_intervals_checks_and_what_is_not_covered():
+    page = render_audit([an_audit().model_dump(mode="json")])
+    for said in (
+        "0.48 to 0.51",
+        "at least 0.4",
+        "96\N{NO-BREAK SPACE}%",
+        "all 1 checks hold",
+        "it is as charged",
+        "time",
+    ):
+        assert said in page
+    broken = an_audit(findings=(Finding(check="noise", holds=False, says="too little <noise>"),), recovered=())
+    page = render_audit([broken.model_dump(mode="json")])
+    assert "a check does not hold" in page and "too little &lt;noise&gt;" in page
+    assert not broken.holds and an_audit().recovered[0].share == 0.96
+
+
+def test_the_command_prints_a_table_writes_a_page_and_gives_json(tmp_path):
+    code, said, err = run_cli("audit", "--method", "document-sketch", "--out", tmp_path / "page.html")
+    assert code == 0, err
+    assert "9 of 9 checks hold" in said and "k-norm" in said
+    assert "Privacy audit of document-sketch" in (tmp_path / "page.html").read_text()
+    with next(one for one in FAULTS if one.name == "the cube is too small").planted():
+        code, said, _ = run_cli("audit", "--method", "document-sketch", "--method", "federated-moments", "--json")
+    facts = json.loads(said)
+    failed = {(one["method"], found["check"]) for one in facts for found in one["findings"] if not found["holds"]}
+    assert code == 1 and len(facts) == 2 and failed == {("document-sketch", "choices")}
+    code, _, err = run_cli("audit", "--method", "nosuch")
+    assert code == 1 and "method=nosuch must be one of nacre," in err
