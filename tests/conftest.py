@@ -69,6 +69,7 @@ LONGEST = [
         "tasks/test_cluster",
         "flows/test_report_line",
         "flows/test_every_method",
+        "evaluation/audit/test_faults",
         "flows/test_crash",
         "browser/test_pages",
         "synthesizers/test_private_training",

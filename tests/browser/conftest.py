@@ -19,6 +19,7 @@ from dpmodels.evaluation.internal.compare import render_comparison, score_lines
 from dpmodels.evaluation.internal.frame import Rows
 from dpmodels.evaluation.internal.report import BANNER, Options, evaluate_table, load_real
 from dpmodels.evaluation.pages.card import render_card, render_statement
+from dpmodels.evaluation.pages.audit import render_audit
 from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.evaluation.pages.internal import render_internal
 from dpmodels.evaluation.pages.report import render
@@ -35,6 +36,7 @@ from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from tests.evaluation import population
+from tests.evaluation.audit.test_audit import an_audit
 from tests.federated.parties import make_contract, make_examples, make_features
 from tests.hand_off.make_golden import GOLDEN
 from tests.reports import facts_of
@@ -140,6 +142,7 @@ def pages(tmp_path_factory) -> dict[str, Path]:
         "every kind": render(every_kind()),
         "images": render(facts_of(images, pictures.make_records(300), pictures.make_records(300, seed=1), shapes)),
         "checks": render_checks(_gate(raw=False, broken=False)),
+        "audit": render_audit([an_audit().model_dump(mode="json")]),
         "raw checks": render_checks(_gate(raw=True, broken=True)),
         "federation": render(federation(HeadsAndMoments(BothMeasurement(heads=HeadsMeasurement(records=100))))),
         "rounds": render(federation(FederatedScores(ScoresMeasurement(records=100)), rounds=9)),

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-PLOTS = {"table": 5, "every kind": 12, "images": 1, "internal": 2, "internal images": 1, "federation": 1, "rounds": 3}
+PLOTS = {
+    "table": 5,
+    "every kind": 12,
+    "images": 1,
+    "internal": 2,
+    "internal images": 1,
+    "federation": 1,
+    "rounds": 3,
+    "audit": 1,
+}
 SHEETS = ["statement", "statement of clients", "statement of documents"]
 NAMES = [*PLOTS, "checks", "raw checks", "comparison", "card", *SHEETS]
 DESKTOP, PHONE = 1200, 390

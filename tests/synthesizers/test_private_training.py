@@ -23,17 +23,14 @@ from dpmodels.generators.load import load_generator
 from dpmodels.mechanisms import gaussian
 from dpmodels.mechanisms.dp_sgd import training as dp_sgd
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
-from dpmodels.releases import draw
 from dpmodels.releases.state import DrawState
 from dpmodels.releases.system import Craft
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.synthesizers import private_training
 from dpmodels.synthesizers.registry import create
-from flows.config import SynthesizeConfig
-from flows.synthesize import synthesize
+from flows.audit import flow_findings
 from tests import support
 from tests.children import begun
-from tests.privacy.test_replay import neighbours, public_files
 from tests.statistical.test_noise import has_stddev
 from tests.support import charges, make_records, make_schema, make_table, run_cli, synthesize_words, write_clinic
 
@@ -230,34 +227,9 @@ def identity(path: Path) -> tuple[str, str]:
     return owner["charge"], owner["plan"]
 
 
-def test_with_the_release_copied_every_public_output_is_the_same(tmp_path, monkeypatch):
-    """Replay on neighbouring data: nothing leaves but through the looks and the weights."""
-    monkeypatch.setattr("flows.planning.new_name", lambda: "the-run")
-    kept: list[np.ndarray] = []
-    named: list[dict[str, np.ndarray]] = []  # how long a look is may depend on the looks before it
-
-    def copied(path, line, entry, coordinates, values, chosen, real=draw.write_release):
-        kept.append(values)
-        named.append(coordinates)
-        real(path, line, entry, named[0], kept[0], chosen)
-
-    monkeypatch.setattr(draw, "write_release", copied)
-    runs = []
-    for name, table in zip(("d", "neighbour"), neighbours(), strict=True):
-        clinic(tmp_path / name, 5)
-        pq.write_table(table, tmp_path / name / "clinic.parquet")
-        settings = {
-            "data": tmp_path / name / "clinic.parquet",
-            "schema": tmp_path / name / "clinic.yaml",
-            "out": tmp_path / name / "out",
-            "privacy": {"target_epsilon": 1.0, "delta": 1e-5},
-            "runtime": {"home": tmp_path / name / "home", "prefect": False},
-        }
-        runs.append(synthesize(SynthesizeConfig.build(settings, tmp_path / name / "config.yaml")))
-    assert len(kept) == 2 and not np.array_equal(*kept)
-    left, right = map(public_files, runs)
-    assert left.keys() == right.keys() and len(left) >= 8
-    assert [name for name in left if left[name] != right[name]] == ["control/settings.json"]  # it names the folders
+def test_with_the_steps_copied_every_public_output_of_a_run_is_the_same(tmp_path):
+    """Replay on neighbouring data: nothing leaves but through the looks and the steps of DP-SGD."""
+    assert [one.says for one in flow_findings("dp-vae", tmp_path) if not one.holds] == []
 
 
 def test_a_warm_start_is_charged_with_the_rest_and_reads_the_same_samples_again(tmp_path):

@@ -36,4 +36,4 @@ def test_the_page_lists_every_fault_with_its_check():
     rows = re.findall(
         r"^\| (.+) \| (.+) \| (\w+) \|$", PAGE.read_text(encoding="utf-8").split("## Planted faults")[1], re.M
     )
-    assert rows[1:] == [(fault.name, fault.stands_for, fault.check) for fault in FAULTS] and len(FAULTS) >= 20
+    assert rows == [(fault.name, fault.stands_for, fault.check) for fault in FAULTS] and len(FAULTS) >= 20
