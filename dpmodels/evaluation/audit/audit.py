@@ -10,7 +10,6 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import ParallelEvent, leaves
 from dpmodels.errors import NacreError
 from dpmodels.evaluation.audit.attack import attack_findings
-from dpmodels.evaluation.audit.choices_made import k_norm_findings, loss_finding, sampler_finding
 from dpmodels.evaluation.audit.conduct import conduct_findings
 from dpmodels.evaluation.audit.findings import Audit, Finding, Recovered
 from dpmodels.evaluation.audit.gaussians import drawn, reach_finding
@@ -18,6 +17,7 @@ from dpmodels.evaluation.audit.lower_bound import ALPHA
 from dpmodels.evaluation.audit.optimum import optimum_findings
 from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.evaluation.audit.replay import LEAST_REACH, Replay, Step, replayed, steps_of
+from dpmodels.evaluation.audit.selection import k_norm_findings, loss_finding, sampler_finding
 from dpmodels.evaluation.audit.subjects import Subject, subject_of
 from dpmodels.evaluation.audit.training import training_findings
 
@@ -30,7 +30,7 @@ SHORT = {
     )
 }
 """Methods of which less than nine tenths can be seen, with what is asked for instead, and why."""
-QUICK_CHOICES, FULL_CHOICES = 2_000, 20_000
+QUICK_CHOICES, FULL_CHOICES = 2_000, 10_000
 UNCOVERED = (
     "settings other than the quick ones of this audit: their sensitivities are proved, and tested by themselves",
     "time, memory and processor caches, which grow with the number of rows",

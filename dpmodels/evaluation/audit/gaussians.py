@@ -27,7 +27,7 @@ MOST, MOST_FULL = 64, 12
 """Coordinates of a step that are drawn, where fewer move; the second in a full audit."""
 QUICK_VALUES = 8_000
 """Noise values of a step in a quick audit; a full one takes ``FULL_DRAWS`` of each data set."""
-FULL_DRAWS = 10_000
+FULL_DRAWS = 5_000
 
 
 @dataclass(frozen=True)

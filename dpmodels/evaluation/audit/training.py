@@ -50,7 +50,7 @@ WATCHED = 12
 """Records that are left out of a batch, one at a time."""
 LEAST_MU = 1e-6
 """What a step is taken to give away where no neighbor moved it, so that the accountant has something to reckon with."""
-FULL_RUNS = 200
+FULL_RUNS = 50
 """Trainings with the canary, and as many without it."""
 
 

@@ -18,12 +18,12 @@ from dpmodels.embeddings import summation
 from dpmodels.embeddings.image_moments import CODE_BITS, DIRECTION_BITS, ImageMoments
 from dpmodels.embeddings.moments import Moments
 from dpmodels.evaluation.audit.audit import budget_finding, made, named_steps, neighbors_findings
-from dpmodels.evaluation.audit.choices_made import k_norm_findings, sampler_finding
 from dpmodels.evaluation.audit.conduct import conduct_findings
 from dpmodels.evaluation.audit.findings import Finding
 from dpmodels.evaluation.audit.gaussians import drawn, reach_finding
 from dpmodels.evaluation.audit.optimum import optimum_findings
 from dpmodels.evaluation.audit.replay import replayed
+from dpmodels.evaluation.audit.selection import k_norm_findings, sampler_finding
 from dpmodels.evaluation.audit.subjects import Subject, of_client, of_letters, of_method
 from dpmodels.evaluation.audit.tap import replaced
 from dpmodels.evaluation.audit.training import training_findings

@@ -10,9 +10,9 @@ from dpmodels.accounting.events import PureEvent, SampledGaussianEvent
 from dpmodels.evaluation.audit import training
 from dpmodels.evaluation.audit.audit import audit, findings_of
 from dpmodels.evaluation.audit.canary import log_ratio, odd_batches, scores
-from dpmodels.evaluation.audit.choices_made import exact_loss, radius_law
 from dpmodels.evaluation.audit.findings import Audit, Finding, Recovered
 from dpmodels.evaluation.audit.replay import Step
+from dpmodels.evaluation.audit.selection import exact_loss, radius_law
 from dpmodels.evaluation.audit.subjects import SUBJECTS, of_client
 from dpmodels.evaluation.audit.tap import Draw
 from dpmodels.evaluation.pages.audit import render_audit
