@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import logging
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from flows.synthesize import synthesize
 from tasks.store import Run
 
 ROWS = 150
+CANARY = 918_273_645
+"""The identifier of the neighbor's record, where its table has one: it may be found in no file and no word."""
 UNSHARED = {"hash", "nonce", "time", "previous_hash"}
 
 
@@ -67,7 +70,7 @@ def flow_findings(method: str, folder: Path, report_epsilon: float | None = None
     if differing:
         says = f"a whole run on a neighbor leaves others: {', '.join(sorted(differing))}"
     same = Finding(check="flow", holds=not differing and len(left["d"]) >= 10, says=says)
-    return [same, _traces(run)]
+    return [same, *_traces(run, said)]
 
 
 def neighbors(method: str) -> tuple[pa.Table, pa.Table]:
@@ -76,7 +79,9 @@ def neighbors(method: str) -> tuple[pa.Table, pa.Table]:
     table = data.make_table(ROWS)
     extreme = {name: values[:1] for name, values in data.EXTREMES.items()}
     if data is mails:
-        extreme = {"id": [ROWS], "vector": extreme["embedding"], "kind": extreme["kind"]}
+        extreme = {"id": [CANARY], "vector": extreme["embedding"], "kind": extreme["kind"]}
+    elif data is clinic:
+        extreme["patient"] = [CANARY]
     return table, pa.concat_tables([table, pa.table(extreme, schema=table.schema)])
 
 
@@ -127,17 +132,20 @@ def left_by(run: Run) -> dict[str, Any]:
     }
 
 
-def _traces(run: Run) -> Finding:
-    """Tell whether a hash of what is sensitive lies where others can read it: it would confirm a guess."""
+def _traces(run: Run, said: str) -> Iterator[Finding]:
+    """Tell whether a hash of what is sensitive, which would confirm a guess, or a canary lies where others can read."""
     sensitive = [run.settings.data, *(path for path in run.sensitive.rglob("*") if path.is_file())]
     hashes = [hashlib.sha256(path.read_bytes()).hexdigest().encode() for path in sensitive]
     inside = run.home / "sensitive"
     files = [path for root in (run.settings.out, run.home) for path in root.rglob("*") if path.is_file()]
-    public = b"".join(path.read_bytes() for path in files if inside not in path.parents)
+    public = said.encode() + b"".join(path.read_bytes() for path in files if inside not in path.parents)
     holds = len(hashes) > 1 and not any(each in public for each in hashes)
-    return Finding(
-        check="flow", holds=holds, says=f"no hash of {len(hashes)} sensitive files lies outside of their zone"
+    yield Finding(
+        check="flow", holds=holds, says=f"no hash of {len(hashes)} sensitive files lies outside their zone"
     )
+    canaries = str(CANARY).encode(), CANARY.to_bytes(8, "little")
+    holds = not any(each in public for each in canaries)
+    yield Finding(check="flow", holds=holds, says="no identifier of the neighbor's record is in any file or word")
 
 
 def _shared(content: Any) -> Any:
