@@ -140,9 +140,7 @@ def _traces(run: Run, said: str) -> Iterator[Finding]:
     files = [path for root in (run.settings.out, run.home) for path in root.rglob("*") if path.is_file()]
     public = said.encode() + b"".join(path.read_bytes() for path in files if inside not in path.parents)
     holds = len(hashes) > 1 and not any(each in public for each in hashes)
-    yield Finding(
-        check="flow", holds=holds, says=f"no hash of {len(hashes)} sensitive files lies outside their zone"
-    )
+    yield Finding(check="flow", holds=holds, says=f"no hash of {len(hashes)} sensitive files lies outside their zone")
     canaries = str(CANARY).encode(), CANARY.to_bytes(8, "little")
     holds = not any(each in public for each in canaries)
     yield Finding(check="flow", holds=holds, says="no identifier of the neighbor's record is in any file or word")

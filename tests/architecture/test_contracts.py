@@ -42,6 +42,7 @@ def test_the_contracts_hold() -> None:
         ),
         ("dpmodels/evaluation/pages/plots.py", "import dpmodels.releases.plan", "pages draw facts and compute none"),
         ("tasks/clients.py", "import flwr.app", "Flower is imported in one room"),
+        ("tasks/stage.py", "import dpmodels.evaluation.audit.tap", "what replaces noise is within reach of no run"),
         ("tasks/stage.py", "import benchmarks.common", "the product does not know its tests and benchmarks"),
     ],
 )

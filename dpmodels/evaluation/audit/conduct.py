@@ -22,7 +22,7 @@ def resumed(tap: Tap, subject: Subject, folder: Path) -> Iterator[Finding]:
 
     Told what the attempts drew, a measurement in one go must write the same bytes.
     """
-    batches, trained, ended = subject.whole.batches, False, False
+    batches, ended = subject.whole.batches, False
     for attempt in range(MOST_KILLS):
         tap.left = attempt
         try:
@@ -56,7 +56,7 @@ def ordered(tap: Tap, subject: Subject, folder: Path) -> Iterator[Finding]:
     """Cut the rows into other batches and, where no batch of DP-SGD is drawn from them, put them in another order."""
     (rows,) = subject.whole.batches
     tap.silent, places = True, np.arange(len(rows))
-    moved = places if tap_is_trained(subject) else np.random.default_rng(1).permutation(places)
+    moved = places if "sgd" in subject.line.measurement else np.random.default_rng(1).permutation(places)
     for name, parts in (("whole", [places]), ("cut", np.array_split(moved, [0, 1, 30, 30, len(rows) - 1]))):
         tap.given = list(KEYS)
         measured(subject.system, folder / name, subject.line, *(rows.take(part) for part in parts))
@@ -80,11 +80,6 @@ def drawn_twice(tap: Tap, subject: Subject, folder: Path) -> Iterator[Finding]:
     apart = one.shape != other.shape or bool((one != other).any())
     fresh = not set(keys) & set(other_keys)
     yield Finding(check="seeds", holds=apart and fresh, says="two measurements of one plan share no noise and no key")
-
-
-def tap_is_trained(subject: Subject) -> bool:
-    """Tell whether DP-SGD is among what a subject draws."""
-    return any(each == "sgd" for each in subject.line.measurement)
 
 
 CHECKED = {resumed: "resume", ordered: "order", drawn_twice: "seeds"}

@@ -168,7 +168,7 @@ def _recovered(
         hits += len(stream.poisson_batch(MORE_ROWS, event.sampling_probability))
         tries += MORE_ROWS
     ends = []
-    mu, sampled = parametric(noise, reach), clopper_pearson(hits, tries, ALPHA)
+    mu, sampled = parametric(noise, reach, ALPHA / 2), clopper_pearson(hits, tries, ALPHA / 2)
     for of_noise, of_sample in ((mu.low, sampled[0]), (mu.high, sampled[1])):
         bounds = {"noise_multiplier": 1 / max(of_noise, LEAST_MU), "sampling_probability": of_sample}
         ends.append(_mu_of(event.model_copy(update=bounds), delta))
