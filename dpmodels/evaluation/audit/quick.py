@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from dpmodels.evaluation.audit.made import clinic, mails, pictures
@@ -98,8 +97,3 @@ def extremes(data: ModuleType) -> Any:
 def inserted(records: Any, more: Any, place: int) -> Any:
     """Put records among others, at a place."""
     return type(records).concat([records.take(slice(0, place)), more, records.take(slice(place, None))])
-
-
-def shuffled(records: Any, seed: int) -> Any:
-    """Put records into another order."""
-    return records.take(np.random.default_rng(seed).permutation(len(records)))
