@@ -5,11 +5,8 @@ bytes, the ledger's charges, and all that was said. Only the places of two runs 
 """
 
 import hashlib
-import io
 import json
-import logging
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,7 @@ from dpmodels.evaluation.audit.audit import audit
 from dpmodels.evaluation.audit.findings import Audit, Finding
 from dpmodels.evaluation.audit.made import clinic, mails
 from dpmodels.evaluation.audit.quick import QUICK
-from dpmodels.evaluation.audit.replay import KEYS
+from dpmodels.evaluation.audit.replay import KEYS, listening
 from dpmodels.evaluation.audit.tap import ALL_KINDS, replaced, tapped
 from dpmodels.ledger.ledger import Ledger
 from flows import planning
@@ -100,14 +97,8 @@ def run_on(folder: Path, table: pa.Table, method: str, report_epsilon: float | N
         "privacy": {"target_epsilon": 1.0, "delta": 1e-5, "report_epsilon": report_epsilon},
         "runtime": {"home": folder / "home", "prefect": False},
     }
-    said, root = io.StringIO(), logging.getLogger()
-    handler = logging.StreamHandler(said)
-    root.addHandler(handler)
-    try:
-        with redirect_stdout(said), redirect_stderr(said):
-            return synthesize(SynthesizeConfig.build(settings, folder / "config.yaml")), said.getvalue()
-    finally:
-        root.removeHandler(handler)
+    with listening() as said:
+        return synthesize(SynthesizeConfig.build(settings, folder / "config.yaml")), said.getvalue()
 
 
 def left_by(run: Run) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import json
 import logging
 import math
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ KEYS = [bytes([number] * 32) for number in range(9)]
 LEAST_REACH = 0.9
 """Share of what its noise hides that a step must be seen to move by."""
 ROUNDED = 1 + 1e-9
+OURS = {"root", "nacre", "dpmodels", "tasks", "flows"}
+"""Loggers that may know a record, by the first word of their names."""
 
 
 @dataclass
@@ -133,8 +135,8 @@ def replayed_by(tap: Tap, subject: Subject, folder: Path) -> Replay:
         other = left_of(subject, folder / str(number), world)
         if any(tap.copies.values()):
             raise Unequal("a neighbor asks for noise less often; what it asks for follows from what was released alone")
-        if left != other:
-            differing.append(world.name)
+        if apart := [name for name in {**left, **other} if left.get(name) != other.get(name)]:
+            differing.append(f"{world.name} ({', '.join(sorted(apart))})")
         moved = [_move(*pair, world) for pair in zip(steps, tap.restart(), strict=True)]
         trained = [has for step, has in zip(steps, moved, strict=True) if step.kind == "sgd"]
         if keys and world.aligned and np.reshape(trained, (keys, -1)).any(axis=1).sum() > 1:
@@ -144,21 +146,29 @@ def replayed_by(tap: Tap, subject: Subject, folder: Path) -> Replay:
     return Replay(subject, steps, differing, len(subject.worlds) - 1, in_two_parts)
 
 
+@contextmanager
+def listening() -> Iterator[io.StringIO]:
+    """Collect all that is printed and logged; of libraries nothing of debugging, for one may compile at its first use."""
+    said, root = io.StringIO(), logging.getLogger()
+    handler, level = logging.StreamHandler(said), root.level
+    handler.addFilter(lambda record: record.levelno > logging.DEBUG or record.name.split(".")[0] in OURS)
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        with redirect_stdout(said), redirect_stderr(said):
+            yield said
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+
+
 def left_of(subject: Subject, folder: Path, world: World) -> dict[str, Any]:
     """Measure a data set, and return whatever that left: names and bytes of files, charges, and all that was said.
 
     Of a ledger's entry the time is left out, a random number, and the hash that covers both: no two entries share them.
     """
-    said, root = io.StringIO(), logging.getLogger()
-    handler, level = logging.StreamHandler(said), root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    try:
-        with redirect_stdout(said), redirect_stderr(said):
-            measured(subject.system, folder, subject.line, *world.batches)
-    finally:
-        root.removeHandler(handler)
-        root.setLevel(level)
+    with listening() as said:
+        measured(subject.system, folder, subject.line, *world.batches)
     kept = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith("ledger.sqlite")]
     files: dict[str, Any] = {str(path.relative_to(folder)): path.read_bytes() for path in kept}
     entries = Ledger(folder / "ledger.sqlite").entries()
