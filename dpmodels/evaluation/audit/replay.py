@@ -148,10 +148,10 @@ def replayed_by(tap: Tap, subject: Subject, folder: Path) -> Replay:
 
 @contextmanager
 def listening() -> Iterator[io.StringIO]:
-    """Collect all that is printed and logged; of libraries nothing of debugging, for one may compile at its first use."""
+    """Collect all that is printed and logged; of libraries warnings alone, for some tell of their first use."""
     said, root = io.StringIO(), logging.getLogger()
     handler, level = logging.StreamHandler(said), root.level
-    handler.addFilter(lambda record: record.levelno > logging.DEBUG or record.name.split(".")[0] in OURS)
+    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name.split(".")[0] in OURS)
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
     try:
