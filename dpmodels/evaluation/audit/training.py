@@ -175,7 +175,8 @@ def _recovered(
     claimed, free, law = _mu_of(event, delta), None, True
     if full:
         found, law = canary_epsilon(event, float(delta), FULL_RUNS)
-        free = 1 / gaussian_noise_multiplier(PrivacyBudget(epsilon=max(found, 1e-3), delta=float(delta)))
+        least = PrivacyBudget(epsilon=max(found, 1e-3), delta=float(delta))
+        free = 1 / gaussian_noise_multiplier(least) if found >= 1e-3 else 0.0
         law &= canary_within(event, found, delta)
     alarm = parametric(noise, reach, ALARM).low * event.noise_multiplier > 1
     alarm |= clopper_pearson(hits, tries, ALARM)[0] > event.sampling_probability
