@@ -18,8 +18,8 @@ from dpmodels.evaluation.audit.made import pictures
 from dpmodels.evaluation.internal.compare import render_comparison, score_lines
 from dpmodels.evaluation.internal.frame import Rows
 from dpmodels.evaluation.internal.report import BANNER, Options, evaluate_table, load_real
-from dpmodels.evaluation.pages.card import render_card, render_statement
 from dpmodels.evaluation.pages.audit import render_audit
+from dpmodels.evaluation.pages.card import render_card, render_statement
 from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.evaluation.pages.internal import render_internal
 from dpmodels.evaluation.pages.report import render
