@@ -18,6 +18,7 @@ from safetensors.torch import save
 
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import NacreError
+from dpmodels.evaluation.audit.made import pictures
 from dpmodels.federated.classifier import FederatedClassifier
 from dpmodels.federated.public import ExtractorSpec, PublicPart
 from dpmodels.federated.records import RecordsSpec, load_examples
@@ -42,7 +43,6 @@ from dpmodels.text.candidates import read_candidates
 from dpmodels.text.reading import load_documents
 from flows.config import SynthesizeConfig
 from tasks.parquet import read_batches
-from tests import pictures
 from tests.hand_off.make_golden import GOLDEN
 from tests.letters import make_letters
 from tests.releases import make_golden, make_golden_documents
