@@ -23,12 +23,15 @@ from dpmodels.evaluation.audit.training import training_findings
 
 Found = tuple[list[Finding], list[Recovered]]
 
-SHORT = {
-    "federated-heads": (
+WITH_OPTIMA = ("federated-both", "federated-heads", "federated-scores")
+"""Methods that release an optimum with noise."""
+SHORT = dict.fromkeys(
+    WITH_OPTIMA,
+    (
         0.75,
         "the bound on an optimum is reached only where weaker and weaker regularization meets more and more records",
-    )
-}
+    ),
+)
 """Methods of which less than nine tenths can be seen, with what is asked for instead, and why."""
 QUICK_CHOICES, FULL_CHOICES = 2_000, 10_000
 UNCOVERED = (
@@ -78,7 +81,7 @@ def findings_of(subject: Subject, folder: Path, full: bool = False) -> Found:
         *found,
         *conduct_findings(subject, made(folder / "conduct")),
     ]
-    if subject.name == "federated-heads":
+    if subject.name in WITH_OPTIMA:
         found += optimum_findings()
     if subject.name in QUICK:
         found += attack_findings(subject, made(folder / "attack"), full)

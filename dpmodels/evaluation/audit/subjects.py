@@ -14,8 +14,10 @@ import numpy as np
 from dpmodels.errors import InvalidArgument
 from dpmodels.evaluation.audit.made import clients, letters
 from dpmodels.evaluation.audit.quick import QUICK, crowd, extremes, inserted, quick, quick_plan, with_users
-from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement
+from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
+from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement, ScoresMeasurement
 from dpmodels.federated.moments_head import MomentsHead
+from dpmodels.federated.scores import FederatedScores
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Line
 from dpmodels.releases.system import System
@@ -23,6 +25,9 @@ from dpmodels.statistics.component_moments import Points
 from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
 from dpmodels.synthesizers.document_sketch import DocumentSketch, DocumentSketchMeasurement
 from dpmodels.synthesizers.registry import METHODS
+
+OF_CLIENTS = ("federated-both", "federated-heads", "federated-moments", "federated-scores")
+"""What a client of a federation releases."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +103,16 @@ def of_client(method: str, epsilon: float = 1.0, public: bool = False, records: 
     The regularization is such that many records of one kind are hardly bent by one that contradicts them, which is
     where the bound on an optimum is nearly reached.
     """
-    contract, each = clients.make_contract(records, public), 10 / records
-    heads = HeadsMeasurement(records=records, score_lambda=each, head_lambda=each, bias=0.0)
-    system: System[Any] = (
-        MomentsHead() if method == "federated-moments" else FederatedHeads(heads, clients.make_negatives())
-    )
+    contract, negatives = clients.make_contract(records, public), clients.make_negatives()
+    given: dict[str, Any] = {"records": records, "score_lambda": 10 / records, "bias": 0.0}
+    heads = HeadsMeasurement(**given, head_lambda=10 / records)
+    systems: dict[str, System[Any]] = {
+        "federated-both": HeadsAndMoments(BothMeasurement(heads=heads), negatives),
+        "federated-heads": FederatedHeads(heads, negatives),
+        "federated-moments": MomentsHead(),
+        "federated-scores": FederatedScores(ScoresMeasurement(**given), negatives),
+    }
+    system = systems[method]
     line = system.plan(contract, PrivacyBudget(epsilon=epsilon, delta=1e-5, adjacency=contract.adjacency))
     held = clients.make_points(records)
     return Subject(method, system, line, [World("D", [held]), *_of_points(held, public)])
@@ -132,8 +142,7 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
     **{method: partial(of_method, method, epsilon=1.0 if QUICK[method].trained else 4.0) for method in METHODS},
     "deep-candidate": partial(of_letters, "deep-candidate"),
     "document-sketch": partial(of_letters, "document-sketch"),
-    "federated-heads": partial(of_client, "federated-heads", epsilon=4.0),
-    "federated-moments": partial(of_client, "federated-moments", epsilon=4.0),
+    **{method: partial(of_client, method, epsilon=4.0) for method in OF_CLIENTS},
 }
 """Everything that has a charge of its own, by the name of its method."""
 

@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from dpmodels.accounting.events import PureEvent, SampledGaussianEvent
 from dpmodels.evaluation.audit import training
-from dpmodels.evaluation.audit.audit import audit, findings_of
+from dpmodels.evaluation.audit.audit import WITH_OPTIMA, audit, findings_of
 from dpmodels.evaluation.audit.canary import log_ratio, odd_batches, scores
 from dpmodels.evaluation.audit.findings import Audit, Finding, Recovered
 from dpmodels.evaluation.audit.replay import Step
@@ -20,7 +20,7 @@ from dpmodels.synthesizers.registry import METHODS
 from tests.evaluation.audit.faults import FAULTS
 from tests.support import run_cli
 
-OTHERS = {name: 0.75 if name == "federated-heads" else 0.9 for name in SUBJECTS if name not in METHODS}
+OTHERS = {name: 0.75 if name in WITH_OPTIMA else 0.9 for name in SUBJECTS if name not in METHODS}
 
 
 @pytest.mark.parametrize("method", OTHERS)
