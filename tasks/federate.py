@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from dpmodels.embeddings.frozen import digest_of, transform_frozen
+from dpmodels.embeddings.frozen import transform_frozen
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable, rule_of
 from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
 from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement, ScoresMeasurement
@@ -204,10 +204,10 @@ def public_part(run: Run, contract: Federation) -> PublicPart:
     """Read the public part of a federation's run.
 
     Raises:
-        ArtifactError: it is not the one that the contract names.
+        ArtifactError: it is not the one that the contract names, in every number that the sensitivity rests on.
     """
     found = _read_public((run.control / PUBLIC).read_bytes())
-    if (found.features.sha256, digest_of(found.negatives)) != (contract.extractor, contract.auxiliary):
+    if any(getattr(contract, name) != said for name, said in found.terms.items()):
         raise ArtifactError(f"the public part of run {run.name} is not the one that its plan names; start a new run")
     return found
 
