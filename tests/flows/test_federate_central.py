@@ -170,6 +170,19 @@ def test_a_client_that_was_dropped_stays_out_of_a_sum_whose_draw_has_begun(tmp_p
     assert list(dropped(tmp_path)) == ["south"] and not verify_hand_off(tmp_path / "out").faults
 
 
+def test_a_sum_whose_charge_was_given_back_is_not_drawn_for(tmp_path: Path) -> None:
+    """It was settled whose sums are added, then a charge was voided by hand: the draw went on, with that sum in it."""
+    config = write_wards(tmp_path, model=MODEL)
+    assert ends_at("tasks.aggregate", "_announce", True, "federate", config) == -signal.SIGKILL
+    ledger = ledger_of(tmp_path)
+    (west,) = [entry.charge for entry in ledger.entries(account="wards.west") if entry.kind == "reserve"]
+    home = ("--home", tmp_path / "home")
+    assert run_cli("ledger", "void", west, "--reason", "not wanted", *home)[0] == 0
+    code, _, err = run_cli("resume", only_run(tmp_path), *home, "--no-prefect")
+    assert code != 0 and "start a new run" in err and not releases(tmp_path)
+    assert not [entry for entry in ledger.entries() if entry.kind == "draw"]  # so the others can be given back as well
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("trust", ["central", "local"])
 def test_a_client_that_is_killed_once_it_is_charged_gets_its_charge_back_and_the_round_goes_on(
