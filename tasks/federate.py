@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from dpmodels.artifact import exclusive
 from dpmodels.embeddings.frozen import transform_frozen
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable, rule_of
 from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
@@ -130,20 +131,23 @@ def parties_of(run: Run) -> dict[str, Run]:
 def gather(run: Run) -> Handle:
     """Have every client take part, and take what they released; whoever releases nothing usable is dropped.
 
+    One process at a time does so: two that drop different clients would not agree on whose sums were added.
+
     Raises:
         NacreError: fewer clients are left than were asked for; resuming tries those that were dropped again.
     """
-    if done := run.finished("round"):
-        return done
-    if is_central(run.plan.release):
-        from tasks.aggregate import gather_sums
+    with exclusive(run.place("round")):
+        if done := run.finished("round"):
+            return done
+        if is_central(run.plan.release):
+            from tasks.aggregate import gather_sums
 
-        ended = gather_sums(run)
-    else:
-        ended = ask_clients(run, take_part, _fault)
-    taken = {client: _hash(party) for client, party in parties_of(run).items() if client in ended.taken}
-    write_text(run.place("round"), ended.model_copy(update={"taken": taken}).model_dump_json(indent=1))
-    return run.finish("round")
+            ended = gather_sums(run)
+        else:
+            ended = ask_clients(run, take_part, _fault)
+        taken = {client: _hash(party) for client, party in parties_of(run).items() if client in ended.taken}
+        write_text(run.place("round"), ended.model_copy(update={"taken": taken}).model_dump_json(indent=1))
+        return run.finish("round")
 
 
 def ask_clients(run: Run, work: Work, fault: Callable[[Run], str]) -> Round:

@@ -4,18 +4,20 @@ import json
 import shutil
 import signal
 from pathlib import Path
+from threading import Event, Thread, current_thread
 
 import numpy as np
 import pytest
 
-from dpmodels.errors import InvalidArgument, NacreError
+from dpmodels.errors import DataError, InvalidArgument, NacreError
 from dpmodels.federated.moments_head import MomentsHead
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.releases.release import read_release
 from flows.synthesize import carry_out
-from tasks import clients, federate
+from tasks import aggregate, clients, federate
 from tasks.aggregate import hand_in
+from tasks.store import Run
 from tests.children import ends_at
 from tests.support import run_cli
 from tests.wards import (
@@ -181,6 +183,41 @@ def test_a_sum_whose_charge_was_given_back_is_not_drawn_for(tmp_path: Path) -> N
     code, _, err = run_cli("resume", only_run(tmp_path), *home, "--no-prefect")
     assert code != 0 and "start a new run" in err and not releases(tmp_path)
     assert not [entry for entry in ledger.entries() if entry.kind == "draw"]  # so the others can be given back as well
+
+
+def test_two_processes_that_go_on_with_one_round_settle_once_whose_sums_are_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second lost a client while the first was about to draw: it gave the charge back, and settled other sums."""
+    run, looked, settled = begun(tmp_path, model=MODEL), Event(), Event()
+    real_draw = aggregate.release_together
+    second = Thread(target=federate.gather, args=(run,))
+
+    def hands_in(party: Run) -> object:
+        if current_thread() is second:
+            looked.set()
+            settled.wait(2)
+        if current_thread() is second and party.name.endswith("west"):
+            raise DataError("", "cannot be read twice at once")
+        done = hand_in(party)
+        if party.name.endswith("west"):
+            second.start()
+            looked.wait(2)
+        return done
+
+    def draws(parties: list[Run]) -> None:
+        if current_thread() is not second:
+            settled.set()
+            second.join(2)
+        real_draw(parties)
+
+    monkeypatch.setattr(aggregate, "hand_in", hands_in)
+    monkeypatch.setattr(aggregate, "release_together", draws)
+    federate.gather(run)
+    second.join()
+    assert federate.round_of(run).dropped == {} and len(federate.round_of(run).taken) == 3
+    kinds = [entry.kind for entry in ledger_of(tmp_path).entries()]
+    assert [kinds.count(kind) for kind in ("reserve", "seal", "commit", "void")] == [3, 3, 3, 0]
 
 
 @pytest.mark.slow
