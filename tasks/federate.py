@@ -27,7 +27,7 @@ from dpmodels.releases.system import System
 from dpmodels.schema.federation import SCORES, Federation
 from tasks.accounts import desk_of
 from tasks.clients import Work, run_clients
-from tasks.home import ledger_of
+from tasks.home import ledger_of, remember
 from tasks.sanitize import reserve_run
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
@@ -107,8 +107,10 @@ def client_side(run: Run) -> tuple[System[Any], Sensitive[Any]]:
 
 
 def sealed(run: Run) -> Handle:
-    """Record that a client's release is in place."""
-    held = desk_of(run).held()
+    """Record that a client's release is in place, and have the home remember what paid for it."""
+    desk = desk_of(run)
+    remember(run.home, run.ledger_url, desk.ledger)
+    held = desk.held()
     return run.finish("sanitize", held.artifact_hash if held else "")
 
 

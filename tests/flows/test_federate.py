@@ -73,6 +73,12 @@ def test_each_client_is_charged_once_and_the_federation_costs_what_its_heaviest_
     assert "does not hide the client" in err
 
 
+def test_the_home_knows_the_last_entry_that_paid_so_that_an_older_ledger_is_refused(ended: Path) -> None:
+    seen = json.loads((ended / "home" / "control" / "ledger.json").read_text())
+    head = ledger_of(ended).head()
+    assert head is not None and (seen["seq"], seen["hash"]) == (head.seq, head.hash)
+
+
 def test_sizes_are_private_unless_all_are_given(ended: Path, tmp_path: Path) -> None:
     manifest, text = read_manifest(ended / "out"), (ended / "out" / "schema.yaml").read_text()
     assert manifest.adjacency == "add_or_remove_one" and "size" not in text

@@ -62,6 +62,12 @@ def test_each_client_is_charged_for_one_draw_that_all_share(ended: Path) -> None
     assert not list((ended / "home").rglob("sums"))  # the exact sums are gone
 
 
+def test_the_home_knows_the_last_entry_that_paid_so_that_an_older_ledger_is_refused(ended: Path) -> None:
+    seen = json.loads((ended / "home" / "control" / "ledger.json").read_text())
+    head = ledger_of(ended).head()
+    assert head is not None and (seen["seq"], seen["hash"]) == (head.seq, head.hash)
+
+
 def test_the_release_is_the_sum_of_all_clients_with_the_noise_of_one(ended: Path) -> None:
     (path, *_) = sorted((ended / "home" / "released").glob("*/release.parquet"))
     release = read_release(path).value
