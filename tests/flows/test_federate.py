@@ -191,6 +191,22 @@ def test_values_that_are_not_numbers_make_their_record_say_nothing(tmp_path: Pat
     assert np.isfinite(head).all()
 
 
+@pytest.mark.parametrize("which", ["public", "judge", "west", "a folder above"])
+def test_a_clients_files_are_nobody_elses_and_not_public(tmp_path: Path, which: str) -> None:
+    """A network that was trained on a client's records would be handed over, and two clients' costs add up."""
+    own, content = tmp_path / "north" / "records.parquet", yaml.safe_load(write_wards(tmp_path).read_text())
+    (tmp_path / "link").symlink_to(tmp_path / "north")
+    changed = {
+        "public": {"public": str(own)},
+        "judge": {"round": {"judge": str(tmp_path / "link" / "records.parquet")}},
+        "west": {"clients": {**content["clients"], "west": str(tmp_path / "link")}},
+        "a folder above": {"public": str(tmp_path)},
+    }
+    with pytest.raises(nacre.NacreError, match=r"north and .* have files in common"):
+        start(FederateConfig.build({**content, **changed[which]}))
+    assert not (tmp_path / "home").exists()
+
+
 def test_a_release_of_another_shape_drops_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = begun(tmp_path)
     real = federate.take_part
