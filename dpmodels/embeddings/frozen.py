@@ -86,6 +86,7 @@ class FrozenFeatures:
             parts.append(self._bounded(padded)[: len(rows)])
         return np.concatenate(parts)
 
+    @np.errstate(all="ignore")  # numpy's warnings would tell that a record is not finite
     def _bounded(self, rows: Tensor) -> Whole:
         turned = np.nan_to_num((self._network(rows) - self.mean) @ self.turn, nan=0.0, posinf=0.0, neginf=0.0)
         return clip(turned.clip(-1e30, 1e30), self.radius)
