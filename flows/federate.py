@@ -66,6 +66,7 @@ def start(config: FederateConfig, name: str = "") -> Run:
         NacreError: the run would fail for a public reason, or a client's budget is exhausted.
     """
     check_ready(config.runtime.device, config.out, config.runtime.signing_key)
+    check_apart(config)
     prepared, home = prepare(config), config.runtime.home.absolute()
     ledger = open_home(config)
     own, (account, opens) = settings_of_all(config, prepared, ledger)
@@ -106,6 +107,22 @@ def prepare(config: FederateConfig) -> Prepared:
     system = create(method, _measurement(config, method), public)
     lines = {client: system.plan(contract.of(client), budget) for client in config.clients}
     return Prepared(lines, public, files)
+
+
+def check_apart(config: FederateConfig) -> None:
+    """See that no client's files are another client's, or are read as public ones; by their places, unopened.
+
+    Raises:
+        Unsuitable: the place of some files is that of others, or lies in it.
+    """
+    given = {**config.clients, "public": config.public, "round.judge": config.round.judge}
+    places = {name: place.resolve() for name, place in given.items() if place is not None}
+    for name in config.clients:
+        for other, place in places.items():
+            if other != name and (places[name] in (place, *place.parents) or place in places[name].parents):
+                raise Unsuitable(
+                    f"{name} and {other} have files in common; no client's record may be another's, or public"
+                )
 
 
 def _public(config: FederateConfig) -> tuple[PublicPart, dict[str, bytes]]:

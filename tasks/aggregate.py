@@ -13,7 +13,7 @@ Every client is charged the same Gaussian, once, before it is drawn; a client wi
 import shutil
 from pathlib import Path
 
-from dpmodels.errors import NacreError
+from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.releases.draw import Desk
 from dpmodels.statistics.class_moments import transform_all_moments
 from dpmodels.statistics.partial_sums import load_sums, transform_keep
@@ -65,9 +65,15 @@ def release_together(parties: list[Run]) -> None:
 
     Privacy: every charge was reserved by its client. The draw is announced in all accounts before it begins, so that
         none can be given back once there is noise; and there is one draw, whose state is kept until it is sealed.
+
+    Raises:
+        Unsuitable: a charge was given back after its client's sum was settled; nothing was announced nor drawn.
     """
     lead, *others = parties
     desks = [desk_of(party) for party in parties]
+    if any(_state(desk) == "voided" for desk in desks):
+        name = federation_of(lead).name
+        raise Unsuitable(f"the charge of a client whose sum run {name} adds was given back; start a new run")
     for desk in desks:
         _announce(desk)
     if not lead.finished("sanitize"):
@@ -88,19 +94,23 @@ def release_together(parties: list[Run]) -> None:
 
 
 def _announce(desk: Desk) -> None:
+    if _state(desk) in ("reserved", "voided", ""):  # the ledger refuses the last two, whoever was quicker
+        desk.ledger.begin_draw(desk.charge.key)
+
+
+def _state(desk: Desk) -> str:
     held = desk.held()
-    if held is not None and held.state == "reserved":
-        desk.ledger.begin_draw(held.key)
+    return held.state if held else ""
 
 
 def _fault(party: Run) -> str:
     """Say what is wrong with a client's exact sum or its charge, if anything is."""
-    line, held = party.plan.release, desk_of(party).held()
+    line = party.plan.release
     try:
         load_sums([_place(party)], create(line.method, line.measurement).of(line).dim)
     except NacreError:
         return UNPLANNED
-    return UNPLANNED if held is None or held.state == "voided" else ""
+    return UNPLANNED if _state(desk_of(party)) in ("", "voided") else ""
 
 
 def _place(party: Run) -> Path:

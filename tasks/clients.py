@@ -143,7 +143,8 @@ def _keys(secret: Any, folder: Path) -> dict[str, str]:
     for name in parts.values():
         (folder / name).write_text(getattr(secret, name), encoding="utf-8")
     named = {f"DASK_DISTRIBUTED__COMM__TLS__{key}": str(folder / name) for key, name in parts.items()}
-    return named | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
+    unseen = {"DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]"}  # how much memory a client needs grows with its records
+    return named | unseen | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
 
 
 def _started(name: str, scheduler: str, folder: str, environment: dict[str, str]) -> "subprocess.Popen[bytes]":

@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from dpmodels.embeddings.frozen import digest_of, transform_frozen
+from dpmodels.artifact import exclusive
+from dpmodels.embeddings.frozen import transform_frozen
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable, rule_of
 from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
 from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement, ScoresMeasurement
@@ -26,7 +27,7 @@ from dpmodels.releases.system import System
 from dpmodels.schema.federation import SCORES, Federation
 from tasks.accounts import desk_of
 from tasks.clients import Work, run_clients
-from tasks.home import ledger_of
+from tasks.home import ledger_of, remember
 from tasks.sanitize import reserve_run
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
@@ -106,8 +107,10 @@ def client_side(run: Run) -> tuple[System[Any], Sensitive[Any]]:
 
 
 def sealed(run: Run) -> Handle:
-    """Record that a client's release is in place."""
-    held = desk_of(run).held()
+    """Record that a client's release is in place, and have the home remember what paid for it."""
+    desk = desk_of(run)
+    remember(run.home, run.ledger_url, desk.ledger)
+    held = desk.held()
     return run.finish("sanitize", held.artifact_hash if held else "")
 
 
@@ -130,20 +133,23 @@ def parties_of(run: Run) -> dict[str, Run]:
 def gather(run: Run) -> Handle:
     """Have every client take part, and take what they released; whoever releases nothing usable is dropped.
 
+    One process at a time does so: two that drop different clients would not agree on whose sums were added.
+
     Raises:
         NacreError: fewer clients are left than were asked for; resuming tries those that were dropped again.
     """
-    if done := run.finished("round"):
-        return done
-    if is_central(run.plan.release):
-        from tasks.aggregate import gather_sums
+    with exclusive(run.place("round")):
+        if done := run.finished("round"):
+            return done
+        if is_central(run.plan.release):
+            from tasks.aggregate import gather_sums
 
-        ended = gather_sums(run)
-    else:
-        ended = ask_clients(run, take_part, _fault)
-    taken = {client: _hash(party) for client, party in parties_of(run).items() if client in ended.taken}
-    write_text(run.place("round"), ended.model_copy(update={"taken": taken}).model_dump_json(indent=1))
-    return run.finish("round")
+            ended = gather_sums(run)
+        else:
+            ended = ask_clients(run, take_part, _fault)
+        taken = {client: _hash(party) for client, party in parties_of(run).items() if client in ended.taken}
+        write_text(run.place("round"), ended.model_copy(update={"taken": taken}).model_dump_json(indent=1))
+        return run.finish("round")
 
 
 def ask_clients(run: Run, work: Work, fault: Callable[[Run], str]) -> Round:
@@ -204,10 +210,10 @@ def public_part(run: Run, contract: Federation) -> PublicPart:
     """Read the public part of a federation's run.
 
     Raises:
-        ArtifactError: it is not the one that the contract names.
+        ArtifactError: it is not the one that the contract names, in every number that the sensitivity rests on.
     """
     found = _read_public((run.control / PUBLIC).read_bytes())
-    if (found.features.sha256, digest_of(found.negatives)) != (contract.extractor, contract.auxiliary):
+    if any(getattr(contract, name) != said for name, said in found.terms.items()):
         raise ArtifactError(f"the public part of run {run.name} is not the one that its plan names; start a new run")
     return found
 

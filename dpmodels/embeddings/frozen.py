@@ -14,12 +14,15 @@ import numpy as np
 
 from dpmodels.artifact import write_whole
 from dpmodels.embeddings.vectors import clip
+from dpmodels.errors import Unsuitable
 from dpmodels.late import Tensor, nn, torch
 from dpmodels.privacy import Sensitive
 from dpmodels.statistics.component_moments import Floats, Points, Whole
 
 BLOCK = 64
 """Records that go through the network together, always as many, if their places in the block do not show."""
+LEAST_RADIUS = 1e-100
+"""A vector is divided by its norm or the clip norm, whichever is more; by less than this, zero would not stay zero."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,14 @@ class FrozenFeatures:
     """A public network, then an affine map, then a clip to a public norm.
 
     Shapes: ``mean`` [p]; ``turn`` [p, d].
+
+    Raises:
+        InvalidArgument: the clip norm is no norm, by which a record whose vector is zero would be told from others.
     """
 
     def __init__(self, network: "nn.Module", mean: Floats, turn: Floats, radius: float) -> None:
+        if not LEAST_RADIUS <= radius < np.inf:
+            raise Unsuitable("the extractor gives all public records one vector; give others, or another extractor")
         self.network, self.mean, self.turn, self.radius = network.eval(), mean, turn, radius
         self._blocks: dict[tuple[int, ...], int] = {}
 
@@ -78,6 +86,7 @@ class FrozenFeatures:
             parts.append(self._bounded(padded)[: len(rows)])
         return np.concatenate(parts)
 
+    @np.errstate(all="ignore")  # numpy's warnings would tell that a record is not finite
     def _bounded(self, rows: Tensor) -> Whole:
         turned = np.nan_to_num((self._network(rows) - self.mean) @ self.turn, nan=0.0, posinf=0.0, neginf=0.0)
         return clip(turned.clip(-1e30, 1e30), self.radius)

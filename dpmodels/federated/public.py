@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.embeddings.frozen import Examples, FrozenFeatures, digest_of
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.federated.models import Architecture, ModelSpec, build, loaded
 from dpmodels.federated.pretraining import PretrainingSpec, pretrain
 from dpmodels.federated.records import RecordsSpec
@@ -83,7 +84,7 @@ class PublicPart:
     def terms(self) -> dict[str, Any]:
         """Return what a federation's contract says of the public part."""
         return {
-            "features": self.negatives.shape[1],
+            "features": self.features.turn.shape[1],
             "extractor": self.features.sha256,
             "negatives": len(self.negatives),
             "auxiliary": digest_of(self.negatives),
@@ -116,9 +117,11 @@ class PublicPart:
             facts = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["nacre"])
             tensors, model = load(content), ModelSpec.model_validate(facts["model"])
             features = features_of(facts["architecture"], model, tensors)
-            records = RecordsSpec.model_validate(facts["records"])
-            return cls(facts["architecture"], model, features, tensors["negatives"].numpy(), records)
-        except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, RuntimeError) as fault:
+            records, negatives = RecordsSpec.model_validate(facts["records"]), tensors["negatives"].numpy()
+            if negatives.dtype != np.int64 or negatives.shape[1:] != features.turn.shape[1:]:
+                raise ValueError("the public vectors are none of this extractor's")
+            return cls(facts["architecture"], model, features, negatives, records)
+        except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, RuntimeError, Unsuitable) as fault:
             raise ArtifactError("the public part of the federation is damaged; start a new run") from fault
 
 
@@ -159,7 +162,13 @@ def tensors_of(features: FrozenFeatures) -> dict[str, Tensor]:
 
 
 def features_of(architecture: Architecture, model: ModelSpec, tensors: Mapping[str, Tensor]) -> FrozenFeatures:
-    """Return the frozen map that is made of these tensors."""
+    """Return the frozen map that is made of these tensors.
+
+    Raises:
+        ValueError: they are no affine map.
+    """
+    if tensors["mean"].dim() != 1 or tensors["turn"].dim() != 2:
+        raise ValueError("the map of the extractor's features is not affine")
     network = build(architecture, model, 0).extractor
     own = {name.removeprefix("network/"): held for name, held in tensors.items() if name.startswith("network/")}
     network.load_state_dict(own)

@@ -96,6 +96,7 @@ def _table(path: Path, spec: RecordsSpec, labeled: bool) -> pa.Table:
     return pa.Table.from_batches(batches, pa.schema([dataset.schema.field(name) for name in names]))
 
 
+@np.errstate(over="ignore")  # numpy's warning would tell that a value is huge
 def _inputs(table: pa.Table, spec: RecordsSpec) -> Tensor:
     columns = [table[name].combine_chunks() for name in spec.inputs]
     if spec.shape:

@@ -57,8 +57,10 @@ class ClassMoments:
         Shapes: z [n, d], label [n] -> [dim].
 
         Raises:
-            InvalidArgument: a vector exceeds the norm that the sensitivity is proved for.
+            InvalidArgument: vectors have another size, or one exceeds the norm, than the sensitivity is proved for.
         """
+        if z.shape[1:] != (self.size,):
+            raise Unsuitable("the vectors are of another size than the sensitivity is proved for; plan again")
         means = np.zeros((self.classes, 1 + self.size), dtype=np.int64)
         seconds = np.zeros((self.matrices, symmetric_dim(self.size)), dtype=np.int64)
         for start in range(0, len(z), BLOCK_ROWS):

@@ -208,13 +208,16 @@ def transform_optimum(
     Privacy: Sensitive -> Sensitive; one record moves the result by at most ``problem.l2_sensitivity`` in L2 norm.
 
     Raises:
-        InvalidArgument: there are more records than can be certified, or another number than is said to be public.
+        InvalidArgument: there are more records than can be certified, or another number than is said to be public; or
+            vectors have another size than the problem.
     """
     if (problem.outputs == 1) != (public is not None):
         raise Unsuitable("one output tells private records from public ones; give both, or an output for each class")
     parts = list(held.reveal())
     z = np.concatenate([part.z for part in parts] or [np.zeros((0, problem.size), dtype=np.int64)])
     label = np.concatenate([part.label for part in parts] or [np.zeros(0, dtype=np.int64)])
+    if any(rows is not None and rows.shape[1] != problem.size for rows in (z, public)):
+        raise Unsuitable("the vectors are of another size than the sensitivity is proved for; plan again")
     if len(z) + (0 if public is None else len(public)) > problem.most or (records and len(z) != records):
         raise Unsuitable(
             "the number of records is not what the contract says of it; correct the contract and plan again"

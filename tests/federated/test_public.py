@@ -52,6 +52,21 @@ def test_csv_parquet_and_folders_hold_the_same_records(tmp_path: Path) -> None:
         assert torch.equal(read_public(tmp_path / name, SPEC), found.inputs)
 
 
+def test_values_that_are_huge_or_missing_are_not_told_by_a_warning(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Such a warning stands on the terminal of the process, or in the log of whatever runs it."""
+    public = made(tensor(make_ward(100, 9)))
+    last = [layer for layer in public.features.network.modules() if isinstance(layer, torch.nn.Linear)][-1]
+    last.weight.data[:] = 3e38
+    last.weight.data[::2] *= -1
+    table = make_ward(100, 0)
+    hostile = np.resize([1e300, np.nan, -np.inf, 3e38, -1e39], 100)
+    pq.write_table(table.set_column(1, "pulse", pa.array(hostile)), tmp_path / "one.parquet")
+    found = load_examples(tmp_path / "one.parquet", SPEC, contract(public).of("north")).reveal()
+    assert np.abs(public.features.whole(found.inputs)).max() <= 2**12 and not recwarn.list
+
+
 def test_an_image_is_a_list_in_one_column(tmp_path: Path) -> None:
     images, records = make_examples(80).inputs, RecordsSpec(inputs=("pixels",), shape=(1, 8, 8))
     rows = images.reshape(80, -1).tolist()

@@ -73,6 +73,12 @@ def test_each_client_is_charged_once_and_the_federation_costs_what_its_heaviest_
     assert "does not hide the client" in err
 
 
+def test_the_home_knows_the_last_entry_that_paid_so_that_an_older_ledger_is_refused(ended: Path) -> None:
+    seen = json.loads((ended / "home" / "control" / "ledger.json").read_text())
+    head = ledger_of(ended).head()
+    assert head is not None and (seen["seq"], seen["hash"]) == (head.seq, head.hash)
+
+
 def test_sizes_are_private_unless_all_are_given(ended: Path, tmp_path: Path) -> None:
     manifest, text = read_manifest(ended / "out"), (ended / "out" / "schema.yaml").read_text()
     assert manifest.adjacency == "add_or_remove_one" and "size" not in text
@@ -197,6 +203,22 @@ def test_values_that_are_not_numbers_make_their_record_say_nothing(tmp_path: Pat
     assert dropped(tmp_path) == {}
     head = read_release(run.parties[1].read("sanitize")).value.vector
     assert np.isfinite(head).all()
+
+
+@pytest.mark.parametrize("which", ["public", "judge", "west", "a folder above"])
+def test_a_clients_files_are_nobody_elses_and_not_public(tmp_path: Path, which: str) -> None:
+    """A network that was trained on a client's records would be handed over, and two clients' costs add up."""
+    own, content = tmp_path / "north" / "records.parquet", yaml.safe_load(write_wards(tmp_path).read_text())
+    (tmp_path / "link").symlink_to(tmp_path / "north")
+    changed = {
+        "public": {"public": str(own)},
+        "judge": {"round": {"judge": str(tmp_path / "link" / "records.parquet")}},
+        "west": {"clients": {**content["clients"], "west": str(tmp_path / "link")}},
+        "a folder above": {"public": str(tmp_path)},
+    }
+    with pytest.raises(nacre.NacreError, match=r"north and .* have files in common"):
+        start(FederateConfig.build({**content, **changed[which]}))
+    assert not (tmp_path / "home").exists()
 
 
 def test_a_release_of_another_shape_drops_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,18 +4,20 @@ import json
 import shutil
 import signal
 from pathlib import Path
+from threading import Event, Thread, current_thread
 
 import numpy as np
 import pytest
 
-from dpmodels.errors import InvalidArgument, NacreError
+from dpmodels.errors import DataError, InvalidArgument, NacreError
 from dpmodels.federated.moments_head import MomentsHead
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.releases.release import read_release
 from flows.synthesize import carry_out
-from tasks import clients, federate
+from tasks import aggregate, clients, federate
 from tasks.aggregate import hand_in
+from tasks.store import Run
 from tests.children import ends_at
 from tests.support import run_cli
 from tests.wards import (
@@ -58,6 +60,12 @@ def test_each_client_is_charged_for_one_draw_that_all_share(ended: Path) -> None
     assert len(set(spent)) == 1 and 2.99 < spent[0] <= 3
     assert run_cli("ledger", "verify", "--home", ended / "home")[0] == 0
     assert not list((ended / "home").rglob("sums"))  # the exact sums are gone
+
+
+def test_the_home_knows_the_last_entry_that_paid_so_that_an_older_ledger_is_refused(ended: Path) -> None:
+    seen = json.loads((ended / "home" / "control" / "ledger.json").read_text())
+    head = ledger_of(ended).head()
+    assert head is not None and (seen["seq"], seen["hash"]) == (head.seq, head.hash)
 
 
 def test_the_release_is_the_sum_of_all_clients_with_the_noise_of_one(ended: Path) -> None:
@@ -168,6 +176,54 @@ def test_a_client_that_was_dropped_stays_out_of_a_sum_whose_draw_has_begun(tmp_p
     replace(tmp_path, "south", good)  # mended, but the one noise is drawn
     assert run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")[0] == 0
     assert list(dropped(tmp_path)) == ["south"] and not verify_hand_off(tmp_path / "out").faults
+
+
+def test_a_sum_whose_charge_was_given_back_is_not_drawn_for(tmp_path: Path) -> None:
+    """It was settled whose sums are added, then a charge was voided by hand: the draw went on, with that sum in it."""
+    config = write_wards(tmp_path, model=MODEL)
+    assert ends_at("tasks.aggregate", "_announce", True, "federate", config) == -signal.SIGKILL
+    ledger = ledger_of(tmp_path)
+    (west,) = [entry.charge for entry in ledger.entries(account="wards.west") if entry.kind == "reserve"]
+    home = ("--home", tmp_path / "home")
+    assert run_cli("ledger", "void", west, "--reason", "not wanted", *home)[0] == 0
+    code, _, err = run_cli("resume", only_run(tmp_path), *home, "--no-prefect")
+    assert code != 0 and "start a new run" in err and not releases(tmp_path)
+    assert not [entry for entry in ledger.entries() if entry.kind == "draw"]  # so the others can be given back as well
+
+
+def test_two_processes_that_go_on_with_one_round_settle_once_whose_sums_are_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second lost a client while the first was about to draw: it gave the charge back, and settled other sums."""
+    run, looked, settled = begun(tmp_path, model=MODEL), Event(), Event()
+    real_draw = aggregate.release_together
+    second = Thread(target=federate.gather, args=(run,))
+
+    def hands_in(party: Run) -> object:
+        if current_thread() is second:
+            looked.set()
+            settled.wait(2)
+        if current_thread() is second and party.name.endswith("west"):
+            raise DataError("", "cannot be read twice at once")
+        done = hand_in(party)
+        if party.name.endswith("west"):
+            second.start()
+            looked.wait(2)
+        return done
+
+    def draws(parties: list[Run]) -> None:
+        if current_thread() is not second:
+            settled.set()
+            second.join(2)
+        real_draw(parties)
+
+    monkeypatch.setattr(aggregate, "hand_in", hands_in)
+    monkeypatch.setattr(aggregate, "release_together", draws)
+    federate.gather(run)
+    second.join()
+    assert federate.round_of(run).dropped == {} and len(federate.round_of(run).taken) == 3
+    kinds = [entry.kind for entry in ledger_of(tmp_path).entries()]
+    assert [kinds.count(kind) for kind in ("reserve", "seal", "commit", "void")] == [3, 3, 3, 0]
 
 
 @pytest.mark.slow
