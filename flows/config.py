@@ -320,11 +320,37 @@ def _rule(model: type[BaseModel], fault: Any) -> str:
     return f"{rule_of(fault)} here; there are {', '.join(known)}"
 
 
+class _Twice(yaml.constructor.ConstructorError):
+    """A mapping names a key twice; the first would be lost without a word."""
+
+    @property
+    def line(self) -> int:
+        """Line of the second."""
+        return int(self.problem_mark.line) + 1 if self.problem_mark else 1
+
+
+class _Once(yaml.SafeLoader):
+    """Reads plain YAML in which no mapping names a key twice."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """Make a mapping."""
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise _Twice(problem=str(key.value), problem_mark=key.start_mark)
+            if isinstance(key, yaml.ScalarNode):
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def _read(file: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(read_at_most(file, LARGEST_YAML).decode())
+        content = yaml.load(read_at_most(file, LARGEST_YAML).decode(), Loader=_Once)
     except (OSError, UnicodeDecodeError):
         raise InvalidArgument("config", file, "be a readable file of UTF-8 text") from None
+    except _Twice as twice:
+        rule = f"name {twice.problem} once; it is there again in line {twice.line}"
+        raise InvalidArgument("config", file, rule) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # an impossible date is a ValueError
         mark = getattr(error, "problem_mark", None)
         raise InvalidArgument("config", file, f"be YAML; see line {mark.line + 1 if mark else 1}") from None

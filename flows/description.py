@@ -162,7 +162,7 @@ def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
 def _rarely(budget: PrivacyBudget) -> str:
     if not budget.delta:
         return "delta is 0, so epsilon holds without exception"
-    return f"delta is a chance of 1 in {1 / budget.delta:,.0f} that epsilon says too little"
+    return f"what is seen is e^epsilon times as likely at most as without it, plus 1 in {1 / budget.delta:,.0f} (delta)"
 
 
 def _felt(name: str, stddev: float) -> Iterator[str]:

@@ -24,6 +24,7 @@ LOST = "its process ended before it had released anything"
 LATE = "it did not release anything in time"
 REFUSED = "its account refused the charge"
 UNFIT = "its records are not what the contract says of them"
+ABSENT = "its data were not found"
 FAILED = "its process failed"
 WORKERS = ("auto", "dask", "here")
 START_SECONDS = 120.0
@@ -61,6 +62,8 @@ def run_clients(runs: Sequence[Run], work: Work, workers: str, patience: float) 
 
 def shielded(work: Work, run: Run) -> str:
     """Do a client's work; return why it is dropped, in words that say nothing of its records."""
+    if not run.settings.data.exists():
+        return ABSENT
     try:
         work(run)
     except (BudgetExhausted, LedgerError):

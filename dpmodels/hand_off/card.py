@@ -84,6 +84,7 @@ def terms(manifest: Manifest) -> dict[str, Any]:
             for line in manifest.clients or ()
         ],
         "dropped": dict(manifest.dropped or {}),
+        **({"trust": manifest.trust} if manifest.trust == "central" else {}),
         "schema_sha256": manifest.schema_sha256,
         "release_sha256": manifest.release_sha256,
     }

@@ -24,6 +24,8 @@ PRODUCTS = {
     "soft-labels.parquet": "soft labels",
 }
 """What a hand-off holds besides its report, and what it is called."""
+PAGES = {"statement.html": "statement for an officer", "model-card.html": "model card"}
+"""Absent where no epsilon holds."""
 
 
 def show_hand_off(run: Run) -> None:
@@ -34,7 +36,7 @@ def show_hand_off(run: Run) -> None:
         "run": run.name,
         **{what: str(run.settings.out / name) for name, what in PRODUCTS.items() if (run.settings.out / name).exists()},
         "report": str(run.settings.out / "report.html"),
-        "statement": f"{run.settings.out / 'statement.html'} (for a data-protection officer)",
+        **{what: str(run.settings.out / name) for name, what in PAGES.items() if (run.settings.out / name).exists()},
         "manifest": str(run.settings.out / "manifest.json"),
         "ledger": "paid elsewhere"
         if run.settings.is_paid_elsewhere
@@ -147,5 +149,8 @@ def print_warnings(report: Path) -> None:
     for column in facts.get("columns", ()):
         if "warning" in column:
             typer.echo(f"warning: column {column['name']}: {column['warning']}", err=True)
+    for client in facts.get("clients", ()):
+        if client["dropped"]:
+            typer.echo(f"warning: client {client['name']} was dropped: {client['dropped']}", err=True)
     for caution in facts.get("cautions", ()):
         typer.echo(f"warning: {caution}", err=True)

@@ -101,3 +101,10 @@ def test_a_number_that_yaml_takes_for_text_is_refused_with_the_way_to_write_it(t
     with pytest.raises(InvalidArgument, match=re.escape(f"YAML takes {written} for text: write {advice}")):
         SynthesizeConfig.build(placed(GIVEN), file)
     assert float(written) == yaml.safe_load(advice)
+
+
+def test_a_setting_that_is_named_twice_is_refused_and_not_lost_without_a_word(tmp_path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("rows: 10\nclients:\n  north: a\n  south: b\n  north: c\n")
+    with pytest.raises(InvalidArgument, match="must name north once; it is there again in line 5"):
+        SynthesizeConfig.build(placed(GIVEN), file)

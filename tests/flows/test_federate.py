@@ -196,6 +196,16 @@ def test_wrong_records_drop_their_client_uncharged_and_the_round_goes_on(tmp_pat
     assert "Quillfeather" not in caplog.text + everything(tmp_path) and clients.UNFIT in page
 
 
+def test_data_that_are_not_found_drop_their_client_and_are_not_called_unfit(tmp_path: Path, capsys) -> None:
+    run = begun(tmp_path)
+    (tmp_path / "south" / "records.parquet").unlink()
+    (tmp_path / "south").rmdir()
+    carry_out(run, prefect=False)
+    assert dropped(tmp_path) == {"south": clients.ABSENT} and not verify_hand_off(tmp_path / "out").faults
+    show_hand_off(run)
+    assert f"warning: client south was dropped: {clients.ABSENT}" in capsys.readouterr().err
+
+
 def test_values_that_are_not_numbers_make_their_record_say_nothing(tmp_path: Path) -> None:
     run, bad = begun(tmp_path), make_ward(300, 1)
     replace(tmp_path, "south", bad.set_column(0, "age", pa.array([float("nan")] * 300)))

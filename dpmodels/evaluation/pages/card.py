@@ -30,7 +30,7 @@ def render_card(facts: Mapping[str, Any]) -> str:
         given=NOTHING | facts["given"],
         said=said,
         words=_words(facts),
-        done=DONE.get(said["method"].removesuffix("-ae"), report.ELSE_DONE),
+        done=federated.CENTRAL if "trust" in said else DONE.get(said["method"].removesuffix("-ae"), report.ELSE_DONE),
         columns=[(one["name"], one["type"]) for one in facts["content"].get("columns", ())],
         scores=scores,
         accounts=[_account(one, name) for one, name in _of_whom(facts)],
@@ -135,7 +135,8 @@ def _unit(said: Mapping[str, Any]) -> dict[str, str]:
     else:
         what = {"document": "document"}.get(unit, "record")
         one = f"one {what}" + (" of one client" if said["clients"] else "")
-        shown = f"Somebody who has k {what}s in the data is hidden only as well as k times this epsilon hides."
+        shown = f"Somebody who has k {what}s in the data is hidden less: with k times this epsilon at worst"
+        shown += ", and a delta that is more than k times as large." if said["delta"] else "."
     if replaced:
         neighbors = f"{where}, and the same with {one} replaced by any other"
         shown = f"How many records there are is public. {shown}"
