@@ -74,9 +74,9 @@ def about(line: Line) -> Federation:
     """Return the contract of a line about a federation.
 
     Raises:
-        ArtifactError: the line is about something else.
+        ArtifactError: the line is about something else, or takes the hash of a format that had no federations.
     """
-    if not isinstance(line.contract, Federation):
+    if not isinstance(line.contract, Federation) or line.former is not None:
         raise ArtifactError(f"the line {line.name} of {line.method} is not about a federation")
     return line.contract
 

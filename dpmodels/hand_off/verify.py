@@ -81,6 +81,7 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
             _check_budget(line, found)
             _check_charge(line, manifest.run, found)
         _check_clients(manifest, found)
+        _check_classifier(folder, manifest, found)
         _check_total(manifest, found)
         _check_report(folder, manifest, found)
         _check_schema(folder, manifest, found)
@@ -182,6 +183,18 @@ def _check_clients(manifest: Manifest, found: Verified) -> None:
         )
     if {line.client for line in clients} & set(manifest.dropped or ()):
         found.faults.append("a client took part and was dropped as well")
+
+
+def _check_classifier(folder: Path, manifest: Manifest, found: Verified) -> None:
+    """Check that no epsilon is stated of a classifier that says itself that none holds."""
+    try:
+        with open_plain(folder, folder / "classifier.safetensors") as file:
+            head = json.loads(file.read(min(int.from_bytes(file.read(8), "little"), LARGEST_REPORT)))
+        unprotected = "unprotected" in json.loads(head["__metadata__"]["nacre"])
+    except (ArtifactError, OSError, ValueError, KeyError, TypeError, RecursionError):
+        return  # a table has none; whether the file is the one that was written is for the check of all files
+    if unprotected and manifest.has_price:
+        found.faults.append("the manifest states an epsilon of a classifier that was trained without any noise")
 
 
 def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:

@@ -14,6 +14,7 @@ import torch
 import yaml
 
 import nacre
+from dpmodels.artifact import sha256_of
 from dpmodels.errors import InvalidArgument, NacreError
 from dpmodels.federated.messages import read_server, read_update, write_update
 from dpmodels.federated.models import ModelSpec, build, loaded, state_of
@@ -113,6 +114,23 @@ def test_a_manifest_that_states_an_epsilon_of_such_models_is_found_out(ended: Pa
         told |= stated if lie == "protected" else {}
     (folder / MANIFEST).write_text(json.dumps(told))
     assert verify_hand_off(folder).faults
+
+
+def test_another_methods_name_and_the_scores_price_do_not_make_such_models_private(ended: Path, tmp_path: Path) -> None:
+    """Manifest and report were of one mind, with the price of the clients' lines; the classifier knows better."""
+    folder = tmp_path / "out"
+    shutil.copytree(ended / "out", folder)
+    told, facts = (json.loads((folder / name).read_text()) for name in (MANIFEST, "report.json"))
+    del told["unprotected"]
+    told |= {name: told["clients"][0][name] for name in ("asked", "spent", "events")} | {"method": "federated-heads"}
+    price = dict.fromkeys(("spent_epsilon", "total_epsilon"), float(told["spent"]["epsilon"]))
+    facts["privacy"] |= price | {"delta": told["spent"]["delta"]}
+    (folder / "report.json").write_text(json.dumps(facts))
+    told["artifacts"]["report.json"] = sha256_of(folder / "report.json")
+    (folder / MANIFEST).write_text(json.dumps(told))
+    assert verify_hand_off(folder).faults == [
+        "the manifest states an epsilon of a classifier that was trained without any noise"
+    ]
 
 
 def test_the_model_learns_from_all_and_every_round_is_kept_inside(ended: Path) -> None:

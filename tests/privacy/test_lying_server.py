@@ -13,7 +13,7 @@ from dpmodels.embeddings.frozen import FrozenFeatures
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.federated.public import PublicPart, features_of, tensors_of
 from dpmodels.privacy import Sensitive
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.plan import Former, Plan
 from dpmodels.schema.federation import Federation
 from dpmodels.statistics.class_moments import ClassMoments
 from dpmodels.statistics.component_moments import Points
@@ -60,6 +60,15 @@ def test_one_feature_that_the_contract_counts_as_a_hundred_is_not_released(tmp_p
     one = replace(public, features=thin, negatives=np.ascontiguousarray(public.negatives[:, :1]))
     party = offer(run, one, "federated-moments", features=100)
     assert shielded(take_part, party) == FAILED and not party.finished("sanitize")
+    assert not [entry for entry in ledger_of(tmp_path).entries() if entry.kind == "reserve"]
+
+
+def test_a_line_that_calls_itself_by_another_hash_is_not_charged(tmp_path: Path) -> None:
+    """Only lines of format 1 keep a hash that is not theirs: the ledger would name a plan that there never was."""
+    run = begun(tmp_path)
+    party, line = run.parties[0], run.parties[0].plan.release
+    party.create(party.settings, Plan(lines=(line.model_copy(update={"former": Former(hash="0" * 64)}),)))
+    assert shielded(take_part, party) == FAILED
     assert not [entry for entry in ledger_of(tmp_path).entries() if entry.kind == "reserve"]
 
 
