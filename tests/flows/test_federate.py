@@ -22,6 +22,7 @@ from dpmodels.federated.classifier import FederatedClassifier
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.releases.release import read_release
+from flows.command_line.show import show_hand_off
 from flows.config import FederateConfig
 from flows.federate import start
 from flows.synthesize import carry_out
@@ -317,6 +318,7 @@ def hear(event, args):
     if event in ("open", "os.listdir", "os.scandir") and isinstance(args[0], (str, bytes, os.PathLike)):
         opened.append(os.fsdecode(args[0]))
 sys.addaudithook(hear)
+from flows.command_line.show import show_hand_off
 from flows.config import FederateConfig
 from flows.federate import start
 from flows.synthesize import carry_out
