@@ -64,6 +64,9 @@ LONGEST = [
     for name in [
         "flows/test_deployments",
         "flows/test_server",
+        "flows/test_federate_rounds",
+        "flows/test_federate_central",
+        "flows/test_federate",
         "flows/test_ledger_commands",
         "synthesizers/test_contract",
         "tasks/test_cluster",
@@ -81,6 +84,8 @@ LONGEST = [
         "privacy/test_partitions",
         "evaluation/test_report",
         "ledger/test_machine",
+        "flows/test_embed_documents",
+        "generators/test_gan",
     ]
 ]
 """Files of the most minutes, which begin: what is long and comes last leaves the other workers idle."""
