@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 BENCHMARKS = $(filter-out __init__ common judge judge_images postgres unseen,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help install constraints demo test test-fast test-light mutants audit-full check bench
+.PHONY: help install constraints demo test test-nightly test-fast test-light mutants audit-full check bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -34,7 +34,10 @@ demo: $(INSTALLED) ## run the whole pipeline on a public health-insurance study 
 WORKERS ?= $(shell expr $$(nproc) + 1)
 
 test: $(INSTALLED) ## run the tests
-	$(BIN)/python -m pytest -m 'not gpu' --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -m 'not gpu and not nightly' --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
+test-nightly: $(INSTALLED) ## run the tests of minutes that `make test` leaves out, beside shorter ones of their kind
+	$(BIN)/python -m pytest -m nightly --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 test-fast: $(INSTALLED) ## run the tests that take seconds and start no process
 	$(BIN)/python -m pytest -m 'not gpu and not slow and not processes' --numprocesses 2 --dist worksteal

@@ -19,7 +19,7 @@ from dpmodels.statistics.class_moments import transform_all_moments
 from dpmodels.statistics.partial_sums import load_sums, transform_keep
 from tasks.accounts import desk_of
 from tasks.clients import run_clients
-from tasks.federate import UNPLANNED, Round, ask_clients, client_side, create, federation_of, parties_of, sealed
+from tasks.federate import UNPLANNED, Round, alone, ask_clients, client_side, create, federation_of, parties_of, sealed
 from tasks.sanitize import reserve_run
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private, write_text
@@ -29,14 +29,15 @@ from tasks.store import Handle, Run, make_private, write_text
 def hand_in(run: Run) -> Handle:
     """Charge a client's account, and leave the exact sum of its records with the aggregator."""
     place = _place(run)
-    if place.exists() or run.finished("sanitize"):
+    with alone(run):
+        if place.exists() or run.finished("sanitize"):
+            return Handle(path=place)
+        system, records = client_side(run)
+        total = transform_all_moments(system.of(run.plan.release), records)
+        reserve_run(run, desk_of(run))
+        make_private(place.parent)
+        transform_keep(total, place)
         return Handle(path=place)
-    system, records = client_side(run)
-    total = transform_all_moments(system.of(run.plan.release), records)
-    reserve_run(run, desk_of(run))
-    make_private(place.parent)
-    transform_keep(total, place)
-    return Handle(path=place)
 
 
 def gather_sums(run: Run) -> Round:

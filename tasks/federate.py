@@ -5,6 +5,7 @@ and opens that of its own run alone.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any
 
@@ -84,17 +85,23 @@ def about(line: Line) -> Federation:
 @stage("client", sensitive=True)
 def take_part(run: Run) -> Handle:
     """Release what one client's line says, inside one charge of its own account; all else is checked before it."""
-    if done := run.finished("sanitize"):
-        return done
-    line = run.plan.release
-    if is_central(line):
-        name = run.settings.federation
-        raise Unsuitable(f"the noise of this client's federation is drawn by its aggregator; resume {name}")
-    system, records = client_side(run)
-    desk = desk_of(run)
-    reserve_run(run, desk)
-    system.measure(records, line, desk)
-    return sealed(run)
+    with alone(run):
+        if done := run.finished("sanitize"):
+            return done
+        line = run.plan.release
+        if is_central(line):
+            name = run.settings.federation
+            raise Unsuitable(f"the noise of this client's federation is drawn by its aggregator; resume {name}")
+        system, records = client_side(run)
+        desk = desk_of(run)
+        reserve_run(run, desk)
+        system.measure(records, line, desk)
+        return sealed(run)
+
+
+def alone(run: Run) -> AbstractContextManager[None]:
+    """Wait for a client's process that outlived its server: two of them would find the charge in each other's hands."""
+    return exclusive(run.control / "client")
 
 
 def client_side(run: Run) -> tuple[System[Any], Sensitive[Any]]:

@@ -89,6 +89,16 @@ LONGEST = [
     ]
 ]
 """Files of the most minutes, which begin: what is long and comes last leaves the other workers idle."""
+NIGHTLY = [
+    r"flows/test_deployments.py::test_an_approved_run_is_trained_where_the_data_cannot_be_seen\[postgresql\]",
+    r"flows/test_federate.py::test_the_server_opens_no_clients_file.*\[(rounds|one noise for all)\]",
+    r"flows/test_federate_rounds.py::test_a_client_that_is_killed_in_a_round",
+    r"ledger/test_families.py::test_ten_thousand_siblings.*\[postgresql\]",
+    r"ledger/test_machine.py::test_any_life_of_any_charges.*\[postgresql",
+    r"ledger/test_processes.py::test_killed_two_hundred_times.*\[postgresql\]",
+    r"synthesizers/test_contract.py::test_it_spends_its_budget_and_no_more\[(dp-gan|dp-gm|dp-vae|dpkg|p3gm|p3gm-ae)-10.0\]",
+]
+"""Tests that ``make test-nightly`` runs and ``make test`` leaves out: minutes each, beside a shorter one of their kind."""
 APART = {"tests/synthesizers/test_contract.py": "method", "tests/flows/test_deployments.py": "site"}
 """Files whose tests need not share a worker, and the parameter by which they are told apart."""
 
@@ -135,6 +145,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if PROCESSES & set(vars(item.module)) or SERVERS & needs:
             item.add_marker("processes")
         file = item.nodeid.split("::")[0]
+        if any(re.match(f"tests/{own}", item.nodeid) for own in NIGHTLY):
+            item.add_marker("nightly")
         shared = "prefect_api" if "prefect_api" in needs else f"{file} {parameters.get(APART.get(file, ''), '')}"
         item.add_marker(pytest.mark.xdist_group(shared.strip()))
     if hasattr(config, "workerinput"):

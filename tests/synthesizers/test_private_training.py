@@ -150,7 +150,7 @@ def test_a_plan_is_public_and_refuses_what_its_batches_cannot_promise():
 
 
 def test_it_learns_what_goes_with_the_target(tmp_path):
-    """In the mean of four releases: so short a training leaves a bias of about .065, and noise .01 about it."""
+    """In the mean of four releases: so short a training leaves a bias of about .065, with noise of .01 about the mean."""
     changes = {"sgd": {"steps": 80, "sampling_probability": 0.05}, "vae": {"hidden": 16, "imitation_steps": 300}}
     system, real = small("p3gm", **changes), make_records(4000)
     budget = BUDGET.model_copy(update={"epsilon": 3.0})
@@ -162,7 +162,7 @@ def test_it_learns_what_goes_with_the_target(tmp_path):
         assert abs(made.states[:, sick].mean() - real.states[:, sick].mean()) < 0.02
         shares = [[r.states[r.states[:, sick] == state, smoker].mean() for state in (0, 1)] for r in (real, made)]
         apart.append(np.abs(np.subtract(*shares)))
-    assert np.mean(apart, axis=0).max() < 0.08
+    assert np.mean(apart, axis=0).max() < 0.1
 
 
 def test_the_state_of_a_draw_belongs_to_one_charge_and_one_plan(tmp_path):
