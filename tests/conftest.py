@@ -98,7 +98,7 @@ NIGHTLY = [
     r"ledger/test_processes.py::test_killed_two_hundred_times.*\[postgresql\]",
     r"synthesizers/test_contract.py::test_it_spends_its_budget_and_no_more\[(dp-gan|dp-gm|dp-vae|dpkg|p3gm|p3gm-ae)-10.0\]",
 ]
-"""Tests that ``make test-nightly`` runs and ``make test`` leaves out: minutes each, beside a shorter one of their kind."""
+"""Tests that ``make test-nightly`` runs and ``make test`` leaves out: long ones, beside a shorter one of their kind."""
 APART = {"tests/synthesizers/test_contract.py": "method", "tests/flows/test_deployments.py": "site"}
 """Files whose tests need not share a worker, and the parameter by which they are told apart."""
 

@@ -138,7 +138,7 @@ def test_a_bet_is_won_as_often_as_epsilon_and_delta_allow(tmp_path: Path, epsilo
     write_clinic(tmp_path)
     (plan,) = make_plans(config_of(tmp_path, target_epsilon=epsilon, method="moments"))
     said = _priced(plan, {})["in words"]
-    assert f"whoever sees this wins {wins} at most" in said and "a chance of 1 in 100,000" in said
+    assert f"whoever sees this wins {wins} at most" in said and "plus 1 in 100,000" in said
     pure = plan.model_copy(update={"budget": plan.budget.model_copy(update={"delta": 0.0})})
     assert "epsilon holds without exception" in _priced(pure, {})["in words"]
 

@@ -150,7 +150,7 @@ def test_a_plan_is_public_and_refuses_what_its_batches_cannot_promise():
 
 
 def test_it_learns_what_goes_with_the_target(tmp_path):
-    """In the mean of four releases: so short a training leaves a bias of about .065, with noise of .01 about the mean."""
+    """In the mean of four releases: so short a training leaves a bias of about .065, and noise about it."""
     changes = {"sgd": {"steps": 80, "sampling_probability": 0.05}, "vae": {"hidden": 16, "imitation_steps": 300}}
     system, real = small("p3gm", **changes), make_records(4000)
     budget = BUDGET.model_copy(update={"epsilon": 3.0})
