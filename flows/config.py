@@ -345,7 +345,7 @@ class _Once(yaml.SafeLoader):
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        content = yaml.load(read_at_most(file, LARGEST_YAML).decode(), Loader=_Once)
+        content = _Once(read_at_most(file, LARGEST_YAML).decode()).get_single_data()
     except (OSError, UnicodeDecodeError):
         raise InvalidArgument("config", file, "be a readable file of UTF-8 text") from None
     except _Twice as twice:
