@@ -21,6 +21,9 @@ def test_a_row_has_every_method_and_certainty_helps_where_clients_differ(monkeyp
         "extractor": np.array(features.sha256),
     }
     shared: dict[tuple[int, float, int], list[float]] = {}
+    split, ample = fedaux.Split(data, 0.01, 0, shared), fedaux.budget_of(1000.0)
+    local, central = (split.gaussians(ample, releases) for releases in (3, 1))
+    assert min(local, central) > 90 and abs(local - central) < 3
     rows = [fedaux.compare(fedaux.Split(data, 0.01, seed, shared)) for seed in (0, 1)]
     assert all(len(scores) == len(fedaux.HEAD) - 1 for scores in rows)
     scores = dict(zip(fedaux.HEAD[1:], np.mean(rows, axis=0), strict=True))
