@@ -73,7 +73,8 @@ def _open(connection: Connection, wanted: Sequence[Account]) -> list[Account]:
     """Open accounts that are not open yet, all of them under one parent or all without a parent."""
     time = store.now()
     opened = [account.model_copy(update={"created": time}) for account in _under_parent(connection, wanted)]
-    connection.execute(insert(store.accounts).returning(store.accounts.c.name), [account.row for account in opened])
+    inserted = insert(store.accounts).returning(store.accounts.c.name)
+    connection.execute(inserted, [account.row for account in opened]).all()
     drafts = (store.Draft(each.name, each.name, "open", 1, each.terms, each.created) for each in opened)
     store.append(connection, drafts)
     return opened

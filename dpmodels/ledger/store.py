@@ -183,7 +183,8 @@ def append(connection: Connection, drafts: Iterable[Draft]) -> list[Entry]:
         }
         end = Entry(**written, hash=digest(written))
         added.append(end)
-    connection.execute(_INSERT, [{**entry.model_dump(), "run": entry.run} for entry in added])
+    rows = [{**entry.model_dump(), "run": entry.run} for entry in added]
+    connection.execute(_INSERT, rows).all()  # SQLite commits no statement whose rows somebody has yet to read
     return added
 
 

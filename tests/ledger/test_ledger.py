@@ -10,6 +10,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine
+from sqlalchemy import event as statements
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent
@@ -25,6 +27,24 @@ HASH = "ab" * 32
 def test_the_file_is_for_its_owner_alone(ledger, path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_it_writes_while_a_profiler_holds_on_to_every_statement(path: Path, charge) -> None:
+    """Dask's profiler does so now and then; SQLite refuses to commit a statement whose rows were not read."""
+    held: list[object] = []
+
+    def hold(connection: object, cursor: object, *_: object) -> None:
+        held.append(cursor)
+
+    statements.listen(Engine, "after_cursor_execute", hold)
+    try:
+        ledger = Ledger(path)
+        ledger.open_account("clinic", dataset="visits", budget_cap=CAP)
+        ledger.reserve(wanted := charge())
+        ledger.void(wanted.key, "nothing was drawn")
+    finally:
+        statements.remove(Engine, "after_cursor_execute", hold)
+    assert len(held) > 5 and ledger.verify() == []
 
 
 def test_opening_again_needs_equal_terms(ledger) -> None:
