@@ -150,19 +150,23 @@ def test_a_plan_is_public_and_refuses_what_its_batches_cannot_promise():
 
 
 def test_it_learns_what_goes_with_the_target(tmp_path):
-    """In the mean of four releases: so short a training leaves a bias of about .065, and noise about it."""
+    """In the mean of twelve releases: so short a training leaves a bias of .068, and one release .01 about it.
+
+    The number of records has a noise of 51 by this budget, so its mean one of 15.
+    """
     changes = {"sgd": {"steps": 80, "sampling_probability": 0.05}, "vae": {"hidden": 16, "imitation_steps": 300}}
     system, real = small("p3gm", **changes), make_records(4000)
     budget = BUDGET.model_copy(update={"epsilon": 3.0})
-    smoker, sick, apart = 3, 4, []
-    for number in range(4):
+    smoker, sick, apart, numbers = 3, 4, [], []
+    for number in range(12):
         model = fit(system, measured(tmp_path / str(number), system, make_schema(), real, budget)[0])
         made = Records.concat(list(model.sample(4000, seed=0)))
-        assert abs(model.default_rows() - 4000) < 100
         assert abs(made.states[:, sick].mean() - real.states[:, sick].mean()) < 0.02
         shares = [[r.states[r.states[:, sick] == state, smoker].mean() for state in (0, 1)] for r in (real, made)]
         apart.append(np.abs(np.subtract(*shares)))
-    assert np.mean(apart, axis=0).max() < 0.1
+        numbers.append(model.default_rows())
+    assert abs(np.mean(numbers) - 4000) < 90
+    assert np.mean(apart, axis=0).max() < 0.08
 
 
 def test_the_state_of_a_draw_belongs_to_one_charge_and_one_plan(tmp_path):
