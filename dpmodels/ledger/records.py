@@ -11,7 +11,7 @@ from dpmodels.accounting.events import Event, priced
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import LedgerError
 from dpmodels.ledger.approval import Officer
-from dpmodels.ledger.store import ACCOUNT_KINDS, Entry, digest
+from dpmodels.ledger.store import ACCOUNT_KINDS, UNCHARGED, Entry, digest
 from dpmodels.privacy import PrivacyBudget
 
 # (state before, kind of entry) -> state after; every other transition is refused.
@@ -81,8 +81,8 @@ class Account(_Model):
     @classmethod
     def written_in(cls, opening: Entry, changed: Entry | None) -> "Account":
         """Read an account from the entry that opened it and the newest one that changed its caps."""
-        content = {**opening.content, "name": opening.account, "created": opening.time}
-        content.pop("nonce", None)
+        content = {key: value for key, value in opening.content.items() if key not in UNCHARGED}
+        content |= {"name": opening.account, "created": opening.time}
         if changed is not None:
             content |= {term: changed.content[term] for term in CAP_TERMS if term in changed.content}
         return cls.model_validate(content)
@@ -258,7 +258,7 @@ def follow(life: Iterable[Entry]) -> Reservation:
 
 def read_reserve(content: dict[str, Any]) -> tuple[Charge, Tally]:
     """Read the charge and its cost from a reserve entry; ledgers older than tallies wrote the charge only."""
-    own = {key: value for key, value in content.items() if key not in ("cost", "tally", "approval", "nonce")}
+    own = {key: value for key, value in content.items() if key not in ("cost", "tally", "approval", *UNCHARGED)}
     charge = Charge.model_validate(own)
     cost = Tally.model_validate(content["cost"]) if "cost" in content else Tally.of([charge.priced])
     return charge, cost

@@ -1,7 +1,10 @@
 """The ledger's table: rows are only ever appended, and each carries the hash of the one before it."""
 
+import getpass
 import hashlib
 import json
+import os
+import platform
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from secrets import token_hex
@@ -32,6 +35,8 @@ from dpmodels.errors import LedgerError
 
 VERSION_TABLE = "ledger_version"  # Alembic's, under a name that no other program's has
 FIRST_HASH = "0" * 64
+UNCHARGED = ("nonce", "by")
+"""What every payload holds beside what the entry is about."""
 ACCOUNT_KINDS = ("open", "cap")  # entries about an account; all others are about a charge
 SPENDING_KINDS = ("open", "cap", "reserve", "void")  # entries that carry the account's tally
 
@@ -146,6 +151,17 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
+def author() -> str:
+    """Return who writes entries: what NACRE_WHO says, or else the user and the host of this process."""
+    if named := os.environ.get("NACRE_WHO", "").strip():
+        return named[:200]
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run under a number that has no name
+        user = str(os.getuid())
+    return f"{user}@{platform.node()}"
+
+
 class Draft(NamedTuple):
     """The content of an entry before it has its place in the chain."""
 
@@ -160,9 +176,9 @@ class Draft(NamedTuple):
 def append(connection: Connection, drafts: Iterable[Draft]) -> list[Entry]:
     """Add entries at the end of the chain, inside the caller's write transaction.
 
-    Each payload gets a random nonce. An entry's hash goes into manifests, and without a nonce whoever has a manifest
-    could try every microsecond of the day until the hash fits, and learn how long the run took, which grows with the
-    data.
+    Each payload says who wrote it, and gets a random nonce. An entry's hash goes into manifests, and without a nonce
+    whoever has a manifest could try every microsecond of the day until the hash fits, and learn how long the run took,
+    which grows with the data.
 
     Raises:
         LedgerError: the newest entry was edited, or does not follow the one before it.
@@ -173,11 +189,11 @@ def append(connection: Connection, drafts: Iterable[Draft]) -> list[Entry]:
     end, before = [*(_entry(row) for row in last), None, None][:2]
     if end and (end.hash != end.true_hash or end.previous_hash != (before.hash if before else FIRST_HASH)):
         raise LedgerError(f"the chain is broken at its newest {end}; `nacre ledger verify` lists every fault")
-    added: list[Entry] = []
+    added, by = list[Entry](), author()
     for draft in drafts:
         written = draft._asdict() | {
             "seq": end.seq + 1 if end else 1,
-            "payload": canonical_json({**draft.payload, "nonce": token_hex(16)}),
+            "payload": canonical_json({**draft.payload, "by": by, "nonce": token_hex(16)}),
             "time": draft.time or now(),
             "previous_hash": end.hash if end else FIRST_HASH,
         }

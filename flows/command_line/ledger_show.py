@@ -71,11 +71,11 @@ def show_entries(entries: list[Entry], as_json: bool) -> None:
     """Print entries of the chain."""
     if as_json:
         return _echo([_entry(entry) for entry in entries])
-    table = _table("seq", "time (UTC)", "account", "kind", "charge", "run", "hash")
+    table = _table("seq", "time (UTC)", "account", "kind", "charge", "run", "by", "hash")
     for entry in entries:
         charge = "" if entry.kind in ("open", "cap") else entry.charge[:12]
-        time = entry.time[:16].replace("T", " ")
-        table.add_row(str(entry.seq), time, entry.account, entry.kind, charge, entry.run, entry.hash[:8])
+        time, by = entry.time[:16].replace("T", " "), entry.content.get("by", "")  # older entries do not say who
+        table.add_row(str(entry.seq), time, entry.account, entry.kind, charge, entry.run, by, entry.hash[:8])
     print_table(table)
 
 

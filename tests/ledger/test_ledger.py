@@ -1,6 +1,7 @@
 """The account: opened once, charged exactly, refused before anything happens, and honest about what was touched."""
 
 import os
+import platform
 import sqlite3
 import stat
 import subprocess
@@ -45,6 +46,17 @@ def test_it_writes_while_a_profiler_holds_on_to_every_statement(path: Path, char
     finally:
         statements.remove(Engine, "after_cursor_execute", hold)
     assert len(held) > 5 and ledger.verify() == []
+
+
+def test_every_entry_says_who_wrote_it_and_the_hash_holds_it(ledger, path: Path, charge, monkeypatch) -> None:
+    monkeypatch.setenv("NACRE_WHO", "the nightly job")
+    ledger.reserve(charge())
+    opened, reserved = ledger.entries()
+    assert opened.content["by"].partition("@")[1:] == ("@", platform.node())
+    assert reserved.content["by"] == "the nightly job" and ledger.account("clinic").note == ""
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE entries SET payload = replace(payload, 'nightly', 'monthly') WHERE seq = 2")
+    assert any("entry 2" in fault for fault in ledger.verify())
 
 
 def test_opening_again_needs_equal_terms(ledger) -> None:
