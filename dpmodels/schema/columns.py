@@ -1,4 +1,4 @@
-"""The kinds of column a schema may declare: categorical, boolean, identifier, image, and those on an interval."""
+"""The kinds of column a schema may declare: categorical, boolean, identifier, image, derived, and on an interval."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from dpmodels.schema.base import Modelled, overflow
+from dpmodels.schema.derived import Derived
 from dpmodels.schema.image import Image
 from dpmodels.schema.interval import Continuous, Datetime, Integer, IntegerType, Number
 
@@ -135,7 +136,7 @@ def names_of(column: Modelled) -> list[str]:
 
 
 Column = Annotated[
-    Categorical | Boolean | Integer | Number | Datetime | Identifier | Image,
+    Categorical | Boolean | Integer | Number | Datetime | Identifier | Image | Derived,
     Field(discriminator="type"),
 ]
 __all__ = [
@@ -144,6 +145,7 @@ __all__ = [
     "Column",
     "Continuous",
     "Datetime",
+    "Derived",
     "Discrete",
     "Identifier",
     "Image",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled, described, is_text
 from dpmodels.schema.codes import Codes, code_type, number_codes
-from dpmodels.schema.columns import Categorical, Column, Continuous, Datetime, Discrete, Integer
+from dpmodels.schema.columns import Categorical, Column, Continuous, Datetime, Derived, Discrete, Integer
 
 Mask = NDArray[np.bool_]
 
@@ -30,7 +30,7 @@ def csv_type(column: Column) -> pa.DataType:
     """Return the type to read a column of a CSV file as."""
     if isinstance(column, Datetime):
         return pa.timestamp("us")
-    if isinstance(column, Discrete):
+    if isinstance(column, Discrete | Derived):
         return {"text": pa.string(), "boolean": pa.bool_()}.get(column.kind, pa.float64())
     return pa.float64() if isinstance(column, Continuous) else pa.string()  # text is no image, and is refused as one
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.schema.codes import Codes, check_codes, code_type, to_codes
-from dpmodels.schema.columns import Column, Continuous, Identifier
+from dpmodels.schema.columns import Column, Continuous, Derived, Identifier
 from dpmodels.schema.convert import (
     arrow_type,
     check_type,
@@ -20,6 +20,7 @@ from dpmodels.schema.convert import (
     joined,
     plain,
 )
+from dpmodels.schema.derive import derive, derived_type
 from dpmodels.schema.image import Image, Pixels, check_image_type, decode_image, encode_image
 from dpmodels.schema.records import Records
 from dpmodels.schema.schema import Schema
@@ -42,7 +43,7 @@ class Codec:
         self.arrow_schema = pa.schema(fields)
         self.output_schema = pa.schema(
             [
-                (name, _output_type(column))
+                (name, _output_type(column, self.schema))
                 for name, column in schema.columns.items()
                 if not (isinstance(column, Identifier) and column.keep == "drop")
             ]
@@ -111,12 +112,16 @@ class Codec:
     def decode(self, records: Records, first_row: int = 0) -> pa.Table:
         """Decode records to a table of the schema's types and order; identifiers are counted from ``first_row`` + 1."""
         self._check_shape(records.states)
-        place = {name: index for index, name in enumerate(self.columns)}
+        modelled = {
+            name: decode_column(column, records.states[:, index], records.values[:, index])
+            for index, (name, column) in enumerate(self.columns.items())
+        }
         arrays: list[pa.Array] = []
         for name in self.output_schema.names:
-            if name in place:
-                states, values = records.states[:, place[name]], records.values[:, place[name]]
-                arrays.append(decode_column(self.columns[name], states, values))
+            if name in modelled:
+                arrays.append(modelled[name])
+            elif name in self.schema.derived:
+                arrays.append(derive(self.schema.derived[name], self.columns, pa.RecordBatch.from_pydict(modelled)))
             elif self.schema.image and name == self.schema.image[0]:
                 arrays.append(self._images(records))
             else:
@@ -197,8 +202,10 @@ class Codec:
             raise Unsuitable(f"the records have not the {len(self.columns)} columns of the schema; encode them with it")
 
 
-def _output_type(column: Column) -> pa.DataType:
+def _output_type(column: Column, schema: Schema) -> pa.DataType:
     """Return the Arrow type a column is handed over as."""
+    if isinstance(column, Derived):
+        return derived_type(column, schema.columns)
     if isinstance(column, Image):
         return column.arrow_type
     return pa.int64() if isinstance(column, Identifier) else arrow_type(column)

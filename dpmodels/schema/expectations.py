@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled
-from dpmodels.schema.columns import Continuous, Datetime, Discrete, Identifier, Image, Integer
+from dpmodels.schema.columns import Continuous, Datetime, Derived, Discrete, Identifier, Image, Integer
 from dpmodels.schema.convert import check_type, plain, to_floats, to_keys, to_ticks
+from dpmodels.schema.derive import follows
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.image import check_image_type, images_fit
 from dpmodels.schema.interval import Floats
@@ -123,7 +124,9 @@ class Gate(Verdicts):
         names = set(batch.schema.names) == set(self.outcomes[0].rule.arguments["column_set"])
         gaps = (gap(self.schema, rule, batch) for rule in self.schema.rules)
         near = zip(self.schema.rules, gaps, strict=True)
-        if not names or any(((apart <= 0) if rule.strict else (apart < 0)).any() for rule, apart in near):
+        broken = any(((apart <= 0) if rule.strict else (apart < 0)).any() for rule, apart in near)
+        derived = self.schema.derived if names else ()
+        if not names or broken or not all(follows(name, self.schema.columns, batch).all() for name in derived):
             return self.check(batch)
         for outcome in self.outcomes:
             outcome.checked += batch.num_rows
@@ -168,6 +171,8 @@ class Gate(Verdicts):
             array = plain(batch.column(name))
             check_image_type(name, array.type)
             return np.full(batch.num_rows, images_fit(column, array))
+        if isinstance(column, Derived):
+            return follows(name, self.schema.columns, batch)
         if column is None or isinstance(column, Identifier):
             return np.zeros(batch.num_rows)  # identifiers and unknown columns are judged by name alone
         array = plain(batch.column(name))

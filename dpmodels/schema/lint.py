@@ -18,7 +18,7 @@ from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
-from dpmodels.schema.columns import Boolean, Categorical, Datetime, Identifier, Image, Integer, Number
+from dpmodels.schema.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
 from dpmodels.schema.documents import Documents, Encoder
 from dpmodels.schema.federation import Client, Federation
 from dpmodels.schema.partition import Partition
@@ -33,6 +33,7 @@ KINDS: dict[str, type[BaseModel]] = {
     "datetime": Datetime,
     "identifier": Identifier,
     "image": Image,
+    "derived": Derived,
 }
 PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|[-+]?\.[0-9]+([eE][-+]?[0-9]+)?")
 TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, and no contract is"

@@ -13,11 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serial
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
-from dpmodels.schema.columns import Column, Discrete, Image, Modelled
+from dpmodels.schema.columns import Column, Derived, Discrete, Image, Modelled
 from dpmodels.schema.constraints import Constraint, constraint_faults
+from dpmodels.schema.derive import derived_faults
 from dpmodels.schema.partition import Partition, narrowed, partition_faults
 
 PARTITION_NAME = re.compile(r"[a-z0-9_-]+")  # it becomes part of the data set's name
+UNMODELLED = ("identifier", "derived")
 VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
 
 
@@ -55,8 +57,13 @@ class Schema(BaseModel):
 
     @cached_property
     def modelled(self) -> dict[str, Modelled]:
-        """Return the modeled columns in the order of the file; identifiers and the image are left out."""
+        """Return the modeled columns in the order of the file, without identifiers, the image and what is derived."""
         return {name: column for name, column in self.columns.items() if isinstance(column, Modelled)}
+
+    @cached_property
+    def derived(self) -> dict[str, Derived]:
+        """Return the columns that follow from others."""
+        return {name: column for name, column in self.columns.items() if isinstance(column, Derived)}
 
     @cached_property
     def image(self) -> tuple[str, Image] | None:
@@ -168,7 +175,7 @@ class Schema(BaseModel):
             raise ValueError(f"the unit of a table is a record or a user, and not a {self.unit}")
         kinds = {name: column.type for name, column in self.columns.items()}
         faults = name_faults(kinds, self.target, self.unit.user)
-        faults = faults or constraint_faults(self.constraints, self.columns)
+        faults = faults or constraint_faults(self.constraints, self.columns) or list(derived_faults(self.columns))
         if self.partition is not None and not faults:
             faults = partition_faults(self.partition, self.columns, self.target, self.unit.user)
         if faults:
@@ -179,10 +186,10 @@ class Schema(BaseModel):
 def name_faults(kinds: Mapping[str, str], target: str | None, user: str | None) -> list[tuple[str, str]]:
     """List what is wrong with the column names and with the names that refer to them, as (key, message)."""
     faults = [("columns", f"`{name}` is no usable column name") for name in kinds if not _usable(name)]
-    if all(kind == "identifier" for kind in kinds.values()):
-        faults.append(("columns", "must have at least one column that is not an identifier"))
-    if target is not None and kinds.get(target, "identifier") in ("identifier", "image"):
-        faults.append(("target", f"`{target}` must be a column that is neither an identifier nor an image"))
+    if all(kind in UNMODELLED for kind in kinds.values()):
+        faults.append(("columns", "must have at least one column that is neither an identifier nor derived"))
+    if target is not None and kinds.get(target, "identifier") in (*UNMODELLED, "image"):
+        faults.append(("target", f"`{target}` must be a column that is no identifier, no image and not derived"))
     faults += _image_faults(kinds, target)
     if user is not None and kinds.get(user, "absent") not in ("identifier", ""):
         faults.append(("unit", f"the user column `{user}` must be a column of type identifier"))
@@ -191,7 +198,7 @@ def name_faults(kinds: Mapping[str, str], target: str | None, user: str | None) 
 
 def _image_faults(kinds: Mapping[str, str], target: str | None) -> list[tuple[str, str]]:
     """Hold a schema with images to what can be synthesized: one image column and its label."""
-    modelled = [name for name, kind in kinds.items() if kind not in ("identifier", "image")]
+    modelled = [name for name, kind in kinds.items() if kind not in (*UNMODELLED, "image")]
     images = [name for name, kind in kinds.items() if kind == "image"]
     if len(images) > 1:
         return [("columns", f"`{images[1]}` is a second image column; there can be one")]

@@ -64,6 +64,8 @@ def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rul
     if schema.image:  # shown to the suite as true or false: whether every image of the batch fits
         name, image = schema.image
         suite.append(Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": [True]}, image.rule))
+    for name, derived in schema.derived.items():  # as images: whether every row holds what is derived
+        suite.append(Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": [True]}, derived.rule))
     for rule in schema.rules:
         pair = {"column_A": rule.upper, "column_B": rule.lower, "or_equal": not rule.strict}
         pair["ignore_row_if"] = "either_value_is_missing"

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tasks import sample as sampling
-from tests.support import charges, make_table, run_cli, synthesize_words, write_clinic
+from tests.support import charges, make_schema, make_table, run_cli, synthesize_words, write_clinic
 
 SCHEMA = {"constraints": ["dose <= age"]}
 
@@ -145,3 +145,21 @@ def test_a_report_is_laid_out_again_from_its_facts(hand_off, tmp_path):
     assert code == 0, out + err
     assert (tmp_path / "again.html").read_text() == (hand_off / "report.html").read_text()
     assert run_cli("verify", hand_off)[0] == 0
+
+
+def test_what_follows_from_other_columns_is_exact_in_the_hand_off_and_held_at_the_gate(tmp_path):
+    derived = {"decade": {"type": "derived", "formula": "age // 10"}}
+    columns = {**make_schema().model_dump(exclude_defaults=True)["columns"], **derived}
+    write_clinic(tmp_path, columns=columns)
+    table = make_table(150)
+    decade = [age // 10 for age in table["age"].to_pylist()]
+    pq.write_table(table.append_column("decade", pa.array(decade)), tmp_path / "clinic.parquet")
+    code, out, err = run_cli(*synthesize_words(tmp_path, rows=150))
+    assert code == 0, out + err
+    made = pq.read_table(tmp_path / "out" / "synthetic")
+    assert made["decade"].to_pylist() == [age // 10 for age in made["age"].to_pylist()]
+    assert len(set(made["decade"].to_pylist())) > 1
+    assert run_cli("validate", tmp_path / "out")[0] == 0 and run_cli("verify", tmp_path / "out")[0] == 0
+    pq.write_table(table.append_column("decade", pa.array([*decade[1:], 10])), tmp_path / "clinic.parquet")
+    code, _, err = run_cli(*synthesize_words(tmp_path, home=tmp_path / "new", out=tmp_path / "more"))
+    assert code == 1 and "column decade must be `age // 10`" in err and charges(tmp_path / "new") == []
