@@ -16,7 +16,8 @@ from dpmodels.schema.interval import Continuous, Datetime, Integer
 
 Floats = NDArray[np.float64]
 Operands = Mapping[str, Floats]
-LONGEST = 500
+LONGEST = 200  # characters; so no formula is nested too deeply to be read
+MOST = 2**53
 SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 ARITHMETIC: dict[type[ast.operator], Callable[[Floats, Floats], Floats]] = {
     ast.Add: np.add,
@@ -105,7 +106,10 @@ def _check(node: ast.expr) -> None:
             raise Misread(f"gives `{name}` {len(node.args)} operand(s); it takes {wanted}")
         for operand in node.args:
             _check(operand)
-    elif not (isinstance(node, ast.Name) or (isinstance(node, ast.Constant) and type(node.value) in (int, float))):
+    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        if abs(node.value) > MOST:  # type: ignore[arg-type, operator]
+            raise Misread("holds a number that is too large")
+    elif not isinstance(node, ast.Name):
         raise Misread("may hold only numbers, names of columns, + - * / // %, parentheses and functions")
 
 

@@ -148,7 +148,12 @@ def test_what_it_reckons_is_what_python_does() -> None:
         ("sched //", "is no formula"),
         ("abs(sched, tax)", "takes 1"),
         ("True + sched", "may hold only"),
-        ("(" * 300, "is no formula"),
+        ("(" * 190, "is no formula"),
+        ("-" * 199 + "(", "is no formula"),
+        ("sched + " + "9" * 190, "too large"),
+        ("sched + 1e999", "too large"),
+        ("sched + 1j", "may hold only"),
+        ("sched\x00", "is no formula"),
     ],
 )
 def test_nothing_but_arithmetic_is_read(text: str, message: str) -> None:
