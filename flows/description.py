@@ -11,6 +11,7 @@ from itertools import groupby
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event, Leaf, ParallelEvent, PureEvent, SampledGaussianEvent, leaves, priced
+from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.evaluation.published.embedded import cautions
 from dpmodels.evaluation.published.federated import cautions as cautions_of_clients
@@ -70,8 +71,10 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
         others = []
     for line in others:
         facts |= {f"report: {name}": text for name, text in _priced(line, Scores.reading(line).noise(line)).items()}
-        both = spent_epsilon([plan.event, line.event], plan.budget.delta_exact)
-        facts["release and report"] = f"epsilon={both} together, delta={plan.budget.delta}"
+        events, delta = [plan.event, line.event], plan.budget.delta
+        both = spent_epsilon(events, plan.budget.delta_exact)
+        right = in_words(right_guesses(events, float(both), delta))
+        facts["release and report"] = f"epsilon={both} together, delta={delta}; {right} of even bets are won at most"
     facts |= _account(said)
     if signer is not None:
         facts["officer"] = f"{signer} must sign before anything is charged" if signer else "nobody must sign"
@@ -149,11 +152,11 @@ def one_of(budget: PrivacyBudget) -> str:
 def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
     """Say what one line of a plan charges, as a target, as events, and as noise."""
     budget, one = line.budget, one_of(line.budget)
-    odds = 1 - (1 - budget.delta) * math.exp(-budget.epsilon) / (1 + math.exp(-budget.epsilon))
+    right = in_words(right_guesses([line.event], budget.epsilon, budget.delta))
     facts = {
         "target": f"epsilon={budget.epsilon}, delta={budget.delta}",
-        "in words": f"of 100 even bets on one {one}, whoever sees this wins {math.ceil(1000 * odds) / 10:g} at most, "
-        f"and 50 by tossing a coin; {_rarely(budget)}",
+        "in words": f"whoever sees this wins {right} of even bets on one {one} at most, and 50 % by tossing a coin; "
+        f"{_rarely(budget)}",
         "charge": charge_in_words(priced(line.event, line.family), one),
     }
     return facts | {f"noise_stddev of the {name}": "; ".join(_felt(name, value)) for name, value in noise.items()}

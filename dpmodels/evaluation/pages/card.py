@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from dpmodels.accounting.meaning import in_words
 from dpmodels.evaluation.pages import embedded, federated, report
 from dpmodels.evaluation.pages.page import percent, render_page, short, thousands
 
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
 REPLACED = "replace_one"
-PRACTICALLY = 0.9995
 NOTHING = {"purpose": "", "license": "", "retention": ""}
 FEW_CLIENTS = 2
 """So many clients' accounts fit on the sheet; of more it names the heaviest, and the card has all."""
@@ -97,8 +97,8 @@ def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
         "example": _after_one_to_nine(meant["odds_factor"]),
         "beyond": _once_in(meant["beyond"]),
         "delta": _once_in(said["delta"]),
-        "guesses": _share(meant["right_guesses"]),
-        "guesses_of_budget": _share(meant["right_guesses_of_budget"]),
+        "guesses": in_words(meant["right_guesses"]),
+        "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
         "gaussian": all(_is_gaussian(event) for charge in said["charges"] for event in charge["events"]),
     }
 
@@ -165,11 +165,6 @@ def _once_in(probability: float) -> str:
     whole = math.floor(1 / probability * (1 + 1e-9))
     unit = 10 ** max(0, len(str(whole)) - 2)
     return f"1 in {whole // unit * unit:,}"
-
-
-def _share(share: float) -> str:
-    """Write a share of right guesses, rounded up."""
-    return f"{math.ceil(1000 * share) / 10:g} %" if share < PRACTICALLY else "practically all"
 
 
 def _is_gaussian(event: Mapping[str, Any]) -> bool:
