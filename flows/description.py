@@ -21,11 +21,10 @@ from dpmodels.releases.plan import Line
 from dpmodels.schema.federation import SCORES, Federation
 from dpmodels.synthesizers.registry import create
 from flows.config import EmbedConfig, SynthesizeConfig
-from flows.planning import make_plans, make_quote, officer_for
+from flows.planning import make_plans, make_quote, officer_for, whole_budget
 from tasks.accounts import officer_of, quote
 from tasks.store import Run
 
-NOT_OPEN = "not open: the first run opens it, with this budget as the cap"
 IN_95_OF_100 = 1.96  # standard deviations of Gaussian noise
 COUNTS = ("records", "images", "number of records")
 SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
@@ -75,7 +74,8 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
         both = spent_epsilon(events, plan.budget.delta_exact)
         right = in_words(right_guesses(events, float(both), delta))
         facts["release and report"] = f"epsilon={both} together, delta={delta}; {right} of even bets are won at most"
-    facts |= _account(said)
+    cap = whole_budget([plan, *others])
+    facts |= _account(said) if said else _opens(contract.name, cap.epsilon_exact, cap.delta_exact)
     if signer is not None:
         facts["officer"] = f"{signer} must sign before anything is charged" if signer else "nobody must sign"
     if place and not plan.family:
@@ -178,11 +178,15 @@ def _felt(name: str, stddev: float) -> Iterator[str]:
         yield f"{stddev:.3g} times what one record adds at most"
 
 
-def _account(said: Quote | None) -> dict[str, str]:
-    if said is None:
-        return {"account": NOT_OPEN}
+def _opens(account: str, cap: Decimal, delta: Decimal) -> dict[str, str]:
+    return {"account": f"{account}, opens with this run, cap epsilon={cap} at delta={delta:f}"}
+
+
+def _account(said: Quote) -> dict[str, str]:
     before, after = said.cap - said.spent_before, said.cap - said.spent_after
     answer = "would be accepted" if said.accepted else "would be REFUSED"
+    if said.opens:
+        return _opens(said.account, said.cap, said.delta) | {"answer": answer}
     return {
         "account": f"{said.account}, cap epsilon={said.cap} at delta={said.delta}",
         "spent": f"epsilon={said.spent_before} before, {said.spent_after} after",

@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_refused_in_every_place(asked: Path) -> None:
 def test_every_method_says_its_steps_and_its_noise(tmp_path: Path, method: str) -> None:
     write_clinic(tmp_path)
     facts = describe(make_plans(config_of(tmp_path, method=method)), None, "")
-    assert facts["account"].startswith("not open") and facts["officer"] == "nobody must sign"
+    assert "opens with this run, cap epsilon=1" in facts["account"] and facts["officer"] == "nobody must sign"
     assert "step" in facts["charge"] and "the most that one record changes" in facts["charge"]
     noise = {name: text for name, text in facts.items() if name.startswith("noise_stddev of the ")}
     assert noise and any("a true 100 shows as" in text or "one record adds" in text for text in noise.values())

@@ -93,6 +93,17 @@ def test_sizes_are_private_unless_all_are_given(ended: Path, tmp_path: Path) -> 
         start(FederateConfig.model_validate(changed | {"out": str(tmp_path / "more")}))
 
 
+def test_a_plan_says_that_accounts_open_with_the_run_until_they_are_open(ended: Path, tmp_path: Path) -> None:
+    """In a home whose ledger had other accounts it spoke of the account as if it were open, with nothing spent."""
+    config, home = write_wards(tmp_path, name="clinics", out=str(tmp_path / "out")), ("--home", ended / "home")
+    for place in ((), home):
+        code, out, _ = run_cli("plan-federation", config, *place)
+        assert code == 0 and "account: clinics, opens with this run, cap epsilon=3.0 at delta=0.00001" in out
+        assert "spent" not in out
+    code, out, _ = run_cli("plan-federation", ended / "federation.yaml")
+    assert "account: wards, cap epsilon=3.0" in out and "spent: epsilon=2.99" in out
+
+
 def test_the_classifier_tells_the_classes_that_no_client_has_enough_of(ended: Path) -> None:
     made, test = FederatedClassifier.load(ended / "out" / "classifier.safetensors"), make_ward(400, seed=77)
     inputs = np.stack([test[name].to_numpy() for name in INPUTS], axis=1).astype(np.float32)
