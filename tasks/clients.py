@@ -62,9 +62,9 @@ def run_clients(runs: Sequence[Run], work: Work, workers: str, patience: float) 
 
 def shielded(work: Work, run: Run) -> str:
     """Do a client's work; return why it is dropped, in words that say nothing of its records."""
-    if not run.settings.data.exists():
-        return ABSENT
     try:
+        if not run.settings.data.exists():
+            return ABSENT
         work(run)
     except (BudgetExhausted, LedgerError):
         return REFUSED

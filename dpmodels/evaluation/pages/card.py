@@ -87,8 +87,12 @@ def _up(epsilon: str) -> str:
 
 
 def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Say in plain words what was handed over, what was protected, and what the budget means."""
+    """Say in plain words what was handed over, what was protected, and what the budget means, where one holds."""
     said, meant, content = facts["hand_off"], facts["meaning"], facts["content"]
+    if "unprotected" in said:
+        made = f"a classifier of {len(content['classes'])} classes, made of models that were trained without noise"
+        heaviest = max((one["epsilon"] for one in said["clients"]), key=Decimal)
+        return {"made": made, "epsilon": _up(heaviest), "delta": short(said["delta"])}
     return {
         "made": _made(content),
         **_unit(said),
@@ -99,7 +103,6 @@ def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
         "delta": _once_in(said["delta"]),
         "guesses": in_words(meant["right_guesses"]),
         "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
-        "gaussian": all(_is_gaussian(event) for charge in said["charges"] for event in charge["events"]),
     }
 
 
@@ -165,7 +168,3 @@ def _once_in(probability: float) -> str:
     whole = math.floor(1 / probability * (1 + 1e-9))
     unit = 10 ** max(0, len(str(whole)) - 2)
     return f"1 in {whole // unit * unit:,}"
-
-
-def _is_gaussian(event: Mapping[str, Any]) -> bool:
-    return event["kind"] == "gaussian" or ("events" in event and all(map(_is_gaussian, event["events"])))
