@@ -2,7 +2,9 @@
 
 import ast
 import json
+import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -91,6 +93,25 @@ def test_sizes_are_private_unless_all_are_given(ended: Path, tmp_path: Path) -> 
     changed = yaml.safe_load(config.read_text()) | {"sizes": {"north": 300}}
     with pytest.raises(InvalidArgument, match="of all clients, or of none"):
         start(FederateConfig.model_validate(changed | {"out": str(tmp_path / "more")}))
+
+
+REFUSED = {
+    "model.measurement.records=None must be a public guess": {"measurement": {}},
+    "model.measurement.records=-1 must be greater": {"measurement": {"records": -1}},
+    "model.measurement.heads.records=None must be": {"method": "federated-both"},
+    "model.measurement.moments.trust=central must be local": {
+        "method": "federated-both",
+        "measurement": {"heads": {"records": 9}, "moments": {"trust": "central"}},
+    },
+    "model.method=moments must be one of": {"method": "moments"},
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_a_setting_that_is_refused_is_named_by_its_key(tmp_path: Path, said: str) -> None:
+    config = write_wards(tmp_path, model={"extractor": SMALL, **REFUSED[said]})
+    with pytest.raises(nacre.NacreError, match=re.escape(said)):
+        nacre.federate(config, home=tmp_path / "home")
 
 
 def test_a_plan_says_that_accounts_open_with_the_run_until_they_are_open(ended: Path, tmp_path: Path) -> None:
@@ -389,14 +410,18 @@ ROOT = {"PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 @pytest.mark.slow
-def test_workers_compute_the_same_bits_as_here_and_the_dead_and_the_late_are_named(tmp_path: Path) -> None:
+def test_workers_compute_the_same_bits_as_here_and_the_dead_and_the_late_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     run = begun(tmp_path)
     for workers in ("here", "dask"):
         assert set(clients.run_clients(run.parties, digest_of_heads, workers, 120).values()) == {""}
     lines = [[line.split() for line in (own.sensitive / "digests").read_text().splitlines()] for own in run.parties]
     assert all(here[1] == there[1] for here, there in lines)
     assert len({there[0] for _, there in lines}) == 3 and {here[0] for here, _ in lines} == {str(os.getpid())}
+    monkeypatch.setattr(logging.getLogger("distributed"), "propagate", True)  # as Prefect has it
     said = clients.run_clients(run.parties, dies, "dask", 25)
     assert list(said.values()) == [clients.LOST, "", clients.LATE]
+    assert not [one for one in caplog.records if one.name.startswith("distributed")]
     with pytest.raises(InvalidArgument, match="be one of auto, dask, here"):
         clients.run_clients(run.parties, dies, "federate", 10)
