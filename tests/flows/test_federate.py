@@ -19,9 +19,10 @@ import torch
 import yaml
 
 import nacre
+from dpmodels.accounting.meaning import in_words
 from dpmodels.errors import InvalidArgument
 from dpmodels.federated.classifier import FederatedClassifier
-from dpmodels.hand_off.manifest import MANIFEST, read_manifest
+from dpmodels.hand_off.manifest import CARD, MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.releases.release import read_release
 from flows.command_line.show import show_hand_off
@@ -138,7 +139,11 @@ def test_the_report_says_who_took_part_and_what_epsilon_means(ended: Path) -> No
     assert [one["name"] for one in facts["clients"]] == list(NAMES)
     assert all(2.99 < one["epsilon"] <= 3 and 0 < one["certainty"] < 1 for one in facts["clients"])
     assert sum(one["leads"] for one in facts["clients"]) == pytest.approx(1, abs=1e-3)
-    assert "guesses right" in page and "wards.west" in page and "<script" not in page
+    assert "wards.west" in page and "<script" not in page
+    share = in_words(json.loads((ended / "out" / CARD).read_text())["meaning"]["right_guesses"])
+    _, plan, _ = run_cli("plan-federation", ended / "federation.yaml")
+    assert f"whoever sees this wins {share} of even bets" in plan and f"in at most {share} of cases" in page
+    assert f"<strong>{share}</strong> of cases" in (ended / "out" / "statement.html").read_text()
 
 
 def test_the_sheet_says_where_each_clients_account_stood_and_the_card_names_them_all(ended: Path) -> None:

@@ -28,7 +28,7 @@ from flwr.app import ConfigRecord, Message, RecordDict
 
 from dpmodels.errors import Unsuitable
 from dpmodels.federated.classifier import FederatedClassifier
-from dpmodels.hand_off.manifest import read_manifest
+from dpmodels.hand_off.manifest import CARD, PAGES, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.plan import Plan
@@ -36,7 +36,7 @@ from flows.config import FederateConfig
 from flows.federate import prepare, start
 from flows.synthesize import carry_out
 from nacre.flower.client import ClientConfig, answer, respond
-from nacre.flower.hand_over import UNPLANNED
+from nacre.flower.hand_over import UNPLANNED, hand_over
 from nacre.flower.messages import DISAGREED, NAME, Answer, Offer
 from nacre.flower.server import TWICE, federate, sort_out
 from tasks import clients
@@ -239,6 +239,11 @@ def test_answers_that_are_not_of_the_plan_drop_their_client(offered: tuple[Path,
     forged = [replace(west, release=south.release), replace(west, paid=south.paid), replace(west, run="another")]
     forged += [replace(west, release=west.release[:-9]), replace(west, paid={})]
     assert all(sort_out(prepared, [north, south, one])[1] == {"west": UNPLANNED} for one in forged)
+    out = hand_over(
+        FederateConfig.build({"out": tmp_path / "out"}, folder / "federation.yaml"), prepared, taken, dropped
+    )
+    assert verify_hand_off(out).faults == [] and {CARD, *PAGES} < {path.name for path in out.iterdir()}
+    assert "an account in a ledger of its own, which it alone can read" in (out / "statement.html").read_text()
 
 
 def test_what_a_client_says_in_other_words_or_shapes_is_not_repeated() -> None:
