@@ -100,7 +100,8 @@ def test_no_epsilon_is_stated_of_what_is_handed_over(ended: Path) -> None:
 
 def test_the_plan_states_the_price_of_the_scores_alone(tmp_path: Path) -> None:
     code, out, _ = run_cli("plan-federation", write_rounds(tmp_path))
-    priced = [line for line in out.splitlines() if "epsilon=" in line or "bets" in line]
+    own = [line for line in out.splitlines() if not line.startswith("account: wards, opens with this run, cap")]
+    priced = [line for line in own if "epsilon=" in line or "bets" in line]
     assert code == 0 and len(priced) == 2 and all(line.startswith("scores alone: ") for line in priced)
     assert UNPROTECTED in out
 
