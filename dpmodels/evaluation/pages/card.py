@@ -140,11 +140,12 @@ def _unit(said: Mapping[str, Any]) -> dict[str, str]:
         one = f"one {what}" + (" of one client" if said["clients"] else "")
         shown = f"Somebody who has k {what}s in the data is hidden less: with k times this epsilon at worst"
         shown += ", and a delta that is more than k times as large." if said["delta"] else "."
+    each = one.removesuffix(" of one client")
     if replaced:
-        neighbors = f"{where}, and the same with {one} replaced by any other"
+        neighbors = f"{where}, and the same with {each} replaced by any other"
         shown = f"How many records there are is public. {shown}"
     else:
-        neighbors = f"{where} with {one}, and the same without"
+        neighbors = f"{where} with {each}, and the same without"
     return {"one": one, "neighbors": neighbors, "shown": shown}
 
 
