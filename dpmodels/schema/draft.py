@@ -1,21 +1,26 @@
-"""Draft a schema from column names and types alone, with a TODO wherever a value would have to be looked at."""
+"""Draft a schema from column names and types, and from public documentation, with a TODO for whatever is still open."""
 
 import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from dpmodels.errors import DataError
-from dpmodels.schema.base import is_text
+from dpmodels.errors import DataError, Unsuitable
+from dpmodels.schema.authoring.column import Drafted, drafted
+from dpmodels.schema.authoring.facts import Facts
+from dpmodels.schema.authoring.source import Source, read_source
 from dpmodels.schema.header import check_names, csv_names
 
 HEADER = """\
 # A draft from names and types alone: a Parquet file's footer, or a CSV file's first line, which is taken as names.
 # If a name below is a value, the file has no header: throw this draft away. Replace every TODO from what is public (a
 # codebook, a form, a law), never by looking at the data: a bound or a list taken from the data is a leak.
-# Then check it: nacre schema lint THIS_FILE
+# Then check it: nacre schema lint THIS_FILE. Every key is explained in docs/schema.md; the types and their keys are
 #   categorical  values: [a, b]                  boolean     no further key
 #   integer      min, max; cells, scale: log     number      min, max; round: DECIMALS
 #   datetime     min, max; resolution: day       identifier  keep: drop (always for users), or regenerate
@@ -24,30 +29,97 @@ HEADER = """\
 # other (categories). Beside columns, rules every row keeps and the rows the file has: constraints: [start <= end];
 # rows: {min: 100, max: 1000}; and the column whose days or values are partitions: partition: COLUMN.
 """
+DOCUMENTED = """\
+# What is filled in below stands in the document that `sources` names. That document must be public itself: one that a
+# tool made by profiling this data, or a sample of this data that nobody published, is a leak.
+"""
 SUFFIXES = (".parquet", ".csv")
 
 
-def draft(data_path: str | Path, affirmed: bool = False) -> str:
+@dataclass(frozen=True)
+class Known:
+    """What is public of the columns beside their names and types.
+
+    Attributes:
+        document: a file of public documentation; sample: a file of rows that are public.
+        table: the table that the draft is about, where the document describes several.
+        accept: whether suggestions by name and type are taken without another word.
+    """
+
+    document: Path | None = None
+    sample: Path | None = None
+    table: str = ""
+    accept: bool = False
+
+    def sources(self, data: Path) -> list[Source]:
+        """Read the files.
+
+        Raises:
+            NacreError: one cannot be read, or is the data itself.
+        """
+        given = [(path, path == self.sample) for path in (self.document, self.sample) if path is not None]
+        for path, _ in given:
+            if not path.is_file():
+                raise Unsuitable(f"{path} does not exist, or is no file")
+            if any(data.samefile(one) for one in (path, *path.resolve().parents)):
+                raise Unsuitable(f"{path} is the data itself, or lies in its folder; it is not public documentation")
+        return [read_source(path, sample) for path, sample in given]
+
+
+def draft(data_path: str | Path, affirmed: bool = False, known: Known | None = None, editor: str = "") -> str:
     """Write the YAML of a schema that ``lint`` refuses until a person has filled in every TODO.
 
-    ``affirmed`` says that a person has seen that the names are names.
+    ``affirmed`` says that a person has seen that the names are names; a name that is documented is one. ``editor`` is
+    where an editor finds the JSON Schema of a schema.
 
     Privacy: reads a Parquet footer's names and types, or the first line of a CSV file, and writes the names. Of a file
-        without a header these are values; where they may be, nothing is written before it is affirmed.
+        without a header these are values; where they may be, nothing is written before it is affirmed. Everything else
+        is read from files that whoever names them declares to be public.
 
     Raises:
         DataError: there is no such file, it is damaged, or neither CSV nor Parquet.
         DoubtfulNames: the names may be values.
+        NacreError: the documentation cannot be read, or is about another table.
     """
-    path = _first_file(Path(data_path))
+    known = known or Known()
+    data = Path(data_path)
+    path = _first_file(data)
     parquet = path.suffix.lower() == ".parquet"
-    columns = _parquet_columns(path) if parquet else [(name, "type: TODO") for name in csv_names(path)]
+    types = _parquet_columns(path) if parquet else dict.fromkeys(csv_names(path))
+    sources = known.sources(data)
+    facts: dict[str, Facts] = {}
+    for source in sources:
+        facts = {**source.columns(types, known.table), **facts}
     if not affirmed:
-        check_names(path, [name for name, _ in columns], least=1 if parquet else 2)
-    lines = [HEADER, f"name: {re.sub(r'[^a-z0-9_-]+', '-', path.stem.lower()).strip('-') or 'data'}"]
-    lines += ["unit: record  # or {user: ID_COLUMN, max_rows: N} when one person may have several rows", "columns:"]
-    lines += [f"  {_quoted(name)}: {{{keys}}}" for name, keys in columns]
-    return "\n".join(lines) + "\n"
+        check_names(path, [name for name in types if name not in facts], least=0 if facts else 1 if parquet else 2)
+    columns = {name: drafted(name, types[name], facts.get(name, Facts()), known.accept) for name in types}
+    return "\n".join(_lines(path, columns, [source.origin for source in sources], editor))
+
+
+def _lines(path: Path, columns: Mapping[str, Drafted], origins: list[str], editor: str) -> Iterator[str]:
+    if editor:
+        yield f"# yaml-language-server: $schema={editor}"
+    yield (HEADER + (DOCUMENTED if origins else "")).rstrip()
+    yield f"name: {re.sub(r'[^a-z0-9_-]+', '-', path.stem.lower()).strip('-') or 'data'}"
+    yield "unit: record  # or {user: ID_COLUMN, max_rows: N} when one person may have several rows"
+    yield "# target: COLUMN  # the label, if the synthetic rows are to teach how to predict one column from the others"
+    if origins:
+        yield _yaml({"sources": origins}).rstrip()
+    yield "columns:"
+    for name, column in columns.items():
+        yield from (f"  # {_line(remark)}" for remark in column.remarks)
+        yield textwrap.indent(_yaml({name: dict(column.keys)}).rstrip(), "  ")
+    yield ""
+
+
+def _yaml(content: object) -> str:
+    return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=118, allow_unicode=True)
+
+
+def _line(words: str) -> str:
+    """Write words as one line of a comment."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in words)
+    return textwrap.shorten(shown, 300, placeholder=" ...")
 
 
 def _first_file(path: Path) -> Path:
@@ -64,39 +136,10 @@ def _first_file(path: Path) -> Path:
     return path
 
 
-def _parquet_columns(path: Path) -> list[tuple[str, str]]:
+def _parquet_columns(path: Path) -> dict[str, pa.DataType | None]:
     try:
         schema = pq.read_schema(path)
-        return [(field.name, _keys(field.type)) for field in schema]
+        return {field.name: field.type for field in schema}
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         pass  # its message may quote the file
     raise DataError("", f"{path} is no Parquet file, or is cut short")
-
-
-def _keys(kind: pa.DataType) -> str:
-    """Write what a type tells of a column; its values stay unknown."""
-    if pa.types.is_boolean(kind):
-        return "type: boolean"
-    if pa.types.is_integer(kind):
-        dtype = "" if kind in (pa.int64(), pa.uint64()) else f", dtype: {kind}"
-        return f"type: integer, min: TODO, max: TODO{dtype}"
-    if pa.types.is_floating(kind):
-        dtype = ", dtype: float32" if kind == pa.float32() else ""
-        return f"type: number, min: TODO, max: TODO{dtype}"
-    if pa.types.is_dictionary(kind):
-        return "type: categorical, values: TODO, dtype: dictionary"
-    if is_text(kind):
-        return "type: categorical, values: TODO"
-    if pa.types.is_fixed_size_list(kind) and kind.value_type == pa.uint8():
-        return "type: image, height: TODO, width: TODO"
-    if pa.types.is_date(kind):
-        return "type: datetime, min: TODO, max: TODO, resolution: day"
-    if pa.types.is_timestamp(kind):
-        return f'type: datetime, min: TODO, max: TODO, resolution: TODO, dtype: "timestamp[{kind.unit}]"'
-    return "type: TODO"
-
-
-def _quoted(name: str) -> str:
-    """Write a column name so that YAML reads it back as the same text."""
-    text = yaml.safe_dump(name, default_flow_style=True, width=10_000, allow_unicode=True).removesuffix("...\n").strip()
-    return text if "\n" not in text else yaml.safe_dump(name, default_style='"', width=10_000).strip()

@@ -49,6 +49,7 @@ class Schema(BaseModel):
     constraints: Annotated[tuple[str, ...], Field(strict=False, exclude_if=lambda given: not given)] = ()
     rows: Annotated[RowCount | None, Field(exclude_if=lambda given: given is None)] = None
     partition: Annotated[Partition | None, Field(exclude_if=lambda given: given is None)] = None
+    sources: Annotated[tuple[str, ...], Field(strict=False, exclude_if=lambda given: not given)] = ()
 
     def to_yaml(self) -> str:
         """Write the schema as the YAML that reads back equal to it."""

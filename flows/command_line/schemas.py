@@ -8,6 +8,13 @@ import typer
 
 from flows.command_line.options import Data
 
+FROM = (
+    "Public documentation of the columns: a data dictionary (.csv), SQL that creates the table (.sql), or a dbt "
+    "schema, JSON Schema, pandera schema or Great Expectations suite (.yml, .json)."
+)
+SAMPLE = "Rows that are public (.csv, .parquet): bounds and categories are read off them, and the schema says so."
+ACCEPT = "Take the suggestions by name and type, such as 0 to 120 for an age, for what is not documented."
+EDITOR = "Begin with a line that tells editors where the output of `nacre schema json-schema` is."
 app = typer.Typer(no_args_is_help=True, help="Draft and check schemas, the public contract of a table.")
 
 
@@ -15,19 +22,28 @@ app = typer.Typer(no_args_is_help=True, help="Draft and check schemas, the publi
 def schema_init(
     data: Data,
     header: Annotated[bool, typer.Option("--header", help="You have seen that the file's names are names.")] = False,
+    document: Annotated[Path | None, typer.Option("--from", help=FROM)] = None,
+    sample: Annotated[Path | None, typer.Option("--from-sample", help=SAMPLE)] = None,
+    table: Annotated[str, typer.Option(help="The table, where the documentation describes several.")] = "",
+    accept: Annotated[bool, typer.Option("--accept-suggestions", help=ACCEPT)] = False,
+    editor: Annotated[str, typer.Option(metavar="PATH", help=EDITOR)] = "",
 ) -> None:
-    """Draft a schema from column names and types only; every bound and category is left for you to fill in."""
-    from dpmodels.schema.draft import draft
+    """Draft a schema from column names and types, and from public documentation; the rest is left for you to fill in.
+
+    Example: nacre schema init flights.parquet --from dictionary.csv > flights.yaml
+    """
+    from dpmodels.schema.draft import Known, draft
     from dpmodels.schema.header import DoubtfulNames
 
+    known = Known(document, sample, table, accept)
     try:
-        text = draft(data, header)
+        text = draft(data, header, known, editor)
     except DoubtfulNames as doubt:
         if not sys.stdin.isatty() or not typer.confirm(f"{doubt}. Print them as names?", err=True):
             raise
-        text = draft(data, affirmed=True)
+        text = draft(data, True, known, editor)
     typer.echo("the first line of a CSV file is taken as names, as is a Parquet file's footer: check them", err=True)
-    typer.echo(text)
+    typer.echo(text, nl=False)
 
 
 @app.command("lint")
