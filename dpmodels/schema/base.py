@@ -8,6 +8,9 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+OUTSIDE = "What becomes of a value that the schema does not admit."
+DTYPE = "The type of the synthetic column, where it is not the usual one."
+
 
 class ColumnFaults(ValueError):
     """Faults of one column that only show when its keys are read together: pairs of (key, message)."""
@@ -22,9 +25,12 @@ class Modelled(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     continuous: ClassVar[bool] = False
-    nullable: bool = False
+    nullable: Annotated[bool, Field(description="Whether values may be missing.")] = False
     # left out at its default, so that a schema without it keeps the hash it had before this key existed
-    max_null_share: Annotated[float | None, Field(ge=0, lt=1, exclude_if=lambda share: share is None)] = None
+    max_null_share: Annotated[
+        float | None,
+        Field(ge=0, lt=1, exclude_if=lambda share: share is None, description="The largest share of values missing."),
+    ] = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

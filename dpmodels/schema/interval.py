@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpmodels.schema.base import Modelled, overflow
+from dpmodels.schema.base import DTYPE, OUTSIDE, Modelled, overflow
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
@@ -17,6 +17,8 @@ Whole = Annotated[int, Field(ge=-(2**53) + 1, le=2**53 - 1)]  # the integers a f
 IntegerType = Literal["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]
 TimestampType = Literal["timestamp[s]", "timestamp[ms]", "timestamp[us]", "timestamp[ns]"]
 
+MIN = "The least value there can be, from public knowledge."
+MAX = "The largest value there can be, from public knowledge."
 EXACT_STEPS = 2**50  # lattice steps that survive float64 on the unit interval and back
 EXACT_LOG_STEPS = 2**40  # the same through log1p and expm1
 DEFAULT_CELLS = 32
@@ -31,8 +33,9 @@ class Continuous(Modelled):
     """
 
     continuous: ClassVar[bool] = True
-    outside: Literal["refuse", "reject-row", "clip"] = "refuse"
-    cells: Annotated[int, Field(ge=1, le=4096)] = 0  # 0 is never left: validation settles the default
+    outside: Annotated[Literal["refuse", "reject-row", "clip"], Field(description=OUTSIDE)] = "refuse"
+    # 0 is never left: validation settles the default
+    cells: Annotated[int, Field(ge=1, le=4096, description="Ranges of values that are told apart at first.")] = 0
 
     @property
     @abstractmethod
@@ -154,8 +157,8 @@ class Continuous(Modelled):
 class Scaled(Continuous):
     """A continuous column of numbers, whose scale may be logarithmic and whose zeros may be a state of their own."""
 
-    scale: Literal["linear", "log"] = "linear"
-    zero_inflated: bool = False
+    scale: Annotated[Literal["linear", "log"], Field(description="Whether ranges grow with their values.")] = "linear"
+    zero_inflated: Annotated[bool, Field(description="Whether zero is a value of its own kind.")] = False
 
     @property
     def log(self) -> bool:
@@ -182,10 +185,10 @@ class Scaled(Continuous):
 class Integer(Scaled):
     """A column of whole numbers between two public bounds."""
 
-    type: Literal["integer"]
-    min: Whole
-    max: Whole
-    dtype: IntegerType | None = None
+    type: Annotated[Literal["integer"], Field(description="Whole numbers between two bounds.")]
+    min: Annotated[Whole, Field(description=MIN)]
+    max: Annotated[Whole, Field(description=MAX)]
+    dtype: Annotated[IntegerType | None, Field(description=DTYPE)] = None
 
     @property
     def low(self) -> float:
@@ -215,11 +218,11 @@ class Integer(Scaled):
 class Number(Scaled):
     """A column of real numbers between two public bounds, optionally rounded to a number of decimals."""
 
-    type: Literal["number"]
-    min: float
-    max: float
-    round: Annotated[int, Field(ge=0, le=12)] | None = None
-    dtype: Literal["float32", "float64"] | None = None
+    type: Annotated[Literal["number"], Field(description="Numbers between two bounds.")]
+    min: Annotated[float, Field(description=MIN)]
+    max: Annotated[float, Field(description=MAX)]
+    round: Annotated[int | None, Field(ge=0, le=12, description="Decimals that the numbers keep.")] = None
+    dtype: Annotated[Literal["float32", "float64"] | None, Field(description=DTYPE)] = None
 
     @property
     def low(self) -> float:
@@ -264,11 +267,13 @@ class Number(Scaled):
 class Datetime(Continuous):
     """A column of dates or times without a zone, cut down to a resolution; handled as ticks since 1970."""
 
-    type: Literal["datetime"]
-    min: date | datetime
-    max: date | datetime
-    resolution: Literal["day", "hour", "minute", "second"] = "day"
-    dtype: TimestampType | Literal["date32"] | None = None
+    type: Annotated[Literal["datetime"], Field(description="Dates, or times without a zone, between two bounds.")]
+    min: Annotated[date | datetime, Field(description=MIN)]
+    max: Annotated[date | datetime, Field(description=MAX)]
+    resolution: Annotated[Literal["day", "hour", "minute", "second"], Field(description="What times are cut to.")] = (
+        "day"
+    )
+    dtype: Annotated[TimestampType | Literal["date32"] | None, Field(description=DTYPE)] = None
 
     @property
     def low(self) -> float:

@@ -1,5 +1,6 @@
 """The commands of ``nacre schema``: draft the public contract of a table, and check it."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -44,6 +45,18 @@ def schema_init(
         text = draft(data, True, known, editor)
     typer.echo("the first line of a CSV file is taken as names, as is a Parquet file's footer: check them", err=True)
     typer.echo(text, nl=False)
+
+
+@app.command("json-schema")
+def schema_json_schema() -> None:
+    """Print the JSON Schema of a schema's file, by which editors complete keys, explain them, and mark faults.
+
+    Example: nacre schema json-schema > nacre.json; nacre schema init flights.parquet --editor nacre.json > flights.yaml
+    """
+    from dpmodels.schema.schema import Schema
+
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    typer.echo(json.dumps({"$schema": dialect, **Schema.model_json_schema()}, indent=2))
 
 
 @app.command("lint")

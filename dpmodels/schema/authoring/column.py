@@ -56,7 +56,7 @@ def drafted(name: str, found: pa.DataType | None, facts: Facts, accept: bool = F
         remarks += [f"a suggestion that was accepted: {suggested.because}", *faults]
     elif suggested:
         words = yaml.safe_dump(dict(suggested.keys), default_flow_style=True, sort_keys=False, width=10_000).strip()
-        remarks.append(f"suggested, as {suggested.because}: {words}; confirm it by writing it, or write what is true")
+        remarks.append(f"suggested, as {suggested.because}: {words}; to confirm it, write it")
     return Drafted(keys, tuple(remarks))
 
 

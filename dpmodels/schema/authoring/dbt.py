@@ -31,7 +31,7 @@ def _columns(table: Mapping[str, Any]) -> Iterator[tuple[str, Facts]]:
         rules = [*_rules(column.get("data_tests")), *_rules(column.get("tests"))]
         facts = [typed(column.get("data_type")), Facts(description=str(column.get("description") or ""))]
         facts += [_tested(name, given) for name, given in rules]
-        facts += [_constrained(one) for one in _mappings(column.get("constraints"))]
+        facts += [_constrained(one, str(column.get("name"))) for one in _mappings(column.get("constraints"))]
         names = {name for name, _ in rules}
         facts = [Facts(kind="identifier"), *facts] if "unique" in names else facts
         yield str(column.get("name", "")), joined(facts)
@@ -62,11 +62,12 @@ def _tested(name: str, given: Mapping[str, Any]) -> Facts:
     return Facts() if name in ("unique", "relationships") else Facts(unread=(f"test {name}",))
 
 
-def _constrained(given: Mapping[str, Any]) -> Facts:
+def _constrained(given: Mapping[str, Any], column: str) -> Facts:
     kind = given.get("type")
     if kind in ("not_null", "primary_key"):
         return Facts(nullable=False, kind="identifier" if kind == "primary_key" else None)
-    return joined(checked(str(given.get("expression", ""))).values()) if kind == "check" else Facts()
+    found = checked(str(given.get("expression", ""))) if kind == "check" else {}
+    return joined(facts for name, facts in found.items() if name.casefold() == column.casefold())
 
 
 def _mappings(given: Any) -> Iterator[Mapping[str, Any]]:

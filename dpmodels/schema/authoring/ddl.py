@@ -147,7 +147,7 @@ def _column(tree: Tree, name: str, columns: dict[str, list[Facts]], kinds: Mappi
         elif pairs[at] == ("PRIMARY", "KEY"):
             columns[name].insert(0, Facts(kind="identifier"))
         elif _upper(one) == "CHECK" and isinstance(following, list):
-            _add(columns, _checked(following), name)
+            _add(columns, _checked(following))
 
 
 def _rule(tree: Tree, columns: dict[str, list[Facts]]) -> None:
@@ -157,18 +157,18 @@ def _rule(tree: Tree, columns: dict[str, list[Facts]]) -> None:
     if "PRIMARY" in words and len(group) == 1 and isinstance(group[0], Token):
         columns.get(str(group[0].text), []).insert(0, Facts(kind="identifier", nullable=False))
     elif "CHECK" in words:
-        _add(columns, _checked(group), "")
+        _add(columns, _checked(group))
 
 
-def _add(columns: dict[str, list[Facts]], facts: Mapping[str, Facts], within: str) -> None:
+def _add(columns: dict[str, list[Facts]], facts: Mapping[str, Facts]) -> None:
     for name, one in facts.items():
-        known = next((other for other in columns if other.casefold() == (name or within).casefold()), None)
+        known = next((other for other in columns if other.casefold() == name.casefold()), None)
         if known is not None:
             columns[known].append(one)
 
 
 def _checked(tree: Tree) -> Mapping[str, Facts]:
-    """Read conditions that are joined by AND; one that was not read is told of the column without a name."""
+    """Read conditions that are joined by AND; one that was not read is told of every name in it."""
     while len(tree) == 1 and isinstance(tree[0], list):
         tree = tree[0]
     words = [_upper(one) for one in tree]
@@ -177,8 +177,10 @@ def _checked(tree: Tree) -> Mapping[str, Facts]:
         if part is not tree and len(part) == 1 and isinstance(part[0], list):
             inner = _checked(part)
         else:
-            name, facts = _compared(list(_terms(part))) if "OR" not in words else ("", Facts(unread=("a CHECK",)))
-            inner = {name: facts}
+            terms = list(_terms(part))
+            unread = {str(term.text): Facts(unread=("a CHECK",)) for term in terms if term.kind == "name"}
+            read = None if "OR" in words else _compared(terms)
+            inner = dict([read]) if read else unread
         for name, facts in inner.items():
             found.setdefault(name, []).append(facts)
     return {name: joined(facts) for name, facts in found.items()}
@@ -226,8 +228,8 @@ def _is_minus(one: Token, before: Token, after: Any) -> bool:
     return one == Token("sign", "-") and number and (before.kind == "sign" or _upper(before) in KEYWORDS)
 
 
-def _compared(terms: Sequence[Token]) -> tuple[str, Facts]:
-    """Read one comparison of a column with values."""
+def _compared(terms: Sequence[Token]) -> tuple[str, Facts] | None:
+    """Read one comparison of a column with values; None for anything else."""
     shape = [term.kind for term in terms]
     signs = [str(term.text) for term in terms if term.kind == "sign"]
     values = [term.text for term in terms if term.kind == "value"]
@@ -246,7 +248,7 @@ def _compared(terms: Sequence[Token]) -> tuple[str, Facts]:
             return name, listed(values)
         opened = "=" not in sign
         return name, between(values[0], None, opened) if ">" in sign else between(None, values[0], False, opened)
-    return "", Facts(unread=("a CHECK",))
+    return None
 
 
 def _values(tree: Any) -> Facts:

@@ -7,6 +7,21 @@ from dpmodels.schema.authoring.facts import Facts, Tables, between, joined, list
 
 OPEN = {"greater_than": "low", "gt": "low", "less_than": "high", "lt": "high"}
 CLOSED = {"greater_than_or_equal_to": "low", "ge": "low", "less_than_or_equal_to": "high", "le": "high"}
+OWN = {
+    "dtype",
+    "nullable",
+    "checks",
+    "description",
+    "title",
+    "name",
+    "unique",
+    "coerce",
+    "required",
+    "regex",
+    "metadata",
+}
+OWN |= {"parsers", "default", "report_duplicates", "drop_invalid_rows"}
+"""Keys of a column that are no checks; newer versions of pandera write each check beside them."""
 
 
 def is_pandera(document: Mapping[str, Any]) -> bool:
@@ -24,7 +39,9 @@ def _facts(column: Any) -> Facts:
     words = given.get("description") or given.get("title") or ""
     nullable = given.get("nullable", False)
     facts = [typed(given.get("dtype")), Facts(description=str(words), nullable=nullable is True)]
-    return joined([*facts, *(_checked(name, check) for name, check in _checks(given.get("checks")))])
+    beside = {key: check for key, check in given.items() if key not in OWN}
+    checks = [*_checks(given.get("checks")), *_checks(beside)]
+    return joined([*facts, *(_checked(name, check) for name, check in checks)])
 
 
 def _checks(given: Any) -> Iterator[tuple[str, Any]]:

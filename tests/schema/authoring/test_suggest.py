@@ -72,7 +72,7 @@ def test_the_lint_refuses_a_suggestion_that_nobody_took(tmp_path: Path) -> None:
     }
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
     text = draft(tmp_path / "t.parquet")
-    assert "# suggested, as an age in years: {min: 0, max: 120}; confirm it" in text
+    assert "# suggested, as an age in years: {min: 0, max: 120}; to confirm it" in text
     schema, faults = parse(text)
     assert schema is None and {fault.where.split(".")[1] for fault in faults} == {"user_id", "age", "born", "seen"}
     taken = make(draft(tmp_path / "t.parquet", known=Known(accept=True)))
