@@ -35,6 +35,7 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
         {"type": "identifier"},
         "what names one person",
     ),
+    (r"(.* )?(remarks?|comments?|notes?|free text|address|street|url)", {"type": "identifier"}, "text to be left out"),
     (r"(is|has|was) .*|.* flag", {"type": "boolean"}, "a yes or no"),
     (r"(.* )?age( years)?", _integer(0, 120), "an age in years"),
     (r"(.* )?year( .*)?", _integer(1900, 2100), "a year"),

@@ -52,6 +52,11 @@ def test_nothing_is_suggested_where_the_name_and_the_type_do_not_go_together() -
     assert drafted("patient_id", NUMBER, Facts(), accept=True).keys["min"] == "TODO"
 
 
+def test_what_names_a_person_and_free_text_are_suggested_to_be_left_out() -> None:
+    for name, found in (("patient_id", WHOLE), ("uuid", TEXT), ("Last Name", TEXT), ("remarks", TEXT), ("email", None)):
+        assert drafted(name, found, Facts(nullable=True), accept=True).keys == {"type": "identifier"}, name
+
+
 def test_a_suggestion_fills_in_what_is_open_and_overrides_nothing() -> None:
     half = drafted("price", NUMBER, Facts(low=Bound(5)), accept=True)
     assert half.keys == {"type": "number", "min": 5.0, "max": 10_000_000.0}  # and no scale that nobody asked for
