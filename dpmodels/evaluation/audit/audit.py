@@ -16,7 +16,7 @@ from dpmodels.evaluation.audit.gaussians import drawn, reach_finding
 from dpmodels.evaluation.audit.lower_bound import ALPHA
 from dpmodels.evaluation.audit.optimum import optimum_findings
 from dpmodels.evaluation.audit.quick import QUICK
-from dpmodels.evaluation.audit.replay import LEAST_REACH, Replay, Step, replayed, steps_of
+from dpmodels.evaluation.audit.replay import LEAST_REACH, Replay, Step, replayed
 from dpmodels.evaluation.audit.selection import k_norm_findings, loss_finding, sampler_finding
 from dpmodels.evaluation.audit.subjects import Subject, subject_of
 from dpmodels.evaluation.audit.training import training_findings
@@ -106,9 +106,14 @@ def neighbors_findings(replay: Replay) -> Iterator[Finding]:
     """Say whether neighbors left the same files, charges and words, and whether parts are disjoint."""
     differing = ", ".join(replay.differing)
     says = f"with what was released copied, {replay.neighbors} neighbors leave the same bytes, names, sizes and charges"
+    if others := len(replay.subject.others):
+        says += f", and so do {others} data sets that are no neighbors"
     if differing:
-        says = f"neighbors leave other bytes: {differing}"
+        says = f"other data leave other bytes: {differing}"
     yield Finding(check="neighbors", holds=not differing, says=says)
+    if replay.apart and replay.subject.name not in WITH_OPTIMA:
+        says = "what sums have over halves of the data adds up" + ("" if replay.adds_up else " to something else")
+        yield Finding(check="records", holds=replay.adds_up, says=f"{says}: a record adds the same in any company")
     if any(isinstance(each, ParallelEvent) for each in leaves([replay.subject.line.event])):
         says = "a unit moves what is trained on one part of the data alone"
         yield Finding(check="parts", holds=not replay.in_two_parts, says=says)
@@ -132,7 +137,7 @@ def _of_steps(subject: Subject, replay: Replay, folder: Path, full: bool) -> Fou
             loss, known = loss_finding(name, step)
             found += [loss, sampler_finding(name, step, FULL_CHOICES if full else QUICK_CHOICES)]
             recovered.append(known)
-    if trained := list(steps_of(replay, "sgd")):
+    if trained := [step for step in replay.steps if step.kind == "sgd"]:
         more, known = training_findings(subject, trained, made(folder / "training"), full)
         found, recovered = found + more, [*recovered, known]
     return found, recovered

@@ -45,12 +45,18 @@ class World:
 
 @dataclass(frozen=True)
 class Subject:
-    """A system, its plan, and the data sets on which it is compared; the first is the one that the rest neighbor."""
+    """A system, its plan, and the data sets on which it is compared; the first is the one that the rest neighbor.
+
+    Attributes:
+        others: data sets that are far from the first, halves of it where its size is private. With the same releases
+            they must leave the same all the same, for nothing else may reach the outside.
+    """
 
     name: str
     system: System[Any]
     line: Line
     worlds: Sequence[World]
+    others: Sequence[World] = ()
 
     @property
     def whole(self) -> World:
@@ -75,7 +81,8 @@ def of_line(method: str, line: Line, rows_of_a_user: int = 1) -> Subject:
         added = inserted(table, more.take([who] * rows_of_a_user), place)
         where = {0: "first", middle: "in the middle", end: "last"}[place]
         found.append(World(f"extreme {who + 1} {where}", [added], aligned=place == end))
-    return Subject(method, quick(method), line, found)
+    halves = [World("the first half", [table.take(slice(0, middle))]), World("the rest", [table.take(slice(middle, end))])]
+    return Subject(method, quick(method), line, found, halves)
 
 
 def of_letters(method: str, epsilon: float = 3.0) -> Subject:
@@ -94,7 +101,8 @@ def of_letters(method: str, epsilon: float = 3.0) -> Subject:
         for place, number in places
     ]
     line = system.plan(letters.make_contract(), letters.make_budget(epsilon))
-    return Subject(method, system, line, [World("D", [all_letters]), *own])
+    others = [World("other letters", [letters.make_passages(6, seed=2, sentences=5)])]
+    return Subject(method, system, line, [World("D", [all_letters]), *own], others)
 
 
 def of_client(method: str, epsilon: float = 1.0, public: bool = False, records: int = 20_000) -> Subject:
@@ -115,7 +123,12 @@ def of_client(method: str, epsilon: float = 1.0, public: bool = False, records: 
     system = systems[method]
     line = system.plan(contract, PrivacyBudget(epsilon=epsilon, delta=1e-5, adjacency=contract.adjacency))
     held = clients.make_points(records)
-    return Subject(method, system, line, [World("D", [held]), *_of_points(held, public)])
+    parts = [slice(records // 2), slice(records // 2, None)]
+    others = [Points(held.z[part], held.label[part]) for part in parts]
+    if public:
+        others = [clients.make_points(records, label=1, seed=1)]
+    far = [World("other records", [other]) for other in others]
+    return Subject(method, system, line, [World("D", [held]), *_of_points(held, public)], far)
 
 
 def _of_points(held: Points, public: bool) -> Iterator[World]:
