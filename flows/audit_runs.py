@@ -1,14 +1,13 @@
 """The runs of an audit: made tables, documents and federations, each with a neighbor and other data, to a hand-off."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import yaml
 
 from dpmodels.evaluation.audit.made import clients, clinic, letters, mails
 from dpmodels.evaluation.audit.quick import QUICK
-from dpmodels.evaluation.audit.subjects import OF_CLIENTS
 from flows import embed_documents, federate, synthesize
 from flows.config import EmbedConfig, FederateConfig, SynthesizeConfig
 from tasks.store import Run
@@ -16,6 +15,13 @@ from tasks.store import Run
 ROWS, LETTERS, SENTENCES = 150, 8, 5
 CANARY = 918_273_645
 """A number in the neighbor's record, where its table can have one: it may be found in no file and no word."""
+HEADS = {"records": ROWS}
+MEASUREMENT: dict[str, dict[str, Any]] = {
+    "federated-both": {"heads": HEADS},
+    "federated-heads": HEADS,
+    "federated-moments": {},
+}
+"""The methods of a federation that keep a promise in a whole run, with their settings."""
 NAME, GIVEN, PUBLIC = "the-run", "given", "public.parquet"
 """The name of a run, the folder with what it is given, and the public file in it."""
 
@@ -25,9 +31,9 @@ def tables_of(method: str) -> list[pa.Table]:
 
     Of letters the neighbor has another sentence, and the other ones have other sentences: ids and numbers are public.
     """
-    if method in OF_CLIENTS:
+    if method in MEASUREMENT:
         table, other = clients.make_table(ROWS), clients.make_table(2 * ROWS, seed=1)
-        extreme = {**dict.fromkeys(clients.INPUTS, [float(CANARY)]), "label": ["class 2"]}
+        extreme = {**{name: [float(CANARY)] for name in clients.INPUTS}, "label": ["class 2"]}
     elif method not in QUICK:
         made, others = (letters.make_passages(LETTERS, seed, SENTENCES) for seed in (0, 2))
         moved = letters.with_sentence(made, 2, -made.vectors[2])
@@ -47,7 +53,7 @@ def carried_out(folder: Path, table: pa.Table, method: str, report_epsilon: floa
     """Take a table to a hand-off below a folder."""
     (folder / GIVEN).mkdir()
     pq.write_table(table, folder / GIVEN / "data.parquet")
-    if method in OF_CLIENTS:
+    if method in MEASUREMENT:
         run = federate.start(federation(folder, method), NAME)
     elif method in QUICK:
         run = synthesize.start(of_rows(folder, method, report_epsilon), NAME)
@@ -92,7 +98,7 @@ def federation(folder: Path, method: str) -> FederateConfig:
         "classes": [f"class {place}" for place in range(clients.CLASSES)],
         "records": {"inputs": list(clients.INPUTS)},
         "privacy": {"target_epsilon": 3.0, "delta": 1e-5},
-        "model": {"method": method, "extractor": extractor},
+        "model": {"method": method, "extractor": extractor, "measurement": MEASUREMENT[method]},
         "round": {"workers": "here"},
     }
     return FederateConfig.build({**own, **common(folder)})

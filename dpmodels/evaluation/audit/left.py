@@ -1,7 +1,7 @@
 """Whatever a measurement or a run leaves: names and bytes of files, the ledger, and every word that was said.
 
-What no two runs share is held meanwhile: the clock and the nonces of the ledger, and the place of temporary files, which
-are looked at too. So whatever differs between two runs follows from their data.
+What no two runs share is held meanwhile: the clock and the nonces of the ledger, and the place of temporary files,
+which are looked at too. So whatever differs between two runs follows from their data.
 """
 
 import io

@@ -11,9 +11,9 @@ same earlier outcomes, the difference of what noise was added to is what the uni
 A step is charged rightly where its reach is at most what its noise hides. Where it is much less, either the bound is
 loose or the neighbors are weak, and both are faults of an audit's subject: at least nine tenths are asked for.
 
-Data sets that are far from the first, its halves where that can be, must leave the same files too. That shows what one
-record more is too little to show, such as a number that was rounded to hundreds. And where a step is a sum over
-records, those of the halves add up to that of the whole, exactly, or a record adds something else in other company.
+Data sets that are far from the first, two parts of it where that can be, must leave the same files too. That shows what
+one record more is too little to show, such as a number that was rounded to hundreds. And where a step is a sum over
+records, those of the parts add up to that of the whole, exactly, or a record adds something else in other company.
 
 Steps with one event are judged together, for nobody is in every batch of DP-SGD. There only the neighbors with a unit
 more at the end are judged, for whoever is behind an inserted record is in other batches.
@@ -92,7 +92,7 @@ class Replay:
     Attributes:
         differing: data sets that left other bytes; of neighbors and of others.
         in_two_parts: neighbors that moved two trainings, which are charged as one.
-        apart: what noise is added to in the halves of the data set, step by step; of no step where it has no halves.
+        apart: what noise is added to in two parts of the data set, step by step; of no step where it has no such parts.
     """
 
     subject: Subject
@@ -104,7 +104,7 @@ class Replay:
 
     @property
     def adds_up(self) -> bool:
-        """Tell whether the steps that are sums have, over the halves, what they have over the whole."""
+        """Tell whether the steps that are sums have, over two parts, what they have over the whole."""
         pairs = zip(self.steps, self.apart, strict=False)
         return all(np.array_equal(step.draw.values, sum(parts)) for step, parts in pairs if step.kind == "gaussian")
 
@@ -140,7 +140,7 @@ def replayed_by(tap: Tap, subject: Subject, folder: Path) -> Replay:
             raise Unequal("a neighbor asks for noise less often; what it asks for follows from what was released alone")
         if unlike := [name for name in {**left, **other} if left.get(name) != other.get(name)]:
             differing.append(f"{world.name} ({', '.join(sorted(unlike))})")
-        if world in subject.others:
+        if number >= len(subject.worlds) - 1:
             apart.append([each.values for each in tap.restart()])
             continue
         moved = [moved_by(*pair, world) for pair in zip(steps, tap.restart(), strict=True)]
@@ -149,8 +149,8 @@ def replayed_by(tap: Tap, subject: Subject, folder: Path) -> Replay:
             in_two_parts.append(world.name)
     tap.copies, tap.silent = {}, False
     _judge_together(steps)
-    halves = list(zip(*apart, strict=True)) if len(apart) > 1 else []
-    return Replay(subject, steps, differing, len(subject.worlds) - 1, in_two_parts, halves)
+    parts = list(zip(*apart, strict=True)) if len(apart) > 1 else []
+    return Replay(subject, steps, differing, len(subject.worlds) - 1, in_two_parts, parts)
 
 
 def steps_of(draws: list[Draw], events: list[Leaf]) -> list[Step]:
@@ -168,7 +168,7 @@ def steps_of(draws: list[Draw], events: list[Leaf]) -> list[Step]:
 
 
 def left_of(subject: Subject, folder: Path, world: World) -> dict[str, bytes]:
-    """Measure a data set, and return whatever that left: names and bytes of files, the ledger, and all that was said."""
+    """Measure a data set, and return whatever that left: files by name, the ledger, and all that was said."""
     with held(folder) as said:
         measured(subject.system, folder, subject.line, *world.batches)
     return left_below(folder) | {"said": said.getvalue().replace(str(folder), "").encode()}

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmodels.errors import InvalidArgument
 from dpmodels.evaluation.audit.made import clients, letters
-from dpmodels.evaluation.audit.quick import QUICK, crowd, extremes, inserted, quick, quick_plan, with_users
+from dpmodels.evaluation.audit.quick import OTHERS, QUICK, crowd, extremes, inserted, quick, quick_plan, with_users
 from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
 from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement, ScoresMeasurement
 from dpmodels.federated.moments_head import MomentsHead
@@ -48,7 +48,7 @@ class Subject:
     """A system, its plan, and the data sets on which it is compared; the first is the one that the rest neighbor.
 
     Attributes:
-        others: data sets that are far from the first, halves of it where its size is private. With the same releases
+        others: data sets that are far from the first, two parts of it where its size is private. With the same releases
             they must leave the same all the same, for nothing else may reach the outside.
     """
 
@@ -81,8 +81,9 @@ def of_line(method: str, line: Line, rows_of_a_user: int = 1) -> Subject:
         added = inserted(table, more.take([who] * rows_of_a_user), place)
         where = {0: "first", middle: "in the middle", end: "last"}[place]
         found.append(World(f"extreme {who + 1} {where}", [added], aligned=place == end))
-    halves = [World("the first half", [table.take(slice(0, middle))]), World("the rest", [table.take(slice(middle, end))])]
-    return Subject(method, quick(method), line, found, halves)
+    parts = {"those who are alike": slice(end - OTHERS), "the others": slice(end - OTHERS, end)}
+    two = [World(name, [table.take(part)]) for name, part in parts.items()]
+    return Subject(method, quick(method), line, found, two)
 
 
 def of_letters(method: str, epsilon: float = 3.0) -> Subject:
