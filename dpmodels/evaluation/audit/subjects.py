@@ -161,12 +161,21 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
 """Everything that has a charge of its own, by the name of its method."""
 
 
-def subject_of(method: str) -> Subject:
-    """Return what is audited for a method.
+def check_method(method: str) -> None:
+    """Refuse a name that is no method's.
 
     Raises:
         InvalidArgument: there is no such method.
     """
     if method not in SUBJECTS:
         raise InvalidArgument("method", method, f"be one of {', '.join(SUBJECTS)}")
+
+
+def subject_of(method: str) -> Subject:
+    """Return what is audited for a method.
+
+    Raises:
+        InvalidArgument: there is no such method.
+    """
+    check_method(method)
     return SUBJECTS[method]()
