@@ -10,7 +10,7 @@ import sqlite3
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, closing, contextmanager, redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,7 +62,8 @@ def left_below(folder: Path, *inside: Path) -> dict[str, bytes]:
             continue
         name, content = str(path.relative_to(folder)), path.read_bytes()
         if path.name == LEDGER:
-            content = "\n".join(sqlite3.connect(path).iterdump()).encode()
+            with closing(sqlite3.connect(path)) as ledger:
+                content = "\n".join(ledger.iterdump()).encode()
         if not path.name.startswith(LEDGER + "-"):  # SQLite's own, which say how far it has written
             found[name] = content.replace(str(folder).encode(), b"")
     return found
