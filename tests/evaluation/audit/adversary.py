@@ -28,6 +28,7 @@ from tasks import classify, embed, encoded, federate, of_tables, publish
 from tests.evaluation.audit.faults import (
     CHOICES,
     CONDUCT,
+    FAULTS,
     NEIGHBORS,
     NOISE,
     TRAINING,
@@ -38,6 +39,8 @@ from tests.evaluation.audit.faults import (
     whole_run,
     with_exact_sum,
 )
+
+__all__ = ["FAULTS"]  # with those of the other file
 
 
 def scored_run(folder: Path) -> list[Finding]:

@@ -20,7 +20,7 @@ from dpmodels.evaluation.audit.subjects import SUBJECTS, of_client
 from dpmodels.evaluation.audit.tap import Draw
 from dpmodels.evaluation.pages.audit import render_audit
 from dpmodels.synthesizers.registry import METHODS
-from tests.evaluation.audit.faults import FAULTS
+from tests.evaluation.audit.adversary import FAULTS
 from tests.support import run_cli
 
 OTHERS = {name: 0.75 if name in WITH_OPTIMA else 0.9 for name in SUBJECTS if name not in METHODS}
