@@ -56,6 +56,18 @@ def check_writable(folder: Path) -> None:
         raise ArtifactError(f"the disk of {there} is full; free some space and try again")
 
 
+def check_new_file(out: Path) -> None:
+    """Refuse a file that is there already, or whose folder cannot be made or written.
+
+    Raises:
+        ArtifactError: the place is taken, or cannot be written.
+    """
+    if os.path.lexists(out):
+        raise ArtifactError(f"--out {out} is there already; name a new file")
+    check_writable(out.absolute().parent)
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)
+
+
 def check_free(out: Path) -> None:
     """Refuse a hand-off folder that is already taken.
 

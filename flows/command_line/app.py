@@ -11,7 +11,7 @@ from typing import NoReturn
 import typer
 
 from dpmodels.errors import NacreError
-from flows.command_line import audits, deployments, ledger, reports, runs, schemas
+from flows.command_line import audits, deployments, free, ledger, reports, runs, schemas
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,7 +19,7 @@ app = typer.Typer(
     add_completion=False,
     help="Turn sensitive data into synthetic data under one cumulative privacy account.",
 )
-for commands in (runs, reports, audits, deployments):
+for commands in (runs, free, reports, audits, deployments):
     app.add_typer(commands.app)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(schemas.app, name="schema")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpmodels.errors import InvalidArgument
+from flows.command_line.options import AsJson
 
 if TYPE_CHECKING:
     from dpmodels.evaluation.audit.findings import Audit
@@ -23,7 +24,7 @@ def audit(
     full: Annotated[
         bool, typer.Option("--full", help="Take as many draws as bounds without assumptions need: an hour.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    as_json: AsJson = False,
     out: Annotated[Path | None, typer.Option(help="Write a page of what was found to this file.")] = None,
 ) -> None:
     """Hold methods to what they claim and are charged, on made data; costs nothing and reads nobody's data.

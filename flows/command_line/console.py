@@ -1,6 +1,8 @@
 """How the commands print: tables for people at a terminal, whole lines for programs that read a pipe."""
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -19,8 +21,15 @@ def print_table(table: Table) -> None:
     (console if console.is_terminal else Console(width=WIDE)).print(table)
 
 
-def print_facts(title: str, facts: Mapping[str, str]) -> None:
-    """Print facts as a table; without a terminal, one on each line."""
+def print_json(facts: Any) -> None:
+    """Print facts for a program."""
+    typer.echo(json.dumps(facts, indent=1))
+
+
+def print_facts(title: str, facts: Mapping[str, str], as_json: bool = False) -> None:
+    """Print facts as a table; without a terminal, one on each line; or as JSON."""
+    if as_json:
+        return print_json(facts)
     if not console.is_terminal:
         typer.echo("\n".join(as_lines(facts)))
         return

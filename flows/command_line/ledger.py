@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmodels.errors import InvalidArgument, NacreError
-from flows.command_line.options import AllowLargeDelta, Home, Url
+from flows.command_line.options import AllowLargeDelta, AsJson, Home, Url
 from flows.config import HOME
 
 if TYPE_CHECKING:
     from dpmodels.ledger.ledger import Ledger
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Name = Annotated[str, typer.Argument(help="Account.")]
 Reason = Annotated[str, typer.Option(help="Why; it stays in the ledger for ever.")]
 RunCap = Annotated[float | None, typer.Option(help="Most that one run may spend.")]
@@ -38,7 +37,7 @@ def open_account(
     allow_large_delta: AllowLargeDelta = None,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Open an account with a hard cap."""
     from dpmodels.ledger.ledger import Ledger
@@ -68,7 +67,7 @@ def cap(
     allow_large_delta: AllowLargeDelta = None,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Change a cap, openly: the change and its reason are entries of the chain. What was spent stays spent."""
     from flows.command_line.ledger_show import show_accounts
@@ -98,7 +97,7 @@ def officer(
     nobody: Annotated[bool, typer.Option("--nobody", help="No charge needs a signature any more.")] = False,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Name who must sign an account's charges, and those of the accounts below it; an entry of the chain."""
     from dpmodels.ledger.approval import Officer
@@ -132,7 +131,7 @@ def show(
     picture: Annotated[Path | None, typer.Option(help="Also draw the account's burn-down (SVG).")] = None,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show accounts: cap, spent, remaining, and the charges of one account."""
     from flows.burn_down import draw_burn_down
@@ -154,7 +153,7 @@ def entries(
     name: Annotated[str | None, typer.Argument(help="Only this account's.")] = None,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the entries of the chain, oldest first."""
     from flows.command_line.ledger_show import show_entries
@@ -171,7 +170,7 @@ def plan(
     times: Annotated[int, typer.Option(min=1, max=1000, help="How many such releases.")] = 1,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say what releases to come would cost and whether they fit; writes nothing."""
     from flows.command_line.ledger_show import show_forecast
@@ -186,7 +185,7 @@ def void(
     reason: Reason,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Give back a charge whose draw never began; what proves it is written beside the reason."""
     from flows.command_line.ledger_show import show_entries
@@ -200,7 +199,7 @@ def void(
 
 
 @app.command("recover")
-def recover(home: Home = None, ledger: Url = None, as_json: Json = False) -> None:
+def recover(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> None:
     """Finish what crashes left: release every complete draw, and say what the other open charges need."""
     from flows.command_line.ledger_show import show_recovered
     from tasks.budget import recover_all
@@ -209,7 +208,7 @@ def recover(home: Home = None, ledger: Url = None, as_json: Json = False) -> Non
 
 
 @app.command("verify")
-def verify(home: Home = None, ledger: Url = None, as_json: Json = False) -> None:
+def verify(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> None:
     """Check the hash chain, every sum and every sealed release; names what was changed."""
     from tasks.budget import sealed_releases
     from tasks.home import home_faults

@@ -43,6 +43,7 @@ OtherOut = Annotated[Path | None, option("out", "Another hand-off folder. (defau
 NewOut = Annotated[Path | None, option("out")]
 Federated = Annotated[Path, typer.Argument(help="YAML: the clients, their data, public records, the budget.")]
 SchemaFile = Annotated[Path | None, option("schema", "Schema of the table (YAML).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Data = Annotated[Path, typer.Argument(help=setting("data").field.description)]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML with any of these and the model's settings.")]
 TestRows = Annotated[Path | None, typer.Option("--test", help="Real rows (Parquet) kept from the synthesis.")]

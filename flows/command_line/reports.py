@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from flows.command_line.options import Home, Jobs, LeNet, SchemaFile, TestRows
+from flows.command_line.options import AsJson, Home, Jobs, LeNet, SchemaFile, TestRows
 from flows.config import HOME
 
 app = typer.Typer()
@@ -59,7 +59,7 @@ def compare(
     schema: Annotated[Path, typer.Option(help="Schema of the table (YAML).")],
     test: TestRows = None,
     out: Annotated[Path | None, typer.Option(help="Private folder for the page. (default: in the home)")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    as_json: AsJson = False,
     lenet: LeNet = None,
     jobs: Jobs = None,
     home: Home = None,

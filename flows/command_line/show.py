@@ -1,6 +1,7 @@
 """Output of the commands about runs: tables for people, all of them public."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -10,9 +11,10 @@ from rich.table import Table
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.approval import Approval, Asked
 from dpmodels.schema.expectations import Verdicts
-from flows.command_line.console import print_facts, print_table
+from flows.command_line.console import print_facts, print_json, print_table
 from flows.description import describe, describe_run
 from tasks.adopt import Found, quote_old
+from tasks.draw_rows import Drawn
 from tasks.refit import Changes
 from tasks.remove import charged_for, folders_of
 from tasks.store import Run
@@ -85,6 +87,19 @@ def show_removal(run: Run) -> None:
     if payer := run.settings.paid_by:
         facts["paid by"] = f"run {payer}, whose release it sampled again"
     print_facts("to be deleted", facts | {"stays": f"{run.settings.out}, what was handed over"})
+
+
+def show_drawn(drawn: Drawn, out: Path, as_json: bool) -> None:
+    """Print what was drawn from a generator, and warn where it made the rows of hardly any record."""
+    if as_json:
+        return print_json({**asdict(drawn), "file": str(out)})
+    facts = {"file": str(out), "rows": f"{drawn.rows}, drawn by {drawn.method} of run {drawn.run}; nothing was charged"}
+    if drawn.where:
+        met = f"{100 * drawn.share:.3g} % of what it draws, about {drawn.records:.3g} records of the data set"
+        facts |= {"where": " and ".join(drawn.where), "share": met}
+    print_facts("drawn", facts)
+    if drawn.records < 1:
+        typer.echo("warning: fewer than one record meets this by the release: the rows tell of its noise", err=True)
 
 
 def show_report(run: Run, out: Path | None) -> None:
