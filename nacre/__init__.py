@@ -21,7 +21,7 @@ from dpmodels.errors import NacreError
 if TYPE_CHECKING:
     from nacre.documents import embed_documents
     from nacre.federations import federate
-    from nacre.free import sample
+    from nacre.free import marginals, sample
     from nacre.given import Schema, draft_schema, load_schema
     from nacre.ledgers import Ledger, PrivacyBudget, PrivacyUnit, ledger
     from nacre.planning import Planned, plan
@@ -44,6 +44,7 @@ __all__ = [
     "fit",
     "ledger",
     "load_schema",
+    "marginals",
     "plan",
     "resume",
     "sample",
@@ -58,7 +59,7 @@ _MODULES = {
     "ledgers": ("Ledger", "PrivacyBudget", "PrivacyUnit", "ledger"),
     "planning": ("Planned", "plan"),
     "result": ("Report", "Result", "Spent", "verify"),
-    "free": ("sample",),
+    "free": ("marginals", "sample"),
     "running": ("fit", "resume", "synthesize"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}

@@ -44,3 +44,21 @@ def sample(
         table for table, _ in draw_rows(found, rows, asked, seed, device)
     ).to_pandas()
     return frame
+
+
+def marginals(run: "str | Result", *, home: Place | None = None) -> "pd.DataFrame":
+    """Return the noisy tables of a run's release, a row for each count with its standard error; charges nothing.
+
+    ``columns`` and ``cells`` say what is counted. ``kind`` is ``measured`` for a count as it was released, ``combined``
+    for the average of all that was released of the same cells of one column.
+
+    Raises:
+        NacreError: the run has released nothing yet, or its method releases no counts.
+    """
+    import pyarrow as pa
+
+    from tasks.noisy_tables import read_tables
+
+    found = Run.find(home_of(home), run.run if isinstance(run, Result) else run)
+    frame: pd.DataFrame = pa.concat_tables(read_tables(found)).to_pandas()
+    return frame

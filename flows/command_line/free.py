@@ -34,3 +34,16 @@ def sample(
 
     found = Run.find(home or HOME, run)
     show_drawn(write_rows(found, out, rows, where or (), seed, device or found.settings.device), out, as_json)
+
+
+@app.command()
+def marginals(run: str, out: NewFile, home: Home = None, as_json: AsJson = False) -> None:
+    """Write the noisy tables of a run's release as they are, with the standard error of each count; free.
+
+    Example: nacre marginals RUN --out marginals.parquet
+    """
+    from flows.command_line.show import show_written
+    from tasks.noisy_tables import write_tables
+    from tasks.store import Run
+
+    show_written(write_tables(Run.find(home or HOME, run), out), out, as_json)

@@ -15,6 +15,7 @@ from flows.command_line.console import print_facts, print_json, print_table
 from flows.description import describe, describe_run
 from tasks.adopt import Found, quote_old
 from tasks.draw_rows import Drawn
+from tasks.noisy_tables import Written
 from tasks.refit import Changes
 from tasks.remove import charged_for, folders_of
 from tasks.store import Run
@@ -100,6 +101,14 @@ def show_drawn(drawn: Drawn, out: Path, as_json: bool) -> None:
     print_facts("drawn", facts)
     if drawn.records < 1:
         typer.echo("warning: fewer than one record meets this by the release: the rows tell of its noise", err=True)
+
+
+def show_written(written: Written, out: Path, as_json: bool) -> None:
+    """Print which noisy tables were written."""
+    if as_json:
+        return print_json({**asdict(written), "file": str(out)})
+    counts = f"{written.counts} counts in {written.tables} tables, released by {written.method}; nothing was charged"
+    print_facts("noisy tables", {"file": str(out), "holds": counts, "charge": written.release})
 
 
 def show_report(run: Run, out: Path | None) -> None:

@@ -1,19 +1,21 @@
-"""What a release gives for nothing after its hand-off: rows under conditions; and that nothing is charged for it."""
+"""What a release gives for nothing after its hand-off: rows under conditions, and its noisy tables."""
 
 import json
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
 import nacre
-from tests.support import charges, digest, run_cli, synthesize_words, write_clinic
+from tests.support import charges, digest, make_schema, make_table, run_cli, synthesize_words, write_clinic
 
 QUICK = {"nacre": {"components": 8, "steps": 20}, "privbayes": {}, "pearl": None}
 
 
-@pytest.fixture(scope="module", params=["nacre"])
+@pytest.fixture(scope="module", params=["nacre", "privbayes"])
 def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(tmp_path_factory.mktemp("runs"), request.param)
 
@@ -28,6 +30,10 @@ def made(folder: Path, method: str) -> Path:
     return folder / "home"
 
 
+def only(method: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("home", [method], indirect=True)
+
+
 def name_of(home: Path) -> str:
     (settings,) = (home / "control").glob("*/settings.json")
     return settings.parent.name
@@ -37,6 +43,7 @@ def sample(home: Path, out: Path, *words: object) -> tuple[int, str, str]:
     return run_cli("sample", name_of(home), "--rows", 300, "--out", out, "--home", home, *words)
 
 
+@only("nacre")
 def test_rows_under_conditions_come_without_a_charge_and_say_where_they_are_from(home, tmp_path):
     before, ledger = charges(home), digest(home / "ledger.sqlite")
     where = ("--where", "sick=yes", "--where", "age > 60", "--where", "dose != null")
@@ -55,6 +62,7 @@ def test_rows_under_conditions_come_without_a_charge_and_say_where_they_are_from
     assert python.equals(frame)
 
 
+@only("nacre")
 def test_without_conditions_the_rows_are_those_of_a_plain_sample(home, tmp_path):
     code, out, err = sample(home, tmp_path / "all.parquet", "--json")
     assert code == 0, err
@@ -79,6 +87,7 @@ REFUSED = {
 }
 
 
+@only("nacre")
 @pytest.mark.parametrize("where", REFUSED)
 def test_what_cannot_be_met_is_refused_in_one_sentence_and_leaves_no_file(home, tmp_path, where):
     code, out, err = sample(home, tmp_path / "none.parquet", "--where", where)
@@ -88,15 +97,70 @@ def test_what_cannot_be_met_is_refused_in_one_sentence_and_leaves_no_file(home, 
         nacre.sample(name_of(home), 300, where=where, home=home)
 
 
+@only("nacre")
 def test_a_file_that_is_there_is_kept(home, tmp_path):
     (tmp_path / "mine.parquet").write_text("mine")
     code, _, err = sample(home, tmp_path / "mine.parquet")
     assert code == 1 and "is there already" in err and (tmp_path / "mine.parquet").read_text() == "mine"
 
 
-def test_a_generator_without_weights_is_sampled_by_rejection(tmp_path):
-    home = made(tmp_path, "pearl")
+@only("privbayes")
+def test_a_generator_without_weights_is_sampled_by_rejection(home, tmp_path):
     code, _, err = sample(home, tmp_path / "few.parquet", "--where", "age>=50", "--where", "ward=north")
     assert code == 0, err
     frame = pq.read_table(tmp_path / "few.parquet").to_pandas()
     assert len(frame) == 300 and frame.age.min() >= 50 and set(frame.ward) == {"north"}
+
+
+def true_counts(row: pd.Series, data: pd.DataFrame) -> int:
+    """Count the real rows in the combination of cells that a row of the noisy tables is about."""
+    held = np.ones(len(data), dtype=bool)
+    for name, cell, low, high in zip(row["columns"], row.cells, row.low, row.high, strict=True):
+        if cell == "null":
+            held &= data[name].isna()
+        elif cell == "exactly 0":
+            held &= data[name] == 0
+        elif not np.isnan(low):
+            held &= data[name].between(low, high) & ((data[name] != 0) | (name == "age"))
+        else:
+            held &= data[name].astype(str).str.lower().isin(cell.split(" | "))
+    return int(held.sum())
+
+
+def test_the_noisy_tables_are_the_real_counts_with_noise_of_the_error_they_state(home, tmp_path):
+    before, ledger = charges(home), digest(home / "ledger.sqlite")
+    code, out, err = run_cli("marginals", name_of(home), "--out", tmp_path / "t.parquet", "--home", home, "--json")
+    assert code == 0, err
+    frame = pq.read_table(tmp_path / "t.parquet").to_pandas()
+    facts = json.loads(out)
+    assert (facts["counts"], facts["tables"]) == (len(frame), frame.table.nunique())
+    assert any(facts["release"] in entry.model_dump_json() for entry in nacre.ledger(home).entries())
+    data = make_table(200).to_pandas()
+    kinds = {kind: frame[frame.kind == kind] for kind in ("measured", "combined")}
+    for part in kinds.values():
+        some = part.sample(min(len(part), 400), random_state=0)
+        scores = [(row["count"] - true_counts(row, data)) / row.standard_error for _, row in some.iterrows()]
+        assert 0.6 < np.std(scores) < 1.5 and abs(np.mean(scores)) < 0.5
+    assert kinds["measured"]["columns"].map(len).max() >= 2 and set(kinds["combined"]["columns"].map(len)) == {1}
+    assert set(kinds["combined"]["columns"].map(tuple)) == {(name,) for name in data if name != "patient"}
+    assert (charges(home), digest(home / "ledger.sqlite")) == (before, ledger)
+    assert nacre.marginals(name_of(home), home=home).equals(frame)
+
+
+def test_a_release_that_counts_only_classes_gives_these_and_one_that_counts_nothing_is_refused(tmp_path):
+    home = made(tmp_path, "pearl")
+    frame = nacre.marginals(name_of(home), home=home)
+    assert frame["columns"].map(tuple).tolist() == [("sick",)] * 2 and frame.cells.map(tuple).tolist() == [
+        ("no",),
+        ("yes",),
+    ]
+    assert set(frame.kind) == {"measured"}
+    no_target = make_schema(target=None)
+    (tmp_path / "clinic.yaml").write_text(no_target.to_yaml())
+    code, _, err = run_cli(*synthesize_words(tmp_path, out=tmp_path / "two", home=tmp_path / "home2"))
+    assert code == 0, err
+    code, out, err = run_cli(
+        "marginals", name_of(tmp_path / "home2"), "--out", tmp_path / "n", "--home", tmp_path / "home2"
+    )
+    assert (code, out, err.count("\n")) == (1, "", 1) and "holds no counts of columns" in err
+    assert not (tmp_path / "n").exists()
