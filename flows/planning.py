@@ -44,6 +44,8 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
         contract = contract.of_partition(partition)
     name = method_for(contract, config.model.method)
     method = create(name, config.model.measurement, config.model.training)
+    if isinstance(contract, Schema) and config.rows and (faults := contract.too_few(config.rows)):
+        raise InvalidArgument("rows", config.rows, f"be fewer: {' '.join(faults[0])}")
     privacy, scores = config.privacy, read_measurement(config.report)
     check_delta(privacy.delta, privacy.allow_large_delta)
     plans = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
