@@ -30,6 +30,8 @@ def audit(
     """Hold methods to what they claim and are charged, on made data; costs nothing and reads nobody's data.
 
     Ends with status 1 if a check does not hold. docs/audit.md says what the checks are, and what they cannot see.
+
+    Example: nacre audit --method nacre --out audit.html
     """
     from dpmodels.evaluation.audit.subjects import SUBJECTS, check_method
     from dpmodels.evaluation.pages.audit import render_audit

@@ -39,7 +39,10 @@ def open_account(
     ledger: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Open an account with a hard cap."""
+    """Open an account with a hard cap.
+
+    Example: nacre ledger open patients --schema patients.yaml --cap-epsilon 3 --cap-delta 1e-5
+    """
     from dpmodels.ledger.ledger import Ledger
     from dpmodels.schema.lint import load_contract
     from flows.command_line.ledger_show import show_accounts
@@ -69,7 +72,10 @@ def cap(
     ledger: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a cap, openly: the change and its reason are entries of the chain. What was spent stays spent."""
+    """Change a cap, openly: the change and its reason are entries of the chain. What was spent stays spent.
+
+    Example: nacre ledger cap patients --epsilon 5 --reason "second study, approved by the board"
+    """
     from flows.command_line.ledger_show import show_accounts
 
     if delta is not None:
@@ -99,7 +105,10 @@ def officer(
     ledger: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Name who must sign an account's charges, and those of the accounts below it; an entry of the chain."""
+    """Name who must sign an account's charges, and those of the accounts below it; an entry of the chain.
+
+    Example: nacre ledger officer patients --name "Ada Smith" --key officer.pub --reason "policy of 2026"
+    """
     from dpmodels.ledger.approval import Officer
     from flows.command_line.ledger_show import show_accounts
 
@@ -112,7 +121,10 @@ def officer(
 
 @app.command("moved")
 def moved(reason: Reason, home: Home = None, ledger: Url = None) -> None:
-    """Say that the home was moved, or its ledger put back from a copy, and that no other copy is used any more."""
+    """Say that the home was moved, or its ledger put back from a copy, and that no other copy is used any more.
+
+    Example: nacre ledger moved --reason "new disk; the old one is destroyed"
+    """
     from tasks.home import home_faults, remember
 
     place, book = (home or HOME).absolute(), existing_ledger(home, ledger)
@@ -133,7 +145,10 @@ def show(
     ledger: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show accounts: cap, spent, remaining, and the charges of one account."""
+    """Show accounts: cap, spent, remaining, and the charges of one account.
+
+    Example: nacre ledger show patients --picture burn-down.svg
+    """
     from flows.burn_down import draw_burn_down
     from flows.command_line.ledger_show import show_account, show_accounts
 
@@ -155,7 +170,10 @@ def entries(
     ledger: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the entries of the chain, oldest first."""
+    """List the entries of the chain, oldest first.
+
+    Example: nacre ledger entries patients --json
+    """
     from flows.command_line.ledger_show import show_entries
 
     book = existing_ledger(home, ledger)
@@ -172,7 +190,10 @@ def plan(
     ledger: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what releases to come would cost and whether they fit; writes nothing."""
+    """Say what releases to come would cost and whether they fit; writes nothing.
+
+    Example: nacre ledger plan patients --epsilon 0.5 --delta 1e-5 --times 4
+    """
     from flows.command_line.ledger_show import show_forecast
 
     if not show_forecast(existing_ledger(home, ledger), name, epsilon, delta, times, as_json):
@@ -187,7 +208,10 @@ def void(
     ledger: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give back a charge whose draw never began; what proves it is written beside the reason."""
+    """Give back a charge whose draw never began; what proves it is written beside the reason.
+
+    Example: nacre ledger void 3f2a91c0 --reason "the run was never started"
+    """
     from flows.command_line.ledger_show import show_entries
 
     book = existing_ledger(home, ledger)
@@ -200,7 +224,10 @@ def void(
 
 @app.command("recover")
 def recover(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> None:
-    """Finish what crashes left: release every complete draw, and say what the other open charges need."""
+    """Finish what crashes left: release every complete draw, and say what the other open charges need.
+
+    Example: nacre ledger recover
+    """
     from flows.command_line.ledger_show import show_recovered
     from tasks.budget import recover_all
 
@@ -209,7 +236,10 @@ def recover(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> N
 
 @app.command("verify")
 def verify(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> None:
-    """Check the hash chain, every sum and every sealed release; names what was changed."""
+    """Check the hash chain, every sum and every sealed release; names what was changed.
+
+    Example: nacre ledger verify --json
+    """
     from tasks.budget import sealed_releases
     from tasks.home import home_faults
 
@@ -233,7 +263,10 @@ def export(
     home: Home = None,
     ledger: Url = None,
 ) -> None:
-    """Write the whole chain to a file, hashes included."""
+    """Write the whole chain to a file, hashes included.
+
+    Example: nacre ledger export chain.parquet
+    """
     from flows.command_line.ledger_show import export_ledger
 
     export_ledger(existing_ledger(home, ledger), target)
