@@ -64,11 +64,6 @@ def main() -> NoReturn:
             if isinstance(error, BrokenPipeError):
                 raise
             typer.echo(f"error: {error.filename or 'a file'}: {(error.strerror or str(error)).lower()}", err=True)
-        except Exception as error:
-            if type(error).__name__ != "OperationalError" or not type(error).__module__.startswith("sqlalchemy"):
-                raise
-            because = str(getattr(error, "orig", error)).splitlines()[0]
-            typer.echo(f"error: the ledger cannot be read or written: {because}", err=True)
         else:
             sys.exit(0)
         sys.exit(1)
