@@ -57,7 +57,9 @@ class Rule:
     @property
     def fix(self) -> str:
         """What to do about a table that breaks it; a bound or a list is widened from public knowledge alone."""
-        return "to fix it: " + FIXES.get(self.expectation, "correct the rows, or take the constraint out of the schema")
+        whole = self.arguments.get("value_set") == [True]  # an image, or a column that follows from others
+        known = FIXES.get("" if whole else self.expectation)
+        return f"to fix it: {known or 'correct the rows, or what the schema says of them'}"
 
     def __str__(self) -> str:
         place = f"column {self.column} " if self.column else ""
