@@ -72,7 +72,7 @@ def parse(text: str, schema: Schema) -> Condition:
 
 def _held(text: str, name: str, schema: Schema, sign: str, value: str) -> Condition:
     column = schema.modelled.get(name)
-    if column is None:
+    if not isinstance(column, Continuous | Discrete):
         raise Unsuitable(f"`{text}`: column {name} is not modeled, so no condition can be set on it")
     if value == NULL and column.null_state is not None and NULL not in names_of(column):
         if sign not in EQUAL:
@@ -80,7 +80,6 @@ def _held(text: str, name: str, schema: Schema, sign: str, value: str) -> Condit
         return Condition(text, name, column, sign, column.null_state, of_state=True)
     if isinstance(column, Continuous):
         return Condition(text, name, column, sign, _number(text, name, column, sign, value))
-    assert isinstance(column, Discrete)
     return _of_states(text, name, column, sign, value)
 
 
@@ -180,8 +179,7 @@ def bounds(own: Sequence[Condition]) -> tuple[float, float]:
     low, high = -np.inf, np.inf
     for one in own:
         column = one.column
-        assert isinstance(column, Continuous)
-        if one.of_state or one.sign == "!=":
+        if one.of_state or one.sign == "!=" or not isinstance(column, Continuous):
             continue
         lattice = column.decimals is not None and column.snap(np.array([one.value]))[0] == one.value
         half = 0.5 * 10.0 ** -(column.decimals or 0) if lattice else 0.0

@@ -25,7 +25,6 @@ def deploy(file: Path) -> None:
     Raises:
         NacreError: no server is configured, or Prefect refuses the file.
     """
-    import httpx
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import WorkPoolCreate
     from prefect.exceptions import ObjectNotFound
@@ -41,7 +40,9 @@ def deploy(file: Path) -> None:
                     client.read_work_pool(name)
                 except ObjectNotFound:
                     client.create_work_pool(WorkPoolCreate(name=name, type="process", description=description))
-    except httpx.HTTPError as fault:
+    except Exception as fault:
+        if not type(fault).__module__.startswith("httpx"):  # the errors of Prefect's own client, by the name it has
+            raise
         said = f"no Prefect server answers at {url} ({type(fault).__name__})"
         raise NacreError(f"{said}; start it, or correct PREFECT_API_URL; nothing was registered") from None
     words = ["--no-prompt", "deploy", "--all", "--prefect-file", str(file)]
