@@ -23,13 +23,14 @@ FAILED_CHECKS = 3
 
 
 @contextmanager
-def resumable(run: "Run") -> Iterator[None]:
-    """Say how to go on with a run, before it and after a Ctrl-C, which also says what the run was charged.
+def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
+    """Say how to go on with a run, if it begins and after a Ctrl-C; that also says what the run was charged.
 
     Raises:
         Exit: with 130, after a Ctrl-C.
     """
-    note(f"run {run.name}; if it is interrupted: {_going_on(run)}")
+    if begins:
+        note(f"run {run.name}; if it is interrupted: {_going_on(run)}")
     try:
         yield
     except KeyboardInterrupt:

@@ -37,7 +37,7 @@ def synthesize(config: SynthesizeConfig, as_json: AsJson = False, fail_on_checks
 
     caution(config.privacy)
     run = start(config)
-    with resumable(run):
+    with resumable(run, begins=True):
         carry_out(run, config.runtime.prefect)
     show_hand_off(run, as_json, fail_on_checks)
 
@@ -70,7 +70,7 @@ def embed_documents(config: EmbedConfig, as_json: AsJson = False) -> None:
 
     caution(config.privacy)
     run = start(config)
-    with resumable(run):
+    with resumable(run, begins=True):
         carry_out(run, config.runtime.prefect)
     show_hand_off(run, as_json)
 
@@ -111,7 +111,7 @@ def federate(
     asked = _federation(config, out=out, home=home, ledger=ledger, prefect=prefect)
     caution(asked.privacy)
     run = start(asked)
-    with resumable(run):
+    with resumable(run, begins=True):
         carry_out(run, asked.runtime.prefect)
     show_hand_off(run, as_json)
 
