@@ -16,7 +16,7 @@ def sample(
     rows: int,
     *,
     where: "str | Sequence[str]" = (),
-    seed: int = 0,
+    seed: int | None = None,
     device: str = "auto",
     home: Place | None = None,
 ) -> "pd.DataFrame":
@@ -27,7 +27,7 @@ def sample(
         rows: rows to draw.
         where: conditions such as ``"age>60"`` or ``"ward!=north"``, with ``=``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``;
             all must hold. As in SQL, a null meets none but ``"COLUMN=null"``.
-        seed: the same seed draws the same rows.
+        seed: the same seed draws the same rows; by default the one after the run's, for other rows than the run's own.
         device: auto, cpu or cuda.
         home: where state lies; by default ``NACRE_HOME``, or ``.nacre``.
 

@@ -22,6 +22,7 @@ from dpmodels.schema.embedded import codec_of
 from dpmodels.schema.schema import Schema
 from tasks.pools import limited_pools
 from tasks.ready import check_new_file, pick_device
+from tasks.receive import check_received
 from tasks.sample import read_generator
 from tasks.store import Run
 
@@ -46,9 +47,11 @@ class Drawn:
 
 
 def draw_rows(
-    run: Run, rows: int, where: Sequence[str], seed: int, device: str = "auto"
+    run: Run, rows: int, where: Sequence[str], seed: int | None, device: str = "auto"
 ) -> Iterator[tuple[pa.Table, Drawn]]:
     """Yield tables of synthetic rows that meet all conditions, each with what is known by then.
+
+    Without a seed they are drawn by the one after the run's, so that they are other rows than the run's own.
 
     Raises:
         ArtifactError: the run has no generator.
@@ -58,7 +61,9 @@ def draw_rows(
     made = run.finished("train")
     if made is None:
         raise ArtifactError(f"run {run.name} has no trained generator; resume it first, if it trains one")
+    check_received(run, made)
     device, drawn = pick_device(device), 0
+    seed = (run.settings.seed + 1) % 2**31 if seed is None else seed
     with limited_pools():
         model = read_generator(made.path, made.sha256)
         codec = codec_of(model.schema)
@@ -76,7 +81,7 @@ def draw_rows(
             )
 
 
-def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int, device: str = "auto") -> Drawn:
+def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int | None, device: str = "auto") -> Drawn:
     """Write drawn rows to one Parquet file, whose footer says where they are from; the file is whole or absent.
 
     Raises:

@@ -39,10 +39,9 @@ def read_tables(run: Run) -> Iterator[pa.Table]:
         ArtifactError: the run has released nothing yet.
         Unsuitable: its method releases no counts.
     """
-    made = run.finished("sanitize")
-    if made is None:
+    if run.finished("sanitize") is None:
         raise ArtifactError(f"run {run.name} has released nothing yet; resume it first")
-    release = read_release(made.path).value
+    release = read_release(run.read("sanitize")).value
     for table in noisy_tables(release):
         yield table.replace_schema_metadata({FOOTER: release.entry})
 

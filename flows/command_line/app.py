@@ -61,8 +61,6 @@ def main() -> NoReturn:
         except NacreError as error:
             _say(error)
         except OSError as error:
-            if isinstance(error, BrokenPipeError):
-                raise
             typer.echo(f"error: {error.filename or 'a file'}: {(error.strerror or str(error)).lower()}", err=True)
         else:
             sys.exit(0)

@@ -19,7 +19,9 @@ def sample(
     rows: Annotated[int, typer.Option(min=1, help="Rows to draw.")],
     out: NewFile,
     where: Where = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of the rows.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**31 - 1, help="Seed. (default: the one after the run's)")
+    ] = None,
     device: OtherDevice = None,
     home: Home = None,
     as_json: AsJson = False,

@@ -98,6 +98,16 @@ def test_what_cannot_be_met_is_refused_in_one_sentence_and_leaves_no_file(home, 
 
 
 @only("nacre")
+def test_a_generator_that_is_not_the_received_one_is_not_drawn_from(home, tmp_path):
+    record = home / "control" / name_of(home) / "received.json"
+    kept = record.read_text()
+    record.write_text(json.dumps(json.loads(kept) | {"generator.safetensors": "0" * 64}))
+    code, _, err = sample(home, tmp_path / "x.parquet")
+    record.write_text(kept)
+    assert code == 1 and "was changed after it was checked" in err and list(tmp_path.iterdir()) == []
+
+
+@only("nacre")
 def test_a_file_that_is_there_is_kept(home, tmp_path):
     (tmp_path / "mine.parquet").write_text("mine")
     code, _, err = sample(home, tmp_path / "mine.parquet")
