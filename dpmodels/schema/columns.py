@@ -32,9 +32,9 @@ class Identifier(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     type: Annotated[Literal["identifier"], Field(description="What names a record or a user; it is never modeled.")]
-    keep: Annotated[str, Field(description="What synthetic rows get instead.", json_schema_extra={"pattern": KEEPS})] = (
-        "drop"
-    )
+    keep: Annotated[
+        str, Field(description="What synthetic rows get instead.", json_schema_extra={"pattern": KEEPS})
+    ] = "drop"
 
     @property
     def pattern(self) -> Pattern | None:
