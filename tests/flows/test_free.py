@@ -25,7 +25,7 @@ def made(folder: Path, method: str) -> Path:
     write_clinic(folder)
     if (training := QUICK[method]) is not None:
         (folder / "config.yaml").write_text(yaml.safe_dump({"model": {"method": method, "training": training}}))
-    code, _, err = run_cli(*synthesize_words(folder))
+    code, _, err = run_cli(*synthesize_words(folder, target_epsilon=8))
     assert code == 0, err
     return folder / "home"
 
@@ -147,10 +147,11 @@ def test_the_noisy_tables_are_the_real_counts_with_noise_of_the_error_they_state
     assert any(facts["release"] in entry.model_dump_json() for entry in nacre.ledger(home).entries())
     data = make_table(200).to_pandas()
     kinds = {kind: frame[frame.kind == kind] for kind in ("measured", "combined")}
-    for part in kinds.values():
-        some = part.sample(min(len(part), 400), random_state=0)
+    # five standard deviations of the size of 360 independent errors; combined counts are few and share tables
+    for kind, (low, high) in {"measured": (0.8, 1.2), "combined": (0.3, 2.2)}.items():
+        some = kinds[kind].sample(min(len(kinds[kind]), 400), random_state=0)
         scores = [(row["count"] - true_counts(row, data)) / row.standard_error for _, row in some.iterrows()]
-        assert 0.6 < np.std(scores) < 1.5 and abs(np.mean(scores)) < 0.5
+        assert low < np.sqrt(np.mean(np.square(scores))) < high
     assert kinds["measured"]["columns"].map(len).max() >= 2 and set(kinds["combined"]["columns"].map(len)) == {1}
     assert set(kinds["combined"]["columns"].map(tuple)) == {(name,) for name in data if name != "patient"}
     assert (charges(home), digest(home / "ledger.sqlite")) == (before, ledger)
