@@ -56,9 +56,9 @@ class Studio:
         second = self.looks.second(self.looks.choose(first.vector, first.noise_stddev))
         return first, self._released(second, self._sum(second), events[1], noise)
 
-    def fit(self, looks: Looks, seed: int, system: NacreImages | None = None) -> ImageModel:
-        """Fit the generator to a release, as this recipe or as another that measures the same."""
-        return (system or self.system).fit_looks(self.looks, *looks, Craft(seed=seed))
+    def fit(self, looks: Looks, seed: int) -> ImageModel:
+        """Fit the generator to a release."""
+        return self.system.fit_looks(self.looks, *looks, Craft(seed=seed))
 
     def sample(self, model: ImageModel, rows: int, seed: int) -> Images:
         """Sample images."""

@@ -3,7 +3,7 @@
 scores     at epsilon 1 with every seed, beside published numbers and the real training set; at the other epsilons with
            the first. Runs of parts of these, each kept with --json, are put together by --join.
 ceilings   real images through each stage of the generator, without noise up to the last: which stage loses
-paired     releases of the method as it is beside releases of --recipe, pair by pair with the same seed
+paired     releases of the method as it is beside those of --recipes, seed by seed
 """
 
 import json
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.common import ROOT, Table, data_dir, measure, parse, plot_sweep, report
-from benchmarks.image_stages import Studio, stages
+from benchmarks.image_stages import Looks, Studio, stages
 from benchmarks.judge_images import ImageJudge, Images, LightJudge, Verdict
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.lint import load_schema
@@ -45,7 +45,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, help="images that the CNN is trained on")
     parser.add_argument("--epochs", type=int, help="of the CNN; 0 leaves the CNN out of ceilings and pairs")
     parser.add_argument("--parts", nargs="+", default=["scores"], choices=list(PARTS))
-    parser.add_argument("--recipe", type=json.loads, default={}, help="measurement and training of the other side")
+    parser.add_argument("--recipes", nargs="+", type=json.loads, default=[], help="measurement and training, as JSON")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw accuracy against epsilon")
     parser.add_argument("--join", nargs="+", type=Path, metavar="FILE.json", help="run nothing: show these records")
 
@@ -143,10 +143,10 @@ class Jury:
 def ceilings_table(name: str, args: Namespace, seeds: Sequence[int]) -> Table:
     """Judge real images after each stage of the generator; each loses what the one before it lost, and something."""
     jury = Jury(name, args)
-    table = jury.table("ceilings", "stage")
+    table, studio = jury.table("ceilings", "stage"), jury.studio({})
     found: dict[str, list[list[float]]] = {}
     for seed in seeds:
-        for stage, images in stages(jury.studio(args.recipe), jury.rows, seed):
+        for stage, images in stages(studio, jury.rows, seed):
             found.setdefault(stage, []).append(jury.scores(images(), seed))
             print(f"{name} seed={seed} {stage}: {found[stage][-1]}", file=sys.stderr, flush=True)
     for stage, scores in found.items():
@@ -155,19 +155,27 @@ def ceilings_table(name: str, args: Namespace, seeds: Sequence[int]) -> Table:
 
 
 def paired_table(name: str, args: Namespace, seeds: Sequence[int]) -> Table:
-    """Judge releases of the method as it is and of another recipe, and what each pair gains."""
+    """Judge releases of the method as it is and of other recipes, and what each gains seed by seed.
+
+    Recipes that measure the same are fitted to the same release.
+    """
     jury = Jury(name, args)
-    table, sides = jury.table("paired", "recipe"), {"as it is": jury.studio({}), "other": jury.studio(args.recipe)}
-    found: dict[str, list[list[float]]] = {side: [] for side in sides}
+    recipes = {"as it is": {}, **{json.dumps(recipe): recipe for recipe in args.recipes}}
+    studios = {label: jury.studio(recipe) for label, recipe in recipes.items()}
+    found: dict[str, list[list[float]]] = {label: [] for label in recipes}
     for seed in seeds:
-        for side, studio in sides.items():
-            model = studio.fit(studio.release(), seed)
-            found[side].append(jury.scores(studio.sample(model, jury.rows, seed), seed))
-            print(f"{name} seed={seed} {side}: {found[side][-1]}", file=sys.stderr, flush=True)
-    gains = np.array(found["other"]) - np.array(found["as it is"])
-    named = {"as it is": found["as it is"], json.dumps(args.recipe): found["other"], "gain": gains}
-    for label, scores in named.items():
+        released: dict[str, Looks] = {}
+        for label, studio in studios.items():
+            if studio.line.hash not in released:
+                released[studio.line.hash] = studio.release()
+            model = studio.fit(released[studio.line.hash], seed)
+            found[label].append(jury.scores(studio.sample(model, jury.rows, seed), seed))
+            print(f"{name} seed={seed} {label}: {found[label][-1]}", file=sys.stderr, flush=True)
+    table, first = jury.table("paired", "recipe"), np.array(found["as it is"])
+    for label, scores in found.items():
         table.add(label, *zip(*scores, strict=True))
+        if label != "as it is":
+            table.add("gain", *(np.array(scores) - first).T)
     return table
 
 

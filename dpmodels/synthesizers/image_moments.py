@@ -178,7 +178,7 @@ class NacreImages(Synthesizer[ImageLooks]):
         divisor = at_least_noise(counts, steps, embedding)
         means = sums / divisor[:, None]
         covariances = moments / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
-        shrunk = shrink_classes(covariances, _unit_noise(steps) / divisor, divisor)
+        shrunk = shrink_classes(covariances, self.training.shrinkage * _unit_noise(steps) / divisor, divisor)
         clip = embedding.clip
         decoder = np.linalg.pinv(np.ldexp(clip.directions, -DIRECTION_BITS)) * clip.radius
         painter = Painter(looks.code, decoder, clip.centres.astype(np.float64), self.training.contrast)

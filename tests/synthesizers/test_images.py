@@ -180,6 +180,13 @@ def test_texture_is_planned_unless_told_otherwise_and_is_all_that_it_changes(tmp
     assert ratio.mean() == pytest.approx(1, abs=0.02) and ratio.std() == pytest.approx(model.texture, rel=0.1)
 
 
+def test_with_less_shrinkage_the_same_release_gives_images_that_vary_more(tmp_path):
+    release = measure(tmp_path, make_records(400))
+    fits = [NacreImages(IMAGES.measurement, MatchingSpec(rounds=0, shrinkage=s)).fit(release, Craft()) for s in (1, 0.3)]
+    full, light = (np.einsum("cij,cij->c", fit.factors, fit.factors) for fit in fits)
+    assert (light > full).all()
+
+
 @pytest.mark.parametrize("name", ["FORMAT-1", "FORMAT-2"])
 def test_a_release_or_generator_of_a_version_without_texture_is_drawn_without(tmp_path, name):
     model = fit(read_release(GOLDEN / name / "nacre-images.parquet"))
