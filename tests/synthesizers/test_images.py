@@ -182,8 +182,9 @@ def test_texture_is_planned_unless_told_otherwise_and_is_all_that_it_changes(tmp
 
 def test_with_less_shrinkage_the_same_release_gives_images_that_vary_more(tmp_path):
     release = measure(tmp_path, make_records(400))
-    fits = [NacreImages(IMAGES.measurement, MatchingSpec(rounds=0, shrinkage=s)).fit(release, Craft()) for s in (1, 0.3)]
-    full, light = (np.einsum("cij,cij->c", fit.factors, fit.factors) for fit in fits)
+    specs = [MatchingSpec(rounds=0, shrinkage=shrinkage) for shrinkage in (1.0, 0.3)]
+    models = [NacreImages(IMAGES.measurement, spec).fit(release, Craft()) for spec in specs]
+    full, light = (np.einsum("cij,cij->c", model.factors, model.factors) for model in models)
     assert (light > full).all()
 
 
