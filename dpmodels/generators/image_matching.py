@@ -32,8 +32,8 @@ class MatchingSpec(BaseModel):
         images: drawn a class and round.
         rate: share of the missing moments that a round adds.
         contrast: of the drawn ink about one half; above 1 it makes up for the smoothness of the basis.
-        shrinkage: share of the noise's edge that covariances are shrunk by. At 1 the error of a covariance is least. A
-            CNN is hurt more by directions that are missing than by some that vary too much.
+        shrinkage: share of the noise's edge that covariances are shrunk by. At 1 the error of a covariance is least;
+            with less, images vary more like real ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
