@@ -1,7 +1,9 @@
 """MNIST and Fashion-MNIST: accuracy of a CNN trained on synthetic images, and the LeNet distance of PEARL.
 
-At epsilon 1 with every seed, beside published numbers and the real training set; at the other epsilons with the first.
-Runs of parts, each kept with --json, are put together by --join.
+scores     at epsilon 1 with every seed, beside published numbers and the real training set; at the other epsilons with
+           the first. Runs of parts of these, each kept with --json, are put together by --join.
+ceilings   real images through each stage of the generator, without noise up to the last: which stage loses
+paired     releases of the method as it is beside those of --recipes, seed by seed
 """
 
 import json
@@ -16,7 +18,11 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.common import ROOT, Table, data_dir, measure, parse, plot_sweep, report
-from benchmarks.judge_images import ImageJudge, Images, Verdict
+from benchmarks.image_stages import Looks, Studio, stages
+from benchmarks.judge_images import ImageJudge, Images, LightJudge, Verdict
+from dpmodels.privacy import PrivacyBudget
+from dpmodels.schema.lint import load_schema
+from dpmodels.synthesizers.registry import create
 
 EPSILON, DELTA = 1.0, 1e-5
 EPSILONS = (0.2, 1.0, 3.0, 10.0)
@@ -37,7 +43,9 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--seeds", nargs="+", type=int, help="of nacre-images; one is no result")
     parser.add_argument("--rows", type=int, help="images that the CNN is trained on")
-    parser.add_argument("--epochs", type=int, help="of the CNN, as judge_images.py --epochs")
+    parser.add_argument("--epochs", type=int, help="of the CNN; 0 leaves the CNN out of ceilings and pairs")
+    parser.add_argument("--parts", nargs="+", default=["scores"], choices=list(PARTS))
+    parser.add_argument("--recipes", nargs="+", type=json.loads, default=[], help="measurement and training, as JSON")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw accuracy against epsilon")
     parser.add_argument("--join", nargs="+", type=Path, metavar="FILE.json", help="run nothing: show these records")
 
@@ -72,8 +80,7 @@ def synthesize(
 
 def scores_table(name: str, args: Namespace, seeds: Sequence[int]) -> Table:
     """Judge one data set; published numbers are at epsilon 1."""
-    usual = QUICK if args.quick else FULL
-    rows, epochs = args.rows or usual[0], args.epochs or usual[1]
+    rows, epochs = effort(args)
     judge = ImageJudge(load(data_dir() / f"{name}_test.parquet"), data_dir() / "lenet5_mnist.safetensors")
     title = f"{name}, CNN on {rows} images and {epochs} epochs, delta={DELTA}"
     table = Table(title, ["method", "epsilon", "CNN", "CNN, last epoch", "LeNet-FID", "seconds", "peak MiB"], digits=4)
@@ -97,6 +104,82 @@ def scores_table(name: str, args: Namespace, seeds: Sequence[int]) -> Table:
         scores = [[getattr(v, score) for v in verdicts] for score in SCORES]
         table.add("nacre-images", epsilon, *scores, seconds, peaks)
     return table
+
+
+def effort(args: Namespace) -> tuple[int, int]:
+    """Return the number of images and of epochs that the CNN is given."""
+    rows, epochs = QUICK if args.quick else FULL
+    return args.rows or rows, epochs if args.epochs is None else args.epochs
+
+
+class Jury:
+    """The judges of one data set, and studios that make images for them."""
+
+    def __init__(self, name: str, args: Namespace) -> None:
+        test = load(data_dir() / f"{name}_test.parquet")
+        self.name, (self.rows, self.epochs) = name, effort(args)
+        self.judge = ImageJudge(test, data_dir() / "lenet5_mnist.safetensors")
+        self.light = LightJudge(test)
+        self.real = load(data_dir() / f"{name}_train.parquet")
+        self.schema = load_schema(ROOT / "benchmarks" / "schemas" / f"{name}.yaml")
+
+    def studio(self, recipe: dict[str, Any]) -> Studio:
+        """Return a studio for settings as a configuration file has them."""
+        system = create("nacre-images", recipe.get("measurement", {}), recipe.get("training", {}))
+        return Studio(self.real, self.schema, system, PrivacyBudget(epsilon=EPSILON, delta=DELTA))
+
+    def scores(self, made: Images, seed: int) -> list[float]:
+        """Return what the CNN, if it has epochs, the light judge and the LeNet say."""
+        made = made.take(np.random.default_rng(seed).permutation(len(made.x))[: self.rows])
+        cnn = [self.judge.judge(made, self.rows, self.epochs, seed).cnn] if self.epochs else []
+        return [*cnn, self.light.accuracy(made), self.judge.frechet(made.x)]
+
+    def table(self, what: str, label: str) -> Table:
+        """Return an empty table of these judges."""
+        title = f"{self.name}, {what}, CNN on {self.rows} images and {self.epochs} epochs, delta={DELTA}"
+        return Table(title, [label, *["CNN"][: self.epochs], "light judge", "LeNet-FID"], digits=4)
+
+
+def ceilings_table(name: str, args: Namespace, seeds: Sequence[int]) -> Table:
+    """Judge real images after each stage of the generator; each loses what the one before it lost, and something."""
+    jury = Jury(name, args)
+    table, studio = jury.table("ceilings", "stage"), jury.studio({})
+    found: dict[str, list[list[float]]] = {}
+    for seed in seeds:
+        for stage, images in stages(studio, jury.rows, seed):
+            found.setdefault(stage, []).append(jury.scores(images(), seed))
+            print(f"{name} seed={seed} {stage}: {found[stage][-1]}", file=sys.stderr, flush=True)
+    for stage, scores in found.items():
+        table.add(stage, *zip(*scores, strict=True))
+    return table
+
+
+def paired_table(name: str, args: Namespace, seeds: Sequence[int]) -> Table:
+    """Judge releases of the method as it is and of other recipes, and what each gains seed by seed.
+
+    Recipes that measure the same are fitted to the same release.
+    """
+    jury = Jury(name, args)
+    recipes = {"as it is": {}, **{json.dumps(recipe): recipe for recipe in args.recipes}}
+    studios = {label: jury.studio(recipe) for label, recipe in recipes.items()}
+    found: dict[str, list[list[float]]] = {label: [] for label in recipes}
+    for seed in seeds:
+        released: dict[str, Looks] = {}
+        for label, studio in studios.items():
+            if studio.line.hash not in released:
+                released[studio.line.hash] = studio.release()
+            model = studio.fit(released[studio.line.hash], seed)
+            found[label].append(jury.scores(studio.sample(model, jury.rows, seed), seed))
+            print(f"{name} seed={seed} {label}: {found[label][-1]}", file=sys.stderr, flush=True)
+    table, first = jury.table("paired", "recipe"), np.array(found["as it is"])
+    for label, scores in found.items():
+        table.add(label, *zip(*scores, strict=True))
+        if label != "as it is":
+            table.add("gain", *(np.array(scores) - first).T)
+    return table
+
+
+PARTS = {"scores": scores_table, "ceilings": ceilings_table, "paired": paired_table}
 
 
 def join(records: Sequence[dict[str, Any]]) -> list[Table]:
@@ -139,7 +222,7 @@ def main() -> None:
         print("\n\n".join(table.markdown() for table in tables) + "\n")
         print("\n".join(sorted({f"{of['date'][:10]}, commit {of['commit']}, seeds {of['seeds']}" for of in records})))
     else:
-        tables = [scores_table(name, args, seeds) for name in args.sets]
+        tables = [PARTS[part](name, args, seeds) for part in args.parts for name in args.sets]
         report("images", tables, seeds, args)
     if args.plot:
         plot(tables, args.plot)

@@ -32,6 +32,8 @@ class MatchingSpec(BaseModel):
         images: drawn a class and round.
         rate: share of the missing moments that a round adds.
         contrast: of the drawn ink about one half; above 1 it makes up for the smoothness of the basis.
+        shrinkage: share of the noise's edge that covariances are shrunk by. At 1 the error of a covariance is least;
+            with less, images vary more like real ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -39,6 +41,7 @@ class MatchingSpec(BaseModel):
     images: Annotated[int, Field(ge=100, le=100_000)] = 1000
     rate: Annotated[float, Field(gt=0, le=1)] = 0.7
     contrast: Annotated[float, Field(ge=1, le=10)] = 1.3
+    shrinkage: Annotated[float, Field(ge=0, le=2)] = 0.3
 
 
 def match(

@@ -48,6 +48,8 @@ from dpmodels.synthesizers.marginals import Marginals, of_classes
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
+TEXTURE = 0.235
+
 
 class ImageMeasurement(BaseModel):
     """What is measured: public parameters that decide the release and so are part of the plan.
@@ -64,6 +66,9 @@ class ImageMeasurement(BaseModel):
         evening: alpha above; 0 leaves the directions as they vary, 1 brings all to the same variance.
         count_weight, mean_weight: weights of a count and of a first moment, where a second moment has 1.
         floor: a direction's variance is taken to be at least the edge of the noise divided by this.
+        texture: standard deviation of the public noise that the ink of a drawn image is multiplied with. It costs
+            nothing, and is in the plan so that a release is always drawn alike: one without it is of a version that
+            drew none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -78,6 +83,7 @@ class ImageMeasurement(BaseModel):
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
     mean_weight: Annotated[float, Field(gt=0, le=10)] = 0.6
     floor: Annotated[float, Field(gt=0, le=100)] = 3.0
+    texture: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class ImageLooks:
@@ -134,6 +140,11 @@ class NacreImages(Synthesizer[ImageLooks]):
     measurement: ImageMeasurement = field(default_factory=ImageMeasurement)
     training: MatchingSpec = field(default_factory=MatchingSpec)
 
+    def settled(self, contract: Schema) -> ImageMeasurement:
+        """Set the texture that a new plan has, unless one was given."""
+        given = self.measurement
+        return given if given.texture is not None else given.model_copy(update={"texture": TEXTURE})
+
     def design(self, spec: ImageMeasurement, contract: Schema) -> ImageLooks:
         """Compute the public basis; the schema must have an image."""
         return ImageLooks(spec, contract)
@@ -167,14 +178,14 @@ class NacreImages(Synthesizer[ImageLooks]):
         divisor = at_least_noise(counts, steps, embedding)
         means = sums / divisor[:, None]
         covariances = moments / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
-        shrunk = shrink_classes(covariances, _unit_noise(steps) / divisor, divisor)
+        shrunk = shrink_classes(covariances, self.training.shrinkage * _unit_noise(steps) / divisor, divisor)
         clip = embedding.clip
         decoder = np.linalg.pinv(np.ldexp(clip.directions, -DIRECTION_BITS)) * clip.radius
         painter = Painter(looks.code, decoder, clip.centres.astype(np.float64), self.training.contrast)
         both, targets = (looks.first, embedding), (means, shrunk)
         painter, means, factors = match(both, painter, targets, self.training, craft.seed, craft.progress)
         settings = {key: getattr(looks.spec, key) for key in ("coefficients", "smoothness", "pose_weight")}
-        return ImageModel(looks.schema, settings, painter, means, factors, counts, entry)
+        return ImageModel(looks.schema, settings, painter, means, factors, looks.spec.texture or 0.0, counts, entry)
 
     def marginals(self, release: Release) -> Marginals | None:
         """Return the counts of the classes that the second look released (post-processing)."""

@@ -10,8 +10,13 @@ import torch
 from safetensors.torch import save_file
 
 from benchmarks.common import Table
+from benchmarks.image_stages import Studio, stages
 from benchmarks.images import join, plot
-from benchmarks.judge_images import ImageJudge, Images, LeNetScore
+from benchmarks.judge_images import ImageJudge, Images, LeNetScore, LightJudge
+from dpmodels.evaluation.audit.made import pictures
+from dpmodels.generators.image_matching import MatchingSpec
+from dpmodels.privacy import PrivacyBudget
+from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 
 SHAPES = {"c1": (6, 1, 5, 5), "c3": (16, 6, 5, 5), "c5": (120, 16, 5, 5), "f6": (84, 120)}
 
@@ -90,3 +95,37 @@ def test_the_lenet_score_counts_the_classes_that_images_are_surely_of() -> None:
     two, one = make_images(400, seed=3), make_images(400, seed=4)
     assert told.score(two.x) == pytest.approx(2, abs=0.05)
     assert told.score(one.take(np.flatnonzero(one.y == 1)).x) == pytest.approx(1, abs=0.05)
+
+
+def test_the_light_judge_finds_what_there_is_to_learn_and_says_the_same_again(judge: ImageJudge) -> None:
+    light, made = LightJudge(judge.test), make_images(400, seed=2)
+    assert light.accuracy(made) == light.accuracy(made) > 0.95
+    assert light.accuracy(Images(made.x, 1 - made.y)) < 0.05
+
+
+@pytest.fixture(scope="module")
+def studio() -> Studio:
+    records = pictures.make_records(2000)
+    images = Images(records.pixels.astype(np.float32) / 255, records.states[:, 0].astype(np.int64))
+    system = NacreImages(ImageMeasurement(coefficients=30, directions=10), MatchingSpec(rounds=2, images=200))
+    return Studio(images, pictures.make_schema(), system, PrivacyBudget(epsilon=1.0, delta=1e-5))
+
+
+def test_real_images_go_through_every_stage_and_keep_less_at_each(studio: Studio) -> None:
+    made = {name: images() for name, images in stages(studio, 1000, seed=0)}
+    assert [name.split(",")[0] for name in made][:2] == ["real images", "code of 30 functions"] and len(made) == 7
+    assert all(images.x.shape[1] == 120 and set(images.y) == {0, 1} for images in made.values())
+    real = studio.images.take(np.random.default_rng(0).permutation(2000)[:1000])  # as the stages choose real images
+    lost = [float(np.abs(made[name].x - real.x).mean()) for name in list(made)[1:4]]
+    assert np.array_equal(made["code of 30 functions"].y, real.y)
+    assert 0 < lost[0] < min(lost[1:]) and max(lost) < 0.1
+
+
+def test_a_release_in_the_studio_is_what_the_programme_sums_and_its_noise_is_what_is_charged(studio: Studio) -> None:
+    first, second = studio.release(noise=False)
+    records = pictures.make_records(2000)
+    assert np.array_equal(studio.looks.first.lattice_sum(records).numpy(), first.vector)
+    assert np.array_equal(second.embedding.lattice_sum(records).numpy(), second.vector)
+    noisy = studio.release()[0]
+    assert (noisy.vector - first.vector).std() == pytest.approx(noisy.noise_stddev, rel=0.2)
+    assert noisy.noise_stddev == studio.line.noise_stddev(0, studio.looks.first.l2_sensitivity)

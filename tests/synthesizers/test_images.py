@@ -1,6 +1,7 @@
 """Nacre for images: what it charges, what it gives back, and the whole pipeline from the command line."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,7 +13,9 @@ from dpmodels.accounting.events import leaves
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.evaluation.audit.made.pictures import make_records, make_schema, make_table
 from dpmodels.generators.image_matching import MatchingSpec
+from dpmodels.generators.images import ImageModel
 from dpmodels.generators.load import load_generator
+from dpmodels.generators.model_file import read_model
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.release import read_release
@@ -22,6 +25,7 @@ from dpmodels.statistics.symmetric import principal_directions, shrink, shrink_c
 from dpmodels.synthesizers import image_moments
 from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.registry import create, method_for
+from tests.releases.make_golden import GOLDEN
 from tests.support import charges, measured, run_cli, synthesize_words
 from tests.support import make_schema as make_clinic
 
@@ -162,6 +166,37 @@ def test_sampling_is_repeatable_and_survives_saving(tmp_path):
     assert np.array_equal(one.pixels, two.pixels) and np.array_equal(one.states, two.states)
     other = next(iter(model.sample(50, seed=4)))
     assert not np.array_equal(one.pixels, other.pixels)
+
+
+def test_texture_is_planned_unless_told_otherwise_and_is_all_that_it_changes(tmp_path):
+    assert IMAGES.plan(make_schema(), BUDGET).measurement["texture"] > 0
+    model = fit(measure(tmp_path, make_records(400)))
+    model.save(tmp_path / "model")
+    rough, smooth = (next(replace(model, texture=t).sample(200, seed=3)).pixels for t in (model.texture, 0.0))
+    assert np.array_equal(next(load_generator(tmp_path / "model").sample(200, seed=3)).pixels, rough)
+    assert not rough[smooth == 0].any()
+    middling = (smooth > 40) & (smooth < 120)  # where nothing is clipped
+    ratio = rough[middling] / smooth[middling]
+    assert ratio.mean() == pytest.approx(1, abs=0.02) and ratio.std() == pytest.approx(model.texture, rel=0.1)
+
+
+def test_with_less_shrinkage_the_same_release_gives_images_that_vary_more(tmp_path):
+    release = measure(tmp_path, make_records(400))
+    specs = [MatchingSpec(rounds=0, shrinkage=shrinkage) for shrinkage in (1.0, 0.3)]
+    models = [NacreImages(IMAGES.measurement, spec).fit(release, Craft()) for spec in specs]
+    full, light = (np.einsum("cij,cij->c", model.factors, model.factors) for model in models)
+    assert (light > full).all()
+
+
+@pytest.mark.parametrize("name", ["FORMAT-1", "FORMAT-2"])
+def test_a_release_or_generator_of_a_version_without_texture_is_drawn_without(tmp_path, name):
+    model = fit(read_release(GOLDEN / name / "nacre-images.parquet"))
+    model.save(tmp_path / "now")
+    facts, tensors = read_model(tmp_path / "now")
+    assert facts.pop("texture") == 0
+    former = ImageModel.of(facts, tensors)
+    drawn = [next(each.sample(50, seed=3)).pixels for each in (model, former, replace(model, texture=0.3))]
+    assert np.array_equal(drawn[0], drawn[1]) and not np.array_equal(drawn[0], drawn[2])
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3])
