@@ -125,7 +125,7 @@ def left_by(run: Run) -> dict[str, Any]:
 
 def _traces(run: Run, said: str) -> Iterator[Finding]:
     """Tell whether a hash of what is sensitive, which would confirm a guess, or a canary lies where others can read."""
-    sensitive = [run.settings.data, *(path for path in run.sensitive.rglob("*") if path.is_file())]
+    sensitive = [Path(run.settings.data), *(path for path in run.sensitive.rglob("*") if path.is_file())]
     hashes = [hashlib.sha256(path.read_bytes()).hexdigest().encode() for path in sensitive]
     inside = run.home / "sensitive"
     files = [path for root in (run.settings.out, run.home) for path in root.rglob("*") if path.is_file()]

@@ -1,6 +1,5 @@
 """Draft a schema from column names and types alone, with a TODO wherever a value would have to be looked at."""
 
-import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,10 +8,12 @@ import yaml
 
 from dpmodels.errors import DataError
 from dpmodels.schema.base import is_text
-from dpmodels.schema.header import check_names, csv_names
+from dpmodels.schema.database import Query, check_database, names_of_query
+from dpmodels.schema.header import check_names, names_in
+from dpmodels.schema.places import FAILURES, DataFile, find_files, title_of
 
 HEADER = """\
-# A draft from names and types alone: a Parquet file's footer, or a CSV file's first line, which is taken as names.
+# A draft from names and types alone: a CSV file's first line, which is taken as names, or what a file says of itself.
 # If a name below is a value, the file has no header: throw this draft away. Replace every TODO from what is public (a
 # codebook, a form, a law), never by looking at the data: a bound or a list taken from the data is a leak.
 # Then check it: nacre schema lint THIS_FILE
@@ -24,53 +25,45 @@ HEADER = """\
 # other (categories). Beside columns, rules every row keeps and the rows the file has: constraints: [start <= end];
 # rows: {min: 100, max: 1000}; and the column whose days or values are partitions: partition: COLUMN.
 """
-SUFFIXES = (".parquet", ".csv")
 
 
-def draft(data_path: str | Path, affirmed: bool = False) -> str:
+def draft(data: str | Path | Query, affirmed: bool = False) -> str:
     """Write the YAML of a schema that ``lint`` refuses until a person has filled in every TODO.
 
     ``affirmed`` says that a person has seen that the names are names.
 
-    Privacy: reads a Parquet footer's names and types, or the first line of a CSV file, and writes the names. Of a file
-        without a header these are values; where they may be, nothing is written before it is affirmed.
+    Privacy: reads names and types of a Parquet or Arrow file, of a query, or the first line of a CSV file or of JSON
+        lines, and writes the names. Of a CSV file without a header these are values; where they may be, nothing is
+        written before it is affirmed.
 
     Raises:
-        DataError: there is no such file, it is damaged, or neither CSV nor Parquet.
+        DataError: there is no such file, it is damaged, or of no kind that is read.
         DoubtfulNames: the names may be values.
     """
-    path = _first_file(Path(data_path))
-    parquet = path.suffix.lower() == ".parquet"
-    columns = _parquet_columns(path) if parquet else [(name, "type: TODO") for name in csv_names(path)]
+    if isinstance(data, Query):
+        title = title_of(check_database(data.database).database or "")
+        columns, place, least = [(name, "type: TODO") for name in names_of_query(data)], "the query", 1
+    else:
+        file = find_files(str(data))[0]
+        title, place, typed = title_of(str(data)), file.place, file.format in ("parquet", "arrow")
+        columns, least = _typed(file) if typed else [(name, "type: TODO") for name in names_in(file)], 1 + (not typed)
+        columns += [(key, "type: TODO") for key, _ in file.keys]
     if not affirmed:
-        check_names(path, [name for name, _ in columns], least=1 if parquet else 2)
-    lines = [HEADER, f"name: {re.sub(r'[^a-z0-9_-]+', '-', path.stem.lower()).strip('-') or 'data'}"]
+        check_names(place, [name for name, _ in columns], least)
+    lines = [HEADER, f"name: {title}"]
     lines += ["unit: record  # or {user: ID_COLUMN, max_rows: N} when one person may have several rows", "columns:"]
     lines += [f"  {_quoted(name)}: {{{keys}}}" for name, keys in columns]
     return "\n".join(lines) + "\n"
 
 
-def _first_file(path: Path) -> Path:
-    """Return the file itself, or the first data file of a directory."""
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
-        if not files:
-            raise DataError("", f"{path} holds no .parquet or .csv file")
-        return files[0]
-    if not path.is_file():
-        raise DataError("", f"{path} does not exist")
-    if path.suffix.lower() not in SUFFIXES:
-        raise DataError("", f"{path} must be a .csv or .parquet file, or a folder of such files")
-    return path
-
-
-def _parquet_columns(path: Path) -> list[tuple[str, str]]:
+def _typed(file: DataFile) -> list[tuple[str, str]]:
     try:
-        schema = pq.read_schema(path)
-        return [(field.name, _keys(field.type)) for field in schema]
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        with file.open() as source:
+            schema = pq.read_schema(source) if file.format == "parquet" else pa.ipc.open_file(source).schema
+            return [(field.name, _keys(field.type)) for field in schema]
+    except FAILURES:
         pass  # its message may quote the file
-    raise DataError("", f"{path} is no Parquet file, or is cut short")
+    raise DataError("", f"{file.place} is no {file.format.title()} file, or is cut short")
 
 
 def _keys(kind: pa.DataType) -> str:
@@ -92,7 +85,13 @@ def _keys(kind: pa.DataType) -> str:
     if pa.types.is_date(kind):
         return "type: datetime, min: TODO, max: TODO, resolution: day"
     if pa.types.is_timestamp(kind):
-        return f'type: datetime, min: TODO, max: TODO, resolution: TODO, dtype: "timestamp[{kind.unit}]"'
+        return f'type: datetime, min: TODO, max: TODO, resolution: TODO, dtype: "{kind}"'
+    if pa.types.is_decimal(kind):
+        return (
+            f'type: number, min: TODO, max: TODO, round: {kind.scale}, dtype: "decimal({kind.precision}, {kind.scale})"'
+        )
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        return f'type: integer, min: TODO, max: TODO, dtype: "{kind}"'
     return "type: TODO"
 
 

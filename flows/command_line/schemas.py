@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows.command_line.options import Data
+from flows.command_line.options import Data, QueryText
 
 app = typer.Typer(no_args_is_help=True, help="Draft and check schemas, the public contract of a table.")
 
@@ -14,19 +14,22 @@ app = typer.Typer(no_args_is_help=True, help="Draft and check schemas, the publi
 @app.command("init")
 def schema_init(
     data: Data,
+    query: QueryText = "",
     header: Annotated[bool, typer.Option("--header", help="You have seen that the file's names are names.")] = False,
 ) -> None:
     """Draft a schema from column names and types only; every bound and category is left for you to fill in."""
     from dpmodels.schema.draft import draft
     from dpmodels.schema.header import DoubtfulNames
+    from tasks.source import source_of
 
+    source = source_of(data, query)
     try:
-        text = draft(data, header)
+        text = draft(source, header)
     except DoubtfulNames as doubt:
         if not sys.stdin.isatty() or not typer.confirm(f"{doubt}. Print them as names?", err=True):
             raise
-        text = draft(data, affirmed=True)
-    typer.echo("the first line of a CSV file is taken as names, as is a Parquet file's footer: check them", err=True)
+        text = draft(source, affirmed=True)
+    typer.echo("the first line of a CSV file, or what the file says of itself, is taken as names: check them", err=True)
     typer.echo(text)
 
 

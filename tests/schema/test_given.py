@@ -30,7 +30,7 @@ def test_names_are_written_without_rows(tmp_path: Path) -> None:
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     intervals = pa.table({"a": pa.array([(1, 15, -30)], pa.month_day_nano_interval())})
     with pytest.raises(DataError, match="cannot be written as Parquet"):
-        transform_write(Sensitive(intervals), tmp_path / "given.parquet")
+        transform_write(load_given(Sensitive(intervals)), tmp_path / "given.parquet")
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("No space left")))
     with pytest.raises(DataError, match="the disk is full") as caught:
         transform_write(load_given(Sensitive(FRAME)), tmp_path / "given.parquet")
