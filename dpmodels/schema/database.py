@@ -119,9 +119,9 @@ def _connect(query: Query) -> "Connection | None":
 def _send(connection: "Connection", text: str, batch_rows: int) -> tuple[list[str], Iterator[Sequence[Any]]]:
     """Send the query as it is written; a refusal, whose message quotes the query, has no names."""
     try:
-        options = {"yield_per": batch_rows, "no_parameters": True}  # so that a % stays what it is
+        options = {"max_row_buffer": batch_rows, "no_parameters": True}  # so that a % stays what it is
         result = connection.execution_options(**options).exec_driver_sql(text)
-        return list(result.keys()), iter(result.partitions())
+        return list(result.keys()), iter(result.partitions(batch_rows))
     except Exception:
         return [], iter(())
 

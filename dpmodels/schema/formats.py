@@ -3,7 +3,6 @@
 import csv
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,13 +115,12 @@ def _read_arrow(part: Part, _: int) -> Batches:
 
 
 def _csv(file: DataFile, codec: Codec) -> list[Part]:
-    """Open a file with a header; the delimiter is the one at which the header holds the schema's names."""
+    """Open a file with a header; the delimiter is the one at which the header holds most of the schema's names."""
     header = first_line(file).decode("utf-8-sig", "replace")
     keys = [key for key, _ in file.keys]
     others = dict.fromkeys(char for char in header if char.isascii() and not char.isalnum() and char not in '"\r\n')
     wanted = set(codec.schema.columns) - set(keys)
-    fits = (char for char in dict.fromkeys([*DELIMITERS, *others]) if set(split(header, char)) == wanted)
-    delimiter = next(fits, ",")
+    delimiter = max(dict.fromkeys([*DELIMITERS, *others]), key=lambda char: len(wanted & set(split(header, char))))
     codec.check_names([*split(header, delimiter), *keys])
     codec.check_types(pa.schema(codec.csv_types.items()))
     return [Part(file, codec.csv_types, delimiter)]
@@ -179,10 +177,10 @@ def check_types(file: DataFile, types: pa.Schema, codec: Codec, text: pa.Schema 
 
 def first_line(file: DataFile) -> bytes:
     """Read the first line of a text file; nothing below it is looked at."""
-    line: bytes | None = None
-    with suppress(*FAILURES), file.stream() as source:
-        line = source.read(LONGEST_LINE).replace(b"\r", b"\n").partition(b"\n")[0]
-    if line is None or len(line) == LONGEST_LINE:
+    with file.stream() as source:
+        line: bytes = source.read(LONGEST_LINE)
+    line = line.replace(b"\r", b"\n").partition(b"\n")[0]
+    if len(line) == LONGEST_LINE:
         raise DataError("", NO_TEXT.format(file.place))
     return line
 

@@ -3,10 +3,11 @@
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 from dpmodels.errors import DataError
 from dpmodels.schema.formats import DELIMITERS, NO_TEXT, first_line, split
-from dpmodels.schema.places import DataFile
+from dpmodels.schema.places import FAILURES, DataFile
 
 NAME = re.compile(r"[^\W\d][\w .()%#-]{0,63}")
 FOUR_DIGITS = re.compile(r"\d{4}")
@@ -40,7 +41,9 @@ def names_in(file: DataFile) -> list[str]:
     Raises:
         DataError: the line is no text, or no list of names that are all there and all different.
     """
-    text = _text(first_line(file))
+    text = None
+    with suppress(*FAILURES):
+        text = _text(first_line(file))
     if text is None:
         raise DataError("", NO_TEXT.format(file.place))
     if file.format == "json":
