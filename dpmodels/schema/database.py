@@ -1,7 +1,7 @@
 """The answer of a database to a query, as a stream of batches; the connection is read and never written."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from dpmodels.schema.formats import cast_text
 from dpmodels.schema.pictures import Batches
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Connection
+    from sqlalchemy import URL, Connection, CursorResult
 
 FILE_DATABASES = ("sqlite", "duckdb")
 DRIVERS = {"postgresql": "postgresql+psycopg"}
@@ -93,13 +93,13 @@ def _answer(query: Query, batch_rows: int) -> Iterator[tuple[list[str], Iterator
     connection = _connect(query)
     if connection is None:
         raise DataError("", "the database cannot be reached: check its URL, its password, and that its driver is there")
+    result = None
     try:
-        names, chunks = _send(connection, query.text, batch_rows)
-        if not names:
+        if (result := _send(connection, query.text, batch_rows)) is None:
             raise DataError("", "the database refuses the query, or it has no rows to give; try it in the client of it")
-        yield names, chunks
+        yield list(result.keys()), iter(result.partitions(batch_rows))
     finally:
-        _close(connection)
+        _close(connection, result)
 
 
 def _connect(query: Query) -> "Connection | None":
@@ -116,14 +116,14 @@ def _connect(query: Query) -> "Connection | None":
         return None
 
 
-def _send(connection: "Connection", text: str, batch_rows: int) -> tuple[list[str], Iterator[Sequence[Any]]]:
-    """Send the query as it is written; a refusal, whose message quotes the query, has no names."""
+def _send(connection: "Connection", text: str, batch_rows: int) -> "CursorResult[Any] | None":
+    """Send the query as it is written; None for a refusal, whose message quotes the query."""
+    options = {"max_row_buffer": batch_rows, "no_parameters": True}  # so that a % stays what it is
     try:
-        options = {"max_row_buffer": batch_rows, "no_parameters": True}  # so that a % stays what it is
         result = connection.execution_options(**options).exec_driver_sql(text)
-        return list(result.keys()), iter(result.partitions(batch_rows))
     except Exception:
-        return [], iter(())
+        return None
+    return result if result.returns_rows else None
 
 
 def _next(chunks: Iterator[Sequence[Any]]) -> Sequence[Any]:
@@ -137,13 +137,15 @@ def _next(chunks: Iterator[Sequence[Any]]) -> Sequence[Any]:
     return rows
 
 
-def _close(connection: "Connection") -> None:
-    try:
+def _close(connection: "Connection", result: "CursorResult[Any] | None") -> None:
+    """Take back whatever was begun; a connection that broke has nothing left to take back."""
+    with suppress(Exception):
+        if result is not None:
+            result.close()
         connection.rollback()
+    with suppress(Exception):
         connection.close()
         connection.engine.dispose()
-    except Exception:
-        connection.invalidate()
 
 
 def _column(name: str, values: Sequence[Any], codec: Codec) -> pa.Array:
