@@ -36,9 +36,9 @@ def load_given(data: Sensitive[Any]) -> Sensitive[pa.RecordBatchReader]:
 def _converted(data: Any) -> tuple[pa.RecordBatchReader | None, str]:
     """Return the batches, or what is wrong."""
     try:
-        if _is_of("polars", data) and hasattr(data, "collect"):  # a LazyFrame
+        if "polars" in (libraries := _libraries(data)) and hasattr(data, "collect"):  # a LazyFrame
             data = data.collect()
-        if _is_of("pandas", data):
+        if "pandas" in libraries and hasattr(data, "columns"):
             return pa.Table.from_pandas(data, preserve_index=False).replace_schema_metadata().to_reader(), ""
         if hasattr(data, "partitions") and hasattr(data, "npartitions"):
             return _of_dask(data), ""
@@ -51,8 +51,9 @@ def _converted(data: Any) -> tuple[pa.RecordBatchReader | None, str]:
     return None, f"the data must be {KINDS}, and is none of them: {type(data).__name__}"
 
 
-def _is_of(library: str, data: Any) -> bool:
-    return hasattr(data, "columns") and type(data).__module__.split(".")[0] == library
+def _libraries(data: Any) -> set[str]:
+    """Name the libraries that an object's classes are from."""
+    return {kind.__module__.split(".")[0] for kind in type(data).__mro__}
 
 
 def _of_dask(data: Any) -> pa.RecordBatchReader:
