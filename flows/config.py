@@ -16,9 +16,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.fields import FieldInfo
 
 from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
-from dpmodels.files import read_at_most
+from dpmodels.files import Place, read_at_most
 from dpmodels.limits import LARGEST_YAML
-from dpmodels.schema.places import Place
 
 HOME = Path(".nacre")
 

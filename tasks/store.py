@@ -28,11 +28,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpmodels.artifact import sync
 from dpmodels.errors import ArtifactError, Unsuitable
-from dpmodels.files import list_plain, read_plain, sha256_plain
+from dpmodels.files import Place, list_plain, read_plain, sha256_plain
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.formats import read_plan
 from dpmodels.releases.plan import Plan
-from dpmodels.schema.places import Place
 from tasks.engine import cores
 
 REPORT_PLAN = "report-plan.json"

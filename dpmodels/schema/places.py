@@ -4,12 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-from pydantic import BeforeValidator
 
 from dpmodels.errors import DataError, InvalidArgument
 
@@ -59,10 +57,6 @@ class DataFile:
     def open(self) -> pa.NativeFile:
         """Open the file to be read anywhere."""
         return self.system.open_input_file(self.path)
-
-
-Place = Annotated[str, BeforeValidator(lambda place: str(place) if isinstance(place, Path) else place)]
-"""A path, a pattern of paths, or a URI, in a configuration."""
 
 
 def is_uri(place: str) -> bool:
