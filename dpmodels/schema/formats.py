@@ -111,7 +111,9 @@ def _arrow(file: DataFile, codec: Codec) -> list[Part]:
 def _read_arrow(part: Part, _: int) -> Batches:
     with part.file.open() as source, pa.ipc.open_file(source) as opened:
         for index in range(opened.num_record_batches):
-            yield opened.get_batch(index)
+            batch = opened.get_batch(index)
+            batch.validate(full=True)  # the file may be damaged, and Arrow follows whatever places it names
+            yield batch
 
 
 def _csv(file: DataFile, codec: Codec) -> list[Part]:
