@@ -1,5 +1,6 @@
 """The answer of a database to a query, as a stream of batches; the connection is read and never written."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, CursorResult
 
 FILE_DATABASES = ("sqlite", "duckdb")
+SECRETS = re.compile("pass|pwd|secret|token|credential|private|connect$", re.IGNORECASE)
+"""Names of what drivers take behind the question mark of a URL, and what may hold a password."""
 DRIVERS = {"postgresql": "postgresql+psycopg"}
 """The driver that nacre's extras bring, where SQLAlchemy would take another."""
 
@@ -46,7 +49,7 @@ def check_database(database: str, name: str = "data") -> "URL":
     except (ArgumentError, ValueError):
         rule = "be the URL of a database, such as postgresql://user@host/clinic, since there is a query"
         raise InvalidArgument(name, "(hidden)", rule) from None
-    if url.password or url.query.keys() & {"password", "passfile", "sslpassword", "motherduck_token"}:
+    if url.password or any(SECRETS.search(key) for key in url.query):
         rule = "hold no password; put it into NACRE_DATABASE_PASSWORD, or where the database's own client takes it from"
         raise InvalidArgument(name, "(hidden)", rule)
     return url

@@ -25,6 +25,12 @@ BLOCK = 2**22
 """Bytes of a text file that are read at once; no row is longer."""
 MISSING = pa.array(["NA", "N/A", "NaN", "nan", "null", "NULL"])
 DELIMITERS = ",;\t|"
+DAMAGED = "the file is damaged"
+ALSO = {
+    "csv": ", or a row has more or fewer fields than there are names",
+    "json": ", or a line has a key, or a kind of value, that earlier lines have not",
+}
+"""What else may be wrong with a file of text."""
 NO_TEXT = "{} is no CSV file or JSON lines: its first line is no UTF-8 text, or is longer than a megabyte"
 
 
@@ -47,7 +53,8 @@ class Part:
     def read(self, batch_rows: int) -> Batches:
         """Read the rows, with the columns that the file's folders are named after."""
         keys = {key: cast_text(pa.array([text], pa.string()), self.kinds[key], key) for key, text in self.file.keys}
-        for batch in guarded(READERS[self.file.format](self, batch_rows), self.file.place):
+        fault = DAMAGED + ALSO.get(self.file.format, "")
+        for batch in guarded(READERS[self.file.format](self, batch_rows), self.file.place, fault):
             for start in range(0, batch.num_rows, batch_rows):
                 piece = batch.slice(start, batch_rows)
                 arrays = [*piece.columns, *(pa.repeat(value[0], piece.num_rows) for value in keys.values())]
@@ -195,7 +202,7 @@ def split(header: str, delimiter: str) -> list[str]:
         return []
 
 
-def guarded(batches: Iterator[pa.RecordBatch], place: object) -> Batches:
+def guarded(batches: Iterator[pa.RecordBatch], place: object, fault: str = DAMAGED) -> Batches:
     """Yield the batches that have rows, and say nothing of what a damaged file holds.
 
     Raises:
@@ -210,7 +217,7 @@ def guarded(batches: Iterator[pa.RecordBatch], place: object) -> Batches:
             break
         if batch.num_rows:
             yield batch
-    raise DataError("", f"{place} cannot be read to its end: the file is damaged")
+    raise DataError("", f"{place} cannot be read to its end: {fault}")
 
 
 def parsed(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:

@@ -25,7 +25,7 @@ FORMATS = {
 KINDS = "Parquet (.parquet), CSV (.csv, .tsv), Arrow (.arrow, .feather) or JSON lines (.jsonl)"
 PACKED = (".gz", ".bz2", ".zst")
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "https", "file")
-PUBLIC_KEYS = {"region", "scheme", "endpoint_override"}
+PUBLIC_KEYS = ("region", "scheme", "endpoint_override")
 """What may stand behind the question mark of a URI; a signed URL holds a key there."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 FAILURES = (pa.ArrowException, OSError, ValueError, KeyError, RuntimeError)
@@ -84,7 +84,7 @@ def check_place(place: str, name: str = "data") -> None:
         secret |= ":" in uri.netloc.partition("@")[0] and "@" in uri.netloc
     except ValueError:
         raise InvalidArgument(name, "(hidden)", "be a path, or a URI that can be read") from None
-    if secret or keys - PUBLIC_KEYS or uri.fragment:
+    if secret or keys - set(PUBLIC_KEYS) or uri.fragment:
         rule = f"hold no user, password, key or signature, and behind a question mark only {', '.join(PUBLIC_KEYS)}"
         raise InvalidArgument(name, "(hidden)", f"{rule}; credentials come from the environment of the worker")
     if uri.scheme not in SCHEMES:

@@ -168,6 +168,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     ),
     "a JSON array": (lambda f: text(f / "t.json", json.dumps([SECRET])), "one JSON object in each line"),
     "JSON over several lines": (lambda f: text(f / "t.json", f'{{\n"patient": "{SECRET}"\n}}'), "damaged or not what"),
+    "a row of fewer fields": (lambda f: text(as_csv(f / "t.csv"), (f / "t.csv").read_text() + "1,2\n"), "fewer fields"),
     "nested JSON": (lambda f: as_json(f / "t.jsonl", lambda row: {**row, "age": {SECRET: 1}}), "`type: identifier`"),
     "a key that comes late": (lambda f: as_json(f / "t.jsonl", late), "column"),
     "a hive column that the schema lacks": (
@@ -195,6 +196,10 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "an unknown scheme": (lambda f: "ftp://host/t.parquet", "a URI of s3, gs"),
     "a database without a query": (lambda f: "postgresql://host/clinic", "or a database with a query"),
     "a password in a database's URL": (lambda f: (f"postgresql://me:{KEY}@host/d", "select 1"), "hold no password"),
+    "a password behind the URL of a database": (
+        lambda f: (f"mssql+pyodbc:///?odbc_connect=PWD%3D{KEY}", "select 1"),
+        "hold no password",
+    ),
     "a query of no database": (lambda f: (parquet(f / "t.parquet"), "select 1"), "be the URL of a database"),
     "a database that is not there": (lambda f: (f"sqlite:///{f}/none.db", "select 1"), "cannot be reached"),
     "a database without its driver": (lambda f: ("oracle://host/d", "select 1"), "cannot be reached"),
