@@ -24,7 +24,7 @@ DEFAULT = RuntimeConfig()
 
 
 def synthesize(
-    data: "pd.DataFrame | pa.Table | Place",
+    data: "pd.DataFrame | pa.Table | Place | Any",
     schema: SchemaLike,
     *,
     query: str = "",

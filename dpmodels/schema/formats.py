@@ -17,7 +17,7 @@ from dpmodels.limits import LONGEST_LINE
 from dpmodels.schema.columns import Categorical
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.pictures import Batches
-from dpmodels.schema.places import FAILURES, DataFile
+from dpmodels.schema.places import FAILURES, DataFile, is_uri
 
 PART_ROWS = 2**20
 BUFFER = 2**20
@@ -53,7 +53,8 @@ class Part:
     def read(self, batch_rows: int) -> Batches:
         """Read the rows, with the columns that the file's folders are named after."""
         keys = {key: cast_text(pa.array([text], pa.string()), self.kinds[key], key) for key, text in self.file.keys}
-        fault = DAMAGED + ALSO.get(self.file.format, "")
+        broken = "the connection broke, or " if is_uri(self.file.place) else ""
+        fault = broken + DAMAGED + ALSO.get(self.file.format, "")
         for batch in guarded(READERS[self.file.format](self, batch_rows), self.file.place, fault):
             for start in range(0, batch.num_rows, batch_rows):
                 piece = batch.slice(start, batch_rows)
