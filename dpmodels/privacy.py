@@ -33,8 +33,8 @@ class PrivacyUnit(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    user: str | None = None
-    max_rows: Annotated[int, Field(ge=1)] = 1
+    user: Annotated[str | None, Field(description="The identifier column that tells whose row it is.")] = None
+    max_rows: Annotated[int, Field(ge=1, description="The most rows of a user that are used.")] = 1
     kind: Literal["record", "user", "sentence", "document"] = "record"
 
     @model_validator(mode="before")

@@ -11,6 +11,7 @@ from itertools import groupby
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event, Leaf, ParallelEvent, PureEvent, SampledGaussianEvent, leaves, priced
+from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.evaluation.published.embedded import cautions
 from dpmodels.evaluation.published.federated import cautions as cautions_of_clients
@@ -20,11 +21,10 @@ from dpmodels.releases.plan import Line
 from dpmodels.schema.federation import SCORES, Federation
 from dpmodels.synthesizers.registry import create
 from flows.config import EmbedConfig, SynthesizeConfig
-from flows.planning import make_plans, make_quote, officer_for
+from flows.planning import make_plans, make_quote, officer_for, whole_budget
 from tasks.accounts import officer_of, quote
 from tasks.store import Run
 
-NOT_OPEN = "not open: the first run opens it, with this budget as the cap"
 IN_95_OF_100 = 1.96  # standard deviations of Gaussian noise
 COUNTS = ("records", "images", "number of records")
 SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
@@ -70,9 +70,12 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
         others = []
     for line in others:
         facts |= {f"report: {name}": text for name, text in _priced(line, Scores.reading(line).noise(line)).items()}
-        both = spent_epsilon([plan.event, line.event], plan.budget.delta_exact)
-        facts["release and report"] = f"epsilon={both} together, delta={plan.budget.delta}"
-    facts |= _account(said)
+        events, delta = [plan.event, line.event], plan.budget.delta
+        both = spent_epsilon(events, plan.budget.delta_exact)
+        right = in_words(right_guesses(events, float(both), delta))
+        facts["release and report"] = f"epsilon={both} together, delta={delta}; {right} of even bets are won at most"
+    cap = whole_budget([plan, *others])
+    facts |= _account(said) if said else _opens(contract.name, cap.epsilon_exact, cap.delta_exact)
     if signer is not None:
         facts["officer"] = f"{signer} must sign before anything is charged" if signer else "nobody must sign"
     if place and not plan.family:
@@ -149,11 +152,11 @@ def one_of(budget: PrivacyBudget) -> str:
 def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
     """Say what one line of a plan charges, as a target, as events, and as noise."""
     budget, one = line.budget, one_of(line.budget)
-    odds = 1 - (1 - budget.delta) * math.exp(-budget.epsilon) / (1 + math.exp(-budget.epsilon))
+    right = in_words(right_guesses([line.event], budget.epsilon, budget.delta))
     facts = {
         "target": f"epsilon={budget.epsilon}, delta={budget.delta}",
-        "in words": f"of 100 even bets on one {one}, whoever sees this wins {math.ceil(1000 * odds) / 10:g} at most, "
-        f"and 50 by tossing a coin; {_rarely(budget)}",
+        "in words": f"whoever sees this wins {right} of even bets on one {one} at most, and 50 % by tossing a coin; "
+        f"{_rarely(budget)}",
         "charge": charge_in_words(priced(line.event, line.family), one),
     }
     return facts | {f"noise_stddev of the {name}": "; ".join(_felt(name, value)) for name, value in noise.items()}
@@ -175,11 +178,15 @@ def _felt(name: str, stddev: float) -> Iterator[str]:
         yield f"{stddev:.3g} times what one record adds at most"
 
 
-def _account(said: Quote | None) -> dict[str, str]:
-    if said is None:
-        return {"account": NOT_OPEN}
+def _opens(account: str, cap: Decimal, delta: Decimal) -> dict[str, str]:
+    return {"account": f"{account}, opens with this run, cap epsilon={cap} at delta={delta:f}"}
+
+
+def _account(said: Quote) -> dict[str, str]:
     before, after = said.cap - said.spent_before, said.cap - said.spent_after
     answer = "would be accepted" if said.accepted else "would be REFUSED"
+    if said.opens:
+        return _opens(said.account, said.cap, said.delta) | {"answer": answer}
     return {
         "account": f"{said.account}, cap epsilon={said.cap} at delta={said.delta}",
         "spent": f"epsilon={said.spent_before} before, {said.spent_after} after",

@@ -5,7 +5,8 @@ Each client has a run, a line, a charge and an account of its own, under the acc
 declared disjoint, so the federation costs what its heaviest client does.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -104,9 +105,25 @@ def prepare(config: FederateConfig) -> Prepared:
         raise InvalidArgument("name", config.name, "be letters, digits, - and _, with no point")
     budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, adjacency=contract.adjacency)
     method = _method(config)
-    system = create(method, _measurement(config, method), public)
-    lines = {client: system.plan(contract.of(client), budget) for client in config.clients}
+    with _keys_named(method):
+        system = create(method, _measurement(config, method), public)
+        lines = {client: system.plan(contract.of(client), budget) for client in config.clients}
     return Prepared(lines, public, files)
+
+
+@contextmanager
+def _keys_named(method: str) -> Iterator[None]:
+    """Name a setting that a system refuses by its key in the configuration, where ``records`` alone is another one."""
+    try:
+        yield
+    except Unsuitable:
+        raise
+    except InvalidArgument as error:
+        within = (
+            "model.measurement.heads" if (method, error.name) == ("federated-both", "records") else "model.measurement"
+        )
+        keys = {"method": "model.method", "most_records": "most_records"}
+        raise InvalidArgument(keys.get(error.name, f"{within}.{error.name}"), error.value, error.rule) from None
 
 
 def check_apart(config: FederateConfig) -> None:

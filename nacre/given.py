@@ -36,25 +36,36 @@ def load_schema(schema: SchemaLike) -> Schema:
         return lint.load_schema(file)
 
 
-def draft_schema(data: "pd.DataFrame | pa.Table | Place", *, header: bool = False) -> str:
-    """Write the YAML of a schema from column names and types; every bound and category is left as a TODO.
+def draft_schema(
+    data: "pd.DataFrame | pa.Table | Place",
+    *,
+    header: bool = False,
+    document: Place | None = None,
+    sample: Place | None = None,
+    table: str = "",
+    accept_suggestions: bool = False,
+) -> str:
+    """Write the YAML of a schema from column names and types; what nothing public says is left as a TODO.
 
     With ``header`` you say that you have seen that the first row holds names. Without it, names that may be values of
-    the data are not written.
+    the data are not written. ``document`` is public documentation of the columns (docs/schema.md), of ``table`` where
+    it describes several; ``sample`` is a file of rows that are public.
 
-    Privacy: reads names and types alone. Fill the TODOs in from what is public, never from the data.
+    Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 
     Raises:
         NacreError: the table cannot be read, or its names may be values.
     """
+    documented, public = (None if file is None else Path(file) for file in (document, sample))
+    known = draft.Known(documented, public, table, accept_suggestions)
     if (path := path_of(data)) is not None:
-        return draft.draft(path, header)
+        return draft.draft(path, header, known)
     rows = load_given(Sensitive(data))
     del data
     with TemporaryDirectory() as folder:
         file, text = write_names(rows, Path(folder) / "data.parquet"), ""
         with suppress(DoubtfulNames):
-            text = draft.draft(file, header)
+            text = draft.draft(file, header, known)
     if not text:
         because = f"a name should {RULE}"
         raise NacreError(f"the column names may be values: {because}; if you know them for names, say header=True")

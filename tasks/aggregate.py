@@ -2,7 +2,10 @@
 
 The aggregator is the process of the federation's run. It reads every client's exact sums, which say as much as the
 records may; they lie in the run's sensitive folder, and are deleted once the noise is drawn. No record leaves a client.
+The folder of the sums is opened and closed by the aggregator alone: a client's process that outlived its aggregator
+finds it closed, and can leave its sum nowhere.
 
+    the aggregator   open the folder of the sums
     each client      reserve its own charge, then leave the exact sum with the aggregator
     the aggregator   write down whose sums it adds -> announce the draw in every account -> draw once -> seal and commit
                      the one release in every account
@@ -10,7 +13,9 @@ records may; they lie in the run's sensitive folder, and are deleted once the no
 Every client is charged the same Gaussian, once, before it is drawn; a client without a sum gets its charge back.
 """
 
+import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from dpmodels.errors import NacreError, Unsuitable
@@ -19,24 +24,47 @@ from dpmodels.statistics.class_moments import transform_all_moments
 from dpmodels.statistics.partial_sums import load_sums, transform_keep
 from tasks.accounts import desk_of
 from tasks.clients import run_clients
-from tasks.federate import UNPLANNED, Round, alone, ask_clients, client_side, create, federation_of, parties_of, sealed
+from tasks.federate import (
+    UNPLANNED,
+    Round,
+    alone,
+    ask_clients,
+    client_side,
+    create,
+    federation_of,
+    give_back,
+    parties_of,
+    sealed,
+)
 from tasks.sanitize import reserve_run
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private, write_text
 
+SUMS = "sums"
+CLOSED = "this client's aggregator takes no more sums; start a new run of the federation"
+
 
 @stage("client", sensitive=True)
 def hand_in(run: Run) -> Handle:
-    """Charge a client's account, and leave the exact sum of its records with the aggregator."""
+    """Charge a client's account, and leave the exact sum of its records with the aggregator.
+
+    Raises:
+        Unsuitable: the aggregator has closed the folder of the sums; the client is not charged, or no longer.
+    """
     place = _place(run)
     with alone(run):
         if place.exists() or run.finished("sanitize"):
             return Handle(path=place)
         system, records = client_side(run)
         total = transform_all_moments(system.of(run.plan.release), records)
+        if not place.parent.exists():
+            raise Unsuitable(CLOSED)
         reserve_run(run, desk_of(run))
-        make_private(place.parent)
-        transform_keep(total, place)
+        try:
+            transform_keep(total, place)
+        except FileNotFoundError:
+            give_back(run, "its aggregator had closed the round before it could hand in its sum")
+            raise Unsuitable(CLOSED) from None
         return Handle(path=place)
 
 
@@ -48,15 +76,26 @@ def gather_sums(run: Run) -> Round:
     """
     settled, parties = run.place("round"), parties_of(run)
     if not settled.exists():
+        make_private(run.sensitive / SUMS)
         write_text(settled, ask_clients(run, hand_in, _fault).model_dump_json(indent=1))
     ended = Round.model_validate_json(settled.read_text(encoding="utf-8"))
     taken, terms = [parties[client] for client in ended.taken], run.settings.training
     lost = [] if taken[0].finished("sanitize") else [own for own in taken if not _place(own).exists()]
     if lost:  # somebody deleted the sensitive folder before the draw
+        make_private(run.sensitive / SUMS)
         run_clients(lost, hand_in, terms["workers"], terms["patience"])
     release_together(taken)
-    shutil.rmtree(run.sensitive / "sums", ignore_errors=True)
+    _close(run.sensitive / SUMS)
     return ended
+
+
+def _close(folder: Path) -> None:
+    """Delete the exact sums; the folder is moved away first, so that nothing can be left in it while it is emptied."""
+    closed = folder.with_name(f".closed-{folder.name}")
+    shutil.rmtree(closed, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        os.replace(folder, closed)
+    shutil.rmtree(closed, ignore_errors=True)
 
 
 def release_together(parties: list[Run]) -> None:
@@ -116,4 +155,4 @@ def _fault(party: Run) -> str:
 
 def _place(party: Run) -> Path:
     """Return where the aggregator finds a client's exact sum."""
-    return federation_of(party).sensitive / "sums" / f"{party.name}.npy"
+    return federation_of(party).sensitive / SUMS / f"{party.name}.npy"

@@ -1,6 +1,7 @@
 """The model card and the page for a data-protection officer, which every hand-off has: public facts, laid out twice."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,29 @@ from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.manifest import CARD, PAGES, Line, Manifest
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Balance, Standing
+from dpmodels.releases.contract import Contract
 from tasks.home import ledger_of
 from tasks.store import Run, write_text
 
 
 def write_card(run: Run, manifest: Manifest, folder: Path) -> None:
-    """Write the facts of a hand-off that has its report, and the two pages."""
+    """Write the facts of a run's hand-off that has its report, and the two pages."""
+    given = {name: getattr(run.settings, name) for name in ("purpose", "license", "retention")}
+    lay_out(folder, manifest, run.plan.whole, given, *_accounts(run, manifest))
+
+
+def lay_out(
+    folder: Path,
+    manifest: Manifest,
+    contract: Contract,
+    given: Mapping[str, str],
+    accounts: Sequence[tuple[Standing, Any]] = (),
+    above: Sequence[Balance] = (),
+) -> None:
+    """Write the facts of a hand-off that has its report, and the two pages; no accounts where no ledger is at hand."""
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    given = {name: said for name in ("purpose", "license", "retention") if (said := getattr(run.settings, name))}
-    facts = describe(manifest, run.plan.whole, report, *_accounts(run, manifest), given)
+    told = {name: said for name, said in given.items() if said}
+    facts = describe(manifest, contract, report, accounts, above, told)
     facts = json.loads(json.dumps(facts))  # the pages show what the file says
     card, statement = PAGES
     write_text(folder / CARD, json.dumps(facts, indent=1))

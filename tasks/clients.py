@@ -5,6 +5,7 @@ it sends back is one of the reasons below, or nothing. No error is raised in it,
 """
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -62,9 +63,9 @@ def run_clients(runs: Sequence[Run], work: Work, workers: str, patience: float) 
 
 def shielded(work: Work, run: Run) -> str:
     """Do a client's work; return why it is dropped, in words that say nothing of its records."""
-    if not Path(run.settings.data).exists():
-        return ABSENT
     try:
+        if not Path(run.settings.data).exists():
+            return ABSENT
         work(run)
     except (BudgetExhausted, LedgerError):
         return REFUSED
@@ -122,9 +123,10 @@ def _workers(names: Sequence[str]) -> Iterator[Any]:
     anywhere = {"dashboard_address": "127.0.0.1:0"}  # the usual port may be another cluster's
     place = {"host": "127.0.0.1", "protocol": "tls://", "dashboard_address": None, "security": secret}
     with (
+        _dask_silent(),
         TemporaryDirectory(prefix="nacre-workers-") as folder,
         dask.config.set(settings),
-        started(n_workers=0, processes=False, silence_logs=50, scheduler_kwargs=anywhere, **place) as cluster,
+        started(n_workers=0, processes=False, silence_logs=False, scheduler_kwargs=anywhere, **place) as cluster,
         connected(cluster, set_as_default=False) as client,
     ):
         environment = os.environ | _keys(secret, Path(folder))
@@ -138,6 +140,20 @@ def _workers(names: Sequence[str]) -> Iterator[Any]:
             for process in processes:
                 process.kill()
                 process.wait()
+
+
+@contextmanager
+def _dask_silent() -> Iterator[None]:
+    """Keep Dask's own log lines from the terminal: which client was lost we say, and nobody can act on the rest."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    levels = [own.level for own in loggers]
+    try:
+        for own in loggers:
+            own.setLevel(logging.CRITICAL + 1)
+        yield
+    finally:
+        for own, level in zip(loggers, levels, strict=True):
+            own.setLevel(level)
 
 
 def _keys(secret: Any, folder: Path) -> dict[str, str]:

@@ -178,7 +178,7 @@ def ask_clients(run: Run, work: Work, fault: Callable[[Run], str]) -> Round:
             f"only {len(parties) - len(dropped)} of {len(parties)} clients took part ({told}); mend this and resume"
         )
     for client in dropped:
-        _give_back(parties[client])
+        give_back(parties[client], "the client was dropped before anything was drawn")
     return Round(taken={client: "" for client in parties if client not in dropped}, dropped=dropped)
 
 
@@ -194,11 +194,11 @@ def _fault(party: Run) -> str:
     return ""
 
 
-def _give_back(party: Run) -> None:
-    """Void the charge of a client that was dropped before its draw began."""
+def give_back(party: Run, why: str) -> None:
+    """Void the charge of a client, if it was charged and its draw has not begun."""
     held = desk_of(party).held()
     if held is not None and held.state == "reserved":
-        ledger_of(party).void(held.key, "the client was dropped before anything was drawn")
+        ledger_of(party).void(held.key, why)
 
 
 def _hash(party: Run) -> str:

@@ -70,8 +70,7 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
         copy_plain(file.parents[1], file, part / file.name)
     (part / "schema.yaml").write_text(run.plan.whole.to_yaml(), encoding="utf-8")
     said = manifest(run, plan, release)
-    if said.has_price:  # a statement of what epsilon means would mislead where none holds; the manifest says that
-        write_card(run, said, part)
+    write_card(run, said, part)
     whole = said.model_copy(update={"artifacts": artifacts(part)})
     (part / MANIFEST).write_text(whole.to_json(), encoding="utf-8")
     if run.settings.signing_key is not None:
@@ -130,7 +129,7 @@ def manifest_of_clients(run: Run) -> Manifest:
     price = {"unprotected": UNPROTECTED} if unprotected else {n: heaviest[n] for n in ("asked", "spent", "events")}
     return Manifest.model_validate(
         {
-            "format": 4 if unprotected else NEWEST,
+            "format": NEWEST,
             "nacre_version": version("nacre"),
             "run": run.name,
             "data_set": run.plan.whole.name,
@@ -145,7 +144,7 @@ def manifest_of_clients(run: Run) -> Manifest:
             "clients": lines,
             "trust": plan.measurement.get("trust", "local"),
             **({"dropped": ended["dropped"]} if ended["dropped"] else {}),
-            "artifacts": {} if unprotected else TO_COME,
+            "artifacts": TO_COME,
         }
     )
 

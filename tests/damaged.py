@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import torch
+import yaml
 from PIL import Image
 from safetensors.torch import save
 
@@ -33,6 +34,8 @@ from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.keys import private_key, public_key
 from dpmodels.releases.release import read_release
 from dpmodels.releases.state import STATE_FORMAT, DrawState
+from dpmodels.schema.authoring.column import drafted
+from dpmodels.schema.authoring.source import read_source
 from dpmodels.schema.documents import Documents, Encoder
 from dpmodels.schema.draft import draft
 from dpmodels.schema.encode import Codec
@@ -48,6 +51,7 @@ from tasks.parquet import read_batches
 from tests.hand_off.make_golden import GOLDEN
 from tests.letters import make_letters
 from tests.releases import make_golden, make_golden_documents
+from tests.schema.authoring.test_documents import WRITTEN as DOCUMENTS
 from tests.schema.conftest import EVERY_KIND
 from tests.support import SCHEMA_TEXT, make_schema, make_table, write_key
 from tests.wards import CLASSES, INPUTS, make_ward
@@ -194,6 +198,25 @@ def drawn(path: Path) -> object:
     return state.vectors(), state.training(0)
 
 
+def documented(path: Path) -> object:
+    """Draft columns of every type from a public document."""
+    tables = read_source(path).tables.values()
+    types = (None, pa.int64(), pa.float32(), pa.string(), pa.date32(), pa.timestamp("us"))
+    return [
+        yaml.safe_load(yaml.safe_dump(dict(drafted(name, found, facts, accept).keys)))
+        for columns in tables
+        for name, facts in columns.items()
+        for found in types
+        for accept in (False, True)
+    ]
+
+
+def sampled(path: Path) -> object:
+    """Draft columns from a public sample."""
+    tables = read_source(path, sample=True).tables.values()
+    return [drafted(name, None, facts) for columns in tables for name, facts in columns.items()]
+
+
 def config(path: Path) -> object:
     """Read a configuration."""
     return SynthesizeConfig.build({}, path)
@@ -261,6 +284,10 @@ def _of_text() -> Iterator[Reader]:
     yield Reader("documents.yaml", LETTERS.to_yaml().encode(), contract)
     yield Reader("federation.yaml", wards().to_yaml().encode(), contract)
     words = "data: a.csv\nschema: b.yaml\nout: out\nprivacy: {target_epsilon: 1.0, delta: 1.0e-5}\nrows: 7\n"
+    for name, written_down in DOCUMENTS.items():
+        yield Reader(f"public-{name}", written_down.encode(), documented)
+    yield Reader("sample.csv", written(table()), sampled)
+    yield Reader("sample.parquet", stored(table()), sampled)
     yield Reader("config.yaml", words.encode(), config)
     for name in ("card", "card-federation"):
         whole = (GOLDEN / "FORMAT-5" / name / MANIFEST).read_bytes()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from dpmodels.errors import InvalidArgument
 from dpmodels.privacy import Adjacency
@@ -107,6 +107,7 @@ Leaf = GaussianEvent | LaplaceEvent | SampledGaussianEvent | PureEvent
 Event = Annotated[Leaf | ComposedEvent | ParallelEvent, Field(discriminator="kind")]
 ComposedEvent.model_rebuild()
 ParallelEvent.model_rebuild()
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
 def leaves(events: Iterable[Event]) -> Iterator[Leaf | ParallelEvent]:

@@ -1,9 +1,12 @@
 """What a budget means to one person: how far odds can move, and how often the best attacker is right.
 
-Whoever holds an even bet which of two neighboring data sets was released from, and knows all the rest, guesses right in
-(1 + V) / 2 of cases at most, where V is the total variation between the two releases: delta at epsilon 0. For Gaussian
-noise that is Phi(mu / 2) (Dong, Roth and Su 2019). The budget alone, whatever the noise, allows
-(e^epsilon + delta) / (1 + e^epsilon) (Kairouz, Oh and Viswanath 2015), and the smaller of the two is stated.
+Right guesses: somebody holds it for an even bet which of two neighboring data sets was released from, knows all the
+rest, sees the release, and names the likelier one. After one release their belief is p on one side and 1 - p on the
+other, and they are right with the larger of the two. The share of right guesses is the mean of that over all releases:
+(1 + V) / 2, where V is the total variation between the two, which is delta at epsilon 0. For Gaussian noise that is
+Phi(mu / 2) (Dong, Roth and Su 2019). Of epsilon and delta alone, whatever the noise, follows only that it is at most
+(e^epsilon + delta) / (1 + e^epsilon) (Kairouz, Oh and Viswanath 2015). Plans, reports, cards and statements say
+what ``right_guesses`` returns: the share for the noise that is drawn. How far one belief moves is a matter of odds.
 
 Odds move by the factor e^loss, where the privacy loss is a random number. Delta does not bound the probability that the
 loss is above epsilon, though it is often said to: delta weighs how far above it is. So that probability is stated, too.
@@ -18,6 +21,7 @@ from dpmodels.accounting.events import Event
 from dpmodels.accounting.tally import Tally
 
 TRIALS = 64
+PRACTICALLY_ALL = 0.9995
 
 
 @dataclass(frozen=True)
@@ -39,14 +43,28 @@ class Meaning:
     @classmethod
     def of(cls, events: Sequence[Event], epsilon: float, delta: float) -> "Meaning":
         """Reckon the meaning of events that spend epsilon at delta."""
-        of_budget = 1 - (1 - delta) / (1 + math.exp(min(epsilon, 700)))
-        right = (1 + spent_delta(events, 0.0)) / 2
         factor = math.exp(epsilon) if epsilon < 700 else math.inf
-        return cls(factor, probability_beyond(events, epsilon), min(right, of_budget), of_budget)
+        right, of_budget = right_guesses(events, epsilon, delta), guesses_of_budget(epsilon, delta)
+        return cls(factor, probability_beyond(events, epsilon), right, of_budget)
 
     def facts(self) -> dict[str, float | None]:
         """Return the numbers, rounded up; None for a factor that no float holds."""
         return {name: None if math.isinf(value) else _up(value) for name, value in asdict(self).items()}
+
+
+def right_guesses(events: Sequence[Event], epsilon: float, delta: float) -> float:
+    """Return the share of right guesses of the best attacker on an even bet, for events within epsilon and delta."""
+    return min((1 + spent_delta(events, 0.0)) / 2, guesses_of_budget(epsilon, delta))
+
+
+def guesses_of_budget(epsilon: float, delta: float = 0.0) -> float:
+    """Return the share of right guesses that epsilon and delta allow, whatever the noise."""
+    return 1 - (1 - delta) / (1 + math.exp(min(epsilon, 700)))
+
+
+def in_words(share: float) -> str:
+    """Write a share of right guesses, rounded up."""
+    return f"{math.ceil(1000 * share) / 10:g} %" if share < PRACTICALLY_ALL else "practically all"
 
 
 def probability_beyond(events: Sequence[Event], epsilon: float) -> float:

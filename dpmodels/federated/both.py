@@ -70,7 +70,7 @@ class HeadsAndMoments(System[BothDesigns]):
         """
         if self.measurement.moments.trust != "local":
             rule = "be local where heads are released too, since these cannot be added up; or release the moments alone"
-            raise InvalidArgument("trust", self.measurement.moments.trust, rule)
+            raise InvalidArgument("moments.trust", self.measurement.moments.trust, rule)
         return self.measurement.model_copy(update={"heads": self._heads.settled(contract)})
 
     def priced(self, spec: BothMeasurement, contract: Federation, budget: PrivacyBudget) -> BothMeasurement:

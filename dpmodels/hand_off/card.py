@@ -48,7 +48,7 @@ def describe(
     return {
         "format": 1,
         "hand_off": terms(manifest),
-        "meaning": meaning(manifest).facts(),
+        "meaning": _meant(manifest),
         "given": dict(given),
         "content": _content(contract, report),
         "accounts": [{**standing.model_dump(mode="json"), "approved": by} for standing, by in accounts],
@@ -62,8 +62,8 @@ def describe(
 
 
 def terms(manifest: Manifest) -> dict[str, Any]:
-    """Return the facts that follow from a manifest alone."""
-    signed = manifest.approved
+    """Return the facts that follow from a manifest alone; where no epsilon holds, delta and charges are the scores'."""
+    signed, delta = manifest.approved, (manifest.clients or (manifest,))[0].price.asked.delta
     return {
         "data_set": manifest.data_set,
         "method": manifest.method,
@@ -73,8 +73,9 @@ def terms(manifest: Manifest) -> dict[str, Any]:
         "unit": manifest.unit,
         "adjacency": manifest.adjacency.value,
         "part": manifest.part,
-        "delta": manifest.price.asked.delta,
-        "epsilon": str(manifest.whole_cost.epsilon),
+        "delta": delta,
+        "epsilon": str(manifest.whole_cost.epsilon) if manifest.has_price else None,
+        **({} if manifest.has_price else {"unprotected": manifest.unprotected}),
         "charges": [_charge(name, line) for name, line in zip(("release", "report"), manifest.lines, strict=False)],
         "account": manifest.ledger.account,
         "approved": {"officer": signed.officer, "public_key": signed.public_key} if signed else None,
@@ -98,14 +99,18 @@ def meaning(manifest: Manifest) -> Meaning:
     return Meaning.of(events, float(manifest.whole_cost.epsilon), manifest.price.asked.delta)
 
 
+def _meant(manifest: Manifest) -> dict[str, float | None]:
+    return meaning(manifest).facts() if manifest.has_price else {}
+
+
 def differs(folder: Path, manifest: Manifest) -> str:
     """Say how the card of a hand-off differs from its manifest, whose events were found to be sane; empty if not."""
     try:
         with open_plain(folder, folder / CARD) as file:
             told = json.loads(file.read(LARGEST_CARD))
         said, meant = told["hand_off"], told["meaning"]
-        own = meaning(manifest).facts()
-        close = all(_close(meant[name], value) for name, value in own.items())
+        own = _meant(manifest)
+        close = set(own) == set(meant) and all(_close(meant[name], value) for name, value in own.items())
         accounts = [one["account"] for one in told["accounts"]]
     except (ArtifactError, OSError):
         return ""  # the check of all files reports that it is missing

@@ -269,8 +269,6 @@ class Manifest(Line, _Head):
             )
         if self.unit == str(PrivacyUnit(kind="sentence")) and self.cautions is None:
             raise ValueError("lacks the field cautions, without which nobody may rely on what hides one sentence")
-        if CARD in self.artifacts and not self.has_price:
-            raise ValueError(f"lists {CARD}, and no epsilon holds that it could say the meaning of")
         if len(self.artifacts.keys() & {CARD, *PAGES}) not in (0, 1 + len(PAGES)):
             raise ValueError(f"lists one of {', '.join((CARD, *PAGES))} without the others, and they belong together")
         if self.format != self.oldest_format:

@@ -198,8 +198,8 @@ class Ledger:
             return self._database.read(lambda connection: weighing.weigh(connection, *charges))
 
         def work(connection: Connection) -> weighing.Weighed:
-            opening.open_missing(connection, _several(first_opens))
-            return weighing.weigh(connection, *charges)
+            opened = opening.open_missing(connection, _several(first_opens))
+            return replace(weighing.weigh(connection, *charges), opened=opened)
 
         return self._database.rehearse(work)
 

@@ -40,8 +40,8 @@ def open_account(connection: Connection, wanted: Account) -> Account:
     return known_account(connection, wanted) or _open(connection, [wanted])[0]
 
 
-def open_missing(connection: Connection, wanted: Sequence[Account]) -> None:
-    """Open the accounts whose names are not open, first the one that is above others of them.
+def open_missing(connection: Connection, wanted: Sequence[Account]) -> frozenset[str]:
+    """Open the accounts whose names are not open, first the one that is above others of them, and return these names.
 
     Accounts that are open are kept, whatever their terms.
 
@@ -50,10 +50,11 @@ def open_missing(connection: Connection, wanted: Sequence[Account]) -> None:
     """
     known = store.standing(connection, [account.name for account in wanted])
     missing = [account for account in wanted if account.name not in known]
+    names = frozenset(account.name for account in missing)
     if len(missing) < 2:
         for account in missing:
             open_account(connection, account)
-        return
+        return names
     table = store.accounts.c
     of_parent = select(table.name, table.dataset, table.unit, table.adjacency)
     datasets = {account.dataset for account in missing}
@@ -67,6 +68,7 @@ def open_missing(connection: Connection, wanted: Sequence[Account]) -> None:
     for together in (above, [account for account in missing if account not in above]):
         if together:
             _open(connection, together)
+    return names
 
 
 def _open(connection: Connection, wanted: Sequence[Account]) -> list[Account]:

@@ -168,12 +168,14 @@ class Quote(_Model):
 
     Attributes:
         account: the account whose cap decides: the charge's own, or one above it.
+        opens: whether that account is not open yet, and opens with the charge.
         state: ``new``, or how far the same charge already went; it is then not charged again.
         requested_epsilon: the charge's own target.
         spent_after: what would be spent with the charge, by composition.
     """
 
     account: str
+    opens: bool
     state: str
     accepted: bool
     requested_epsilon: Decimal

@@ -1,10 +1,10 @@
 """The ledger's table: rows are only ever appended, and each carries the hash of the one before it."""
 
-import getpass
 import hashlib
 import json
 import os
 import platform
+import pwd
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from secrets import token_hex
@@ -152,12 +152,10 @@ def now() -> str:
 
 
 def author() -> str:
-    """Return who writes entries: what NACRE_WHO says, or else the user and the host of this process."""
-    if named := os.environ.get("NACRE_WHO", "").strip():
-        return named[:200]
+    """Return who writes entries: the user of this process, as the system knows it, and the host."""
     try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container may run under a number that has no name
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container may run under a number that has no name
         user = str(os.getuid())
     return f"{user}@{platform.node()}"
 

@@ -20,6 +20,7 @@ class Weighed:
     """Charges that are made together, what each costs, the accounts that pay, and the cap that decides.
 
     ``fresh`` are the charges that were not made before, with their costs; ``held`` is the first charge with its state.
+    ``opened`` are accounts that were opened for the comparison alone, and are open once the charges are made.
     """
 
     charges: tuple[Charge, ...]
@@ -28,6 +29,7 @@ class Weighed:
     family: Family
     limit: Limit
     accepted: bool
+    opened: frozenset[str] = frozenset()
 
     def asked(self) -> tuple[Officer, Asked] | None:
         """Return who must sign for the charges, if anybody must, and what is to be signed.
@@ -66,6 +68,7 @@ class Weighed:
         before = self.limit.spent()
         return Quote(
             account=self.limit.name,
+            opens=self.limit.name in self.opened,
             state=self.held.state if self.held else "new",
             accepted=self.accepted,
             requested_epsilon=self._requested(),

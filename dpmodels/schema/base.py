@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """Parts of a second."""
+OUTSIDE = "What becomes of a value that the schema does not admit."
+DTYPE = "The type of the synthetic column, where it is not the usual one."
 
 
 class ColumnFaults(ValueError):
@@ -26,9 +28,12 @@ class Modelled(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     continuous: ClassVar[bool] = False
-    nullable: bool = False
+    nullable: Annotated[bool, Field(description="Whether values may be missing.")] = False
     # left out at its default, so that a schema without it keeps the hash it had before this key existed
-    max_null_share: Annotated[float | None, Field(ge=0, lt=1, exclude_if=lambda share: share is None)] = None
+    max_null_share: Annotated[
+        float | None,
+        Field(ge=0, lt=1, exclude_if=lambda share: share is None, description="The largest share of values missing."),
+    ] = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
-from dpmodels.schema.base import Modelled, overflow
+from dpmodels.schema.base import DTYPE, OUTSIDE, Modelled, overflow
 from dpmodels.schema.derived import Derived
 from dpmodels.schema.image import Image
 from dpmodels.schema.interval import Continuous, Datetime, Integer, IntegerType, Number
@@ -21,18 +21,22 @@ class Identifier(BaseModel):
     """A column that names a record and is never modeled: dropped, or regenerated as fresh sequential numbers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-    type: Literal["identifier"]
-    keep: Literal["drop", "regenerate"] = "drop"
+    type: Annotated[Literal["identifier"], Field(description="What names a record or a user; it is never modeled.")]
+    keep: Annotated[Literal["drop", "regenerate"], Field(description="Whether synthetic rows get fresh numbers.")] = (
+        "drop"
+    )
 
 
 class Categorical(Modelled):
     """A column with a listed set of values, in the order of its states."""
 
-    type: Literal["categorical"]
-    values: Annotated[tuple[Scalar, ...], Field(min_length=1, strict=False)]
-    outside: Literal["refuse", "reject-row", "other"] = "refuse"
-    other: Scalar | None = None
-    dtype: TextType | IntegerType | FloatType | Literal["dictionary", "bool"] | None = None
+    type: Annotated[Literal["categorical"], Field(description="One of a list of values.")]
+    values: Annotated[tuple[Scalar, ...], Field(min_length=1, strict=False, description="All values, in their order.")]
+    outside: Annotated[Literal["refuse", "reject-row", "other"], Field(description=OUTSIDE)] = "refuse"
+    other: Annotated[Scalar | None, Field(description="The listed value that replaces unlisted ones.")] = None
+    dtype: Annotated[
+        TextType | IntegerType | FloatType | Literal["dictionary", "bool"] | None, Field(description=DTYPE)
+    ] = None
 
     @property
     def kind(self) -> str:
@@ -106,9 +110,9 @@ class Boolean(Modelled):
     kind: ClassVar[str] = "boolean"
     values: ClassVar[tuple[bool, ...]] = (False, True)
     keys: ClassVar[list[Any]] = [False, True]
-    type: Literal["boolean"]
-    outside: Literal["refuse", "reject-row"] = "refuse"
-    dtype: Literal["bool"] | None = None
+    type: Annotated[Literal["boolean"], Field(description="True or false.")]
+    outside: Annotated[Literal["refuse", "reject-row"], Field(description=OUTSIDE)] = "refuse"
+    dtype: Annotated[Literal["bool"] | None, Field(description=DTYPE)] = None
 
     @property
     def states(self) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
-from dpmodels.schema.base import ColumnFaults
+from dpmodels.schema.base import DTYPE, ColumnFaults
 from dpmodels.schema.formula import LONGEST, Misread, names_in
 
 
@@ -22,11 +22,16 @@ class Derived(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-    type: Literal["derived"]
-    formula: Annotated[str, Field(max_length=LONGEST)] | None = None
-    of: str | None = None
-    values: Annotated[dict[str, StrictBool | StrictInt | StrictFloat | StrictStr], Field(min_length=1)] | None = None
-    dtype: Literal["int64", "float64", "float32"] | None = None
+    type: Annotated[Literal["derived"], Field(description="What follows from other columns, and is never modeled.")]
+    formula: Annotated[str | None, Field(max_length=LONGEST, description="What it is, of columns on an interval.")] = (
+        None
+    )
+    of: Annotated[str | None, Field(description="The column that its values are looked up by.")] = None
+    values: Annotated[
+        dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] | None,
+        Field(min_length=1, description="What each value of that column stands for."),
+    ] = None
+    dtype: Annotated[Literal["int64", "float64", "float32"] | None, Field(description=DTYPE)] = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -16,6 +16,7 @@ from dpmodels.schema.interval import Continuous, Datetime, Integer
 
 Floats = NDArray[np.float64]
 Operands = Mapping[str, Floats]
+ONLY = "may hold only numbers, names of columns, + - * / // %, parentheses and functions"
 LONGEST = 200  # characters; so no formula is nested too deeply to be read
 MOST = 2**53
 SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
@@ -110,7 +111,7 @@ def _check(node: ast.expr) -> None:
         if abs(node.value) > MOST:  # type: ignore[arg-type]
             raise Misread("holds a number that is too large")
     elif not isinstance(node, ast.Name):
-        raise Misread("may hold only numbers, names of columns, + - * / // %, parentheses and functions")
+        raise Misread(ONLY)
 
 
 def _columns(node: ast.expr) -> list[str]:
@@ -140,9 +141,10 @@ def _kind(node: ast.expr, columns: Mapping[str, object]) -> bool:
         return True
     if isinstance(node, ast.UnaryOp):
         return _kind(node.operand, columns)
-    assert isinstance(node, ast.BinOp)
-    sides = [_kind(side, columns) for side in (node.left, node.right)]
-    return all(sides) and not isinstance(node.op, ast.Div)
+    if isinstance(node, ast.BinOp):
+        sides = [_kind(side, columns) for side in (node.left, node.right)]
+        return all(sides) and not isinstance(node.op, ast.Div)
+    raise Misread(ONLY)
 
 
 def _column(node: ast.Name, columns: Mapping[str, object]) -> Continuous:
@@ -164,8 +166,12 @@ def _value(node: ast.expr, operands: Operands, columns: Mapping[str, object]) ->
     if isinstance(node, ast.BinOp):
         left, right = (_value(side, operands, columns) for side in (node.left, node.right))
         return ARITHMETIC[type(node.op)](left, right)
-    assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    name = node.func.id
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return _called(node.func.id, node, operands, columns)
+    raise Misread(ONLY)
+
+
+def _called(name: str, node: ast.Call, operands: Operands, columns: Mapping[str, object]) -> Floats:
     if name in OF_NUMBERS:
         return OF_NUMBERS[name][1](*(_value(operand, operands, columns) for operand in node.args))
     given = [(operands[one.id], columns[one.id]) for one in node.args if isinstance(one, ast.Name)]

@@ -19,9 +19,9 @@ class Image(BaseModel):
     """Gray images, 0 is background and 255 full ink, row by row; never null."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-    type: Literal["image"]
-    height: Side
-    width: Side
+    type: Annotated[Literal["image"], Field(description="Gray pixels of one fixed size.")]
+    height: Annotated[Side, Field(description="Pixels of a column of the image.")]
+    width: Annotated[Side, Field(description="Pixels of a row of the image.")]
 
     @property
     def pixels(self) -> int:

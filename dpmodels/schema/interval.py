@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 
-from dpmodels.schema.base import Modelled, decimal_digits, overflow, zone_of
+from dpmodels.schema.base import DTYPE, OUTSIDE, Modelled, decimal_digits, overflow, zone_of
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
@@ -45,6 +45,8 @@ MomentType = Annotated[
     ),
 ]
 
+MIN = "The least value there can be, from public knowledge."
+MAX = "The largest value there can be, from public knowledge."
 EXACT_STEPS = 2**50  # lattice steps that survive float64 on the unit interval and back
 EXACT_LOG_STEPS = 2**40  # the same through log1p and expm1
 DEFAULT_CELLS = 32
@@ -59,8 +61,9 @@ class Continuous(Modelled):
     """
 
     continuous: ClassVar[bool] = True
-    outside: Literal["refuse", "reject-row", "clip"] = "refuse"
-    cells: Annotated[int, Field(ge=1, le=4096)] = 0  # 0 is never left: validation settles the default
+    outside: Annotated[Literal["refuse", "reject-row", "clip"], Field(description=OUTSIDE)] = "refuse"
+    # 0 is never left: validation settles the default
+    cells: Annotated[int, Field(ge=1, le=4096, description="Ranges of values that are told apart at first.")] = 0
 
     @property
     @abstractmethod
@@ -182,8 +185,8 @@ class Continuous(Modelled):
 class Scaled(Continuous):
     """A continuous column of numbers, whose scale may be logarithmic and whose zeros may be a state of their own."""
 
-    scale: Literal["linear", "log"] = "linear"
-    zero_inflated: bool = False
+    scale: Annotated[Literal["linear", "log"], Field(description="Whether ranges grow with their values.")] = "linear"
+    zero_inflated: Annotated[bool, Field(description="Whether zero is a value of its own kind.")] = False
 
     @property
     def log(self) -> bool:
@@ -210,10 +213,10 @@ class Scaled(Continuous):
 class Integer(Scaled):
     """A column of whole numbers between two public bounds; also of times of day and durations, counted in a unit."""
 
-    type: Literal["integer"]
-    min: Whole
-    max: Whole
-    dtype: IntegerType | ClockType | None = None
+    type: Annotated[Literal["integer"], Field(description="Whole numbers between two bounds.")]
+    min: Annotated[Whole, Field(description=MIN)]
+    max: Annotated[Whole, Field(description=MAX)]
+    dtype: Annotated[IntegerType | ClockType | None, Field(description=DTYPE)] = None
 
     @property
     def low(self) -> float:
@@ -243,11 +246,11 @@ class Integer(Scaled):
 class Number(Scaled):
     """A column of real numbers between two public bounds, optionally rounded to a number of decimals."""
 
-    type: Literal["number"]
-    min: float
-    max: float
-    round: Annotated[int, Field(ge=0, le=12)] | None = None
-    dtype: NumberType | None = None
+    type: Annotated[Literal["number"], Field(description="Numbers between two bounds.")]
+    min: Annotated[float, Field(description=MIN)]
+    max: Annotated[float, Field(description=MAX)]
+    round: Annotated[int | None, Field(ge=0, le=12, description="Decimals that the numbers keep.")] = None
+    dtype: Annotated[NumberType | None, Field(description=DTYPE)] = None
 
     @property
     def low(self) -> float:
@@ -305,11 +308,13 @@ class Datetime(Continuous):
     Times with a zone are moments: bounds and resolution are those of UTC, and they come back in the zone of ``dtype``.
     """
 
-    type: Literal["datetime"]
-    min: date | datetime
-    max: date | datetime
-    resolution: Literal["day", "hour", "minute", "second"] = "day"
-    dtype: MomentType | None = None
+    type: Annotated[Literal["datetime"], Field(description="Dates or times between two bounds, with a zone in UTC.")]
+    min: Annotated[date | datetime, Field(description=MIN)]
+    max: Annotated[date | datetime, Field(description=MAX)]
+    resolution: Annotated[Literal["day", "hour", "minute", "second"], Field(description="What times are cut to.")] = (
+        "day"
+    )
+    dtype: Annotated[MomentType | None, Field(description=DTYPE)] = None
 
     @property
     def low(self) -> float:

@@ -7,12 +7,12 @@ of their own value; a null, and a value that the schema does not list, are in no
 
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled, is_text
@@ -26,8 +26,8 @@ class Partition(BaseModel):
     """The column that tells partitions apart and, for one partition, its value: a day as 2026-01-31, or text."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-    column: str
-    value: str | None = None
+    column: Annotated[str, Field(description="The column that tells partitions apart.")]
+    value: Annotated[str | None, Field(description="The one partition that the schema is about.")] = None
 
     def __str__(self) -> str:
         return self.column if self.value is None else f"{self.column}={self.value}"

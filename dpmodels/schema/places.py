@@ -134,7 +134,7 @@ def find_files(place: str) -> list[DataFile]:
         raise DataError("", f"{place} does not exist or holds no files")
     if any(size == 0 for _, size in found):
         raise DataError("", f"{place} is empty or holds an empty file")
-    root = _root(path)
+    root = root_of(path)
     files = [DataFile(system, f"{root}/{name}" if name else root, place, _keys(name)) for name, _ in found]
     if len({file.format for file in files}) > 1 or not files[0].format:
         raise DataError("", f"{place} must be a file of one of these kinds, or a folder of files of one kind: {KINDS}")
@@ -145,7 +145,7 @@ def find_files(place: str) -> list[DataFile]:
 
 def _listed(system: pafs.FileSystem, path: str, place: str) -> list[tuple[str, int | None]]:
     """List the files of a place by their names below its root, with their sizes; a file itself has an empty name."""
-    root = path.rstrip("/") if "*" not in path else _root(path)
+    root = path.rstrip("/") if "*" not in path else root_of(path)
     try:
         first = system.get_file_info(root)
         if first.type == pafs.FileType.File:
@@ -164,7 +164,7 @@ def _listed(system: pafs.FileSystem, path: str, place: str) -> list[tuple[str, i
     return sorted(files.items(), key=lambda file: PurePosixPath(file[0]).parts)
 
 
-def _root(path: str) -> str:
+def root_of(path: str) -> str:
     """Return a path up to the folder in which its first star is."""
     return path.partition("*")[0].rpartition("/")[0] if "*" in path else path.rstrip("/")
 
@@ -188,7 +188,7 @@ def _keys(name: str) -> tuple[tuple[str, str | None], ...]:
 def title_of(place: str) -> str:
     """Name a table after its file, or after the folder that holds all of its files: the name of its account."""
     path = urlsplit(place).path if is_uri(place) else place
-    name = PurePosixPath(_root(path)).name
+    name = PurePosixPath(root_of(path)).name
     known: Sequence[str] = (*FORMATS, *PACKED)
     while (suffix := PurePosixPath(name).suffix.lower()) in known:
         name = name[: -len(suffix)]

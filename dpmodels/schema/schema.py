@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
@@ -27,8 +27,8 @@ class RowCount(BaseModel):
     """How many rows the raw table should have, from public knowledge: a gate, never a parameter of the noise."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-    min: Annotated[int, Field(ge=0)] = 0
-    max: Annotated[int, Field(ge=0)] | None = None
+    min: Annotated[int, Field(ge=0, description="The fewest rows.")] = 0
+    max: Annotated[int | None, Field(ge=0, description="The most rows.")] = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -37,18 +37,28 @@ class RowCount(BaseModel):
         return self
 
 
+def _written(description: str, **more: Any) -> Any:
+    """Describe a key that is written where it is given, and left out where it is empty."""
+    return Field(exclude_if=lambda given: not given, description=description, **more)
+
+
 class Schema(BaseModel):
     """The public contract of one table; everything in it is public by declaration, including the column names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
-    unit: PrivacyUnit = PrivacyUnit()
-    target: str | None = None
-    columns: dict[str, Column]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", description="The name of the data set and of its account.")]
+    unit: Annotated[PrivacyUnit, Field(description="Whose presence is hidden: a record, or a user.")] = PrivacyUnit()
+    target: Annotated[str | None, Field(description="The column to be predicted from the others.")] = None
+    columns: Annotated[dict[str, Column], Field(description="The columns, in their order.")]
     # left out where they are not given, so that a schema without them keeps the hash it had before they existed
-    constraints: Annotated[tuple[str, ...], Field(strict=False, exclude_if=lambda given: not given)] = ()
-    rows: Annotated[RowCount | None, Field(exclude_if=lambda given: given is None)] = None
-    partition: Annotated[Partition | None, Field(exclude_if=lambda given: given is None)] = None
+    constraints: Annotated[
+        tuple[str, ...], _written("Rules such as start <= end that every row keeps.", strict=False)
+    ] = ()
+    rows: Annotated[RowCount | None, _written("How many rows the raw table may have.")] = None
+    partition: Annotated[Partition | None, _written("The column whose values cut the table into parts.")] = None
+    sources: Annotated[
+        tuple[str, ...], _written("The public documents that bounds and categories are from.", strict=False)
+    ] = ()
 
     def to_yaml(self) -> str:
         """Write the schema as the YAML that reads back equal to it."""
@@ -147,7 +157,7 @@ class Schema(BaseModel):
         canonical = json.dumps(self.model_dump(mode="json"), separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
-    @field_validator("unit", mode="before")
+    @field_validator("unit", mode="before", json_schema_input_type=Literal["record"] | PrivacyUnit)
     @classmethod
     def _read_unit(cls, unit: Any) -> Any:
         if isinstance(unit, str) and unit != "record":
@@ -158,7 +168,7 @@ class Schema(BaseModel):
     def _write_unit(self, unit: PrivacyUnit) -> str | dict[str, Any]:
         return "record" if unit.user is None else unit.model_dump()
 
-    @field_validator("partition", mode="before")
+    @field_validator("partition", mode="before", json_schema_input_type=str | Partition | None)
     @classmethod
     def _read_partition(cls, partition: Any) -> Any:
         return Partition(column=partition) if isinstance(partition, str) else partition

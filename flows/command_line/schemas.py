@@ -1,5 +1,6 @@
 """The commands of ``nacre schema``: draft the public contract of a table, and check it."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +9,13 @@ import typer
 
 from flows.command_line.options import Data, QueryText
 
+FROM = (
+    "Public documentation of the columns: a data dictionary (.csv), SQL that creates the table (.sql), or a dbt "
+    "schema, JSON Schema, pandera schema or Great Expectations suite (.yml, .json)."
+)
+SAMPLE = "Rows that are public (.csv, .parquet): bounds and categories are read off them, and the schema says so."
+ACCEPT = "Take the suggestions by name and type, such as 0 to 120 for an age, for what is not documented."
+EDITOR = "Begin with a line that tells editors where the output of `nacre schema json-schema` is."
 app = typer.Typer(no_args_is_help=True, help="Draft and check schemas, the public contract of a table.")
 
 
@@ -16,21 +24,45 @@ def schema_init(
     data: Data,
     query: QueryText = "",
     header: Annotated[bool, typer.Option("--header", help="You have seen that the file's names are names.")] = False,
+    document: Annotated[Path | None, typer.Option("--from", help=FROM)] = None,
+    sample: Annotated[Path | None, typer.Option("--from-sample", help=SAMPLE)] = None,
+    table: Annotated[str, typer.Option(help="The table, where the documentation describes several.")] = "",
+    accept: Annotated[bool, typer.Option("--accept-suggestions", help=ACCEPT)] = False,
+    editor: Annotated[str, typer.Option(metavar="PATH", help=EDITOR)] = "",
 ) -> None:
-    """Draft a schema from column names and types only; every bound and category is left for you to fill in."""
-    from dpmodels.schema.draft import draft
+    """Draft a schema from column names and types, and from public documentation; the rest is left for you to fill in.
+
+    Example: nacre schema init flights.parquet --from dictionary.csv > flights.yaml
+    """
+    from dpmodels.schema.draft import Known, draft
     from dpmodels.schema.header import DoubtfulNames
+    from dpmodels.schema.lint import parse
     from tasks.source import source_of
 
     source = source_of(data, query)
+    known = Known(document, sample, table, accept)
     try:
-        text = draft(source, header)
+        text = draft(source, header, known, editor)
     except DoubtfulNames as doubt:
         if not sys.stdin.isatty() or not typer.confirm(f"{doubt}. Print them as names?", err=True):
             raise
-        text = draft(source, affirmed=True)
+        text = draft(source, True, known, editor)
     typer.echo("the first line of a CSV file, or what the file says of itself, is taken as names: check them", err=True)
-    typer.echo(text)
+    typer.echo(text, nl=False)
+    unfinished = len({fault.where.split(".")[1] for fault in parse(text)[1] if fault.where.startswith("columns.")})
+    typer.echo(f"columns with a TODO left: {unfinished}; nacre schema lint names them", err=True)
+
+
+@app.command("json-schema")
+def schema_json_schema() -> None:
+    """Print the JSON Schema of a schema's file, by which editors complete keys, explain them, and mark faults.
+
+    Example: nacre schema json-schema > nacre.json; nacre schema init flights.parquet --editor nacre.json > flights.yaml
+    """
+    from dpmodels.schema.schema import Schema
+
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    typer.echo(json.dumps({"$schema": dialect, **Schema.model_json_schema()}, indent=2))
 
 
 @app.command("lint")

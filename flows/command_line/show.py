@@ -25,7 +25,6 @@ PRODUCTS = {
 }
 """What a hand-off holds besides its report, and what it is called."""
 PAGES = {"statement.html": "statement for an officer", "model-card.html": "model card"}
-"""Absent where no epsilon holds."""
 
 
 def show_hand_off(run: Run) -> None:

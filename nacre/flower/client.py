@@ -8,6 +8,7 @@ something of the records, uncharged. Home, ledger and account are the client's o
 """
 
 import hashlib
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,24 @@ from flwr.app import Message
 from flwr.clientapp import ClientApp
 from pydantic import Field
 
-from dpmodels.errors import Unsuitable
+from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.federated.records import RecordsSpec
 from dpmodels.releases.plan import Line, Plan
 from dpmodels.schema.federation import Federation
 from flows.config import ClientPrivacyConfig, HandOverConfig
-from flows.planning import account_for, bind, open_home
+from flows.planning import account_for, bind, make_budget, open_home
 from nacre.flower.messages import DISAGREED, Answer, Offer
 from tasks.accounts import charges_of
 from tasks.clients import FAILED, shielded
 from tasks.federate import PUBLIC, about, take_part
 from tasks.publish import payment
 from tasks.store import Opening, Run, party_name
+
+
+class AgreedPrivacyConfig(ClientPrivacyConfig):
+    """The most that one release may cost, and the cap of the account, which no server can set."""
+
+    cap_epsilon: float = Field(description="Cap of the account at this delta, where it is not open yet.")
 
 
 class ClientConfig(HandOverConfig):
@@ -39,7 +46,7 @@ class ClientConfig(HandOverConfig):
     most_records: int = Field(default=20_000, ge=1, description="Most records of a client.")
     classes: list[str] = Field(description="The classes of records, by name.")
     records: RecordsSpec = Field(description="label and inputs: columns; shape: of images.")
-    privacy: ClientPrivacyConfig
+    privacy: AgreedPrivacyConfig
     out: Path = Field(default=Path("."), description="Not used: a client hands nothing over.")
 
 
@@ -52,17 +59,27 @@ def answer(config: ClientConfig, offer: Offer) -> Answer:
         line = agreed(config, offer)
     except Exception:  # of an offer that cannot be read, whatever its fault; no data was opened yet
         return Answer(config.client, DISAGREED)
-    found = []
+    found, run = [], party(config, offer, line)
 
     def release(run: Run) -> None:
-        if not run.exists:
-            create(run, config, offer, line)
         take_part(run)
         (charge,) = charges_of(run)
         found.append(Answer(config.client, "", run.name, run.read("sanitize"), payment(run, charge)))
 
-    reason = shielded(release, party(config, offer, line))
+    try:
+        if not run.exists:
+            create(run, config, offer, line)
+    except Exception as error:
+        return failed(config.client, error)
+    reason = shielded(release, run)
     return found[0] if found else Answer(config.client, reason)
+
+
+def failed(client: str, error: Exception) -> Answer:
+    """Answer in fixed words; the log of the client's operator, who alone can mend it, has the sentence."""
+    if isinstance(error, NacreError):
+        logging.getLogger(__name__).error("nacre: %s", error)
+    return Answer(client, FAILED)
 
 
 def agreed(config: ClientConfig, offer: Offer) -> Line:
@@ -93,15 +110,17 @@ def party(config: ClientConfig, offer: Offer, line: Line) -> Run:
 
 
 def create(run: Run, config: ClientConfig, offer: Offer, line: Line) -> None:
-    """Create the client's run, which opens the account when it is charged, if nobody opened it before.
+    """Create the client's run, which opens the account with the client's own cap when it is charged, if it is not open.
 
     Raises:
         NacreError: the home or its ledger is not in order.
     """
-    whole = line.model_copy(update={"contract": about(line).whole})
+    agreed_cap, budget = config.privacy.cap_epsilon, line.budget
+    cap = make_budget(agreed_cap, config.privacy.delta, budget.unit, "privacy.cap_epsilon", budget.adjacency)
+    whole = line.model_copy(update={"contract": about(line).whole, "budget": cap})
     above, opens = account_for(open_home(config), config.privacy, [whole], "")
-    note = "a client of a federation, opened with its first run's budget as the cap"
-    own = {"opens": Opening(cap=line.budget, note=note, parent=above), "account": f"{above}.{config.client}"}
+    note = "a client of a federation, opened with the cap that its own configuration names"
+    own = {"opens": Opening(cap=cap, note=note, parent=above), "account": f"{above}.{config.client}"}
     federation = run.name.removesuffix(party_name("", config.client))
     terms: dict[str, Any] = {"rows": None, "training": {}, "federation": federation, "above": opens}
     settings = bind(config, **terms, **own, data=config.data.absolute())
@@ -116,8 +135,8 @@ def respond(message: Any, context: Any) -> Any:
     try:
         config, offer = ClientConfig.build({}, Path(str(context.node_config["nacre"]))), Offer.unpack(message.content)
         said = answer(config, offer)
-    except Exception:
-        said = Answer("", FAILED)
+    except Exception as error:
+        said = failed("", error)
     return Message(said.pack(), reply_to=message)
 
 

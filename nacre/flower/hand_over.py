@@ -27,9 +27,10 @@ from flows.config import FederateConfig
 from flows.federate import Prepared
 from nacre.flower.messages import Answer
 from tasks.accounts import charge_of
+from tasks.card import lay_out
 from tasks.classify import CLASSIFIER, SOFT_LABELS, Classified, made_of
 from tasks.federate import RECORDS, UNPLANNED, about, create
-from tasks.publish import artifacts, blur_times
+from tasks.publish import TO_COME, artifacts, blur_times
 from tasks.publish import line as cost_of
 from tasks.store import replace_folder
 
@@ -74,7 +75,10 @@ def hand_over(
     (part / "report.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     (part / "report.html").write_text(render(facts), encoding="utf-8")
     (part / "schema.yaml").write_text(about(line).whole.to_yaml(), encoding="utf-8")
-    (part / MANIFEST).write_text(manifest(prepared, taken, dropped, part).to_json(), encoding="utf-8")
+    said = manifest(prepared, taken, dropped)
+    lay_out(part, said, about(line).whole, config.statement.model_dump())
+    whole = said.model_copy(update={"artifacts": artifacts(part)})
+    (part / MANIFEST).write_text(whole.to_json(), encoding="utf-8")
     if config.runtime.signing_key is not None:
         sign_manifest(part, config.runtime.signing_key)
     blur_times(part)
@@ -94,8 +98,8 @@ def report(
     return summarise_federation(parties, hashes, made.said, made.rated)
 
 
-def manifest(prepared: Prepared, taken: Mapping[str, Taken], dropped: Mapping[str, str], folder: Path) -> Manifest:
-    """Make the manifest: one line for each client that took part, and why the others did not."""
+def manifest(prepared: Prepared, taken: Mapping[str, Taken], dropped: Mapping[str, str]) -> Manifest:
+    """Make the manifest: one line for each client that took part, and why the others did not; the files come later."""
     line, contract = prepared.whole, about(prepared.whole).whole
     heaviest = max((own.told for own in taken.values()), key=lambda told: told.price.spent.epsilon)
     told = {name: getattr(heaviest, name) for name in ("asked", "spent", "events", "part")}
@@ -116,7 +120,7 @@ def manifest(prepared: Prepared, taken: Mapping[str, Taken], dropped: Mapping[st
             "clients": [own.told for own in taken.values()],
             "trust": "local",
             **({"dropped": dict(dropped)} if dropped else {}),
-            "artifacts": artifacts(folder),
+            "artifacts": TO_COME,
         }
     )
 

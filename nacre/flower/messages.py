@@ -15,11 +15,11 @@ from flwr.app import ConfigRecord, RecordDict
 
 from dpmodels.federated.public import PublicPart
 from dpmodels.releases.plan import Plan
-from tasks.clients import FAILED, REFUSED, UNFIT
+from tasks.clients import ABSENT, FAILED, REFUSED, UNFIT
 
 NAME = "nacre"
 DISAGREED = "it does not agree to what it was asked to release"
-REASONS = ("", DISAGREED, FAILED, REFUSED, UNFIT)
+REASONS = ("", ABSENT, DISAGREED, FAILED, REFUSED, UNFIT)
 """What a client may say of itself: the server takes no other words into a report."""
 
 

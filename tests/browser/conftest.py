@@ -32,6 +32,7 @@ from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.system import System
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate
+from dpmodels.schema.federation import UNPROTECTED
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
@@ -175,6 +176,12 @@ def cards() -> dict[str, str]:
         "statement": render_statement(table),
         "statement of documents": render_statement(documents),
         "statement of clients": render_statement(clients),
+        "statement of central trust": render_statement(
+            {**clients, "hand_off": {**clients["hand_off"], "trust": "central"}}
+        ),
+        "statement of rounds": render_statement(
+            {**clients, "meaning": {}, "hand_off": {**clients["hand_off"], "epsilon": None, "unprotected": UNPROTECTED}}
+        ),
     }
 
 

@@ -13,7 +13,7 @@ PLOTS = {
     "rounds": 3,
     "audit": 1,
 }
-SHEETS = ["statement", "statement of clients", "statement of documents"]
+SHEETS = ["statement", *(f"statement of {what}" for what in ("clients", "central trust", "rounds", "documents"))]
 NAMES = [*PLOTS, "checks", "raw checks", "comparison", "card", *SHEETS]
 DESKTOP, PHONE = 1200, 390
 UNDRAWN = """

@@ -201,7 +201,7 @@ def test_the_page_fetches_nothing_and_draws_every_column(facts):
     assert page.drawings == len(facts["columns"])
     assert all(address.startswith("data:") for address in page.fetched)
     assert "http" not in text.replace("http://www.w3.org", "")
-    assert "73.2\N{NO-BREAK SPACE}%" in text and "2.72 times" in text
+    assert "guess right in <strong>55.4 %</strong> of cases" in text and "2.72 times" in text
 
 
 def test_names_and_categories_are_text_and_never_markup():
@@ -218,14 +218,13 @@ def test_names_and_categories_are_text_and_never_markup():
 
 
 def test_a_user_as_the_unit_is_said_in_words():
-    facts = {"unit": "user:patient:4", "rows_of_a_unit": 4, "spent_epsilon": 2.0, "delta": 1e-6}
+    event = {"kind": "pure", "epsilon": 2.0}
+    facts = {"unit": "user:patient:4", "rows_of_a_unit": 4, "spent_epsilon": 2.0, "delta": 1e-6, "event": event}
     from dpmodels.evaluation.pages.report import _privacy_in_words
 
-    words = _privacy_in_words(facts)
+    words = _privacy_in_words(facts, None)
     assert (
-        words["unit"] == "one user, with at most 4 rows"
-        and words["factor"] == "7.39"
-        and words["belief"] == "88.1\N{NO-BREAK SPACE}%"
+        words["unit"] == "one user, with at most 4 rows" and words["factor"] == "7.39" and words["guesses"] == "88.1 %"
     )
 
 

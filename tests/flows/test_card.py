@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 import nacre
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.accounting.meaning import in_words
 from dpmodels.hand_off.manifest import CARD, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
@@ -69,7 +70,7 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
     approved = read_manifest(site / "second").approved
     assert approved is not None
     said = text_of(site / "second" / "statement.html")
-    assert f"By Dana, who signed this plan with the ed25519 key {approved.public_key}" in said
+    assert "By Dana, who signed this plan" in said and f"public half (ed25519) is {approved.public_key}" in said
     assert "By nobody: the account named no officer" in text_of(site / "out" / "statement.html")
 
 
@@ -89,7 +90,26 @@ def test_guesses_and_odds_are_those_of_gaussian_noise(site: Path) -> None:
     assert card["meaning"]["right_guesses"] == pytest.approx(norm.cdf(mu / 2), rel=1e-5)
     assert card["meaning"]["beyond"] == pytest.approx(norm.cdf(mu / 2 - 1 / mu), rel=1e-4)
     said = text_of(site / "out" / "statement.html")
-    assert "in at most 55.4 % of cases" in said and "factor of at most 2.72" in said and "Φ(µ/2)" in said
+    assert "in at most 55.4 % of cases" in said and "factor of at most 2.72" in said
+    assert "reckoned from the noise that was drawn; ε and δ alone, whatever the noise, would allow 73.2 %" in said
+
+
+def test_plan_report_card_and_sheet_say_one_share_of_right_guesses(site: Path) -> None:
+    """Plan and report said what epsilon and delta alone allow, 73.2 %, and the sheet what the noise allows, 55.4 %."""
+    words = synthesize_words(site, rows=40, report_epsilon=0.5)[1:]
+    _, plan, _ = run_cli("plan", *(word for word in words if word != "--no-prefect"))
+    assert "whoever sees this wins 55.4 % of even bets on one record at most" in plan
+    for folder in ("out", "second"):
+        meant = json.loads((site / folder / CARD).read_text())["meaning"]["right_guesses"]
+        share = in_words(meant)
+        assert f"would after seeing the release guess right in {share} of cases" in text_of(
+            site / folder / "report.html"
+        )
+        assert f"in at most {share} of cases" in text_of(site / folder / "statement.html")
+        assert f"best attacker{share} of even bets" in text_of(site / folder / "model-card.html").replace(
+            " best", "best"
+        )
+    assert f"together, delta=1e-05; {share} of even bets are won at most" in plan and share > "55.4 %"
 
 
 def test_what_python_says_is_on_the_sheet_too(site: Path, tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
+import nacre
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.schema.expectations import Gate
 from flows import demo
 from tests.support import run_cli, write_clinic
 
@@ -59,3 +62,42 @@ def test_the_demo_runs_on_the_public_table_and_charges_its_account(tmp_path, mon
     manifest = json.loads((tmp_path / "hand-off-1" / "manifest.json").read_text())
     assert manifest["data_set"] == "randhie"
     assert Ledger(tmp_path / "home" / "ledger.sqlite").balance("randhie").charges == 1
+
+
+CLINIC = """\
+column,type,min,max,values,nullable
+patient,identifier,,,,
+ward,text,,,north|south|west,
+dose,"decimal(4,2)",0,10,,yes
+sick,text,,,no/yes,
+"""
+
+
+def test_a_dictionary_and_suggestions_leave_little_to_write(tmp_path):
+    data, _, _ = write_clinic(tmp_path)
+    (tmp_path / "dictionary.csv").write_text(CLINIC)
+    words = ("schema", "init", data, "--from", tmp_path / "dictionary.csv")
+    code, text, err = run_cli(*words)
+    assert code == 0 and "columns with a TODO left: 2;" in err, err
+    assert text.count("TODO") == 4  # a word of advice, the bounds of an age, and values that were not understood
+    (tmp_path / "draft.yaml").write_text(text.replace("values: TODO", 'values: ["no", "yes"]'))
+    code, _, err = run_cli("schema", "lint", tmp_path / "draft.yaml")
+    assert code == 1 and "columns.age.min: is still TODO" in err
+    code, text, err = run_cli(*words, "--accept-suggestions", "--editor", "nacre.json")
+    assert (
+        code == 0
+        and "columns with a TODO left: 1;" in err
+        and text.startswith("# yaml-language-server: $schema=nacre.json\n")
+    )
+    (tmp_path / "draft.yaml").write_text(text.replace("values: TODO", 'values: ["no", "yes"]'))
+    assert run_cli("schema", "lint", tmp_path / "draft.yaml")[0] == 0
+    code, out, err = run_cli("schema", "init", data, "--from-sample", data)
+    assert code == 1 and "is the data itself" in err and not out
+
+
+def test_an_accepted_draft_holds_the_table_that_it_describes(tmp_path):
+    data, _, _ = write_clinic(tmp_path)
+    (tmp_path / "dictionary.csv").write_text(CLINIC.replace("no/yes", "no|yes"))
+    draft = nacre.draft_schema(data, document=tmp_path / "dictionary.csv", accept_suggestions=True)
+    gate = Gate(nacre.load_schema(draft), raw=True)
+    assert gate.check(pq.read_table(data)) and not gate.broken

@@ -73,6 +73,8 @@ def test_documents_become_embeddings_under_one_charge_and_the_warning_is_loud(le
     assert code == 0 and "epsilon=10.000000000000 at delta=0 (pure) for each document" in out and "WEAK FOR" in err
     manifest = read_manifest(letters / "out")
     assert manifest.format == 5 and manifest.part == "document" and "WEAK" in manifest.cautions[0]
+    for page in ("report.html", "statement.html", "model-card.html"):  # at epsilon 10, one share of right guesses
+        assert "practically all" in (letters / "out" / page).read_text()
     again = ("--home", letters / "home", "--out", letters / "again.html")
     assert not verify_hand_off(letters / "out").faults and run_cli("report", only_run(letters).name, *again)[0] == 0
     assert "WEAK FOR A WHOLE DOCUMENT" in (letters / "again.html").read_text()

@@ -2,7 +2,9 @@
 
 import ast
 import json
+import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,9 +19,10 @@ import torch
 import yaml
 
 import nacre
+from dpmodels.accounting.meaning import in_words
 from dpmodels.errors import InvalidArgument
 from dpmodels.federated.classifier import FederatedClassifier
-from dpmodels.hand_off.manifest import MANIFEST, read_manifest
+from dpmodels.hand_off.manifest import CARD, MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.releases.release import read_release
 from flows.command_line.show import show_hand_off
@@ -93,6 +96,36 @@ def test_sizes_are_private_unless_all_are_given(ended: Path, tmp_path: Path) -> 
         start(FederateConfig.model_validate(changed | {"out": str(tmp_path / "more")}))
 
 
+REFUSED = {
+    "model.measurement.records=None must be a public guess": {"measurement": {}},
+    "model.measurement.records=-1 must be greater": {"measurement": {"records": -1}},
+    "model.measurement.heads.records=None must be": {"method": "federated-both"},
+    "model.measurement.moments.trust=central must be local": {
+        "method": "federated-both",
+        "measurement": {"heads": {"records": 9}, "moments": {"trust": "central"}},
+    },
+    "model.method=moments must be one of": {"method": "moments"},
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_a_setting_that_is_refused_is_named_by_its_key(tmp_path: Path, said: str) -> None:
+    config = write_wards(tmp_path, model={"extractor": SMALL, **REFUSED[said]})
+    with pytest.raises(nacre.NacreError, match=re.escape(said)):
+        nacre.federate(config, home=tmp_path / "home")
+
+
+def test_a_plan_says_that_accounts_open_with_the_run_until_they_are_open(ended: Path, tmp_path: Path) -> None:
+    """In a home whose ledger had other accounts it spoke of the account as if it were open, with nothing spent."""
+    config, home = write_wards(tmp_path, name="clinics", out=str(tmp_path / "out")), ("--home", ended / "home")
+    for place in ((), home):
+        code, out, _ = run_cli("plan-federation", config, *place)
+        assert code == 0 and "account: clinics, opens with this run, cap epsilon=3.0 at delta=0.00001" in out
+        assert "spent" not in out
+    code, out, _ = run_cli("plan-federation", ended / "federation.yaml")
+    assert "account: wards, cap epsilon=3.0" in out and "spent: epsilon=2.99" in out
+
+
 def test_the_classifier_tells_the_classes_that_no_client_has_enough_of(ended: Path) -> None:
     made, test = FederatedClassifier.load(ended / "out" / "classifier.safetensors"), make_ward(400, seed=77)
     inputs = np.stack([test[name].to_numpy() for name in INPUTS], axis=1).astype(np.float32)
@@ -106,7 +139,11 @@ def test_the_report_says_who_took_part_and_what_epsilon_means(ended: Path) -> No
     assert [one["name"] for one in facts["clients"]] == list(NAMES)
     assert all(2.99 < one["epsilon"] <= 3 and 0 < one["certainty"] < 1 for one in facts["clients"])
     assert sum(one["leads"] for one in facts["clients"]) == pytest.approx(1, abs=1e-3)
-    assert "guesses right" in page and "wards.west" in page and "<script" not in page
+    assert "wards.west" in page and "<script" not in page
+    share = in_words(json.loads((ended / "out" / CARD).read_text())["meaning"]["right_guesses"])
+    _, plan, _ = run_cli("plan-federation", ended / "federation.yaml")
+    assert f"whoever sees this wins {share} of even bets" in plan and f"in at most {share} of cases" in page
+    assert f"<strong>{share}</strong> of cases" in (ended / "out" / "statement.html").read_text()
 
 
 def test_the_sheet_says_where_each_clients_account_stood_and_the_card_names_them_all(ended: Path) -> None:
@@ -378,14 +415,18 @@ ROOT = {"PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 @pytest.mark.slow
-def test_workers_compute_the_same_bits_as_here_and_the_dead_and_the_late_are_named(tmp_path: Path) -> None:
+def test_workers_compute_the_same_bits_as_here_and_the_dead_and_the_late_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     run = begun(tmp_path)
     for workers in ("here", "dask"):
         assert set(clients.run_clients(run.parties, digest_of_heads, workers, 120).values()) == {""}
     lines = [[line.split() for line in (own.sensitive / "digests").read_text().splitlines()] for own in run.parties]
     assert all(here[1] == there[1] for here, there in lines)
     assert len({there[0] for _, there in lines}) == 3 and {here[0] for here, _ in lines} == {str(os.getpid())}
+    monkeypatch.setattr(logging.getLogger("distributed"), "propagate", True)  # as Prefect has it
     said = clients.run_clients(run.parties, dies, "dask", 25)
     assert list(said.values()) == [clients.LOST, "", clients.LATE]
+    assert not [one for one in caplog.records if one.name.startswith("distributed")]
     with pytest.raises(InvalidArgument, match="be one of auto, dask, here"):
         clients.run_clients(run.parties, dies, "federate", 10)

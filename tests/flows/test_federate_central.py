@@ -1,15 +1,17 @@
 """Central trust: one noise for the exact sums of all clients, charged once to each, whoever dies on the way."""
 
 import json
+import re
 import shutil
 import signal
 from pathlib import Path
 from threading import Event, Thread, current_thread
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dpmodels.errors import DataError, InvalidArgument, NacreError
+from dpmodels.errors import DataError, InvalidArgument, NacreError, Unsuitable
 from dpmodels.federated.moments_head import MomentsHead
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
@@ -17,7 +19,7 @@ from dpmodels.releases.release import read_release
 from flows.synthesize import carry_out
 from tasks import aggregate, clients, federate
 from tasks.aggregate import hand_in
-from tasks.store import Run
+from tasks.store import Run, make_private
 from tests.children import ends_at
 from tests.support import run_cli
 from tests.wards import (
@@ -84,6 +86,10 @@ def test_the_hand_off_says_loudly_who_saw_exact_sums(ended: Path, tmp_path: Path
     manifest, page = read_manifest(ended / "out"), (ended / "out" / "report.html").read_text()
     assert manifest.trust == "central" and manifest.cautions[0].startswith("CENTRAL TRUST")
     assert "CENTRAL TRUST" in page and "aggregator's" in page and "as one with half the noise" in page
+    sheet = re.sub(r"\s+", " ", (ended / "out" / "statement.html").read_text())
+    assert "and whoever runs the aggregator, which read the exact sums of every client" in sheet
+    assert "<strong>The aggregator held the exact sums of each client</strong>" in sheet
+    assert "until the one noise was drawn and entered in every client's account; the run then deleted them" in sheet
     code, out, err = run_cli("verify", ended / "out")
     assert code == 0 and "one noise drawn by a trusted aggregator" in out and "CENTRAL TRUST" in err
     told = json.loads((ended / "out" / MANIFEST).read_text())
@@ -120,6 +126,7 @@ def test_a_client_that_fails_before_the_sum_is_dropped_uncharged_and_is_in_no_su
 
 def test_a_sum_of_another_size_drops_its_client_and_gives_its_charge_back(tmp_path: Path) -> None:
     run = begun(tmp_path, model=MODEL)
+    make_private(run.sensitive / "sums")
     place = hand_in(run.parties[2]).path
     assert place.parent.stat().st_mode & 0o777 == 0o700 and place.parent == run.sensitive / "sums"
     np.save(place, np.zeros(3, dtype=np.int64))
@@ -128,6 +135,35 @@ def test_a_sum_of_another_size_drops_its_client_and_gives_its_charge_back(tmp_pa
     ledger = ledger_of(tmp_path)
     assert [entry.kind for entry in ledger.entries(account="wards.west")] == ["open", "reserve", "void"]
     assert ledger.balance("wards.west").spent_epsilon == 0
+
+
+def test_a_client_that_outlived_its_aggregator_leaves_its_sum_nowhere(tmp_path: Path) -> None:
+    """It made the aggregator's folder again, and its exact sum lay there for good."""
+    run = begun(tmp_path, model=MODEL)
+    replace(tmp_path, "west", make_ward(300, 2).drop_columns("pulse"))
+    carry_out(run, prefect=False)
+    replace(tmp_path, "west", make_ward(300, 2))
+    with pytest.raises(Unsuitable, match="takes no more sums"):
+        hand_in(run.parties[2])
+    assert not any("sums" in path.name for path in run.sensitive.iterdir())
+    assert not ledger_of(tmp_path).entries(account="wards.west")
+
+
+def test_a_client_whose_aggregator_closes_once_it_is_charged_gets_its_charge_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, real = begun(tmp_path, model=MODEL), aggregate.reserve_run
+    make_private(run.sensitive / "sums")
+
+    def charge_and_close(*words: Any) -> None:
+        real(*words)
+        aggregate._close(run.sensitive / "sums")
+
+    monkeypatch.setattr(aggregate, "reserve_run", charge_and_close)
+    with pytest.raises(Unsuitable, match="takes no more sums"):
+        hand_in(run.parties[2])
+    assert not list(run.sensitive.iterdir())
+    assert [entry.kind for entry in ledger_of(tmp_path).entries(account="wards.west")] == ["open", "reserve", "void"]
 
 
 MOMENTS = {

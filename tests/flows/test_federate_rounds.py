@@ -20,7 +20,7 @@ from dpmodels.federated.messages import read_server, read_update, write_update
 from dpmodels.federated.models import ModelSpec, build, loaded, state_of
 from dpmodels.federated.rounds import Update, accuracy
 from dpmodels.federated.trained import TrainedClassifier
-from dpmodels.hand_off.manifest import MANIFEST, read_manifest
+from dpmodels.hand_off.manifest import CARD, MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.schema.federation import UNPROTECTED
 from flows.synthesize import carry_out
@@ -90,12 +90,18 @@ def test_no_epsilon_is_stated_of_what_is_handed_over(ended: Path) -> None:
     page = (ended / "out" / "report.html").read_text()
     assert "NO EPSILON HOLDS" in page and "guesses right" not in page and "<dd>none" in page
     made = nacre.Result(ended / "out")
+    assert "NO EPSILON HOLDS" in made.statement and "no price of the models" in made.statement
+    assert not any(word in made.statement for word in ("In odds", "In guesses", "What was promised"))
+    card = json.loads((ended / "out" / CARD).read_text())
+    assert card["meaning"] == {} and card["hand_off"]["epsilon"] is None and card["hand_off"]["charges"] == []
+    assert "WITHOUT a guarantee" in (ended / "out" / "model-card.html").read_text()
     assert made.spent.epsilon == Decimal("Infinity") and "no epsilon holds" in repr(made)
 
 
 def test_the_plan_states_the_price_of_the_scores_alone(tmp_path: Path) -> None:
     code, out, _ = run_cli("plan-federation", write_rounds(tmp_path))
-    priced = [line for line in out.splitlines() if "epsilon=" in line or "bets" in line]
+    own = [line for line in out.splitlines() if not line.startswith("account: wards, opens with this run, cap")]
+    priced = [line for line in own if "epsilon=" in line or "bets" in line]
     assert code == 0 and len(priced) == 2 and all(line.startswith("scores alone: ") for line in priced)
     assert UNPROTECTED in out
 

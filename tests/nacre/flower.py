@@ -32,7 +32,7 @@ def agreement(folder: Path, client: str, **changes: Any) -> dict[str, Any]:
         "most_records": 1000,
         "classes": list(CLASSES),
         "records": {"inputs": list(INPUTS)},
-        "privacy": {"target_epsilon": 3.0, "delta": 1e-5},
+        "privacy": {"target_epsilon": 3.0, "delta": 1e-5, "cap_epsilon": 3.0},
         "runtime": {"home": str(folder / f"home-{client}")},
     }
     return content | changes

@@ -28,7 +28,7 @@ from flwr.app import ConfigRecord, Message, RecordDict
 
 from dpmodels.errors import Unsuitable
 from dpmodels.federated.classifier import FederatedClassifier
-from dpmodels.hand_off.manifest import read_manifest
+from dpmodels.hand_off.manifest import CARD, PAGES, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.plan import Plan
@@ -36,7 +36,7 @@ from flows.config import FederateConfig
 from flows.federate import prepare, start
 from flows.synthesize import carry_out
 from nacre.flower.client import ClientConfig, answer, respond
-from nacre.flower.hand_over import UNPLANNED
+from nacre.flower.hand_over import UNPLANNED, hand_over
 from nacre.flower.messages import DISAGREED, NAME, Answer, Offer
 from nacre.flower.server import TWICE, federate, sort_out
 from tasks import clients
@@ -162,8 +162,8 @@ OTHER = {
     "columns": {"records": {"inputs": ["age", "pulse", "fever", "sex"]}},
     "a bound on records": {"most_records": 999},
     "a public size": {"size": 300},
-    "a smaller epsilon": {"privacy": {"target_epsilon": 2.9, "delta": 1e-5}},
-    "a smaller delta": {"privacy": {"target_epsilon": 3.0, "delta": 1e-6}},
+    "a smaller epsilon": {"privacy": {"target_epsilon": 2.9, "delta": 1e-5, "cap_epsilon": 9}},
+    "a smaller delta": {"privacy": {"target_epsilon": 3.0, "delta": 1e-6, "cap_epsilon": 9}},
     "another federation": {"name": "clinics"},
     "another client": {"client": "east"},
 }
@@ -190,13 +190,33 @@ def test_a_client_answers_once_and_is_refused_where_its_account_is_spent(
     assert answer(config, more).reason == clients.REFUSED and charges(tmp_path / "home").count("commit") == 1
 
 
+def test_the_cap_is_the_clients_own_and_not_the_first_offers_budget(
+    offered: tuple[Path, Offer], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, offer = offered
+    terms = {"target_epsilon": 4.0, "delta": 2e-5, "cap_epsilon": 9.0}
+    own = {"runtime": {"home": str(tmp_path / "home")}, "privacy": terms}
+    assert answer(ClientConfig.build(agreement(folder, "north", **own)), offer).reason == ""
+    accounts = Ledger(tmp_path / "home" / "ledger.sqlite").accounts()
+    assert {one.name: (one.cap.epsilon, one.cap.delta) for one in accounts} == {
+        "wards": (9.0, 2e-5),
+        "wards.north": (9.0, 2e-5),
+    }
+    del terms["cap_epsilon"]
+    (tmp_path / "north.yaml").write_text(yaml.safe_dump(agreement(folder, "north", **own)))
+    message = Message(offer.pack(), dst_node_id=1, message_type="train")
+    reply = respond(message, SimpleNamespace(node_config={"nacre": str(tmp_path / "north.yaml")}))
+    assert Answer.unpack(reply.content) == Answer("", clients.FAILED)
+    assert "nothing was given for privacy.cap_epsilon; give a value" in caplog.text
+
+
 def test_what_fails_at_a_client_is_told_in_fixed_words(offered: tuple[Path, Offer], tmp_path: Path) -> None:
     folder, offer = offered
     (tmp_path / "Quillfeather").write_text("no folder, so no home")
     config = ClientConfig.build(agreement(folder, "north", runtime={"home": str(tmp_path / "Quillfeather" / "home")}))
     assert answer(config, offer) == Answer("north", clients.FAILED)
     missing = agreement(folder, "north", data=str(tmp_path / "x"), runtime={"home": str(tmp_path / "home")})
-    assert answer(ClientConfig.build(missing), offer) == Answer("north", clients.UNFIT)
+    assert answer(ClientConfig.build(missing), offer) == Answer("north", clients.ABSENT)
     (tmp_path / "north.yaml").write_text("client: Quillfeather\n")
     for node in ({"nacre": str(tmp_path / "north.yaml")}, {}):
         message = Message(offer.pack(), dst_node_id=1, message_type="train")
@@ -219,6 +239,11 @@ def test_answers_that_are_not_of_the_plan_drop_their_client(offered: tuple[Path,
     forged = [replace(west, release=south.release), replace(west, paid=south.paid), replace(west, run="another")]
     forged += [replace(west, release=west.release[:-9]), replace(west, paid={})]
     assert all(sort_out(prepared, [north, south, one])[1] == {"west": UNPLANNED} for one in forged)
+    out = hand_over(
+        FederateConfig.build({"out": tmp_path / "out"}, folder / "federation.yaml"), prepared, taken, dropped
+    )
+    assert verify_hand_off(out).faults == [] and {CARD, *PAGES} < {path.name for path in out.iterdir()}
+    assert "an account in a ledger of its own, which it alone can read" in (out / "statement.html").read_text()
 
 
 def test_what_a_client_says_in_other_words_or_shapes_is_not_repeated() -> None:

@@ -209,7 +209,7 @@ def test_a_plan_opens_no_data_and_says_what_would_be_charged(tmp_path):
     planned = nacre.plan(make_schema(), 1, 1e-5, report_epsilon=0.1, home="home")
     assert planned.accepted is None and not list(tmp_path.iterdir())
     assert "method" in repr(planned) and "noise_multiplier=" in repr(planned) and "report: charge" in repr(planned)
-    assert "noise_stddev" in planned._repr_html_() and "not open" in planned._repr_html_()
+    assert "noise_stddev" in planned._repr_html_() and "opens with this run, cap" in planned._repr_html_()
     assert "<script" not in nacre.planning.Planned({"a": "<script>"}, None)._repr_html_()
 
 

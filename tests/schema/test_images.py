@@ -41,7 +41,7 @@ def test_a_schema_with_an_image_reads_back_and_counts_its_classes():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("target: kind", "target: picture", "neither an identifier nor an image"),
+        ("target: kind", "target: picture", "no identifier, no image and not derived"),
         ("  kind:", "  other: {type: image, height: 4, width: 4}\n  kind:", "second image column"),
         ("  kind:", "  age: {type: integer, min: 0, max: 9}\n  kind:", "one categorical or boolean column"),
         ("target: kind\n", "", "one categorical or boolean column"),

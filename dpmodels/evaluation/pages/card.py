@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from dpmodels.accounting.meaning import in_words
 from dpmodels.evaluation.pages import embedded, federated, report
 from dpmodels.evaluation.pages.page import percent, render_page, short, thousands
 
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
 REPLACED = "replace_one"
-PRACTICALLY = 0.9995
 NOTHING = {"purpose": "", "license": "", "retention": ""}
 FEW_CLIENTS = 2
 """So many clients' accounts fit on the sheet; of more it names the heaviest, and the card has all."""
@@ -87,8 +87,12 @@ def _up(epsilon: str) -> str:
 
 
 def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Say in plain words what was handed over, what was protected, and what the budget means."""
+    """Say in plain words what was handed over, what was protected, and what the budget means, where one holds."""
     said, meant, content = facts["hand_off"], facts["meaning"], facts["content"]
+    if "unprotected" in said:
+        made = f"a classifier of {len(content['classes'])} classes, made of models that were trained without noise"
+        heaviest = max((one["epsilon"] for one in said["clients"]), key=Decimal)
+        return {"made": made, "epsilon": _up(heaviest), "delta": short(said["delta"])}
     return {
         "made": _made(content),
         **_unit(said),
@@ -97,9 +101,8 @@ def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
         "example": _after_one_to_nine(meant["odds_factor"]),
         "beyond": _once_in(meant["beyond"]),
         "delta": _once_in(said["delta"]),
-        "guesses": _share(meant["right_guesses"]),
-        "guesses_of_budget": _share(meant["right_guesses_of_budget"]),
-        "gaussian": all(_is_gaussian(event) for charge in said["charges"] for event in charge["events"]),
+        "guesses": in_words(meant["right_guesses"]),
+        "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
     }
 
 
@@ -137,11 +140,12 @@ def _unit(said: Mapping[str, Any]) -> dict[str, str]:
         one = f"one {what}" + (" of one client" if said["clients"] else "")
         shown = f"Somebody who has k {what}s in the data is hidden less: with k times this epsilon at worst"
         shown += ", and a delta that is more than k times as large." if said["delta"] else "."
+    each = one.removesuffix(" of one client")
     if replaced:
-        neighbors = f"{where}, and the same with {one} replaced by any other"
+        neighbors = f"{where}, and the same with {each} replaced by any other"
         shown = f"How many records there are is public. {shown}"
     else:
-        neighbors = f"{where} with {one}, and the same without"
+        neighbors = f"{where} with {each}, and the same without"
     return {"one": one, "neighbors": neighbors, "shown": shown}
 
 
@@ -165,12 +169,3 @@ def _once_in(probability: float) -> str:
     whole = math.floor(1 / probability * (1 + 1e-9))
     unit = 10 ** max(0, len(str(whole)) - 2)
     return f"1 in {whole // unit * unit:,}"
-
-
-def _share(share: float) -> str:
-    """Write a share of right guesses, rounded up."""
-    return f"{math.ceil(1000 * share) / 10:g} %" if share < PRACTICALLY else "practically all"
-
-
-def _is_gaussian(event: Mapping[str, Any]) -> bool:
-    return event["kind"] == "gaussian" or ("events" in event and all(map(_is_gaussian, event["events"])))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dpmodels.accounting.meaning import in_words
 from dpmodels.evaluation.pages.page import percent, render_page, short
 from dpmodels.evaluation.pages.plots import Shares, bars, scatter
 
@@ -29,7 +30,7 @@ def render_embedded(facts: Mapping[str, Any]) -> str:
         report=facts,
         done=DONE[facts["method"]],
         odds=[
-            (f"{one['sentences']}", short(one["epsilon"]), f"{one['factor']} times", _belief(one["right_guesses"]))
+            (f"{one['sentences']}", short(one["epsilon"]), f"{one['factor']} times", in_words(one["right_guesses"]))
             for one in facts["privacy"]["sentences"]
         ],
         figures=[
@@ -37,7 +38,3 @@ def render_embedded(facts: Mapping[str, Any]) -> str:
             bars("Sizes of the clusters", "documents by cluster of their candidate", names, shares),
         ],
     )
-
-
-def _belief(share: float) -> str:
-    return percent(share) if share < 0.9995 else "practically always"

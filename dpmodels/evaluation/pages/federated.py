@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpmodels.accounting.events import EVENT
+from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.evaluation.pages.page import percent, render_page, short
 from dpmodels.evaluation.pages.plots import Figure, Shares, bars, curve
 
@@ -61,8 +63,8 @@ def _words(privacy: Mapping[str, Any]) -> dict[str, str]:
     epsilon, delta = privacy["spent_epsilon"], privacy["delta"]
     if epsilon is None:
         return {}
-    wins = math.ceil(1000 - 1000 * (1 - delta) / (1 + math.exp(epsilon))) / 1000
-    return {"belief": percent(wins), "factor": f"{math.exp(epsilon):.3g}"}
+    right = right_guesses([EVENT.validate_python(privacy["event"])], epsilon, delta)
+    return {"guesses": in_words(right), "factor": f"{math.exp(epsilon):.3g}"}
 
 
 def _curves(rounds: Sequence[Mapping[str, Any]]) -> list[Figure]:

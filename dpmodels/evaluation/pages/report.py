@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from dpmodels.accounting.events import EVENT
+from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.evaluation.pages.embedded import render_embedded
 from dpmodels.evaluation.pages.federated import render_federated
 from dpmodels.evaluation.pages.page import percent, render_page, short
@@ -53,7 +55,7 @@ def render(facts: Mapping[str, Any]) -> str:
         "report.html",
         report=facts,
         done=DONE.get(facts["method"].removesuffix("-ae"), ELSE_DONE),
-        privacy=_privacy_in_words(facts["privacy"]),
+        privacy=_privacy_in_words(facts["privacy"], facts.get("charged")),
         figures=[*map(_figure, facts["columns"]), *([_map(facts["map"])] if facts.get("map") else [])],
         errors=_errors(facts["columns"]),
         charged=_charged(facts.get("charged")),
@@ -63,13 +65,11 @@ def render(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _privacy_in_words(privacy: Mapping[str, Any]) -> dict[str, str]:
-    """Say what a budget means to one person: the best that any test of their presence can do.
-
-    Source: Kairouz, Oh, Viswanath, "The Composition Theorem for Differential Privacy" (2015): guessing an even bet
-    succeeds with a probability of (e^epsilon + delta) / (1 + e^epsilon) at most.
-    """
+def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | None) -> dict[str, str]:
+    """Say what a budget means to one person, by release and charged report together."""
     epsilon, delta = privacy.get("total_epsilon", privacy["spent_epsilon"]), privacy["delta"]
+    events = [privacy["event"], *([charged["event"]] if charged and charged["charged"] else [])]
+    right = right_guesses([EVENT.validate_python(event) for event in events], epsilon, delta)
     rows = privacy["rows_of_a_unit"]
     one = "user" if privacy["unit"].startswith("user") else privacy["unit"]
     return {
@@ -78,7 +78,7 @@ def _privacy_in_words(privacy: Mapping[str, Any]) -> dict[str, str]:
         "unit": f"one user, with at most {rows} rows" if one == "user" else f"one {one}",
         "whose": f"any one user with all their rows (at most {rows})" if one == "user" else f"any one {one}",
         "factor": f"{math.exp(epsilon):.3g}",
-        "belief": percent(math.ceil(1000 - 1000 * (1 - delta) / (1 + math.exp(epsilon))) / 1000),
+        "guesses": in_words(right),
     }
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import PureEvent, leaves
+from dpmodels.accounting.meaning import guesses_of_budget
 from dpmodels.releases.plan import Line
 
 Floats = NDArray[np.floating[Any]]
@@ -105,7 +106,7 @@ def _worst(epsilon: float, sentences: int) -> dict[str, Any]:
         "sentences": sentences,
         "epsilon": round(whole, 9),
         "factor": f"{math.exp(whole):.3g}" if whole < 700 else f"10^{whole / math.log(10):.0f}",
-        "right_guesses": 1 / (1 + math.exp(-whole)),
+        "right_guesses": guesses_of_budget(whole),
     }
 
 

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import Event
+from dpmodels.accounting.events import EVENT
 from dpmodels.evaluation.published.bins import Bins, CellTally
 from dpmodels.evaluation.published.fidelity import HALF_NORMAL, Measured, compare_with_release, expected_distance
 from dpmodels.evaluation.published.largest import largest_cell, warning
@@ -23,7 +22,6 @@ from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals
 
-EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 NOT_PROMISED = (
     "The columns' names, bounds and categories come from the public schema and are not protected.",
     "Synthetic rows are drawn from a noisy model: single rows describe nobody, and rare groups can be wrong.",

@@ -1,0 +1,147 @@
+"""What a public document says of one column: the one object that every kind of documentation is read into."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, NamedTuple
+
+Moment = date | datetime
+TODO = "TODO"
+"""Stands in a draft for what a person must write; the lint refuses it."""
+KINDS = {
+    "integer": r"(big|small|tiny|medium)?int(eger)?\d*|uint\d+|long|short|(big|small)?serial",
+    "number": r"float\d*|double|real|numeric|decimal|dec|number|money",
+    "text": r"(large_)?str(ing)?|text|n?(var)?char(acter)?2?|clob|object|enum|factor|categor(y|ical)|nominal|ordinal",
+    "boolean": r"bool(ean)?|bit|logical",
+    "date": r"date\d*",
+    "moment": r"datetime\d*|timestamp(tz|_ntz|_ltz|_s|_ms|_ns)?|smalldatetime",
+    "identifier": r"id|identifier|uuid|guid|uniqueidentifier",
+}
+"""The kinds of column, and the words for their types in databases, data frames and data dictionaries."""
+SIZED = re.compile(r"\s*([a-z_]+\d*)[^(]*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE)
+
+LARGEST = 1e300
+"""A number beyond this, as infinity is, bounds nothing."""
+
+
+class Bound(NamedTuple):
+    """A bound of an interval, which the interval has unless it is open there."""
+
+    value: int | float | Moment
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a column; None, or nothing, where the document is silent.
+
+    Attributes:
+        kind: one of ``KINDS``.
+        low, high: what its numbers or moments lie between.
+        values: all the values that it may have, null aside.
+        decimals: that its numbers have at most.
+        unread: in words, what the document says of it and was not understood.
+    """
+
+    kind: str | None = None
+    low: Bound | None = None
+    high: Bound | None = None
+    values: tuple[bool | int | float | str, ...] | None = None
+    nullable: bool | None = None
+    decimals: int | None = None
+    description: str = ""
+    unread: tuple[str, ...] = ()
+
+
+Columns = Mapping[str, Facts]
+Tables = Mapping[str, Columns]
+"""The tables that a document describes, by their names; a document of one table may leave its name empty."""
+
+
+def joined(facts: Iterable[Facts]) -> Facts:
+    """Return what holds if every one of several facts does."""
+    several = list(facts)
+    lists = [one.values for one in several if one.values is not None]
+    nullable = {one.nullable for one in several} - {None}
+    return Facts(
+        kind=next((one.kind for one in several if one.kind), None),
+        low=_tightest(max, [one.low for one in several if one.low]),
+        high=_tightest(min, [one.high for one in several if one.high]),
+        values=tuple(value for value in lists[0] if all(value in other for other in lists)) if lists else None,
+        nullable=False not in nullable if nullable else None,
+        decimals=min((one.decimals for one in several if one.decimals is not None), default=None),
+        description=next((one.description for one in several if one.description), ""),
+        unread=tuple(words for one in several for words in one.unread),
+    )
+
+
+def _tightest(choose: Any, bounds: list[Bound]) -> Bound | None:
+    """Return the largest lower or the smallest upper bound, open if one of those is."""
+    try:
+        value = choose((bound.value for bound in bounds), default=None)
+    except TypeError:  # a number and a date
+        value = bounds[0].value
+    return None if value is None else Bound(value, any(bound == (value, True) for bound in bounds))
+
+
+def typed(words: Any) -> Facts:
+    """Read the name of a type, such as ``varchar(20)``, ``decimal(10, 2)``, ``datetime64[ns]``."""
+    found = SIZED.match(words) if isinstance(words, str) else None
+    if found is None:
+        return Facts()
+    word, size, scale = found[1].lower().removesuffix("type"), found[2], found[3]
+    kind = next((name for name, known in KINDS.items() if re.fullmatch(known, word)), None)
+    if kind is None:
+        return Facts(unread=(f"type {words}",))
+    if kind != "number" or not size or word in ("float", "double", "real"):
+        return Facts(kind=kind)
+    return Facts(kind="number", decimals=int(scale)) if int(scale or 0) else Facts(kind="integer")
+
+
+def between(low: Any, high: Any, low_open: bool = False, high_open: bool = False) -> Facts:
+    """Return the fact that values lie between two bounds, either of which may be None."""
+    least, most = bound(low), bound(high)
+    return Facts(
+        low=None if least is None else Bound(least, low_open),
+        high=None if most is None else Bound(most, high_open),
+        unread=tuple(
+            f"bound {given}" for given, read in ((low, least), (high, most)) if (given is None) < (read is None)
+        ),
+    )
+
+
+def bound(given: Any) -> int | float | Moment | None:
+    """Read a bound that was written as a number, as text, or as a moment; None for what is no finite bound."""
+    if isinstance(given, bool):
+        return None
+    if isinstance(given, str):
+        return _of_text(given.strip())
+    if isinstance(given, int | float) and not -LARGEST < given < LARGEST:
+        return None
+    return given if isinstance(given, int | float | date) else None
+
+
+def _of_text(text: str) -> int | float | Moment | None:
+    plain = text.replace(",", "") if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?", text) else text
+    if re.fullmatch(r"[-+]?\d+", plain):
+        return bound(int(plain)) if len(plain) < 300 else None
+    if re.fullmatch(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=e))(e[-+]?\d+)?", plain, re.IGNORECASE):
+        return bound(float(plain))
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def listed(given: Any) -> Facts:
+    """Return the fact that a column has no other values than those of a list, of which one may be null."""
+    values = given if isinstance(given, list | tuple) else []
+    known = tuple(dict.fromkeys(value for value in values if value is not None))
+    if not known or not all(isinstance(value, bool | int | float | str) for value in known):
+        return Facts(unread=("a list of values",))
+    return Facts(values=known, nullable=True if None in values else None)
