@@ -40,8 +40,10 @@ unheard,int,0,1,,{"long " * 200},
 """
 
 
-@pytest.fixtureOPEN = {"min": "TODO", "max": "TODO"}
+OPEN = {"min": "TODO", "max": "TODO"}
 
+
+@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "data").mkdir()
     pq.write_table(TABLE, tmp_path / "data" / "t.parquet")
