@@ -13,9 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator
 
 from dpmodels.errors import ArtifactError
 
+Place = Annotated[str, BeforeValidator(lambda place: str(place) if isinstance(place, Path) else place)]
+"""Where a table lies, in a configuration: a path, a pattern of paths, a URI, or the URL of a database."""
 CHUNK = 2**20
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not make us wait
 

@@ -113,7 +113,7 @@ def _checked(run: Run) -> Iterator[Finding]:
 
 def _traces(run: Run, left: dict[str, bytes], table: pa.Table) -> Iterator[Finding]:
     """Tell whether a hash of what is sensitive, which would confirm a guess, or a canary lies where others can read."""
-    sensitive = [run.settings.data, *(path for path in (run.home / "sensitive").rglob("*") if path.is_file())]
+    sensitive = [Path(run.settings.data), *(path for path in (run.home / "sensitive").rglob("*") if path.is_file())]
     hashes = [hashlib.sha256(path.read_bytes()).hexdigest().encode() for path in sensitive if path.is_file()]
     public = b"".join(left.values())
     holds = len(hashes) > 1 and not any(each in public for each in hashes)

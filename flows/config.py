@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.fields import FieldInfo
 
 from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
-from dpmodels.files import read_at_most
+from dpmodels.files import Place, read_at_most
 from dpmodels.limits import LARGEST_YAML
 
 HOME = Path(".nacre")
@@ -127,7 +127,10 @@ class SampledConfig(HandOverConfig):
 class SynthesizeConfig(SampledConfig):
     """Everything that a synthesis needs."""
 
-    data: Path = Field(description="CSV or Parquet, one file or a folder; images also .npz or a folder of PNGs.")
+    data: Place = Field(
+        description="Path, pattern or URI of Parquet, CSV, Arrow or JSON lines; of a database with --query; or images."
+    )
+    query: str = Field(default="", description="SQL whose answer is the table; DATA is the URL of the database.")
     table_schema: Path = Field(alias="schema", description="Schema of the table (YAML).")
     privacy: PrivacyConfig
     model: ModelConfig = ModelConfig()

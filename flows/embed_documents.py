@@ -50,7 +50,7 @@ class Prepared:
     candidates: Candidates
 
 
-def start(config: EmbedConfig, name: str = "", given: Sensitive[pa.Table] | None = None) -> Run:
+def start(config: EmbedConfig, name: str = "", given: Sensitive[pa.RecordBatchReader] | None = None) -> Run:
     """Check everything public, ask the ledger, and create the run; reads public documents only and charges nothing.
 
     Documents ``given`` in memory are written to the run's sensitive folder once the run is created.

@@ -29,12 +29,13 @@ def synthesize_night(
 ) -> str:
     """Make a synthetic copy of one night's partition: one charge a night, however often it is started.
 
-    ``{night}`` in the paths of the data and of the hand-off stands for the night, by default the one before the day
-    this flow run was scheduled for. A disjoint night reads the rows of that day by the schema's partition column, so
-    its data may be one table for all nights; a sequential one reads whatever its path holds.
+    ``{night}`` in the place of the data, in its query and in the path of the hand-off stands for the night, by default
+    the one before the day this flow run was scheduled for. A disjoint night reads the rows of that day by the schema's
+    partition column, so its data may be one table for all nights; a sequential one reads whatever its place holds.
     """
     check_nights(config, load_schema(config.table_schema), partitions == "disjoint")
     day = (night or scheduled().date() - timedelta(days=1)).isoformat()
-    places = {name: Path(str(getattr(config, name)).replace(NIGHT, day)) for name in ("data", "out")}
+    read = {name: getattr(config, name).replace(NIGHT, day) for name in ("data", "query")}
+    places = {**read, "out": Path(str(config.out).replace(NIGHT, day))}
     name = f"{key_of(config.privacy.account or '')}-{day}"
     return take_to_hand_off(name, config.model_copy(update=places), train_on, day if partitions == "disjoint" else "")

@@ -36,7 +36,7 @@ def check_nights(config: SynthesizeConfig, schema: Schema, disjoint: bool) -> No
         raise Unsuitable("nothing was given for privacy.account; name the account that pays for the nights")
     if NIGHT not in str(config.out):
         raise InvalidArgument("out", config.out, f"hold {NIGHT}, since every night is handed off by itself")
-    if not disjoint and NIGHT not in str(config.data):
+    if not disjoint and NIGHT not in config.data + config.query:
         raise InvalidArgument("data", config.data, f"hold {NIGHT}, or every sequential night would read the same rows")
     if disjoint and schema.unit.user is not None:
         raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users, who may come back")

@@ -32,6 +32,7 @@ from tasks.accounts import accounts_to_open, charge_of
 from tasks.home import check_home, open_ledger
 from tasks.place import check_place
 from tasks.ready import check_writable
+from tasks.source import settled_source
 from tasks.store import Opening, Run, Settings, make_private, new_name
 
 LARGE_DELTA, LARGE_EPSILON = 1e-3, 20
@@ -162,7 +163,9 @@ def _scope_account(ledger: Ledger, plan: Line) -> str | None:
 def bind(config: HandOverConfig, **own: Any) -> Settings:
     """Return the settings that the stages need, with absolute paths, so that the run can go on from any folder."""
     kept = {name: value for name, value in values_of(config).items() if name in Settings.model_fields}
-    bound = {name: value.absolute() for name, value in kept.items() if isinstance(value, Path)}
+    bound: dict[str, Any] = {name: value.absolute() for name, value in kept.items() if isinstance(value, Path)}
+    if isinstance(config, SynthesizeConfig):
+        bound["data"] = settled_source(config.data, config.query)
     return Settings(**kept | bound | own | {"ledger": config.runtime.ledger or ""})
 
 

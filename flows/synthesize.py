@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.errors import DataError, Unsuitable
+from dpmodels.errors import Unsuitable
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.federation import SCORES, Federation
 from dpmodels.schema.given import transform_write
@@ -27,6 +27,7 @@ from tasks.ready import check_ready, pick_device
 from tasks.sample import sample
 from tasks.sanitize import sanitize
 from tasks.score import score
+from tasks.source import check_source
 from tasks.store import Handle, Run
 from tasks.train import train
 from tasks.validate import validate
@@ -54,7 +55,7 @@ def synthesize(config: SynthesizeConfig) -> Run:
 
 
 def start(
-    config: SynthesizeConfig, name: str = "", partition: str = "", given: Sensitive[pa.Table] | None = None
+    config: SynthesizeConfig, name: str = "", partition: str = "", given: Sensitive[pa.RecordBatchReader] | None = None
 ) -> Run:
     """Check everything public, ask the ledger, and create the run; reads no data and charges nothing.
 
@@ -69,8 +70,8 @@ def start(
     """
     plans, runtime = make_plans(config, partition), config.runtime
     check_ready(runtime.device, config.out, runtime.signing_key)
-    if given is None and not config.data.exists():
-        raise DataError("", f"{config.data} does not exist")
+    if given is None:
+        check_source(config.data, config.query)
     run = create_run(config, plans, name, partition)
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)

@@ -95,7 +95,7 @@ def embed_documents(
 def _public_file(candidates: Any) -> Iterator[Path]:
     """Lend public documents as a file; those that are given in memory are written to a temporary one."""
     if (path := path_of(candidates)) is not None:
-        yield path
+        yield Path(path)
         return
     with TemporaryDirectory() as folder:
         transform_write(load_given(Sensitive(candidates)), file := Path(folder) / "candidates.parquet")

@@ -72,9 +72,9 @@ def draft_schema(
     return text
 
 
-def path_of(data: object) -> Path | None:
-    """Return the path if the data is named by one, or None for rows in memory."""
-    return Path(data) if isinstance(data, str | os.PathLike) else None
+def path_of(data: object) -> str | None:
+    """Return the path or the URI if the data is named by one, or None for rows in memory."""
+    return str(os.fspath(data)) if isinstance(data, str | os.PathLike) else None
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The result of a run: the synthetic table, the report, and what was spent."""
 
 import json
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
 from html import escape
@@ -110,6 +111,12 @@ class Result:
     def statement(self) -> str:
         """The page for a data-protection officer; hand-offs of earlier versions have none."""
         return _read(self.folder / "statement.html")
+
+    def export(self, to: Place, by: Sequence[str] = ()) -> None:
+        """Copy the synthetic table to a folder or a URI, whole or not at all; a folder for each value of ``by``."""
+        from tasks.export import export
+
+        export(self.folder, str(to), by)
 
     def verify(self, public_key: Place | None = None) -> Verified:
         """Check every file, the budget and the signature; see ``nacre.verify``."""

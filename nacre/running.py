@@ -24,9 +24,10 @@ DEFAULT = RuntimeConfig()
 
 
 def synthesize(
-    data: "pd.DataFrame | pa.Table | Place",
+    data: "pd.DataFrame | pa.Table | Place | Any",
     schema: SchemaLike,
     *,
+    query: str = "",
     epsilon: float,
     delta: float,
     method: str | None = None,
@@ -49,7 +50,9 @@ def synthesize(
     """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off.
 
     Args:
-        data: a pandas DataFrame (its index is left out), a pyarrow Table, or the path of CSV or Parquet. Private.
+        data: a pandas DataFrame (its index is left out), a polars or Dask DataFrame, a pyarrow Table or reader, or
+            whatever else gives Arrow batches; or the path, the pattern or the URI of files. Private.
+        query: SQL, whose answer is the table; ``data`` is then the URL of the database.
         schema: a path, YAML text, a dictionary or a ``Schema``. Public; nothing of it may be taken from the data.
         epsilon: of the release, 0.001 to 1000; ``delta`` lies above 0 and, unless ``allow_large_delta``, is at most
             0.001. It is charged to the account once, before any noise is drawn, and nothing gives it back.
@@ -91,7 +94,7 @@ def synthesize(
     given = load_given(private) if path is None else None
     name, place = new_name(), home_of(home)
     asked: dict[str, Any] = dict(data=path or place / "sensitive" / name / GIVEN, out=out or place / "hand-offs" / name)
-    asked |= dict(target_epsilon=epsilon, delta=delta, report_epsilon=report_epsilon, account=account)
+    asked |= dict(query=query, target_epsilon=epsilon, delta=delta, report_epsilon=report_epsilon, account=account)
     asked |= dict(allow_large_delta=allow_large_delta, method=method, measurement=dict(measurement or {}))
     asked |= dict(training=dict(training or {}), rows=rows, seed=seed, device=device, prefect=False, home=place)
     asked |= dict(ledger=url_of(ledger), dask=from_environment("dask"), signing_key=signing_key)
@@ -170,7 +173,7 @@ def take_to_hand_off(run: Run) -> Result:
     try:
         return Result(carry_out(run, prefect=False).settings.out)
     except BaseException as error:
-        if isinstance(error, DataError) and run.settings.data == run.sensitive / GIVEN:
+        if isinstance(error, DataError) and run.settings.data == str(run.sensitive / GIVEN):
             forget_given(run)  # rows that do not fit their schema will not fit it later
         else:
             error.add_note(f"to go on, without a second charge: nacre.resume({run.name!r}, home={str(run.home)!r})")

@@ -64,7 +64,7 @@ def run_clients(runs: Sequence[Run], work: Work, workers: str, patience: float) 
 def shielded(work: Work, run: Run) -> str:
     """Do a client's work; return why it is dropped, in words that say nothing of its records."""
     try:
-        if not run.settings.data.exists():
+        if not Path(run.settings.data).exists():
             return ABSENT
         work(run)
     except (BudgetExhausted, LedgerError):

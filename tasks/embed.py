@@ -39,6 +39,7 @@ from tasks.progress import progress_bar
 from tasks.publish import assemble
 from tasks.ready import check_ready
 from tasks.sanitize import reserve_run
+from tasks.source import local
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
 
@@ -134,14 +135,14 @@ def encode(run: Run) -> Handle:
     settings, contract, target = run.settings, contract_of(run.plan.release), run.sensitive / "passages.arrow"
     if target.exists():  # it was moved here when it was complete
         return Handle(path=target)
-    if set(hashes_of(settings.data)) & set(settings.public_sha256):
+    if set(hashes_of(local(settings.data))) & set(settings.public_sha256):
         raise Unsuitable(
             "a file of the candidates is also one of the documents that are to be protected; it must not be"
         )
     part = target.with_name(f".part-{target.name}")
     try:
         with progress_bar("ingest") as tick:
-            documents = load_documents(settings.data, contract, min(settings.batch_rows, BATCH_ROWS))
+            documents = load_documents(local(settings.data), contract, min(settings.batch_rows, BATCH_ROWS))
             transform_passages(documents, contract, encoder_of(contract), part, tick)
     except DataError as fault:
         raise DataError(fault.column, f"{fault.rule}; nothing was charged") from None

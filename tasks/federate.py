@@ -30,6 +30,7 @@ from tasks.accounts import desk_of
 from tasks.clients import Work, run_clients
 from tasks.home import ledger_of, remember
 from tasks.sanitize import reserve_run
+from tasks.source import local
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
 
@@ -110,7 +111,9 @@ def client_side(run: Run) -> tuple[System[Any], Sensitive[Any]]:
     public = public_part(federation_of(run), about(line))
     system = create(line.method, line.measurement, public)
     check_line(system, line)
-    return system, transform_frozen(public.features, load_examples(run.settings.data, public.records, about(line)))
+    return system, transform_frozen(
+        public.features, load_examples(local(run.settings.data), public.records, about(line))
+    )
 
 
 def sealed(run: Run) -> Handle:

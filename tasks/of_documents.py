@@ -19,6 +19,7 @@ from dpmodels.text.encoders import load_encoder
 from dpmodels.text.points import transform_points
 from dpmodels.text.reading import load_documents
 from tasks.parquet import read_batches
+from tasks.source import local
 from tasks.store import Run
 
 COMPARED = False
@@ -29,7 +30,7 @@ def encode(run: Run, folder: Path) -> None:
     contract = documents_of(run.plan.release)
     encoder = load_encoder(contract.encoder) if contract.text else None
     try:
-        documents = load_documents(run.settings.data, contract)
+        documents = load_documents(local(run.settings.data), contract)
         transform_points(documents, contract, encoder, folder / "part-00000.arrow")
     except DataError as fault:
         raise DataError(fault.column, f"{fault.rule}; nothing was charged") from None

@@ -18,6 +18,7 @@ from dpmodels.schema.schema import Schema
 from tasks.engine import Threads, cores
 from tasks.parquet import read_batches
 from tasks.partitions import refuse_repeated
+from tasks.source import source_of
 from tasks.store import Run, write_text
 
 COMPARED = True
@@ -26,7 +27,7 @@ COMPARED = True
 def encode(run: Run, folder: Path) -> None:
     """Encode the rows, and leave the gate's results in the sensitive zone."""
     schema, settings = run.plan.release.table, run.settings
-    raw = load_parts(settings.data, schema, settings.batch_rows)
+    raw = load_parts(source_of(settings.data, settings.query), schema, settings.batch_rows)
     gate = Gate(schema, raw=True)
     try:
         transform_encode(raw, gate, folder, Threads(settings.threads or cores()).map)

@@ -44,6 +44,7 @@ from dpmodels.schema.federation import SCORES
 from dpmodels.statistics.component_moments import Floats
 from tasks.clients import run_clients
 from tasks.federate import about, create, federation_of, parties_of, public_part, records_of, release_of, round_of
+from tasks.source import local
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private, write_text
 
@@ -128,7 +129,7 @@ def train_one(run: Run, number: int) -> Handle:
     def train(own: Examples) -> bytes:
         return write_update(train_client(server, own, client, architecture, spec, seed))
 
-    transform_kept(load_examples(run.settings.data, public.records, about(line)), train, place)
+    transform_kept(load_examples(local(run.settings.data), public.records, about(line)), train, place)
     return Handle(path=place)
 
 

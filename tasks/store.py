@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpmodels.artifact import sync
 from dpmodels.errors import ArtifactError, Unsuitable
-from dpmodels.files import list_plain, read_plain, sha256_plain
+from dpmodels.files import Place, list_plain, read_plain, sha256_plain
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.formats import read_plan
 from dpmodels.releases.plan import Plan
@@ -68,6 +68,7 @@ class Settings(BaseModel):
     """What the stages of one run need besides the plan; nothing here can change what is charged.
 
     Attributes:
+        data: a path, a pattern or a URI; of a database where there is a ``query``.
         ledger: the URL of the ledger that the run was started with, empty for the home's own. It is compared with the
             ledger that a process is given, and never opened.
         opens: the account's terms, if the run is to open it.
@@ -82,7 +83,8 @@ class Settings(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    data: Path
+    data: Place
+    query: str = ""
     out: Path
     account: str
     opens: Opening | None = None

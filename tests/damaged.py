@@ -1,6 +1,8 @@
 """Every file that is read, whole and damaged: a reader for each kind, and ways in which its bytes can be wrong."""
 
+import gzip
 import io
+import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -92,6 +94,19 @@ def written(made: pa.Table) -> bytes:
     """Return a table as a CSV file."""
     sink = io.BytesIO()
     pyarrow.csv.write_csv(made, sink)
+    return sink.getvalue()
+
+
+def lines(made: pa.Table) -> bytes:
+    """Return a table as JSON lines."""
+    return "\n".join(map(json.dumps, made.to_pylist())).encode()
+
+
+def fed(made: pa.Table) -> bytes:
+    """Return a table as an uncompressed Arrow file."""
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, made.schema) as writer:
+        writer.write_table(made, 20)
     return sink.getvalue()
 
 
@@ -226,6 +241,11 @@ def readers() -> Mapping[str, Reader]:
 def _of_tables() -> Iterator[Reader]:
     yield Reader("rows.parquet", stored(table()), rows_of(mailed()), private=True)
     yield Reader("rows.csv", written(table()), rows_of(mailed()), private=True)
+    yield Reader("rows.csv.gz", gzip.compress(written(table())), rows_of(mailed()), private=True)
+    yield Reader("rows.jsonl", lines(table()), rows_of(mailed()), private=True)
+    yield Reader("rows.arrow", fed(table()), rows_of(mailed()), private=True)
+    yield Reader("draft.jsonl", lines(table()), draft)
+    yield Reader("draft.arrow", fed(table()), draft)
     yield Reader("pictures.npz", arrays(), rows_of(pictures.make_schema()), private=True)
     yield Reader("picture.png", png(), picture_folder, private=True)
     yield Reader("draft.csv", written(table()), draft)
@@ -306,7 +326,7 @@ def outcome(reader: Reader, content: bytes) -> str:
     Any other error than a refusal passes through; that is what is looked for.
     """
     with TemporaryDirectory() as folder:
-        path = Path(folder) / f"it{Path(reader.name).suffix}"
+        path = Path(folder) / f"it{''.join(Path(reader.name).suffixes)}"
         path.write_bytes(content)
         try:
             reader.read(path)

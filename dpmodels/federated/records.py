@@ -17,7 +17,8 @@ from dpmodels.errors import DataError
 from dpmodels.late import Tensor, torch
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.federation import Federation
-from dpmodels.schema.load import files_of, guarded, open_files
+from dpmodels.schema.formats import guarded
+from dpmodels.schema.load import files_of, open_files
 
 
 class RecordsSpec(BaseModel):

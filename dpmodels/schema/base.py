@@ -1,5 +1,6 @@
 """What all columns share: nullability, discrete states, and faults that name the key they are about."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Self
@@ -8,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""Parts of a second."""
 OUTSIDE = "What becomes of a value that the schema does not admit."
 DTYPE = "The type of the synthetic column, where it is not the usual one."
 
@@ -70,6 +73,18 @@ class Modelled(BaseModel):
         return self.states
 
 
+def zone_of(dtype: str) -> str | None:
+    """Return the time zone of a dtype such as ``timestamp[us, tz=UTC]``, if it has one."""
+    found = re.search(r"tz=([^\]]+)\]", dtype)
+    return found and found[1]
+
+
+def decimal_digits(dtype: str) -> tuple[int, int] | None:
+    """Return digits and decimals of a dtype such as ``decimal(12, 2)``; None for any other."""
+    found = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", dtype)
+    return (int(found[1]), int(found[2])) if found else None
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Tell whether a type is text, in any of the ways in which Arrow lays text out."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
@@ -88,8 +103,11 @@ def described(found: pa.DataType) -> str:
 
 def overflow(dtype: str, low: float, high: float) -> str:
     """Say that an integer ``dtype`` is too narrow for the bounds, or return an empty text."""
-    if not dtype.startswith(("int", "uint")):
+    if dtype.startswith("float") or dtype == "dictionary":
         limit = 2**24 if dtype == "float32" else 2**53
         return "" if max(-low, high) < limit else f"{dtype} cannot tell integers of this size apart"
-    info = np.iinfo(dtype)
+    if dtype.startswith("time"):
+        last = 86_400 * UNITS[dtype[7:-1]] - 1
+        return "" if low >= 0 and high <= last else f"{dtype} holds the times of a day, which are 0 to {last}"
+    info = np.iinfo("int64" if dtype.startswith("duration") else dtype)
     return "" if info.min <= low and high <= info.max else f"{dtype} cannot hold {low} to {high}"

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.errors import DataError
-from dpmodels.schema.base import Modelled, described, is_text
+from dpmodels.schema.base import Modelled, decimal_digits, described, is_text, zone_of
 from dpmodels.schema.codes import Codes, code_type, number_codes
 from dpmodels.schema.columns import Categorical, Column, Continuous, Datetime, Derived, Discrete, Integer
 
@@ -22,14 +22,18 @@ def arrow_type(column: Modelled) -> pa.DataType:
         text = isinstance(column, Categorical) and column.kind == "text"
         return pa.dictionary(pa.int32(), pa.string() if text else pa.int64())
     if name.startswith("timestamp"):
-        return pa.timestamp(name.removeprefix("timestamp[").removesuffix("]"))
+        return pa.timestamp(name[10:12].rstrip("],"), zone_of(name))
+    if digits := decimal_digits(name):
+        return pa.decimal128(*digits)
     return pa.type_for_alias(name)
 
 
 def csv_type(column: Column) -> pa.DataType:
     """Return the type to read a column of a CSV file as."""
     if isinstance(column, Datetime):
-        return pa.timestamp("us")
+        return pa.timestamp("us", zone_of(column.resolved_dtype))
+    if isinstance(column, Continuous) and pa.types.is_time(kind := arrow_type(column)):
+        return kind
     if isinstance(column, Discrete | Derived):
         return {"text": pa.string(), "boolean": pa.bool_()}.get(column.kind, pa.float64())
     return pa.float64() if isinstance(column, Continuous) else pa.string()  # text is no image, and is refused as one
@@ -39,19 +43,40 @@ def check_type(name: str, column: Modelled, found: pa.DataType) -> None:
     """Refuse a type that cannot hold the column's values; a column of nothing but nulls has any type."""
     inner = found.value_type if pa.types.is_dictionary(found) else found
     number = pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_decimal(inner)
-    moment = pa.types.is_date(inner) or (pa.types.is_timestamp(inner) and inner.tz is None)
+    zoned = pa.types.is_timestamp(inner) and inner.tz is not None
     wanted, fits = "numbers", number
     if isinstance(column, Datetime):
-        wanted, fits = "dates, or times without a zone", moment
+        zone = zone_of(column.resolved_dtype)
+        moment = pa.types.is_date(inner) or (pa.types.is_timestamp(inner) and not zoned)
+        wanted, fits = ("times with a zone", zoned) if zone else ("dates, or times without a zone", moment)
+    elif isinstance(column, Integer) and _is_clock(kind := arrow_type(column)):
+        wanted, fits = f"{column.dtype}, or whole numbers of its unit", number or inner.id in _CLOCKS[kind.id]
     elif isinstance(column, Discrete) and column.kind == "boolean":
         wanted, fits = "booleans", pa.types.is_boolean(inner)
     elif isinstance(column, Discrete) and column.kind == "text":
         wanted, fits = "text", is_text(inner)
     if not (fits or pa.types.is_null(inner)):
-        declared = type(column).__name__.lower()
-        raise DataError(
-            name, f"must hold {wanted}, as its type {declared} in the schema says; it holds {described(found)}"
-        )
+        said = f"must hold {wanted}, as its type {type(column).__name__.lower()} in the schema says"
+        raise DataError(name, f"{said}; it holds {described(found)}{_way_out(column, inner)}")
+
+
+_TIMES, _DURATIONS = (pa.time32("s").id, pa.time64("us").id), (pa.duration("s").id,)
+_CLOCKS = {**dict.fromkeys(_TIMES, _TIMES), **dict.fromkeys(_DURATIONS, _DURATIONS)}
+
+
+def _is_clock(kind: pa.DataType) -> bool:
+    return kind.id in _CLOCKS
+
+
+def _way_out(column: Modelled, found: pa.DataType) -> str:
+    """Say what to do about a type that is read, but not by the column's declaration, or that is not read at all."""
+    if pa.types.is_nested(found):
+        return "; give every part a column of its own, or leave it out with `type: identifier`"
+    if _is_clock(found):
+        return f'; declare it `type: integer` with `dtype: "{found}"`, and its bounds as numbers of that unit'
+    if isinstance(column, Datetime) and pa.types.is_timestamp(found) and found.tz is not None:
+        return '; say so, as in `dtype: "timestamp[us, tz=UTC]"`, with a `resolution` and with bounds in UTC'
+    return ""
 
 
 def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -78,13 +103,29 @@ def select(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
 
 def to_floats(array: pa.Array) -> NDArray[np.float64]:
     """Return an array as float64, null as NaN; beyond 2**53 rounding cannot bring a value back within bounds."""
+    if pa.types.is_decimal(array.type):
+        return _decimals(array)
     wide: NDArray[np.float64] = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return wide
 
 
+def _decimals(array: pa.Array) -> NDArray[np.float64]:
+    """Return the float64 nearest to each decimal, which Arrow's own cast misses by a bit."""
+    scale = array.type.scale
+    try:
+        whole = array.cast(pa.decimal64(18, scale)).view(pa.int64())
+    except pa.ArrowException:  # too many digits, and so far beyond any bounds, or finer than any lattice
+        return to_floats(array.cast(pa.float64()))
+    nearest: NDArray[np.float64] = to_floats(whole) / 10.0**scale
+    return nearest
+
+
 def as_numbers(column: Continuous, array: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
-    """Return a raw column as numbers or ticks, null as NaN."""
+    """Return a raw column as numbers or ticks, null as NaN; times and durations are cut down to the column's unit."""
     array = plain(array)
+    if _is_clock(array.type):
+        kind = arrow_type(column)
+        array = array.cast(kind, safe=False).view(pa.int32() if kind.bit_width == 32 else pa.int64())
     return to_ticks(array, column.tick) if isinstance(column, Datetime) else to_floats(array)
 
 
@@ -201,4 +242,9 @@ def decode_column(column: Any, states: NDArray[np.int32], values: NDArray[np.flo
         unit = "D" if target == pa.date32() else target.unit
         moments = np.rint(x).astype(np.int64).astype(f"datetime64[{column.tick}]")
         return pa.array(moments.astype(f"datetime64[{unit}]"), type=target, mask=null)
+    if digits := decimal_digits(column.resolved_dtype):
+        whole = np.rint(x * 10.0 ** digits[1]).astype(np.int64)
+        return pa.array(whole, mask=null).view(pa.decimal64(18, digits[1])).cast(target)
+    if _is_clock(target):
+        return pa.array(x.astype(f"int{target.bit_width}"), mask=null).view(target)
     return pa.array(x.astype(target.to_pandas_dtype()), type=target, mask=null)

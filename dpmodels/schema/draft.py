@@ -1,6 +1,5 @@
 """Draft a schema from column names and types, and from public documentation, with a TODO for whatever is still open."""
 
-import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,10 +13,12 @@ from dpmodels.errors import DataError, Unsuitable
 from dpmodels.schema.authoring.column import Drafted, drafted
 from dpmodels.schema.authoring.facts import Facts
 from dpmodels.schema.authoring.source import Source, read_source
-from dpmodels.schema.header import check_names, csv_names
+from dpmodels.schema.database import Query, check_database, names_of_query
+from dpmodels.schema.header import check_names, names_in
+from dpmodels.schema.places import FAILURES, DataFile, find_files, is_uri, root_of, title_of
 
 HEADER = """\
-# A draft from names and types alone: a Parquet file's footer, or a CSV file's first line, which is taken as names.
+# A draft from names and types alone: a CSV file's first line, which is taken as names, or what a file says of itself.
 # If a name below is a value, the file has no header: throw this draft away. Replace every TODO from what is public (a
 # codebook, a form, a law), never by looking at the data: a bound or a list taken from the data is a leak.
 # Then check it: nacre schema lint THIS_FILE. Every key is explained in docs/schema.md; the types and their keys are
@@ -34,7 +35,6 @@ DOCUMENTED = """\
 # What is filled in below stands in the document that `sources` names. That document must be public itself: one that a
 # tool made by profiling this data, or a sample of this data that nobody published, is a leak.
 """
-SUFFIXES = (".parquet", ".csv")
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Known:
     table: str = ""
     accept: bool = False
 
-    def sources(self, data: Path) -> list[Source]:
-        """Read the files.
+    def sources(self, data: str | None) -> list[Source]:
+        """Read the files, none of which may be the data, or lie in its folder.
 
         Raises:
             NacreError: one cannot be read, or is the data itself.
@@ -62,46 +62,44 @@ class Known:
         for path, _ in given:
             if not path.is_file():
                 raise Unsuitable(f"{path} does not exist, or is no file")
-            if any(data.samefile(one) for one in (path, *path.resolve().parents)):
+            own = Path(root_of(data)) if data is not None and not is_uri(data) else None
+            if own and own.exists() and any(own.samefile(one) for one in (path, *path.resolve().parents)):
                 raise Unsuitable(f"{path} is the data itself, or lies in its folder; it is not public documentation")
         return [read_source(path, sample) for path, sample in given]
 
 
-def draft(data_path: str | Path, affirmed: bool = False, known: Known | None = None, editor: str = "") -> str:
+def draft(data: str | Path | Query, affirmed: bool = False, known: Known | None = None, editor: str = "") -> str:
     """Write the YAML of a schema that ``lint`` refuses until a person has filled in every TODO.
 
     ``affirmed`` says that a person has seen that the names are names; a name that is documented is one. ``editor`` is
     where an editor finds the JSON Schema of a schema.
 
-    Privacy: reads a Parquet footer's names and types, or the first line of a CSV file, and writes the names. Of a file
-        without a header these are values; where they may be, nothing is written before it is affirmed. Everything else
-        is read from files that whoever names them declares to be public.
+    Privacy: reads names and types of a Parquet or Arrow file, of a query, or the first line of a CSV file or of JSON
+        lines, and writes the names. Of a CSV file without a header these are values; where they may be, nothing is
+        written before it is affirmed. Everything else is read from files that whoever names them declares to be public.
 
     Raises:
-        DataError: there is no such file, it is damaged, or neither CSV nor Parquet.
+        DataError: there is no such file, it is damaged, or of no kind that is read.
         DoubtfulNames: the names may be values.
         NacreError: the documentation cannot be read, or is about another table.
     """
     known = known or Known()
-    data = Path(data_path)
-    path = _first_file(data)
-    parquet = path.suffix.lower() == ".parquet"
-    types = _parquet_columns(path) if parquet else dict.fromkeys(csv_names(path))
-    sources = known.sources(data)
+    title, place, types, least = _named(data)
+    sources = known.sources(None if isinstance(data, Query) else str(data))
     facts: dict[str, Facts] = {}
     for source in sources:
         facts = {**source.columns(types, known.table), **facts}
     if not affirmed:
-        check_names(path, [name for name in types if name not in facts], least=0 if facts else 1 if parquet else 2)
+        check_names(place, [name for name in types if name not in facts], least=0 if facts else least)
     columns = {name: drafted(name, types[name], facts.get(name, Facts()), known.accept) for name in types}
-    return "\n".join(_lines(path, columns, [source.origin for source in sources], editor))
+    return "\n".join(_lines(title, columns, [source.origin for source in sources], editor))
 
 
-def _lines(path: Path, columns: Mapping[str, Drafted], origins: list[str], editor: str) -> Iterator[str]:
+def _lines(title: str, columns: Mapping[str, Drafted], origins: list[str], editor: str) -> Iterator[str]:
     if editor:
         yield f"# yaml-language-server: $schema={editor}"
     yield (HEADER + (DOCUMENTED if origins else "")).rstrip()
-    yield f"name: {re.sub(r'[^a-z0-9_-]+', '-', path.stem.lower()).strip('-') or 'data'}"
+    yield f"name: {title}"
     yield "unit: record  # or {user: ID_COLUMN, max_rows: N} when one person may have several rows"
     yield "# target: COLUMN  # the label, if the synthetic rows are to teach how to predict one column from the others"
     if origins:
@@ -123,24 +121,25 @@ def _line(words: str) -> str:
     return textwrap.shorten(shown, 300, placeholder=" ...")
 
 
-def _first_file(path: Path) -> Path:
-    """Return the file itself, or the first data file of a directory."""
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
-        if not files:
-            raise DataError("", f"{path} holds no .parquet or .csv file")
-        return files[0]
-    if not path.is_file():
-        raise DataError("", f"{path} does not exist")
-    if path.suffix.lower() not in SUFFIXES:
-        raise DataError("", f"{path} must be a .csv or .parquet file, or a folder of such files")
-    return path
+def _named(data: str | Path | Query) -> tuple[str, str, dict[str, pa.DataType | None], int]:
+    """Return the title of a table, its place, its columns with what is known of their types, and how few may be names.
+
+    A single column of a CSV file may be anything, so names are two at least.
+    """
+    if isinstance(data, Query):
+        title = title_of(check_database(data.database).database or "")
+        return title, "the query", dict.fromkeys(names_of_query(data)), 1
+    file = find_files(str(data))[0]
+    typed = file.format in ("parquet", "arrow")
+    types = _typed(file) if typed else dict.fromkeys(names_in(file))
+    return title_of(str(data)), file.place, {**types, **dict.fromkeys(key for key, _ in file.keys)}, 1 if typed else 2
 
 
-def _parquet_columns(path: Path) -> dict[str, pa.DataType | None]:
+def _typed(file: DataFile) -> dict[str, pa.DataType | None]:
     try:
-        schema = pq.read_schema(path)
-        return {field.name: field.type for field in schema}
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        with file.open() as source:
+            schema = pq.read_schema(source) if file.format == "parquet" else pa.ipc.open_file(source).schema
+            return {field.name: field.type for field in schema}
+    except FAILURES:
         pass  # its message may quote the file
-    raise DataError("", f"{path} is no Parquet file, or is cut short")
+    raise DataError("", f"{file.place} is no {file.format.title()} file, or is cut short")

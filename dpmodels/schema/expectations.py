@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled
 from dpmodels.schema.columns import Continuous, Datetime, Derived, Discrete, Identifier, Image, Integer
-from dpmodels.schema.convert import check_type, plain, to_floats, to_keys, to_ticks
+from dpmodels.schema.convert import as_numbers, check_type, plain, to_keys
 from dpmodels.schema.derive import follows
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.image import check_image_type, images_fit
@@ -239,14 +239,14 @@ def _to_pandas(column: Modelled, array: pa.Array, rejects: bool) -> Any:
         return kept
 
     if isinstance(column, Datetime):
-        ticks = seen(to_ticks(array, column.tick))
+        ticks = seen(as_numbers(column, array))
         moments = np.where(np.isnan(ticks), 0, ticks).astype(np.int64).astype(f"datetime64[{column.tick}]")
         return np.where(np.isnan(ticks), np.datetime64("NaT"), moments.astype("datetime64[s]"))
     if isinstance(column, Discrete) and column.kind == "boolean":
         return array.cast(pa.bool_()).to_pandas(types_mapper={pa.bool_(): pd.BooleanDtype()}.get)
     if isinstance(column, Discrete):
         return array.cast(pa.large_string()).to_pandas() if column.kind == "text" else to_keys(column, array)
-    x = to_floats(array)
+    x = as_numbers(column, array)  # type: ignore[arg-type]
     if not isinstance(column, Integer):
         return seen(x)
     wide = np.clip(np.where(np.isnan(x), 0, x), -WIDE, WIDE)

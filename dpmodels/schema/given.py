@@ -1,6 +1,7 @@
 """Rows that were given in memory: taken over as they are, and written into the sensitive zone for a run to read."""
 
 import os
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,15 @@ import pyarrow.parquet as pq
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 
-KINDS = "a pandas DataFrame, a pyarrow Table, or the path of a CSV or Parquet file or folder"
+KINDS = "a pandas DataFrame, one of polars or Dask, a pyarrow Table, other Arrow batches, or a path or URI of files"
+MIXED = (
+    "the data cannot be read as a table: a column mixes types, or two columns have one name; give every column "
+    "one type, as the schema has it"
+)
 
 
-def load_given(data: Sensitive[Any]) -> Sensitive[pa.Table]:
-    """Take a pandas DataFrame or a pyarrow Table over as a table; the index of a DataFrame is left out.
+def load_given(data: Sensitive[Any]) -> Sensitive[pa.RecordBatchReader]:
+    """Take rows over as a stream of batches, which is read once; the index of a DataFrame is left out.
 
     Privacy: Sensitive. What the libraries say of a value that they cannot take quotes it, so it is not passed on, and
         nothing is raised where the rows are at hand: debuggers and notebooks show what a failed function held.
@@ -22,51 +27,77 @@ def load_given(data: Sensitive[Any]) -> Sensitive[pa.Table]:
     Raises:
         DataError: it is something else, or a column mixes types.
     """
-    table, fault = _converted(data.reveal())
-    if table is None:
+    reader, fault = _converted(data.reveal())
+    if reader is None:
         raise DataError("", fault)
-    return Sensitive(table)
+    return Sensitive(reader)
 
 
-def _converted(data: Any) -> tuple[pa.Table | None, str]:
-    """Return the table, or what is wrong."""
-    if isinstance(data, pa.Table):
-        return data.replace_schema_metadata(), ""
-    if not hasattr(data, "columns"):
-        return None, f"the data must be {KINDS}, and is none of them: {type(data).__name__}"
+def _converted(data: Any) -> tuple[pa.RecordBatchReader | None, str]:
+    """Return the batches, or what is wrong."""
     try:
-        return pa.Table.from_pandas(data, preserve_index=False).replace_schema_metadata(), ""
-    except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError):
-        return None, (
-            "the data cannot be read as a table: a column mixes types, or two columns have one name; give every column "
-            "one type, as the schema has it"
-        )
+        if "polars" in (libraries := _libraries(data)) and hasattr(data, "collect"):  # a LazyFrame
+            data = data.collect()
+        if "pandas" in libraries and hasattr(data, "columns"):
+            return pa.Table.from_pandas(data, preserve_index=False).replace_schema_metadata().to_reader(), ""
+        if hasattr(data, "partitions") and hasattr(data, "npartitions"):
+            return _of_dask(data), ""
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(data), ""
+        if isinstance(data, pa.RecordBatch):
+            return pa.Table.from_batches([data]).to_reader(), ""
+    except Exception:  # of any library, each of which has its own
+        return None, MIXED
+    return None, f"the data must be {KINDS}, and is none of them: {type(data).__name__}"
 
 
-def transform_write(rows: Sensitive[pa.Table], path: Path) -> None:
+def _libraries(data: Any) -> set[str]:
+    """Name the libraries that an object's classes are from."""
+    return {kind.__module__.split(".")[0] for kind in type(data).__mro__}
+
+
+def _of_dask(data: Any) -> pa.RecordBatchReader:
+    """Compute a Dask DataFrame partition by partition; the first one tells the types."""
+
+    def table(index: int, types: pa.Schema | None = None) -> pa.Table:
+        frame = data.partitions[index].compute()
+        return pa.Table.from_pandas(frame, types, preserve_index=False).replace_schema_metadata()
+
+    first = table(0)
+    rest = (batch for index in range(1, data.npartitions) for batch in table(index, first.schema).to_batches())
+    return pa.RecordBatchReader.from_batches(first.schema, chain(first.to_batches(), rest))
+
+
+def transform_write(rows: Sensitive[pa.RecordBatchReader], path: Path) -> None:
     """Write rows to a Parquet file that is whole or absent, which its owner alone can read.
 
+    Memory: one batch, or one partition of a Dask DataFrame.
+
     Raises:
-        DataError: the disk is full, or Parquet has no such type.
+        DataError: the disk is full, Parquet has no such type, or a later batch has other types than the first.
     """
     part, failed = path.with_name(f".part-{path.name}"), False
     part.unlink(missing_ok=True)
     try:
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            pq.write_table(rows.reveal(), file)
+            reader = rows.reveal()
+            with pq.ParquetWriter(file, reader.schema.remove_metadata()) as writer:
+                for batch in reader:
+                    writer.write_batch(batch)
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except (pa.ArrowException, OSError):
+    except Exception:  # what computes the rows is of any library, and its message may quote them
         part.unlink(missing_ok=True)
         failed = True
     if failed:
         raise DataError(
-            "", "the data cannot be written as Parquet: the disk is full, or a column's type is unknown to it"
+            "",
+            "the data cannot be written as Parquet: the disk is full, or a column's type is unknown to it",
         )
 
 
-def write_names(rows: Sensitive[pa.Table], path: Path) -> Path:
+def write_names(rows: Sensitive[pa.RecordBatchReader], path: Path) -> Path:
     """Write a Parquet file of no rows, with the names and types of these."""
     pq.write_table(rows.reveal().schema.empty_table(), path)
     return path

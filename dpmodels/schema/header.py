@@ -1,12 +1,13 @@
-"""The names of a CSV file's columns, and whether they are names: a draft must not print values."""
+"""The names of a text file's columns, and whether they are names: a draft must not print values."""
 
-import csv
+import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import suppress
 
 from dpmodels.errors import DataError
-from dpmodels.limits import LONGEST_LINE
+from dpmodels.schema.formats import DELIMITERS, NO_TEXT, first_line, split
+from dpmodels.schema.places import FAILURES, DataFile
 
 NAME = re.compile(r"[^\W\d][\w .()%#-]{0,63}")
 FOUR_DIGITS = re.compile(r"\d{4}")
@@ -18,7 +19,7 @@ class DoubtfulNames(DataError):
     """What stands where names should be may be values; nothing of it was printed."""
 
 
-def check_names(path: Path, names: Sequence[str], least: int = 1) -> None:
+def check_names(path: str, names: Sequence[str], least: int = 1) -> None:
     """Stop where names may be values, by a rule about the names alone, since values must not be looked at.
 
     It knows a name by ``RULE``. Words that are values, as in ``north,yes,Anna``, it does not tell from names.
@@ -34,24 +35,35 @@ def check_names(path: Path, names: Sequence[str], least: int = 1) -> None:
         )
 
 
-def csv_names(path: Path) -> list[str]:
-    """Read the names in the first line of a CSV file; nothing below it is looked at.
+def names_in(file: DataFile) -> list[str]:
+    """Read the names in the first line of a CSV file, or the keys of the first JSON object; nothing below is looked at.
 
     Raises:
         DataError: the line is no text, or no list of names that are all there and all different.
     """
-    with path.open("rb") as file:
-        line = re.split(rb"[\r\n]", file.read(LONGEST_LINE), maxsplit=1)[0]
-    text = _text(line)
-    if text is None or len(line) == LONGEST_LINE:
-        raise DataError("", f"{path} is no CSV file: its first line is no UTF-8 text, or is longer than a megabyte")
-    try:
-        names = next(csv.reader([text], strict=True), [])
-    except csv.Error:
-        names = []
+    text = None
+    with suppress(*FAILURES):
+        text = _text(first_line(file))
+    if text is None:
+        raise DataError("", NO_TEXT.format(file.place))
+    if file.format == "json":
+        return _keys(text, file.place)
+    names = split(text, max(DELIMITERS, key=text.count))
     if not all(name.strip() for name in names) or len(set(names)) < max(len(names), 1):
-        raise DataError("", f"{path} must begin with a line of column names, none of them empty and none there twice")
+        raise DataError(
+            "", f"{file.place} must begin with a line of column names, none of them empty and none there twice"
+        )
     return names
+
+
+def _keys(text: str, place: str) -> list[str]:
+    try:
+        row = json.loads(text)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict):
+        raise DataError("", f"{place} must hold one JSON object in each line, whose keys are the columns")
+    return list(row)
 
 
 def _is_name(text: str) -> bool:

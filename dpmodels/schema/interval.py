@@ -1,21 +1,49 @@
 """Columns on a bounded interval: integers, numbers and datetimes, their unit scale, lattice and cells."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Annotated, Any, ClassVar, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from dpmodels.schema.base import DTYPE, OUTSIDE, Modelled, overflow
+from dpmodels.schema.base import DTYPE, OUTSIDE, Modelled, decimal_digits, overflow, zone_of
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Whole = Annotated[int, Field(ge=-(2**53) + 1, le=2**53 - 1)]  # the integers a float64 tells apart
 IntegerType = Literal["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]
-TimestampType = Literal["timestamp[s]", "timestamp[ms]", "timestamp[us]", "timestamp[ns]"]
+ClockType = Literal[
+    "time32[s]", "time32[ms]", "time64[us]", "time64[ns]", "duration[s]", "duration[ms]", "duration[us]", "duration[ns]"
+]
+"""Times of day and durations, which are whole numbers of the unit that they are stored in."""
+
+
+def _one_of(pattern: str, words: str) -> AfterValidator:
+    """Hold a dtype that has parts to its form."""
+
+    def check(dtype: str) -> str:
+        if not re.fullmatch(pattern, dtype):
+            raise ValueError(f"must be {words}")
+        return dtype
+
+    return AfterValidator(check)
+
+
+NumberType = Annotated[
+    str, _one_of(r"float32|float64|decimal\(\d+, ?\d+\)", "float32, float64 or decimal(DIGITS, DECIMALS)")
+]
+MomentType = Annotated[
+    str,
+    _one_of(
+        r"date32|timestamp\[(s|ms|us|ns)(, ?tz=[\w+/-]+)?\]",
+        "date32, timestamp[s], [ms], [us] or [ns], or with a zone, as in timestamp[us, tz=Europe/Berlin]",
+    ),
+]
 
 MIN = "The least value there can be, from public knowledge."
 MAX = "The largest value there can be, from public knowledge."
@@ -213,12 +241,12 @@ class Scaled(Continuous):
 
 
 class Integer(Scaled):
-    """A column of whole numbers between two public bounds."""
+    """A column of whole numbers between two public bounds; also of times of day and durations, counted in a unit."""
 
     type: Annotated[Literal["integer"], Field(description="Whole numbers between two bounds.")]
     min: Annotated[Whole, Field(description=MIN)]
     max: Annotated[Whole, Field(description=MAX)]
-    dtype: Annotated[IntegerType | None, Field(description=DTYPE)] = None
+    dtype: Annotated[IntegerType | ClockType | None, Field(description=DTYPE)] = None
 
     @property
     def low(self) -> float:
@@ -252,7 +280,7 @@ class Number(Scaled):
     min: Annotated[float, Field(description=MIN)]
     max: Annotated[float, Field(description=MAX)]
     round: Annotated[int | None, Field(ge=0, le=12, description="Decimals that the numbers keep.")] = None
-    dtype: Annotated[Literal["float32", "float64"] | None, Field(description=DTYPE)] = None
+    dtype: Annotated[NumberType | None, Field(description=DTYPE)] = None
 
     @property
     def low(self) -> float:
@@ -282,7 +310,17 @@ class Number(Scaled):
             return [("max", f"and min must be at most {limit:g} in size")]
         if not self.low < self.high:
             return [("dtype", "float32 cannot tell min from max")]
-        return self._round_faults() or self._zero_faults() or self._settle()
+        return self._round_faults() or self._decimal_faults() or self._zero_faults() or self._settle()
+
+    def _decimal_faults(self) -> Sequence[tuple[str, str]]:
+        if (kept := decimal_digits(self.resolved_dtype)) is None:
+            return []
+        digits, scale = kept
+        if self.round is None or self.round > scale:
+            return [("round", f"must be given with {self.dtype}, and be at most {scale}")]
+        if not scale < digits <= 38 or max(-self.min, self.max) >= 10.0 ** (digits - scale):
+            return [("dtype", f"{self.dtype} cannot hold {self.min} to {self.max}")]
+        return []
 
     def _round_faults(self) -> Sequence[tuple[str, str]]:
         if self.round is None:
@@ -295,15 +333,18 @@ class Number(Scaled):
 
 
 class Datetime(Continuous):
-    """A column of dates or times without a zone, cut down to a resolution; handled as ticks since 1970."""
+    """A column of dates or times, cut down to a resolution; handled as ticks since 1970.
 
-    type: Annotated[Literal["datetime"], Field(description="Dates, or times without a zone, between two bounds.")]
+    Times with a zone are moments: bounds and resolution are those of UTC, and they come back in the zone of ``dtype``.
+    """
+
+    type: Annotated[Literal["datetime"], Field(description="Dates or times between two bounds, with a zone in UTC.")]
     min: Annotated[date | datetime, Field(description=MIN)]
     max: Annotated[date | datetime, Field(description=MAX)]
     resolution: Annotated[Literal["day", "hour", "minute", "second"], Field(description="What times are cut to.")] = (
         "day"
     )
-    dtype: Annotated[TimestampType | Literal["date32"] | None, Field(description=DTYPE)] = None
+    dtype: Annotated[MomentType | None, Field(description=DTYPE)] = None
 
     @property
     def low(self) -> float:
@@ -343,6 +384,19 @@ class Datetime(Continuous):
             return [("min", f"{self.min} is after max {self.max}: the bounds are reversed")]
         if self.dtype == "date32" and self.resolution != "day":
             return [("dtype", f"date32 cannot hold the resolution {self.resolution}")]
-        if self.dtype == "timestamp[ns]" and not 1678 <= self.min.year <= self.max.year <= 2261:
+        if (zone := zone_of(self.resolved_dtype)) and (message := _zone_fault(zone, self.resolution)):
+            return [("dtype", message)]
+        if (self.dtype or "").startswith("timestamp[ns") and not 1678 <= self.min.year <= self.max.year <= 2261:
             return [("dtype", "timestamp[ns] holds only the years 1678 to 2261")]
         return self._settle()
+
+
+def _zone_fault(zone: str, resolution: str) -> str:
+    """Say why moments cannot be told in a zone, or return an empty text."""
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return f"{zone} is no time zone that this machine knows, such as UTC or Europe/Berlin"
+    if resolution == "day" and zone != "UTC":
+        return f"has a zone, where a day of UTC is no day of {zone}: write `resolution: hour`, minute or second"
+    return ""

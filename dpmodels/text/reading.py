@@ -16,7 +16,8 @@ from dpmodels.privacy import PrivacyUnit, Sensitive
 from dpmodels.schema.base import described, is_text
 from dpmodels.schema.convert import plain
 from dpmodels.schema.documents import Documents
-from dpmodels.schema.load import BUFFER, files_of, guarded, open_files
+from dpmodels.schema.formats import BUFFER, guarded
+from dpmodels.schema.load import files_of, open_files
 from dpmodels.schema.pictures import Batches
 from dpmodels.schema.users import bounded
 

@@ -40,6 +40,7 @@ Home = Annotated[Path | None, option("home")]
 Url = Annotated[str | None, option("ledger")]
 Dask = Annotated[str | None, option("dask")]
 Prefect = Annotated[bool | None, option("prefect")]
+QueryText = Annotated[str, option("query")]
 AllowLargeDelta = Annotated[bool | None, option("allow_large_delta")]
 OtherDevice = Annotated[str | None, option("device", "Another device: auto, cpu, cuda. (default: as begun)")]
 OtherOut = Annotated[Path | None, option("out", "Another hand-off folder. (default: as begun)")]
@@ -50,7 +51,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 FailOnChecks = Annotated[
     bool, typer.Option("--fail-on-checks", help="Exit with 3 if the report warns of anything, or a check fails.")
 ]
-Data = Annotated[Path, typer.Argument(help=setting("data").field.description)]
+Data = Annotated[str, typer.Argument(help=setting("data").field.description)]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML with any of these and the model's settings.")]
 TestRows = Annotated[Path | None, typer.Option("--test", help="Real rows (Parquet) kept from the synthesis.")]
 LeNet = Annotated[Path | None, typer.Option(help="LeNet-5 weights (safetensors) for the features of 28 x 28 images.")]
@@ -81,8 +82,9 @@ def _parameters(model: type[BaseModel]) -> Iterator[inspect.Parameter]:
     for one in settings_of(model):
         if one.name in ("data", "release", "documents"):
             read = typer.Argument(help=one.field.description)
-            yield inspect.Parameter(one.name, kind, annotation=Annotated[Path, read])
+            kept: Any = str if one.name == "data" else Path
+            yield inspect.Parameter(one.name, kind, annotation=Annotated[kept, read])
         elif one.field.annotation != dict[str, Any]:
-            kept: Any = one.field.annotation
+            kept = one.field.annotation
             yield inspect.Parameter(one.name, kind, default=None, annotation=Annotated[kept | None, _option(one)])
     yield inspect.Parameter("config", kind, default=None, annotation=ConfigFile)

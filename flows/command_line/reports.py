@@ -33,6 +33,19 @@ def validate(
 
 
 @app.command()
+def export(
+    hand_off: Annotated[Path, typer.Argument(help="Hand-off whose synthetic table is copied.")],
+    to: Annotated[str, typer.Argument(help="New or empty folder, or a URI such as s3://bucket/folder.")],
+    by: Annotated[list[str] | None, typer.Option(help="Column, or several, whose values are folders.")] = None,
+) -> None:
+    """Copy the synthetic table of a hand-off, once it was verified, to a folder or an object store."""
+    from tasks.export import export as copy
+
+    copy(hand_off, to, by or ())
+    typer.echo(f"the synthetic table of {hand_off} is in {to}")
+
+
+@app.command()
 def report(
     run: str,
     internal: Annotated[bool, typer.Option("--internal", help="Compare exactly with the real rows.")] = False,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from flows.command_line.options import AsJson, Data
+from flows.command_line.options import AsJson, Data, QueryText
 
 FROM = (
     "Public documentation of the columns: a data dictionary (.csv), SQL that creates the table (.sql), or a dbt "
@@ -23,6 +23,7 @@ app = typer.Typer(no_args_is_help=True, help="Draft and check schemas, the publi
 @app.command("init")
 def schema_init(
     data: Data,
+    query: QueryText = "",
     header: Annotated[bool, typer.Option("--header", help="You have seen that the file's names are names.")] = False,
     document: Annotated[Path | None, typer.Option("--from", help=FROM)] = None,
     sample: Annotated[Path | None, typer.Option("--from-sample", help=SAMPLE)] = None,
@@ -37,15 +38,17 @@ def schema_init(
     from dpmodels.schema.draft import Known, draft
     from dpmodels.schema.header import DoubtfulNames
     from dpmodels.schema.lint import parse
+    from tasks.source import source_of
 
+    source = source_of(data, query)
     known = Known(document, sample, table, accept)
     try:
-        text = draft(data, header, known, editor)
+        text = draft(source, header, known, editor)
     except DoubtfulNames as doubt:
         if not sys.stdin.isatty() or not typer.confirm(f"{doubt}. Print them as names?", err=True):
             raise
-        text = draft(data, True, known, editor)
-    typer.echo("the first line of a CSV file is taken as names, as is a Parquet file's footer: check them", err=True)
+        text = draft(source, True, known, editor)
+    typer.echo("the first line of a CSV file, or what the file says of itself, is taken as names: check them", err=True)
     typer.echo(text, nl=False)
     unfinished = len({fault.where.split(".")[1] for fault in parse(text)[1] if fault.where.startswith("columns.")})
     typer.echo(f"columns with a TODO left: {unfinished}; nacre schema lint names them", err=True)

@@ -98,7 +98,7 @@ def test_files_that_are_no_tables(tmp_path):
     (tmp_path / "folder").mkdir()
     assert "holds no files" in refused(tmp_path, data=tmp_path / "folder")
     (tmp_path / "folder" / "a.txt").write_text("x")
-    assert ".csv or .parquet" in refused(tmp_path, data=tmp_path / "folder")
+    assert "CSV (.csv, .tsv)" in refused(tmp_path, data=tmp_path / "folder")
 
 
 def test_a_parquet_file_damaged_in_its_middle(tmp_path):

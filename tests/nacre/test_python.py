@@ -94,7 +94,7 @@ def test_the_command_goes_on_with_a_run_that_python_began(frame, tmp_path, monke
 
 def test_rows_that_were_half_written_are_removed_when_the_run_is_given_up(frame, tmp_path, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("pyarrow.parquet.write_table", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("pyarrow.parquet.ParquetWriter.write_batch", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         nacre.synthesize(frame, SCHEMA_TEXT, **ASKED)
     (half,) = private_files(tmp_path / ".nacre")
     assert half.name.startswith(".part-")

@@ -116,12 +116,12 @@ FIRST_LINES = {
     "a long text": f"zebra,{'Quillfeather ' * 6}\n",
     "a list": '"Quillfeather, zebra",a\n',
     "one column": "zebra\nQuillfeather\n",
-    "semicolons": "zebra;Quillfeather\n",
+    "semicolons": "zebra;Quillfeather;8675309\n",
     "passwords": "zebra:x:0:0:Quillfeather:/root:/bin/sh\n",
     "JSON": '{"zebra": "Quillfeather", "wardd": 8675309}\n',
     "a PDF": "%PDF-1.4 zebra\n",
     "spaces": " zebra , wardd\n",
-    "a tab": "zebra\twardd\n",
+    "a tab": "zebra\t8675309\n",
 }
 BARRED = {
     "an empty name": "zebra,,wardd\n",
@@ -165,10 +165,17 @@ def test_what_is_no_line_of_names_is_refused_whoever_affirms_it(tmp_path: Path, 
         nothing_private(out, err)
 
 
-@pytest.mark.parametrize("name", ["passwd", "a.jsonl", "a.txt", "a.csv.gz", "a.xlsx", "a.sqlite", "a.json", "csv"])
+@pytest.mark.parametrize("name", ["passwd", "a.txt", "a.parquet.gz", "a.xlsx", "a.sqlite", "csv"])
 def test_other_files_are_refused_by_their_name(tmp_path: Path, name: str):
     code, out, err = drafted(tmp_path / name, "zebra,wardd\nQuillfeather,1\n", "--header")
-    assert code == 1 and "must be a .csv or .parquet file" in err
+    assert code == 1 and "must be a file of one of these kinds" in err
+    nothing_private(out, err)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv.gz", "a.json", "a.jsonl.gz", "a.arrow"])
+def test_what_is_not_what_its_name_says_is_refused(tmp_path: Path, name: str):
+    code, out, err = drafted(tmp_path / name, "zebra,wardd\nQuillfeather,1\n", "--header")
+    assert code == 1 and ("is no CSV file" in err or "one JSON object in each line" in err or "is no Arrow file" in err)
     nothing_private(out, err)
 
 

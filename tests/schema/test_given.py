@@ -1,6 +1,9 @@
 """Rows that are given in memory: taken over, written whole or not at all, and never shown."""
 
+from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -30,8 +33,72 @@ def test_names_are_written_without_rows(tmp_path: Path) -> None:
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     intervals = pa.table({"a": pa.array([(1, 15, -30)], pa.month_day_nano_interval())})
     with pytest.raises(DataError, match="cannot be written as Parquet"):
-        transform_write(Sensitive(intervals), tmp_path / "given.parquet")
+        transform_write(load_given(Sensitive(intervals)), tmp_path / "given.parquet")
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("No space left")))
     with pytest.raises(DataError, match="the disk is full") as caught:
         transform_write(load_given(Sensitive(FRAME)), tmp_path / "given.parquet")
     assert caught.value.__context__ is None and not list(tmp_path.iterdir())
+
+
+TABLE = pa.table(
+    {
+        "ward": pa.array(["north", None, "south"]),
+        "cost": pa.array([Decimal("1.10"), Decimal("2.00"), None], pa.decimal128(8, 2)),
+        "wait": pa.array([timedelta(seconds=1), None, timedelta(days=1)], pa.duration("us")),
+        "seen": pa.array([datetime(2024, 1, 1, tzinfo=UTC)] * 3, pa.timestamp("us", "Europe/Berlin")),
+        "at": pa.array([time(1), None, time(2, 3, 4)], pa.time64("ns")),
+    }
+)
+
+
+def of_dask() -> Any:
+    return pytest.importorskip("dask.dataframe").from_pandas(TABLE.to_pandas(types_mapper=pd.ArrowDtype), npartitions=2)
+
+
+FRAMES = {
+    "pandas": lambda: TABLE.to_pandas(types_mapper=pd.ArrowDtype),
+    "arrow": lambda: TABLE,
+    "a batch": lambda: TABLE.combine_chunks().to_batches()[0],
+    "a reader": lambda: TABLE.to_reader(max_chunksize=1),
+    "polars": lambda: pytest.importorskip("polars").from_arrow(TABLE),
+    "polars, lazy": lambda: pytest.importorskip("polars").from_arrow(TABLE).lazy(),
+    "dask": of_dask,
+}
+
+
+@pytest.mark.parametrize("case", FRAMES)
+def test_frames_of_every_library_are_taken_over_with_their_types(tmp_path: Path, case: str) -> None:
+    """Libraries differ in how they lay text out, and in how fine their times are; values and kinds stay."""
+    transform_write(load_given(Sensitive(FRAMES[case]())), tmp_path / "given.parquet")
+    found = pq.read_table(tmp_path / "given.parquet")
+    assert found.cast(TABLE.schema).equals(TABLE)
+    assert found.schema.field("seen").type.tz is not None and pa.types.is_decimal(found.schema.field("cost").type)
+    assert pa.types.is_duration(found.schema.field("wait").type) and pa.types.is_time(found.schema.field("at").type)
+
+
+def test_dask_is_computed_partition_by_partition_and_never_all_at_once(tmp_path: Path) -> None:
+    frame, computed = of_dask(), list[int]()
+    watched = frame.map_partitions(lambda part: computed.append(len(part)) or part, meta=frame._meta)
+    rows = load_given(Sensitive(watched))
+    assert len(computed) == 1
+    transform_write(rows, tmp_path / "given.parquet")
+    assert len(computed) == 2 and pq.read_metadata(tmp_path / "given.parquet").num_rows == 3
+
+
+def test_an_error_while_frames_are_computed_shows_no_value(tmp_path: Path) -> None:
+    def broken(part: pd.DataFrame) -> pd.DataFrame:
+        if part["ward"].iloc[0] == "south":
+            raise ValueError("south")
+        return part
+
+    frame = of_dask()
+    rows = load_given(Sensitive(frame.map_partitions(broken, meta=frame._meta)))
+    with pytest.raises(DataError) as caught:
+        transform_write(rows, tmp_path / "given.parquet")
+    assert "south" not in str(caught.value) + repr(caught.value.__context__) and not list(tmp_path.iterdir())
+
+
+def test_what_is_no_table_is_refused() -> None:
+    for data in ([1, 2], {"a": [1]}, pa.array([1]), pa.array([{"a": 1}]), object()):
+        with pytest.raises(DataError, match=r"the data must be a pandas DataFrame|cannot be read as a table"):
+            load_given(Sensitive(data))

@@ -11,7 +11,7 @@ import pytest
 
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
-from dpmodels.schema import load
+from dpmodels.schema import formats
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.ingest import transform_encode
@@ -35,7 +35,7 @@ def encoded(parts: list[Sensitive], schema: Schema, folder: Path, threads: int =
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_folder_is_encoded_in_parts_to_the_rows_it_holds(tmp_path, monkeypatch, threads):
-    monkeypatch.setattr(load, "PART_ROWS", 900)
+    monkeypatch.setattr(formats, "PART_ROWS", 900)
     table, schema, data = make_table(5000), make_schema(), tmp_path / "data"
     data.mkdir()
     pq.write_table(table.slice(0, 3100), data / "a.parquet", row_group_size=500)

@@ -173,7 +173,13 @@ def test_draft_of_parquet_holds_no_value_and_is_refused_until_filled_in(tmp_path
     with pytest.raises(DoubtfulNames):  # of one column: `a: b #`
         draft(tmp_path / "My Ward.parquet")
     text = draft(tmp_path / "My Ward.parquet", affirmed=True)
-    assert draft(tmp_path, affirmed=True) == text
+    (tmp_path / "shift=1").mkdir()
+    (tmp_path / "My Ward.parquet").rename(tmp_path / "shift=1" / "0.parquet")
+    (tmp_path / "shift=1").rename(folder := tmp_path / "My Ward.parquet")
+    (whole := tmp_path / "Other Wards").mkdir()
+    folder.rename(whole / "shift=1")
+    of_folder = text.replace("name: my-ward", "name: other-wards") + "  shift: {type: TODO}\n"
+    assert draft(whole, affirmed=True) == draft(f"{whole}/*/0.parquet", affirmed=True) == of_folder
     assert not [value for value in (SECRET, "731", "9127", "913", "1931", "1955") if value in text]
     assert "name: my-ward\n" in text and "dtype: int16" in text and "dtype: float32" in text
     schema, faults = parse(text)

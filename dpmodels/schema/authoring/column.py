@@ -81,8 +81,12 @@ def of_type(kind: pa.DataType | None) -> Keys:
     if pa.types.is_date(kind):
         return {"type": "datetime", "min": TODO, "max": TODO, "resolution": "day"}
     if pa.types.is_timestamp(kind):
-        dtype = {"dtype": f"timestamp[{kind.unit}]"}
-        return {"type": "datetime", "min": TODO, "max": TODO, "resolution": TODO, **dtype}
+        return {"type": "datetime", "min": TODO, "max": TODO, "resolution": TODO, "dtype": str(kind)}
+    if pa.types.is_decimal(kind):
+        dtype = {"dtype": f"decimal({kind.precision}, {kind.scale})"}
+        return {"type": "number", "min": TODO, "max": TODO, "round": kind.scale, **dtype}
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        return {"type": "integer", "min": TODO, "max": TODO, "dtype": str(kind)}
     return {"type": TODO}
 
 

@@ -40,6 +40,9 @@ unheard,int,0,1,,{"long " * 200},
 """
 
 
+OPEN = {"min": "TODO", "max": "TODO"}
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "data").mkdir()
@@ -144,7 +147,9 @@ NUMBER, DAY = pa.float64(), pa.date32()
         (pa.int8(), Facts(low=Bound(0), high=Bound(300)), {"type": "integer", "min": 0, "max": 300}),
         (pa.int64(), Facts(low=Bound(0), high=Bound(2**60)), {"type": "integer", "min": 0, "max": "TODO"}),
         (pa.string(), Facts(values=("a", True)), {"type": "categorical", "values": "TODO"}),
-        (pa.decimal128(8, 2), Facts(kind="number"), {"type": "number", "min": "TODO", "max": "TODO"}),
+        (pa.decimal128(8, 2), Facts(kind="number"), {**OPEN, "type": "number", "round": 2, "dtype": "decimal(8, 2)"}),
+        (pa.time32("s"), Facts(), {**OPEN, "type": "integer", "dtype": "time32[s]"}),
+        (pa.duration("us"), Facts(high=Bound(9)), {**OPEN, "type": "integer", "max": 9, "dtype": "duration[us]"}),
     ],
 )
 def test_the_type_in_the_file_and_the_document_make_one_column(

@@ -1,0 +1,195 @@
+"""Where a table lies: a file, a folder or a pattern of names, on this machine or in an object store."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from dpmodels.errors import DataError, InvalidArgument
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+}
+KINDS = "Parquet (.parquet), CSV (.csv, .tsv), Arrow (.arrow, .feather) or JSON lines (.jsonl)"
+PACKED = (".gz", ".bz2", ".zst")
+SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "https", "file")
+PUBLIC_KEYS = ("region", "scheme", "endpoint_override")
+"""What may stand behind the question mark of a URI; a signed URL holds a key there."""
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+FAILURES = (pa.ArrowException, OSError, ValueError, KeyError, RuntimeError)
+"""What readers raise; the messages may quote the file, or what a server says, so none is passed on."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of a table, and the columns whose values its folders are named after."""
+
+    system: pafs.FileSystem
+    path: str
+    place: str
+    keys: tuple[tuple[str, str | None], ...] = ()
+
+    @property
+    def format(self) -> str:
+        """Tell by the name how the file is read; empty where that is unknown."""
+        name = PurePosixPath(self.path.lower())
+        if name.suffix in PACKED:
+            packed = FORMATS.get(PurePosixPath(name.stem).suffix, "")
+            return packed if packed in ("csv", "json") else ""
+        return FORMATS.get(name.suffix, "")
+
+    def stream(self) -> pa.NativeFile:
+        """Open the file to be read from front to back, unpacked."""
+        return self.system.open_input_stream(self.path, compression="detect")
+
+    def open(self) -> pa.NativeFile:
+        """Open the file to be read anywhere."""
+        return self.system.open_input_file(self.path)
+
+
+def is_uri(place: str) -> bool:
+    """Tell a URI from a path."""
+    return "://" in place
+
+
+def settled(place: str) -> str:
+    """Return a place by which it is found from any folder."""
+    return place if is_uri(place) else str(Path(place).absolute())
+
+
+def check_place(place: str, name: str = "data") -> None:
+    """Refuse a URI of an unknown kind, and one that holds a secret: it would be kept with the run.
+
+    Raises:
+        InvalidArgument: the place cannot be used, whatever lies there.
+    """
+    if not is_uri(place):
+        return
+    try:
+        uri = urlsplit(place)
+        keys = {pair.partition("=")[0] for pair in uri.query.split("&") if pair}
+        secret = "@" in uri.netloc and not uri.scheme.startswith("abfs")
+        secret |= ":" in uri.netloc.partition("@")[0] and "@" in uri.netloc
+    except ValueError:
+        raise InvalidArgument(name, "(hidden)", "be a path, or a URI that can be read") from None
+    if secret or keys - set(PUBLIC_KEYS) or uri.fragment:
+        rule = f"hold no user, password, key or signature, and behind a question mark only {', '.join(PUBLIC_KEYS)}"
+        raise InvalidArgument(name, "(hidden)", f"{rule}; credentials come from the environment of the worker")
+    if uri.scheme not in SCHEMES:
+        raise InvalidArgument(
+            name, f"{uri.scheme}://…", f"be a path, a URI of {', '.join(SCHEMES)}, or a database with a query"
+        )
+
+
+def open_system(place: str) -> tuple[pafs.FileSystem, str]:
+    """Return the file system of a place and the path there, with the credentials of this process's environment.
+
+    Raises:
+        DataError: there is no such bucket, or the package that reads such places is not installed.
+    """
+    check_place(place)
+    if not is_uri(place):
+        return pafs.LocalFileSystem(), str(Path(place).absolute())
+    try:
+        if place.startswith("https:"):
+            import fsspec
+
+            return pafs.PyFileSystem(pafs.FSSpecHandler(fsspec.filesystem("https"))), place
+        system, path = pafs.FileSystem.from_uri(place)
+        return system, path
+    except ImportError:
+        lacks = "https:// needs fsspec and aiohttp: pip install 'nacre[https]'"
+    except FAILURES:
+        lacks = f"{place} cannot be reached: check its name, and the credentials in the environment"
+    raise DataError("", lacks)
+
+
+def find_files(place: str) -> list[DataFile]:
+    """List the files of a table in reading order, all of one format, without those that are hidden.
+
+    A ``*`` stands for any part of a name, and ``**`` for any folders. Folders named ``column=value``, below the place
+    or where its first star is, give their files a column.
+
+    Raises:
+        DataError: there are none, one is empty, or they are of several formats, of an unknown one, or of a Delta table.
+    """
+    system, path = open_system(place)
+    found = _listed(system, path, place)
+    if any("_delta_log" in PurePosixPath(name).parts for name, _ in found):
+        raise DataError("", f"{place} is a Delta table, whose files also hold deleted rows; give an export of it")
+    found = [(name, size) for name, size in found if not _hidden(name)]
+    if not found:
+        raise DataError("", f"{place} does not exist or holds no files")
+    if any(size == 0 for _, size in found):
+        raise DataError("", f"{place} is empty or holds an empty file")
+    root = root_of(path)
+    files = [DataFile(system, f"{root}/{name}" if name else root, place, _keys(name)) for name, _ in found]
+    if len({file.format for file in files}) > 1 or not files[0].format:
+        raise DataError("", f"{place} must be a file of one of these kinds, or a folder of files of one kind: {KINDS}")
+    if len({tuple(key for key, _ in file.keys) for file in files}) > 1:
+        raise DataError("", f"{place} must name the same columns in the folders of all files")
+    return files
+
+
+def _listed(system: pafs.FileSystem, path: str, place: str) -> list[tuple[str, int | None]]:
+    """List the files of a place by their names below its root, with their sizes; a file itself has an empty name."""
+    root = path.rstrip("/") if "*" not in path else root_of(path)
+    try:
+        first = system.get_file_info(root)
+        if first.type == pafs.FileType.File:
+            return [("", first.size)]
+        if first.type == pafs.FileType.NotFound:
+            return []
+        infos = system.get_file_info(pafs.FileSelector(root, recursive=True))
+    except FAILURES:
+        infos = None
+    if infos is None:
+        raise DataError("", f"{place} cannot be listed: check its name, and the credentials in the environment")
+    files = {info.path[len(root) :].strip("/"): info.size for info in infos if info.type == pafs.FileType.File}
+    if root != path.rstrip("/"):
+        matches = _pattern(path[len(root) :].strip("/"))
+        files = {name: size for name, size in files.items() if matches.fullmatch(name)}
+    return sorted(files.items(), key=lambda file: PurePosixPath(file[0]).parts)
+
+
+def root_of(path: str) -> str:
+    """Return a path up to the folder in which its first star is."""
+    return path.partition("*")[0].rpartition("/")[0] if "*" in path else path.rstrip("/")
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """Return what matches the files, and the files in the folders, that a pattern names."""
+    stars = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*"}
+    parts = re.split(r"(\*\*/|\*\*|\*)", text)
+    return re.compile("".join(stars.get(part) or re.escape(part) for part in parts) + "(?:/.*)?", re.DOTALL)
+
+
+def _hidden(name: str) -> bool:
+    return any(part[0] in "._" and "=" not in part for part in PurePosixPath(name).parts)
+
+
+def _keys(name: str) -> tuple[tuple[str, str | None], ...]:
+    pairs = (part.partition("=") for part in PurePosixPath(name).parts[:-1] if "=" in part)
+    return tuple((unquote(key), None if value == NO_VALUE else unquote(value)) for key, _, value in pairs)
+
+
+def title_of(place: str) -> str:
+    """Name a table after its file, or after the folder that holds all of its files: the name of its account."""
+    path = urlsplit(place).path if is_uri(place) else place
+    name = PurePosixPath(root_of(path)).name
+    known: Sequence[str] = (*FORMATS, *PACKED)
+    while (suffix := PurePosixPath(name).suffix.lower()) in known:
+        name = name[: -len(suffix)]
+    return re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-") or "data"

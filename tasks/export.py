@@ -1,0 +1,108 @@
+"""Export: copy the synthetic table of a hand-off to a folder or an object store, whole or not at all.
+
+Privacy: post-processing.
+"""
+
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+
+from dpmodels.errors import ArtifactError, DataError, InvalidArgument
+from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.schema.columns import Discrete
+from dpmodels.schema.lint import load_schema
+from dpmodels.schema.places import FAILURES, is_uri, open_system, settled
+from tasks.ready import check_free
+from tasks.store import MADE
+
+DONE = "_SUCCESS"
+"""The file that an object store gets last: without it, the rest is not whole."""
+
+
+def export(hand_off: Path, to: str, by: Sequence[str] = ()) -> None:
+    """Write the synthetic table of a hand-off as Parquet, in a folder for each value of the columns ``by``.
+
+    A folder on this machine appears at once. In an object store, ``_SUCCESS`` is written last, and what was written
+    before a failure is removed.
+
+    Raises:
+        NacreError: the hand-off has faults or no table, a column has no listed values, or the place cannot be written,
+            or holds something.
+    """
+    table = hand_off / MADE["sample"]
+    if faults := verify_hand_off(hand_off).faults:
+        raise ArtifactError(f"the hand-off {hand_off} has {len(faults)} fault(s), and is not exported: {faults[0]}")
+    if not table.is_dir():
+        raise ArtifactError(f"the hand-off {hand_off} holds no synthetic table")
+    columns = load_schema(hand_off / "schema.yaml").columns
+    if wrong := [name for name in by if not isinstance(columns.get(name), Discrete)]:
+        raise InvalidArgument("by", wrong[0], "be a column that lists its values, or is true or false")
+    if to.startswith("https:"):
+        raise InvalidArgument("to", "https://…", "be a folder, or a URI that can be written")
+    to = to.removeprefix("file://")
+    written = _to_store(table, to, by) if is_uri(to) else _to_folder(table, Path(settled(to)), by)
+    if not written:
+        raise DataError("", f"{to} cannot be written: check that it may be, and the credentials in the environment")
+
+
+def _to_folder(table: Path, to: Path, by: Sequence[str]) -> bool:
+    check_free(to)
+    part = to.with_name(f".part-{to.name}")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        _write(table, pafs.LocalFileSystem(), str(part), by)
+        os.replace(part, to)
+    except FAILURES:
+        shutil.rmtree(part, ignore_errors=True)
+        return False
+    return True
+
+
+def _to_store(table: Path, to: str, by: Sequence[str]) -> bool:
+    system, path = open_system(to)
+    there = None
+    with suppress(*FAILURES):
+        there = system.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
+    if there:
+        raise InvalidArgument("to", to, "be empty")
+    if there is None:
+        return False
+    try:
+        _write(table, system, path, by)
+        with system.open_output_stream(f"{path.rstrip('/')}/{DONE}"):
+            pass
+    except BaseException as error:
+        with suppress(*FAILURES):
+            system.delete_dir_contents(path, missing_dir_ok=True)
+        if not isinstance(error, FAILURES):
+            raise
+        return False
+    return True
+
+
+def _write(table: Path, system: pafs.FileSystem, path: str, by: Sequence[str]) -> None:
+    rows = ds.dataset(table, format="parquet")
+    plain = [field.with_type(_plain(field.type)) if field.name in by else field for field in rows.schema]
+    ds.write_dataset(
+        (batch.cast(pa.schema(plain)) for batch in rows.to_batches()),
+        path,
+        schema=pa.schema(plain),
+        filesystem=system,
+        format="parquet",
+        basename_template="part-{i}.parquet",
+        partitioning=list(by) or None,
+        partitioning_flavor="hive" if by else None,
+        max_partitions=2**15,
+        max_rows_per_file=2**22,
+        max_rows_per_group=2**17,
+    )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

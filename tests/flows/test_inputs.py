@@ -1,0 +1,263 @@
+"""What a table may be given as: every input is read to the same encoded rows, or refused in one sentence for free."""
+
+import gzip
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset as ds
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from dpmodels.errors import NacreError
+from dpmodels.schema.encode import Codec, Records
+from flows.config import SynthesizeConfig
+from flows.synthesize import start
+from tasks.encoded import EncodedTable
+from tasks.ingest import ingest
+from tests.support import charges, make_schema, make_table, write_clinic
+
+SECRET = "Quillfeather"
+"""A private value that no message, and no file outside the sensitive zone, may hold."""
+KEY = "hunter2-Quillfeather"
+SCHEMA = make_schema()
+TABLE = make_table(300).sort_by("ward")
+Source = tuple[object, str]
+Write = Callable[[Path], object]
+
+
+def parquet(path: Path, table: pa.Table = TABLE) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, row_group_size=70)
+    return path
+
+
+def as_csv(path: Path, delimiter: str = ",", table: pa.Table = TABLE, before: bytes = b"") -> Path:
+    sink = pa.BufferOutputStream()
+    pyarrow.csv.write_csv(table, sink, pyarrow.csv.WriteOptions(delimiter=delimiter))
+    content = before + sink.getvalue().to_pybytes()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def as_json(path: Path, change: Callable[[dict[str, object]], object] = lambda row: row) -> Path:
+    content = "\n".join(json.dumps(change(row)) for row in TABLE.to_pylist()).encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def as_arrow(path: Path, compression: str | None = None) -> Path:
+    pyarrow.feather.write_feather(TABLE, str(path), compression=compression, chunksize=110)
+    return path
+
+
+def hive(folder: Path, *by: str, form: str = "parquet", table: pa.Table = TABLE) -> Path:
+    fields = pa.schema([table.schema.field(name) for name in by])
+    ds.write_dataset(table, folder, format=form, partitioning=ds.partitioning(fields, flavor="hive"))
+    return folder
+
+
+def two(folder: Path) -> Path:
+    """Write a folder of two files below another folder, and what others leave beside such files."""
+    as_csv(folder / "a" / "1.csv", ";", TABLE.slice(0, 100))
+    as_csv(folder / "b" / "2.csv.gz", "|", TABLE.slice(100))
+    for name in ("_SUCCESS", ".1.csv.crc", "_temporary/3.csv"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(SECRET)
+    return folder
+
+
+def database(path: Path, columns: str = "*") -> Source:
+    """Write the rows into a database of SQLite, which knows neither booleans nor moments."""
+    rows = [tuple(row.values()) for row in TABLE.to_pylist()]
+    with closing(sqlite3.connect(path)) as opened, opened:
+        opened.execute(f"create table visits ({', '.join(TABLE.column_names)})")
+        opened.executemany(f"insert into visits values ({', '.join('?' * TABLE.num_columns)})", rows)
+    return f"sqlite:///{path}", f"select {columns} from visits where ward like '%t%' or ward not like '%t%'"
+
+
+def cut(path: Path, share: float = 0.5) -> Path:
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+    return path
+
+
+def text(path: Path, content: str) -> Path:
+    path.write_text(content)
+    return path
+
+
+def late(row: dict[str, object]) -> dict[str, object]:
+    """Give the last rows a key that the first ones, which say what the columns are, have not."""
+    return {**row, SECRET: 1, "ward": "w" * 60_000} if row["patient"] == TABLE["patient"][-1].as_py() else row
+
+
+WORKS: dict[str, Write] = {
+    "parquet": lambda f: parquet(f / "t.parquet"),
+    "a folder of parquet": lambda f: (
+        parquet(f / "t" / "0.parquet", TABLE.slice(0, 99)).parent
+        and parquet(f / "t" / "1.parquet", TABLE.slice(99)).parent
+    ),
+    "csv": lambda f: as_csv(f / "t.csv"),
+    "csv with semicolons": lambda f: as_csv(f / "t.csv", ";"),
+    "csv with tabs": lambda f: as_csv(f / "t.tsv", "\t"),
+    "csv with carets": lambda f: as_csv(f / "t.csv", "^"),
+    "csv with control characters": lambda f: as_csv(f / "t.csv", "\x01"),
+    "csv with a byte order mark": lambda f: as_csv(f / "t.csv", ";", before=b"\xef\xbb\xbf"),
+    "csv, packed": lambda f: as_csv(f / "t.csv.gz", "|"),
+    "a folder of csv with different delimiters": lambda f: two(f / "t"),
+    "arrow": lambda f: as_arrow(f / "t.arrow"),
+    "feather, compressed": lambda f: as_arrow(f / "t.feather", "zstd"),
+    "json lines": lambda f: as_json(f / "t.jsonl"),
+    "json lines, packed": lambda f: as_json(f / "t.json.gz"),
+    "json lines with numbers as text": lambda f: as_json(f / "t.ndjson", lambda row: {**row, "age": str(row["age"])}),
+    "json lines without some keys": lambda f: as_json(
+        f / "t.jsonl", lambda row: {key: value for key, value in row.items() if value is not None}
+    ),
+    "hive folders": lambda f: hive(f / "t", "ward"),
+    "hive folders of numbers and truths": lambda f: hive(f / "t", "ward", "smoker"),
+    "hive folders of csv": lambda f: hive(f / "t", "ward", form="csv"),
+    "a pattern": lambda f: two(f / "t") / "*" / "*.csv*",
+    "a pattern of folders": lambda f: f"{hive(f / 't', 'ward')}/**/*.parquet",
+    "a pattern over hive folders": lambda f: f"{hive(f / 't', 'ward')}/ward=*",
+    "a file's URI": lambda f: f"file://{parquet(f / 't.parquet')}",
+    "sqlite": lambda f: database(f / "clinic.db"),
+}
+REFUSED: dict[str, tuple[Write, str]] = {
+    "nothing": (lambda f: f / "t.parquet", "does not exist"),
+    "a pattern of nothing": (lambda f: f / "other*.parquet", "does not exist or holds no files"),
+    "an empty folder": (lambda f: (f / "t").mkdir() or f / "t", "holds no files"),
+    "an empty file": (lambda f: text(f / "t.csv", ""), "is empty"),
+    "a workbook": (lambda f: text(f / "t.xlsx", SECRET), "must be a file of one of these kinds"),
+    "no suffix": (lambda f: text(f / "t", SECRET), "must be a file of one of these kinds"),
+    "packed parquet": (lambda f: parquet(f / "t.parquet").rename(f / "t.parquet.gz"), "must be a file of one of"),
+    "two kinds": (
+        lambda f: parquet(f / "t" / "1.parquet").parent and as_csv(f / "t" / "2.csv").parent,
+        "a folder of files of one kind",
+    ),
+    "a Delta table": (
+        lambda f: (
+            parquet(f / "t" / "1.parquet")
+            and text(parquet(f / "t" / "_delta_log" / "c.parquet").with_suffix(".json"), SECRET).parents[1]
+        ),
+        "is a Delta table",
+    ),
+    "parquet, cut": (lambda f: cut(parquet(f / "t.parquet")), "the file is damaged"),
+    "arrow, cut": (lambda f: cut(as_arrow(f / "t.arrow")), "the file is damaged"),
+    "csv, packed and cut": (lambda f: cut(as_csv(f / "t.csv.gz"), 0.9), "the file is damaged"),
+    "text called packed": (lambda f: text(f / "t.csv.gz", f"{SECRET}\n"), "the file is damaged or not what"),
+    "no header": (lambda f: text(f / "t.csv", f"1;{SECRET}\n2;{SECRET}\n"), "column patient: is in the schema but not"),
+    "a column too many": (
+        lambda f: as_csv(f / "t.csv", ";", TABLE.append_column(SECRET, TABLE["age"])),
+        "the data has 1 column(s) that the schema lacks",
+    ),
+    "text in a number": (
+        lambda f: as_csv(f / "t.csv", table=TABLE.set_column(1, "age", pa.array([SECRET] * 300))),
+        "column age: must hold values of type double",
+    ),
+    "text of another encoding": (
+        lambda f: (f / "t.csv").write_bytes("päts,age\nä,1\n".encode("utf-16")) and f / "t.csv",
+        "is in the schema but not in the data",
+    ),
+    "a JSON array": (lambda f: text(f / "t.json", json.dumps([SECRET])), "one JSON object in each line"),
+    "JSON over several lines": (lambda f: text(f / "t.json", f'{{\n"patient": "{SECRET}"\n}}'), "damaged or not what"),
+    "a row of fewer fields": (lambda f: text(as_csv(f / "t.csv"), (f / "t.csv").read_text() + "1,2\n"), "fewer fields"),
+    "nested JSON": (lambda f: as_json(f / "t.jsonl", lambda row: {**row, "age": {SECRET: 1}}), "`type: identifier`"),
+    "a key that comes late": (lambda f: as_json(f / "t.jsonl", late), "column"),
+    "a hive column that the schema lacks": (
+        lambda f: hive(f / "t", SECRET, table=TABLE.append_column(SECRET, TABLE["ward"])),
+        "the data has 1 column(s) that the schema lacks",
+    ),
+    "a hive column that the files have too": (
+        lambda f: parquet(f / "t" / "ward=north" / "0.parquet").parents[1],
+        "column ward: is in the data more than once",
+    ),
+    "hive folders of different columns": (
+        lambda f: hive(f / "t", "ward") and parquet(f / "t" / "smoker=true" / "0.parquet").parents[1],
+        "must name the same columns in the folders of all files",
+    ),
+    "a hive value that the schema lacks": (
+        lambda f: parquet(f / "t" / f"ward={SECRET}" / "0.parquet", TABLE.drop_columns("ward")).parents[1],
+        "column ward",
+    ),
+    "a key in the URI": (lambda f: f"s3://{KEY}:{KEY}@bucket/t.parquet", "hold no user, password, key or signature"),
+    "a signed URI": (
+        lambda f: f"https://host/t.parquet?X-Amz-Signature={KEY}",
+        "credentials come from the environment",
+    ),
+    "a token for a user": (lambda f: f"https://{KEY}@host/t.parquet", "hold no user, password, key or signature"),
+    "an unknown scheme": (lambda f: "ftp://host/t.parquet", "a URI of s3, gs"),
+    "a database without a query": (lambda f: "postgresql://host/clinic", "or a database with a query"),
+    "a password in a database's URL": (lambda f: (f"postgresql://me:{KEY}@host/d", "select 1"), "hold no password"),
+    "a password behind the URL of a database": (
+        lambda f: (f"mssql+pyodbc:///?odbc_connect=PWD%3D{KEY}", "select 1"),
+        "hold no password",
+    ),
+    "a query of no database": (lambda f: (parquet(f / "t.parquet"), "select 1"), "be the URL of a database"),
+    "a database that is not there": (lambda f: (f"sqlite:///{f}/none.db", "select 1"), "cannot be reached"),
+    "a database without its driver": (lambda f: ("oracle://host/d", "select 1"), "cannot be reached"),
+    "a query that is none": (
+        lambda f: (database(f / "c.db")[0], f"select '{SECRET}' from nowhere"),
+        "the database refuses the query",
+    ),
+    "a query of other columns": (lambda f: database(f / "c.db", "age, ward"), "column patient: is in the schema but"),
+    "a query of values that do not fit": (
+        lambda f: database(f / "c.db", f"patient, '{SECRET}' as age, ward, dose, smoker, sick"),
+        "column age: must hold values of type double",
+    ),
+    "a query of mixed types": (
+        lambda f: database(f / "c.db", f"patient, iif(age > 50, '{SECRET}', age) as age, ward, dose, smoker, sick"),
+        "column age: holds values of several types",
+    ),
+}
+
+
+def configured(folder: Path, source: object) -> SynthesizeConfig:
+    """Return the configuration of a run on a source."""
+    place, query = source if isinstance(source, tuple) else (source, "")
+    given = {"data": place, "query": query, "schema": folder / "clinic.yaml", "out": folder / "out"}
+    budget = {"target_epsilon": 1.0, "delta": 1e-5}
+    runtime = {"home": folder / "home", "prefect": False, "batch_rows": 64}
+    return SynthesizeConfig.build({**given, "privacy": budget, "runtime": runtime}, folder / "config.yaml")
+
+
+def ingested(folder: Path, source: object) -> Records:
+    """Start a run and take it to the end of its ingest; return the encoded rows."""
+    if not (folder / "clinic.yaml").exists():
+        write_clinic(folder)
+    run = start(configured(folder, source))
+    ingest(run)
+    assert not [file for file in run.control.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()]
+    return Records.concat(list(EncodedTable(run.sensitive / "encoded", SCHEMA)))
+
+
+def same(found: Records, table: pa.Table = TABLE) -> None:
+    """Hold encoded rows to those of a table, in any order."""
+    whole = Codec(SCHEMA).encode(table)
+    rows = [np.column_stack([one.states, one.values]) for one in (found, whole)]
+    assert len(found) == len(whole)
+    assert np.array_equal(*(one[np.lexsort(one.T)] for one in rows))
+
+
+@pytest.mark.parametrize("case", WORKS)
+def test_an_input_that_works(tmp_path, case):
+    same(ingested(tmp_path, WORKS[case](tmp_path)))
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_an_input_that_is_refused(tmp_path, case, capfd):
+    write, sentence = REFUSED[case]
+    with pytest.raises(NacreError) as caught:
+        ingested(tmp_path, write(tmp_path))
+    message = "".join([str(caught.value), *getattr(caught.value, "__notes__", []), *capfd.readouterr()])
+    assert sentence in message and "\n" not in message
+    assert SECRET not in message and KEY not in message
+    ledger = tmp_path / "home" / "ledger.sqlite"
+    assert not ledger.exists() or charges(tmp_path / "home") == []

@@ -1,0 +1,231 @@
+"""Tables that lie elsewhere: in an object store, behind a web server and in databases, each tested against a real one.
+
+The object store, DuckDB and https:// need packages that are skipped where they are not installed:
+
+    pip install 'moto[server]' duckdb-engine aiohttp
+"""
+
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import IPv4Address
+from pathlib import Path
+from threading import Thread
+
+import pyarrow.fs as pafs
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from benchmarks import postgres
+from dpmodels.errors import NacreError
+from tests.flows.test_inputs import KEY, SECRET, TABLE, as_arrow, as_csv, as_json, hive, ingested, parquet, same
+from tests.support import run_cli, write_clinic
+
+ROOT = Path(__file__).parents[2]
+PASSWORD = "NACRE_DATABASE_PASSWORD"
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[str]:
+    """Start an object store that speaks S3; yield its address."""
+    server = pytest.importorskip("moto.server", reason="needs pip install 'moto[server]'")
+    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    yield "{}:{}".format(*running.get_host_and_port())
+    running.stop()
+
+
+@pytest.fixture
+def bucket(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Fill a bucket with tables of every kind; credentials lie in the environment, as those of a worker do."""
+    for name, value in {"ACCESS_KEY_ID": "nacre", "SECRET_ACCESS_KEY": KEY, "DEFAULT_REGION": "us-east-1"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    here = tmp_path / "here"
+    here.mkdir()
+    parquet(here / "t.parquet"), as_csv(here / "t.csv.gz", ";"), as_json(here / "t.jsonl"), as_arrow(here / "t.arrow")
+    hive(here / "wards", "ward")
+    system = pafs.S3FileSystem(endpoint_override=store, scheme="http", allow_bucket_creation=True)
+    system.create_dir("visits")
+    pafs.copy_files(str(here), "visits/in", destination_filesystem=system)
+    return f"s3://visits/in/{{}}?endpoint_override={store}&scheme=http&region=us-east-1"
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv.gz", "t.jsonl", "t.arrow", "wards", "wards/*/*.parquet"])
+def test_an_object_store_is_read_like_a_folder(tmp_path, bucket, name):
+    same(ingested(tmp_path, bucket.format(name)))
+
+
+@pytest.mark.parametrize(("name", "sentence"), [("none.csv", "does not exist"), ("", "a folder of files of one kind")])
+def test_what_an_object_store_lacks_is_said_in_one_sentence(tmp_path, bucket, name, sentence):
+    with pytest.raises(NacreError, match=sentence) as caught:
+        ingested(tmp_path, bucket.format(name))
+    assert KEY not in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_store_that_does_not_answer_is_named_without_its_key(tmp_path, bucket):
+    with pytest.raises(NacreError, match="check its name, and the credentials in the environment") as caught:
+        ingested(tmp_path, "s3://visits/in/t.csv?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1")
+    assert KEY not in str(caught.value)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Serve a folder over https, with a certificate that the environment trusts; yield the address."""
+    pytest.importorskip("aiohttp", reason="needs pip install 'nacre[https]'")
+    folder = tmp_path / "site"
+    folder.mkdir()
+    parquet(folder / "t.parquet"), as_csv(folder / "t.csv.gz", ";")
+    certificate = tmp_path / "site.pem"
+    certificate.write_bytes(_certificate())
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    handler = partial(_Quiet, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"https://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    """Answers with a file, or with the range of it that was asked for, as object stores and most servers do."""
+
+    def do_GET(self) -> None:
+        content = Path(self.translate_path(self.path)).read_bytes()
+        asked = self.headers.get("Range")
+        range_ = (asked or f"bytes=0-{len(content) - 1}").removeprefix("bytes=")
+        first, last = (int(part) for part in range_.split("-"))
+        self.send_response(206 if asked else 200)
+        self.send_header("Content-Length", str(len(content[first : last + 1])))
+        self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+        self.send_header("Accept-Ranges", "bytes")
+        self.end_headers()
+        self.wfile.write(content[first : last + 1])
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def _certificate() -> bytes:
+    """Make a key and the certificate that it signs of itself."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    built = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    built = built.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+    built = built.add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), False)
+    signed = built.add_extension(x509.BasicConstraints(ca=True, path_length=0), True).sign(key, SHA256())
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return private + signed.public_bytes(Encoding.PEM)
+
+
+READ = "import sys; from tests.flows.test_inputs import *; same(ingested(Path(sys.argv[1]), sys.argv[2]))"
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv.gz"])
+def test_a_file_is_read_over_https(tmp_path, site, name):
+    """In a process of its own, which reads once, where it starts, which certificates it trusts."""
+    words = [sys.executable, "-c", READ, tmp_path, f"{site}/{name}"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_file_that_a_site_lacks_is_refused(tmp_path, site):
+    with pytest.raises(NacreError, match=r"does not exist|cannot be listed"):
+        ingested(tmp_path, f"{site}/none.parquet")
+
+
+@pytest.fixture(scope="module")
+def clinic() -> Iterator[str]:
+    """Start PostgreSQL with the rows in a table, and a role that needs its password; yield the URL without it."""
+    psycopg = pytest.importorskip("psycopg")
+    if postgres.programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    with postgres.server() as url:
+        database = postgres.new_database(url, "clinic")
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute(
+                "create table visits (patient bigint, age smallint, ward text, dose numeric(6, 2), smoker boolean, "
+                "sick text, seen timestamptz default now(), part jsonb default '{}')"
+            )
+            rows = [tuple(row.values()) for row in TABLE.to_pylist()]
+            with connection.cursor() as cursor:
+                cursor.executemany("insert into visits values (%s, %s, %s, %s, %s, %s)", rows)
+            connection.execute(f"create role reader login password '{KEY}'")
+            connection.execute("grant select on visits to reader")
+        yield database.replace("postgres@", "reader@")
+
+
+COLUMNS = "patient, age, ward, dose, smoker, sick"
+QUERY = f"select {COLUMNS} from visits where ward like '%%t%%' or ward not like '%t%'"
+
+
+def test_a_query_of_postgresql_is_streamed(tmp_path, clinic, monkeypatch):
+    monkeypatch.setenv(PASSWORD, KEY)
+    same(ingested(tmp_path, (clinic, QUERY)))
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        (f"select {COLUMNS}, seen as other from visits", "the data has 1 column"),
+        ("select patient, seen as age, ward, dose, smoker, sick from visits", "column age: must hold numbers"),
+        ("select patient, part as age, ward, dose, smoker, sick from visits", "leave it out with `type: identifier`"),
+        (f"select '{SECRET}'::int", "the database refuses the query"),
+        (f"select 1 / (age - {TABLE['age'][200]}) as patient, {COLUMNS[9:]} from visits", "cannot be read to its end"),
+        ("drop table visits", "the database refuses the query"),
+        ("delete from visits", "the database refuses the query"),
+    ],
+)
+def test_a_query_that_does_not_fit_is_refused_and_changes_nothing(tmp_path, clinic, monkeypatch, query, sentence):
+    monkeypatch.setenv(PASSWORD, KEY)
+    with pytest.raises(NacreError) as caught:
+        ingested(tmp_path, (clinic, query))
+    assert sentence in str(caught.value) and SECRET not in str(caught.value) and KEY not in str(caught.value)
+    same(ingested(tmp_path / "again", (clinic, QUERY)))
+
+
+def test_a_server_that_is_not_there_is_refused_without_its_password(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv(PASSWORD, KEY)
+    with pytest.raises(NacreError, match="the database cannot be reached") as caught:
+        ingested(tmp_path, ("postgresql://reader@127.0.0.1:9/clinic", "select 1"))
+    assert KEY not in str(caught.value) + "".join(capfd.readouterr())
+
+
+def test_a_draft_of_a_query_has_its_names(clinic, monkeypatch):
+    monkeypatch.setenv(PASSWORD, KEY)
+    code, out, err = run_cli("schema", "init", clinic, "--query", QUERY)
+    assert code == 0 and "name: clinic\n" in out and "  ward: {type: TODO}\n" in out
+    assert KEY not in out + err and not any(ward in out for ward in ("north", "south"))
+
+
+def test_a_query_of_duckdb_is_streamed(tmp_path):
+    pytest.importorskip("duckdb_engine", reason="needs pip install duckdb-engine")
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "clinic.duckdb")) as connection:
+        connection.register("rows", TABLE)
+        connection.execute("create table visits as select * from rows")
+    same(ingested(tmp_path, (f"duckdb:///{tmp_path / 'clinic.duckdb'}", QUERY.replace("%%", "%"))))
+
+
+def test_a_run_on_a_query_reaches_its_hand_off(tmp_path, clinic, monkeypatch):
+    """The whole command, whose files hold no password."""
+    write_clinic(tmp_path)
+    monkeypatch.setenv(PASSWORD, KEY)
+    named = {"schema": "clinic.yaml", "config": "config.yaml", "out": "out", "home": "home"}
+    words = [word for name, value in named.items() for word in (f"--{name}", tmp_path / value)]
+    budget = ["--target-epsilon", 1, "--delta", 1e-5, "--query", QUERY, "--no-prefect", "--rows", 20]
+    code, out, err = run_cli("synthesize", clinic, *words, *budget)
+    assert code == 0, err
+    written = [file for folder in ("home", "out") for file in (tmp_path / folder).rglob("*") if file.is_file()]
+    assert len(written) > 10 and not [file for file in written if KEY.encode() in file.read_bytes()]
+    assert KEY not in out + err
