@@ -11,6 +11,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.ledger.approval import Approval, Asked
 from dpmodels.schema.expectations import Verdicts
 from flows.command_line.console import print_facts, print_table
+from flows.command_line.summary import show_outcome
 from flows.description import describe, describe_run
 from tasks.adopt import Found, quote_old
 from tasks.refit import Changes
@@ -41,10 +42,11 @@ def show_hand_off(run: Run) -> None:
         if run.settings.is_paid_elsewhere
         else f"{run.ledger} (account {run.settings.account})",
     }
-    internal = run.sensitive / "internal-report.json"
+    internal = run.sensitive / "internal-report.html"
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"
     print_facts("hand-off", facts)
+    show_outcome(run)
     print_warnings(run.place("validate") / "report.json")
 
 

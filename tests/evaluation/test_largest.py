@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpmodels.evaluation.pages.glance import glance, worst_first
 from dpmodels.evaluation.pages.page import percent
-from dpmodels.evaluation.pages.report import _errors, render
+from dpmodels.evaluation.pages.report import render
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import fine_codec
@@ -66,7 +67,8 @@ def test_a_column_in_one_cell_is_warned_of_and_listed_before_the_others() -> Non
         "ask for more cells (model.measurement.fine_cells, now 256)."
     )
     least = [column | {"expected_distance": 0.0} if column is amount else column for column in facts["columns"]]
-    assert _errors(least)[0]["name"] == "amount"  # though no column has less noise
+    assert worst_first(least)[0]["name"] == "amount"  # though no column has less noise
+    assert glance(facts)["worst columns"].startswith("amount unknown within its largest cell, ")
     page = render(json.loads(json.dumps(facts)))
     assert amount["warning"] in page and page.count("assumed within") == 1
 

@@ -8,6 +8,7 @@ from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.evaluation.pages.embedded import render_embedded
 from dpmodels.evaluation.pages.federated import render_federated
+from dpmodels.evaluation.pages.glance import fits, worst_first
 from dpmodels.evaluation.pages.page import percent, render_page, short
 from dpmodels.evaluation.pages.plots import Figure, Shares, bars, histogram, meter, scatter
 
@@ -41,8 +42,6 @@ DONE = {
 ELSE_DONE = "The method released noisy quantities under the budget below and drew the rows from a model of them alone."
 MOST_CATEGORIES = 12
 """Categories drawn one by one; the rest of a longer list is drawn as one."""
-TOLERANCE = 1.1
-"""A fit is called close up to this multiple of what noise and drawing explain."""
 
 
 def render(facts: Mapping[str, Any]) -> str:
@@ -57,11 +56,11 @@ def render(facts: Mapping[str, Any]) -> str:
         done=DONE.get(facts["method"].removesuffix("-ae"), ELSE_DONE),
         privacy=_privacy_in_words(facts["privacy"], facts.get("charged")),
         figures=[*map(_figure, facts["columns"]), *([_map(facts["map"])] if facts.get("map") else [])],
-        errors=_errors(facts["columns"]),
+        errors=worst_first(facts["columns"]),
         charged=_charged(facts.get("charged")),
         noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
         meter=meter,
-        tolerance=TOLERANCE,
+        fits=fits,
     )
 
 
@@ -109,12 +108,6 @@ def _figure(column: Mapping[str, Any]) -> Figure:
         deviations = [column["released_stddev"][index] for index in order]
         marks = Shares("released", [column["released"][index] for index in order], deviations)
     return (histogram if column["ordered"] else bars)(column["name"], note, labels, made, marks)
-
-
-def _errors(columns: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """List the columns whose marginal was released: those with a warning, whose errors say least, then the noisiest."""
-    known = [column for column in columns if "released" in column]
-    return sorted(known, key=lambda column: ("warning" not in column, -column["expected_distance"]))
 
 
 def _charged(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
