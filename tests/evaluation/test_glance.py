@@ -22,7 +22,7 @@ COLUMNS = [
 def test_a_column_with_a_warning_is_named_first_however_little_noise_it_has() -> None:
     assert [one["name"] for one in worst_first(COLUMNS)] == ["ruined", "missed", "noisy"]
     said = glance({"privacy": PRIVACY, "method": "nacre", "columns": COLUMNS})["worst columns"]
-    assert said.startswith("ruined unknown within its largest cell, missed 20.1\N{NO-BREAK SPACE}%, noisy 4")
+    assert said.startswith("ruined (not resolved), missed 20.1\N{NO-BREAK SPACE}%, noisy 4")
     assert said.endswith("; of 1 more nothing is known")
     assert error_at_worst(column("far", 0.9, 0.9)) == 1
 

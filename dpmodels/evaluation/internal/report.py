@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from dpmodels.evaluation.internal.beside import column_shares, sample_rows
 from dpmodels.evaluation.internal.case import Case, Real, Skip
 from dpmodels.evaluation.internal.correlation import correlation_facts
 from dpmodels.evaluation.internal.frame import ParquetBatches, Rows
@@ -41,7 +42,7 @@ MOST_COLUMNS = 100
 """Columns that are predicted from the others one by one; of a wider table the first."""
 
 Metric = Callable[[Case], dict[str, Any]]
-QUICK = ("marginals", "rare categories", "utility of the target")
+QUICK = ("marginals", "columns", "sample rows", "correlations", "rare categories", "utility of the target")
 
 
 class Options(BaseModel):
@@ -141,6 +142,8 @@ def metrics(schema: Schema, options: Options) -> dict[str, Metric]:
         "coverage": coverage_facts,
         "copied rows": copy_facts,
         "correlations": correlation_facts,
+        "columns": column_shares,
+        "sample rows": sample_rows,
         "marginals": lambda case: compare_marginals(case.real.grid, case.real.tally, case.tally),
         "rare categories": lambda case: compare_categories(case.real.grid, case.real.tally, case.tally),
     }

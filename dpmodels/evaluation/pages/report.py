@@ -100,7 +100,7 @@ def _figure(column: Mapping[str, Any]) -> Figure:
         order = sorted(order, key=lambda index: -column["synthetic"][index])[: MOST_CATEGORIES - 1]
         note += f" · the {len(order)} largest of {len(column['labels'])}"
     if "warning" in column:
-        note += " · most of it in one cell: see above"
+        note += " · not resolved: see the warning above"
     labels = [column["labels"][index] for index in order]
     made = Shares("synthetic", [column["synthetic"][index] for index in order])
     marks = None
