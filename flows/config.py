@@ -75,6 +75,9 @@ class RuntimeConfig(_Model):
     )
     threads: int = Field(default=0, ge=0, le=1024, description="Threads that read, encode and sum; 0 for one a core.")
     prefect: bool = Field(default=True, description="Run as a Prefect flow.")
+    internal_report: bool = Field(
+        default=True, description="Compare exactly with the real rows, for the operator, in the sensitive zone."
+    )
     signing_key: Path | None = Field(default=None, description="ed25519 private key (PEM) that signs the manifest.")
     approval_hours: float = Field(default=24, gt=0, description="How long a flow run waits for its account's officer.")
 
