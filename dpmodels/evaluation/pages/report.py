@@ -55,7 +55,7 @@ def render(facts: Mapping[str, Any]) -> str:
         report=facts,
         done=DONE.get(facts["method"].removesuffix("-ae"), ELSE_DONE),
         privacy=_privacy_in_words(facts["privacy"], facts.get("charged")),
-        figures=[*map(_figure, facts["columns"]), *([_map(facts["map"])] if facts.get("map") else [])],
+        figures=[*map(column_figure, facts["columns"]), *([_map(facts["map"])] if facts.get("map") else [])],
         errors=worst_first(facts["columns"]),
         charged=_charged(facts.get("charged")),
         noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
@@ -88,7 +88,7 @@ def _map(facts: Mapping[str, Any]) -> Figure:
     return scatter("Map of the embeddings", note, [(x, y, 1) for x, y in facts["points"]], means)
 
 
-def _figure(column: Mapping[str, Any]) -> Figure:
+def column_figure(column: Mapping[str, Any]) -> Figure:
     """Draw one column: upright bars on an axis, or lying bars of categories; whiskers where counts were released."""
     order = list(range(len(column["labels"])))
     note = column["type"]
