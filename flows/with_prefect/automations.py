@@ -52,7 +52,7 @@ def crashed() -> Any:
         match_related={"prefect.resource.id": "prefect.tag.nacre", "prefect.resource.role": "tag"},
         for_each={"prefect.resource.id"},
         posture=Posture.Proactive,
-        threshold=0,
+        threshold=1,
         within=SILENCE,
     )
     message = "Its worker was not heard of for ten minutes. Start it again: it goes on, and is charged once."
