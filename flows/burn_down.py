@@ -25,7 +25,7 @@ def draw_burn_down(ledger: Ledger, account: Account) -> str:
     escaped = label.replace("&", "&amp;").replace("<", "&lt;")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-        f'font-size="12"><text x="{left}" y="14">{escaped}</text>'
+        f'font-size="12"><rect width="100%" height="100%" fill="#fff"/><text x="{left}" y="14">{escaped}</text>'
         f'<path d="M{left} 24V{height - 40}H{width - 16}" fill="none" stroke="#888"/>'
         f'<polyline points="{caps}" fill="none" stroke="#b00" stroke-dasharray="4 3"/>'
         f'<polyline points="{spent}" fill="none" stroke="#06c" stroke-width="2"/>'

@@ -36,24 +36,33 @@ class _Model(BaseModel):
 class PrivacyConfig(_Model):
     """The budget asked for and the account that pays."""
 
-    target_epsilon: float = Field(description="Epsilon to spend, 0.001 to 1000.")
-    delta: float = Field(description="Delta, above 0 and below 1; never from the row count.")
+    target_epsilon: float = Field(description="Epsilon to spend, 0.001 to 1000.", examples=[1.0])
+    delta: float = Field(description="Delta, above 0 and below 1; never from the row count.", examples=[1e-6])
     report_epsilon: float | None = Field(
         default=None,
         description="Spend this on scores on the real rows, for the report, at the same delta. (default: none)",
+        examples=[0.1],
     )
     allow_large_delta: bool = Field(
         default=False, description="Take a delta above 0.001, the share that may leak whole."
     )
-    account: str | None = Field(default=None, description="Account that pays. (default: the data set's)")
+    account: str | None = Field(
+        default=None, description="Account that pays. (default: the data set's)", examples=["visits"]
+    )
 
 
 class ModelConfig(_Model):
     """The method and its settings; only ``measurement`` is in the plan, and ``training`` is free."""
 
-    method: str | None = Field(default=None, description="Synthesis method. (default: nacre, or nacre-images)")
-    measurement: dict[str, Any] = Field(default={}, description="Settings of the method that are part of the plan.")
-    training: dict[str, Any] = Field(default={}, description="Settings of the generator, which cost nothing.")
+    method: str | None = Field(
+        default=None, description="Synthesis method. (default: nacre, or nacre-images)", examples=["nacre"]
+    )
+    measurement: dict[str, Any] = Field(
+        default={}, description="Settings of the method that are part of the plan.", examples=[{"fine_cells": 512}]
+    )
+    training: dict[str, Any] = Field(
+        default={}, description="Settings of the generator, which cost nothing.", examples=[{"steps": 400}]
+    )
 
 
 class RuntimeConfig(_Model):
@@ -61,11 +70,15 @@ class RuntimeConfig(_Model):
 
     home: Annotated[Path, Variable("NACRE_HOME")] = Field(default=HOME, description="State: ledger, zones, runs.")
     ledger: Annotated[str | None, Variable("NACRE_LEDGER")] = Field(
-        default=None, description="PostgreSQL URL without a password (use ~/.pgpass). (default: in the home)"
+        default=None,
+        description="PostgreSQL URL without a password (use ~/.pgpass). (default: in the home)",
+        examples=["postgresql://nacre@ledger.example/nacre"],
     )
     dask: Annotated[str | None, Variable("NACRE_DASK"), BeforeValidator(lambda url: None if url == "none" else url)] = (
         Field(
-            default=None, description="Scheduler (tcp://…, tls://…) in the sensitive zone, whose workers sum, or none."
+            default=None,
+            description="Scheduler (tcp://…, tls://…) in the sensitive zone, whose workers sum, or none.",
+            examples=["tls://scheduler.example:8786"],
         )
     )
     device: str = Field(default="auto", description="auto, cpu or cuda.")
@@ -75,7 +88,12 @@ class RuntimeConfig(_Model):
     )
     threads: int = Field(default=0, ge=0, le=1024, description="Threads that read, encode and sum; 0 for one a core.")
     prefect: bool = Field(default=True, description="Run as a Prefect flow.")
-    signing_key: Path | None = Field(default=None, description="ed25519 private key (PEM) that signs the manifest.")
+    internal_report: bool = Field(
+        default=True, description="Compare exactly with the real rows, for the operator, in the sensitive zone."
+    )
+    signing_key: Path | None = Field(
+        default=None, description="ed25519 private key (PEM) that signs the manifest.", examples=["/etc/nacre/sign.pem"]
+    )
     approval_hours: float = Field(default=24, gt=0, description="How long a flow run waits for its account's officer.")
 
 
@@ -85,15 +103,23 @@ Said = Annotated[str, Field(max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")]
 class StatementConfig(_Model):
     """What the operator says of the hand-off, word for word on its pages; all of it is public."""
 
-    purpose: Said = Field(default="", description="What the hand-off is for, in a sentence; on its public pages.")
-    license: Said = Field(default="", description="Under which terms it is handed over; on its public pages.")
-    retention: Said = Field(default="", description="How long the sensitive zone is kept; on its public pages.")
+    purpose: Said = Field(
+        default="", description="What the hand-off is for, in a sentence; on its public pages.", examples=["Teaching"]
+    )
+    license: Said = Field(
+        default="", description="Under which terms it is handed over; on its public pages.", examples=["CC BY 4.0"]
+    )
+    retention: Said = Field(
+        default="",
+        description="How long the sensitive zone is kept; on its public pages.",
+        examples=["The sensitive zone is deleted after 30 days."],
+    )
 
 
 class HandOverConfig(_Model):
     """What is asked of everything that ends in a hand-off."""
 
-    out: Path = Field(description="Hand-off folder; must be new or empty.")
+    out: Path = Field(description="Hand-off folder; must be new or empty.", examples=["/srv/nacre/hand-offs/visits"])
     statement: StatementConfig = StatementConfig()
     runtime: RuntimeConfig = RuntimeConfig()
 
@@ -120,7 +146,10 @@ class SampledConfig(HandOverConfig):
     """What is asked of everything whose hand-off is sampled."""
 
     rows: int | None = Field(
-        default=None, ge=1, description="Synthetic rows. (default: the released, noisy number of records)"
+        default=None,
+        ge=1,
+        description="Synthetic rows. (default: the released, noisy number of records)",
+        examples=[10_000],
     )
 
 
@@ -128,13 +157,22 @@ class SynthesizeConfig(SampledConfig):
     """Everything that a synthesis needs."""
 
     data: Place = Field(
-        description="Path, pattern or URI of Parquet, CSV, Arrow or JSON lines; of a database with --query; or images."
+        description="Path, pattern or URI of Parquet, CSV, Arrow or JSON lines; of a database with --query; or images.",
+        examples=["/srv/nacre/visits.parquet"],
     )
-    query: str = Field(default="", description="SQL whose answer is the table; DATA is the URL of the database.")
-    table_schema: Path = Field(alias="schema", description="Schema of the table (YAML).")
+    query: str = Field(
+        default="",
+        description="SQL whose answer is the table; DATA is the URL of the database.",
+        examples=["select * from visits"],
+    )
+    table_schema: Path = Field(
+        alias="schema", description="Schema of the table (YAML).", examples=["/srv/nacre/visits.yaml"]
+    )
     privacy: PrivacyConfig
     model: ModelConfig = ModelConfig()
-    report: dict[str, Any] = Field(default={}, description="Which scores a charged section of the report has.")
+    report: dict[str, Any] = Field(
+        default={}, description="Which scores a charged section of the report has.", examples=[{"cells": 12}]
+    )
 
 
 class FitterConfig(_Model):
@@ -153,39 +191,70 @@ class FitConfig(SampledConfig):
 class ColumnsConfig(_Model):
     """What a contract of documents says, for those who have not written one; each default is the contract's."""
 
-    name: str | None = Field(default=None, description="Name of the data set. (default: that of the file)")
-    id: str | None = Field(default=None, description="Column of the document's id, which is public. (default: id)")
-    text: str | None = Field(default=None, description="Column of the text. (default: text)")
-    embedding: str | None = Field(default=None, description="Column of sentence embeddings, instead of a text.")
-    user: str | None = Field(default=None, description="Column of the user; one user's documents add up.")
-    most_documents: int | None = Field(default=None, ge=1, description="Most documents of a user. (default: 1)")
-    language: str | None = Field(default=None, description="Of the text, a code such as en. (default: en)")
-    most_sentences: int | None = Field(default=None, description="Most sentences of a document. (default: 200)")
-    encoder: str | None = Field(default=None, description="wordllama, hashed, or a folder. (default: wordllama)")
-    dim: int | None = Field(default=None, description="Size of an embedding. (default: the encoder's)")
+    name: str | None = Field(
+        default=None, description="Name of the data set. (default: that of the file)", examples=["letters"]
+    )
+    id: str | None = Field(
+        default=None, description="Column of the document's id, which is public. (default: id)", examples=["id"]
+    )
+    text: str | None = Field(default=None, description="Column of the text. (default: text)", examples=["text"])
+    embedding: str | None = Field(
+        default=None, description="Column of sentence embeddings, instead of a text.", examples=["embedding"]
+    )
+    user: str | None = Field(
+        default=None, description="Column of the user; one user's documents add up.", examples=["author"]
+    )
+    most_documents: int | None = Field(
+        default=None, ge=1, description="Most documents of a user. (default: 1)", examples=[3]
+    )
+    language: str | None = Field(
+        default=None, description="Of the text, a code such as en. (default: en)", examples=["en"]
+    )
+    most_sentences: int | None = Field(
+        default=None, description="Most sentences of a document. (default: 200)", examples=[200]
+    )
+    encoder: str | None = Field(
+        default=None, description="wordllama, hashed, or a folder. (default: wordllama)", examples=["wordllama"]
+    )
+    dim: int | None = Field(default=None, description="Size of an embedding. (default: the encoder's)", examples=[64])
 
 
 class PureConfig(_Model):
     """The pure budget asked for and the account that pays; delta is 0."""
 
-    target_epsilon: float = Field(description="Epsilon for each document (or user), 0.001 to 100.")
-    account: str | None = Field(default=None, description="Account that pays. (default: the data set's)")
+    target_epsilon: float = Field(description="Epsilon for each document (or user), 0.001 to 100.", examples=[5.0])
+    account: str | None = Field(
+        default=None, description="Account that pays. (default: the data set's)", examples=["letters"]
+    )
 
 
 class EmbeddingModelConfig(_Model):
     """How candidates are made and what is released of a document; all of it is part of the plan."""
 
     method: str = Field(default="document-sketch", description="document-sketch or deep-candidate.")
-    recipe: dict[str, Any] = Field(default={}, description="How candidates are made of the public documents.")
-    measurement: dict[str, Any] = Field(default={}, description="Settings of the method that are part of the plan.")
+    recipe: dict[str, Any] = Field(
+        default={}, description="How candidates are made of the public documents.", examples=[{"candidates": 2000}]
+    )
+    measurement: dict[str, Any] = Field(
+        default={}, description="Settings of the method that are part of the plan.", examples=[{}]
+    )
 
 
 class EmbedConfig(HandOverConfig):
     """Everything that embedding documents needs."""
 
-    documents: Path = Field(description="Documents, private: CSV or Parquet, one file or a folder.")
-    candidates: Path = Field(description="PUBLIC documents with the same columns, of which all that helps is made.")
-    contract: Path | None = Field(default=None, description="Contract of the documents (YAML), instead of columns.")
+    documents: Path = Field(
+        description="Documents, private: CSV or Parquet, one file or a folder.", examples=["/srv/nacre/letters.parquet"]
+    )
+    candidates: Path = Field(
+        description="PUBLIC documents with the same columns, of which all that helps is made.",
+        examples=["/srv/nacre/public.parquet"],
+    )
+    contract: Path | None = Field(
+        default=None,
+        description="Contract of the documents (YAML), instead of columns.",
+        examples=["/srv/nacre/letters.yaml"],
+    )
     columns: ColumnsConfig = ColumnsConfig()
     privacy: PureConfig
     model: EmbeddingModelConfig = EmbeddingModelConfig()
@@ -194,12 +263,14 @@ class EmbedConfig(HandOverConfig):
 class ClientPrivacyConfig(_Model):
     """The budget of each client, and the account above those of the clients."""
 
-    target_epsilon: float = Field(description="Epsilon of each client, 0.001 to 1000.")
-    delta: float = Field(description="Delta of each client, above 0 and below 1; never from a size.")
+    target_epsilon: float = Field(description="Epsilon of each client, 0.001 to 1000.", examples=[1.0])
+    delta: float = Field(description="Delta of each client, above 0 and below 1; never from a size.", examples=[1e-6])
     allow_large_delta: bool = Field(
         default=False, description="Take a delta above 0.001, the share that may leak whole."
     )
-    account: str | None = Field(default=None, description="Account above the clients'. (default: the data set's)")
+    account: str | None = Field(
+        default=None, description="Account above the clients'. (default: the data set's)", examples=["hospitals"]
+    )
 
 
 class FederationModelConfig(_Model):
@@ -209,18 +280,27 @@ class FederationModelConfig(_Model):
         default=None,
         description="federated-heads, federated-moments, or federated-both of them. (default: the first; in paper mode "
         "the certainty scores alone)",
+        examples=["federated-heads"],
     )
     trust: Literal["local", "central"] = Field(
         default="local", description="central: an aggregator that sees exact sums draws one noise for all clients."
     )
-    measurement: dict[str, Any] = Field(default={}, description="Settings of the method that are part of the plan.")
-    extractor: dict[str, Any] = Field(default={}, description="How the public extractor is made.")
-    sharpness: float | None = Field(
-        default=None, ge=0, le=1000, description="Power of certainties. (default: 8; in paper mode 1)"
+    measurement: dict[str, Any] = Field(
+        default={}, description="Settings of the method that are part of the plan.", examples=[{"score_share": 0.2}]
     )
-    training: dict[str, Any] = Field(default={}, description="Of paper mode: how models are trained and distilled.")
+    extractor: dict[str, Any] = Field(
+        default={}, description="How the public extractor is made.", examples=[{"features": 64}]
+    )
+    sharpness: float | None = Field(
+        default=None, ge=0, le=1000, description="Power of certainties. (default: 8; in paper mode 1)", examples=[8.0]
+    )
+    training: dict[str, Any] = Field(
+        default={}, description="Of paper mode: how models are trained and distilled.", examples=[{"drawn": 10}]
+    )
     architectures: dict[str, Literal["resnet8", "mobilenet", "shufflenet", "mlp"]] = Field(
-        default={}, description="Of paper mode: by client, if it trains another architecture than the extractor's."
+        default={},
+        description="Of paper mode: by client, if it trains another architecture than the extractor's.",
+        examples=[{"north": "mlp"}],
     )
 
 
@@ -242,19 +322,35 @@ class RoundConfig(_Model):
     workers: str = Field(default="auto", description="dask: a process for each client; here; auto.")
     patience: float = Field(default=600, gt=0, description="Seconds after which a client is late and is dropped.")
     least_clients: int = Field(default=1, ge=1, description="Fewer that took part make no classifier.")
-    judge: Path | None = Field(default=None, description="PUBLIC labeled records that classifiers are judged by.")
+    judge: Path | None = Field(
+        default=None,
+        description="PUBLIC labeled records that classifiers are judged by.",
+        examples=["/srv/nacre/labeled.parquet"],
+    )
 
 
 class FederateConfig(HandOverConfig):
     """Everything that a federation needs."""
 
-    name: str = Field(description="Name of the federation.")
-    clients: dict[str, Path] = Field(min_length=2, description="By client, its own data: CSV or Parquet.")
-    sizes: dict[str, int] = Field(default={}, description="Sizes of all clients, if these are public.")
+    name: str = Field(description="Name of the federation.", examples=["hospitals"])
+    clients: dict[str, Path] = Field(
+        min_length=2,
+        description="By client, its own data: CSV or Parquet.",
+        examples=[{"north": "/srv/north.parquet", "south": "/srv/south.parquet"}],
+    )
+    sizes: dict[str, int] = Field(
+        default={}, description="Sizes of all clients, if these are public.", examples=[{"north": 9000, "south": 7000}]
+    )
     most_records: int = Field(default=20_000, ge=1, description="Most records of a client.")
-    public: Path = Field(description="PUBLIC records with the same inputs, and with none of a client's.")
-    classes: list[str] = Field(description="The classes of records, by name.")
-    records: dict[str, Any] = Field(description="label and inputs: columns; shape: of images.")
+    public: Path = Field(
+        description="PUBLIC records with the same inputs, and with none of a client's.",
+        examples=["/srv/nacre/public.parquet"],
+    )
+    classes: list[str] = Field(description="The classes of records, by name.", examples=[["ill", "well"]])
+    records: dict[str, Any] = Field(
+        description="label and inputs: columns; shape: of images.",
+        examples=[{"label": "outcome", "inputs": ["age", "dose"]}],
+    )
     privacy: ClientPrivacyConfig
     model: FederationModelConfig = FederationModelConfig()
     round: RoundConfig = RoundConfig()

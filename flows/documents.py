@@ -8,6 +8,10 @@ from flows.with_prefect.worker import deployed, find_here, own_name, placed_here
 
 @deployed("embed-documents")
 def embed_document_set(config: EmbedConfig) -> str:
-    """Make a private embedding of every document: one charge, however often this flow run is started."""
+    """Make a private embedding of every document: one charge, however often this flow run is started.
+
+    Args:
+        config: the documents, the public documents, the budget and the hand-off.
+    """
     name = own_name()
     return go_on(find_here(name) or start(placed_here(config), name))

@@ -5,14 +5,17 @@ import os
 from dpmodels.errors import ArtifactError, NacreError
 from flows.with_prefect.artifacts import publish_blindness
 from flows.with_prefect.recorded import run_stage
-from flows.with_prefect.worker import RunName, deployed, run_here
+from flows.with_prefect.worker import deployed, run_here
 from tasks.sample import sample
 from tasks.train import train
 
 
 @deployed("generate")
-def generate(run: RunName) -> None:
+def generate(run: str) -> None:
     """Train and sample a run from its release alone, on a worker that must not be able to read anything sensitive.
+
+    Args:
+        run: name of a run whose release is sealed, such as 20260131-0a1b2c3d4e.
 
     Raises:
         NacreError: this worker can.

@@ -2,9 +2,7 @@
 
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from dpmodels.schema.lint import load_schema
 from flows.config import SynthesizeConfig
@@ -13,14 +11,7 @@ from flows.table import TrainOn, take_to_hand_off
 from flows.with_prefect.budget import key_of
 from flows.with_prefect.worker import deployed, scheduled
 
-Partitions = Annotated[
-    Literal["disjoint", "sequential"],
-    Field(
-        description="disjoint: a night reads the records of its day by the schema's partition column, and is an "
-        "account of its own under the parent; nights cost the largest, not the sum. sequential: a unit may be in "
-        "several nights; all are charged to one account and add up."
-    ),
-]
+Partitions = Literal["disjoint", "sequential"]
 
 
 @deployed("synthesize-night")
@@ -32,6 +23,14 @@ def synthesize_night(
     ``{night}`` in the place of the data, in its query and in the path of the hand-off stands for the night, by default
     the one before the day this flow run was scheduled for. A disjoint night reads the rows of that day by the schema's
     partition column, so its data may be one table for all nights; a sequential one reads whatever its place holds.
+
+    Args:
+        config: the tables, the budget of a night, the method and the hand-offs; places hold {night}.
+        partitions: disjoint: a night reads the records of its day by the schema's partition column, and is an account
+            of its own under the parent; nights cost the largest, not the sum. sequential: a unit may be in several
+            nights; all are charged to one account and add up.
+        night: the day to make, such as 2026-01-31; by default the one before the day this flow run is scheduled for.
+        train_on: where to train and sample: here, on this worker, or nacre-gpu, the pool that never sees the data.
     """
     check_nights(config, load_schema(config.table_schema), partitions == "disjoint")
     day = (night or scheduled().date() - timedelta(days=1)).isoformat()

@@ -41,7 +41,7 @@ def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
     if run.plan.report is not None:
         call(score, run, synthetic)
     report = call(validate, run, release, synthetic)
-    compared = kind_of(run.plan.release.contract).COMPARED
+    compared = run.settings.internal_report and kind_of(run.plan.release.contract).COMPARED
     if compared and (run.sensitive / "encoded").exists():  # the sensitive zone may be deleted by now
         call(evaluate, run, Handle(path=run.sensitive / "encoded"), synthetic)
     handed_over = call(publish, run, release, synthetic, report)

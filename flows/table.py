@@ -5,9 +5,7 @@ by mistake, it goes on with the same run and its one charge.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any, Literal
 
 from flows.config import SynthesizeConfig
 from flows.synthesize import record, start
@@ -18,15 +16,17 @@ from tasks.sample import sample
 from tasks.store import Handle, Run
 from tasks.train import train
 
-TrainOn = Annotated[
-    Literal["here", "nacre-gpu"],
-    Field(description="Where to train and sample: on this worker, or in the pool that never sees the data."),
-]
+TrainOn = Literal["here", "nacre-gpu"]
 
 
 @deployed("synthesize-table")
 def synthesize_table(config: SynthesizeConfig, train_on: TrainOn = "here") -> str:
-    """Make a synthetic copy of a table: one charge, however often this flow run is started."""
+    """Make a synthetic copy of a table: one charge, however often this flow run is started.
+
+    Args:
+        config: the table, the budget, the method and the hand-off.
+        train_on: where to train and sample: here, on this worker, or nacre-gpu, the pool that never sees the data.
+    """
     return take_to_hand_off(own_name(), config, train_on)
 
 

@@ -5,15 +5,19 @@ from pathlib import Path
 from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.verify import verify_hand_off
 from flows.with_prefect.artifacts import publish_checks
-from flows.with_prefect.worker import RunName, deployed, home_here, run_here
+from flows.with_prefect.worker import deployed, home_here, run_here
 from tasks.budget import sealed_releases
 from tasks.home import home_faults, ledger_of
 from tasks.validate import check_hand_off
 
 
 @deployed("validate-run")
-def validate_run(run: RunName, public_key: Path | None = None) -> None:
+def validate_run(run: str, public_key: Path | None = None) -> None:
     """Check a run's hand-off against its schema and its manifest, the whole ledger and every sealed release; free.
+
+    Args:
+        run: name of a finished run under the worker's NACRE_HOME, such as 20260131-0a1b2c3d4e.
+        public_key: the worker's file of the key (PEM) that must have signed, such as /etc/nacre/sign.pub.
 
     Raises:
         ArtifactError: something is wrong; the artifact of the flow run names all of it.

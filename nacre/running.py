@@ -39,6 +39,7 @@ def synthesize(
     measurement: Mapping[str, Any] | None = None,
     training: Mapping[str, Any] | None = None,
     device: str = DEFAULT.device,
+    internal_report: bool = DEFAULT.internal_report,
     home: Place | None = None,
     ledger: str | None = None,
     out: Place | None = None,
@@ -67,6 +68,7 @@ def synthesize(
         measurement: settings of the method that are part of the plan.
         training: settings of the generator, which cost nothing.
         device: auto, cpu or cuda.
+        internal_report: compare exactly with the real rows, for the operator, in the sensitive zone.
         home: where state lies; by default ``NACRE_HOME``, or ``.nacre``.
         ledger: URL of a shared ledger on PostgreSQL; by default ``NACRE_LEDGER``, or the home's own.
         out: the hand-off's folder, new or empty; by default ``HOME/hand-offs/RUN``.
@@ -98,7 +100,7 @@ def synthesize(
     asked |= dict(allow_large_delta=allow_large_delta, method=method, measurement=dict(measurement or {}))
     asked |= dict(training=dict(training or {}), rows=rows, seed=seed, device=device, prefect=False, home=place)
     asked |= dict(ledger=url_of(ledger), dask=from_environment("dask"), signing_key=signing_key)
-    asked |= dict(purpose=purpose, license=license, retention=retention)
+    asked |= dict(purpose=purpose, license=license, retention=retention, internal_report=internal_report)
     with schema_file(schema) as file:
         run = start(SynthesizeConfig.build(placed({**asked, "schema": file})), name, given=given)
     return take_to_hand_off(run)

@@ -6,12 +6,14 @@ flows that use Prefect.
 
 import errno
 import functools
+import json
 import os
 import sqlite3
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,6 +22,7 @@ from tasks.pools import limited_pools
 from tasks.progress import LOG
 
 F = TypeVar("F", bound=Callable[..., Any])
+SECONDS = "seconds.json"
 
 
 @dataclass(frozen=True)
@@ -30,27 +33,37 @@ class Policy:
     sensitive: bool
 
 
+@dataclass(frozen=True)
+class Took:
+    """How long a stage took, in seconds; what a sensitive one took grows with the number of private rows."""
+
+    seconds: float
+    sensitive: bool
+
+
 def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
     """Declare a function to be a stage; its first argument is the run, whose ``sensitive`` is a private directory.
 
     Every stage computes with one thread for each library pool, and reports a full disk as such. Any other error of a
     sensitive stage leaves it as a ``NacreError`` that names only the stage and the kind of error, because errors of
     third-party libraries quote the values that they fail on. The traceback goes to ``error.txt`` in the run's sensitive
-    directory.
+    directory, and what a stage took to ``seconds.json``, if that directory is there.
     """
     policy = Policy(name, sensitive)
 
     def declare(function: F) -> F:
         @functools.wraps(function)
         def guarded(run: Any, *args: Any, **kwargs: Any) -> Any:
-            began = time.monotonic()
+            began = time.perf_counter()
             try:
                 with limited_pools():
-                    return function(run, *args, **kwargs)
+                    result = function(run, *args, **kwargs)
+                _keep_seconds(run.sensitive, policy, time.perf_counter() - began)
+                return result
             except Exception as error:
                 failure = _publishable(error, policy, run.sensitive)
             finally:
-                LOG.info("%s: %.1f s", name, time.monotonic() - began)
+                LOG.info("%s: %.1f s", name, time.perf_counter() - began)
             # Raised outside the except block, where the original error would be attached as its context.
             raise failure
 
@@ -58,6 +71,26 @@ def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
         return cast(F, guarded)
 
     return declare
+
+
+def seconds_of(run: Any) -> dict[str, Took]:
+    """Return what each stage of a run took, as far as the run's sensitive directory is there and tells."""
+    try:
+        kept = json.loads((run.sensitive / SECONDS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return {name: Took(**one) for name, one in kept.items()}
+
+
+def _keep_seconds(private: Path, policy: Policy, seconds: float) -> None:
+    """Note what a stage took; of a stage that ran more than once the longest, since the others found it finished."""
+    with suppress(OSError, ValueError):  # it is for the operator's eyes and nothing depends on it
+        file = private / SECONDS
+        kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        took = max(round(seconds, 2), kept.get(policy.name, {}).get("seconds", 0.0))
+        kept[policy.name] = asdict(Took(took, policy.sensitive))
+        if private.is_dir():
+            file.write_text(json.dumps(kept), encoding="utf-8")
 
 
 def as_task(function: F) -> F:

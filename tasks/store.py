@@ -94,6 +94,7 @@ class Settings(BaseModel):
     train_on: str = "here"
     batch_rows: int
     threads: int = 0
+    internal_report: bool = True
     training: dict[str, Any]
     ledger: str = ""
     signing_key: Path | None = None

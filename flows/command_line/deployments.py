@@ -18,6 +18,11 @@ DeploymentsFile = Annotated[
 def deploy(
     file: DeploymentsFile = None,
     show: Annotated[bool, typer.Option("--show", help="Only print the file, to be copied and changed.")] = False,
+    automations: Annotated[
+        bool,
+        typer.Option("--automations", help="Also mark dead flow runs crashed, and pause schedules of spent accounts."),
+    ] = False,
+    notify: Annotated[str, typer.Option(help="Notification block, TYPE/NAME, told at 80 % and 100 % of a cap.")] = "",
 ) -> None:
     """Register the deployments with the Prefect server of PREFECT_API_URL; their schedules are inactive as shipped.
 
@@ -29,7 +34,8 @@ def deploy(
     if show:
         typer.echo((file or SHIPPED).read_text(encoding="utf-8"), nl=False)
     else:
-        register((file or SHIPPED).absolute())
+        for name in register((file or SHIPPED).absolute(), automations, notify):
+            typer.echo(f"automation {name}")
 
 
 @app.command()

@@ -14,6 +14,7 @@ from dpmodels.ledger.approval import Approval, Asked
 from dpmodels.ledger.records import Quote
 from dpmodels.schema.expectations import Verdicts
 from flows.command_line.console import exit_on, print_facts, print_json, print_table
+from flows.command_line.summary import show_outcome
 from flows.config import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from flows.description import describe, describe_run
 from flows.planning import cautions_of
@@ -65,6 +66,8 @@ def show_hand_off(run: Run, as_json: bool = False, fail_on_checks: bool = False)
     if run.settings.federation:
         return print_facts("released", {"run": run.name, "release": str(run.place("sanitize"))}, as_json)
     print_facts("hand-off", _hand_off(run), as_json)
+    if not as_json:
+        show_outcome(run)
     warned = print_warnings(run.place("validate") / "report.json")
     exit_on(fail_on_checks and bool(warned))
 
@@ -80,7 +83,7 @@ def _hand_off(run: Run) -> dict[str, str]:
         if run.settings.is_paid_elsewhere
         else f"{run.ledger} (account {run.settings.account})",
     }
-    internal = run.sensitive / "internal-report.json"
+    internal = run.sensitive / "internal-report.html"
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"
     return facts

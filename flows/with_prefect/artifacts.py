@@ -3,14 +3,23 @@
 import base64
 import json
 import os
+from collections.abc import Mapping
 from datetime import date
+from pathlib import Path
+from typing import Any
 
+from dpmodels.evaluation.pages.glance import glance, worst_first
+from dpmodels.evaluation.pages.plots import standalone
+from dpmodels.evaluation.pages.report import column_figure
 from flows.burn_down import draw_burn_down
-from flows.description import describe_run
+from flows.description import as_markdown, describe_run
 from flows.partitions import explain
 from flows.with_prefect.budget import key_of, named_accounts
 from tasks.home import ledger_of
 from tasks.store import Run
+
+MOST_PICTURES = 12
+"""Columns that the report's artifact draws, the worst first."""
 
 
 def publish_plan(run: Run, partition: str) -> None:
@@ -28,8 +37,8 @@ def _key(run: Run) -> str:
 
 
 def publish_results(run: Run) -> None:
-    """Publish the account's burn-down, a link to the report, and for images a sheet of samples."""
-    from prefect.artifacts import create_image_artifact, create_link_artifact
+    """Publish the account's burn-down, the report in short with its pictures, and for images a sheet of samples."""
+    from prefect.artifacts import create_image_artifact, create_markdown_artifact
 
     settings, ledger = run.settings, ledger_of(run)
     if settings.account in named_accounts(run):  # a partition's account has a single charge
@@ -39,19 +48,31 @@ def publish_results(run: Run) -> None:
             image_url=f"data:image/svg+xml;base64,{picture}",
             description=f"what remained of account {settings.account}, {date.today()}",
         )
-    create_link_artifact(
-        key=f"report-{_key(run)}",
-        link=(settings.out / "report.html").as_uri(),
-        link_text=f"report of run {run.name}",
-        description=f"hand-off: {settings.out}",
-    )
     report = json.loads((settings.out / "report.json").read_text(encoding="utf-8"))
+    create_markdown_artifact(
+        key=f"report-{_key(run)}",
+        markdown=report_in_short(report, settings.out),
+        description=f"report of run {run.name}; the whole one is in the hand-off",
+    )
     if report.get("sample_sheet"):
         create_image_artifact(
             key=f"samples-{_key(run)}",
             image_url=report["sample_sheet"],
             description=f"synthetic samples of run {run.name}",
         )
+
+
+def report_in_short(report: Mapping[str, Any], out: Path) -> str:
+    """Lay a publishable report out in Markdown that needs no other file: what came of it, warnings, and pictures."""
+    warned = [f"{one['name']}: {one['warning']}" for one in report.get("columns", ()) if "warning" in one]
+    known = worst_first(report.get("columns", ()))
+    drawn = [*known, *(one for one in report.get("columns", ()) if one not in known)][:MOST_PICTURES]
+    said = glance(report) | {f"warning {n}": text for n, text in enumerate(warned + report.get("cautions", []), 1)}
+    parts = [f"# Synthetic {report['data_set']}", as_markdown(said | {"hand-off": f"{out}/report.html"})]
+    for number, figure in enumerate(map(column_figure, drawn), 1):
+        name = as_markdown({"column": figure.title}).removeprefix("- **column**: ")
+        parts += [f"### {name}", f"![column {number}]({standalone(figure)})"]
+    return "\n\n".join(parts)
 
 
 def publish_checks(run: Run, faults: list[str], signature: str) -> None:

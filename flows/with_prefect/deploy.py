@@ -11,6 +11,7 @@ import yaml
 from dpmodels.errors import InvalidArgument, NacreError, Unsuitable
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
+from flows.with_prefect.automations import register
 
 SHIPPED = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 POOLS = {
@@ -19,8 +20,8 @@ POOLS = {
 }
 
 
-def deploy(file: Path) -> None:
-    """Make the work pools that are missing and register every deployment of a file.
+def deploy(file: Path, automations: bool = False, notify: str = "") -> list[str]:
+    """Make the work pools that are missing and register every deployment of a file; return the automations made.
 
     Raises:
         NacreError: no server is configured, or Prefect refuses the file.
@@ -32,7 +33,7 @@ def deploy(file: Path) -> None:
 
     if not (url := get_current_settings().api.url):
         raise NacreError("deploying needs a Prefect server: set PREFECT_API_URL, or serve on this machine: nacre serve")
-    read_deployments(file)
+    specs = read_deployments(file)
     try:
         with get_client(sync_client=True) as client:
             for name, description in POOLS.items():
@@ -49,6 +50,7 @@ def deploy(file: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "prefect", *words], cwd=file.parent, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise NacreError(f"Prefect refused {file}; it says above why")
+    return register(specs, notify) if automations or notify else []
 
 
 def serve_here(file: Path, home: Path, port: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from dpmodels.errors import NacreError
 from flows.with_prefect.server import PrefectServer
 from tasks.stage import as_task
 from tasks.store import Handle, Run
@@ -32,5 +33,17 @@ def run_as_flow(run: Run, body: Callable[[bool, Call], None]) -> None:
 
 
 def run_stage(stage: Callable[..., Handle], *handles: Any) -> Handle:
-    """Run a stage as a task of the flow run that is under way."""
-    return as_task(stage)(*handles)
+    """Run a stage as a task of the flow run that is under way; its log says how far it is, and nothing of the data."""
+    from prefect import get_run_logger
+
+    logger, policy = get_run_logger(), stage.policy  # type: ignore[attr-defined]
+    reads = "private data, is never retried" if policy.sensitive else "released objects only, may be retried"
+    logger.info("stage %s begins: reads %s", policy.name, reads)
+    try:
+        made = as_task(stage)(*handles)
+    except Exception as error:
+        said = str(error) if isinstance(error, NacreError) else type(error).__name__  # others quote what they fail on
+        logger.error("stage %s failed: %s", policy.name, said)
+        raise
+    logger.info("stage %s is done", policy.name)
+    return made

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from prefect import flow, runtime
-from pydantic import Field
 
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
 from flows.config import HOME, HandOverConfig, from_environment, setting
@@ -21,7 +20,6 @@ from tasks.store import Handle, Run
 GPU_DEPLOYMENT = "generate/gpu"
 LEASE_SECONDS = 60  # how long a worker that died keeps its account busy; Prefect takes no less
 
-RunName = Annotated[str, Field(description="Name of a run under the worker's NACRE_HOME.")]
 P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C", bound=HandOverConfig)

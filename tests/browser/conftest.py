@@ -213,7 +213,7 @@ def inside() -> dict[str, str]:
     whole = population.judge(population.purged(made, real), real, held)
     whole["metrics"]["pMSE"] = {"status": "failed", "reason": "ValueError: <b>planted</b>", "seconds": 0.0}
     shapes = [Rows(pictures.make_schema(), pictures.make_table(60, seed).to_batches()) for seed in range(2)]
-    options = Options(workers=1, only=("nearest real images", "copied rows", "marginals"))
+    options = Options(workers=1, only=("nearest real images", "copied rows", "marginals", "columns"))
     side = load_real(Sensitive(shapes[0]), None, pictures.make_schema(), options)
     tables = {"one tool": whole, "another tool with a long name": population.judge(made, real, held)}
     compared = {"banner": BANNER, "data_set": "town", "scores": score_lines(tables), "tables": tables}

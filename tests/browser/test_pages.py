@@ -7,7 +7,7 @@ PLOTS = {
     "table": 5,
     "every kind": 12,
     "images": 1,
-    "internal": 2,
+    "internal": 9,
     "internal images": 1,
     "federation": 1,
     "rounds": 3,

@@ -62,6 +62,8 @@ def test_the_internal_report_of_a_run_is_made_again_with_every_metric(tmp_path):
     quick = json.loads((home / "sensitive" / run / "internal-report.json").read_text())
     assert "overfitting" not in quick["metrics"]
 
+    code, _, err = run_cli("report", run, "--internal", "--test", data, "--home", home, "--jobs", 1)
+    assert code == 1 and "test rows are rows that the table was made from" in err
     code, said, _ = run_cli("report", run, "--internal", "--test", held, "--home", home, "--jobs", 1)
     assert code == 0 and "released vector" in said
     full = json.loads((home / "sensitive" / run / "internal-report.json").read_text())

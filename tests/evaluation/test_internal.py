@@ -4,8 +4,10 @@ import json
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from dpmodels.errors import DataError
 from dpmodels.evaluation.internal import report as internal
 from dpmodels.evaluation.internal.frame import Frame, Rows
 from dpmodels.evaluation.internal.report import Options, evaluate_table, load_real
@@ -104,6 +106,16 @@ def test_a_classifier_tells_a_bad_table_and_not_a_fresh_one(tables, healthy):
     assert bad["two-sample test"]["result"]["auroc"] > 0.8
     assert next(iter(bad["two-sample test"]["result"]["what_gives_it_away"])) == "age"
     assert bad["pMSE"]["result"]["ratio"] > 10
+
+
+def test_test_rows_that_are_training_rows_are_refused_and_chance_is_not(tables):
+    real, held, made = tables
+    for leaked in (real, real.iloc[:300], pd.concat([held.iloc[:1500], real.iloc[:300]]), real.iloc[[7]]):
+        with pytest.raises(DataError, match="name rows that were kept from it") as refusal:
+            judge(made, real, leaked, only=CHEAP)
+        assert not any(character.isdigit() for character in str(refusal.value))
+    few = [table.assign(age=table["age"] // 50, income=0, rent=0) for table in tables]  # most rows have a twin
+    assert judge(few[2], few[0], few[1], only=("marginals",))["rows"]["held_out"] == ROWS
 
 
 @pytest.mark.parametrize("rows", [1, 3, 12])

@@ -6,13 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpmodels.evaluation.pages.page import percent
-from dpmodels.evaluation.pages.report import _errors, render
+from dpmodels.evaluation.pages.glance import error_at_worst, glance, worst_first
+from dpmodels.evaluation.pages.page import percent, thousands
+from dpmodels.evaluation.pages.report import render
+from dpmodels.evaluation.published.fidelity import Measured
+from dpmodels.evaluation.published.largest import counted_together
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import fine_codec
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
-from tests.reports import facts_of
+from tests.reports import facts_of, release_of
 from tests.schema.conftest import make
 
 ROWS = 20_000
@@ -66,9 +69,10 @@ def test_a_column_in_one_cell_is_warned_of_and_listed_before_the_others() -> Non
         "ask for more cells (model.measurement.fine_cells, now 256)."
     )
     least = [column | {"expected_distance": 0.0} if column is amount else column for column in facts["columns"]]
-    assert _errors(least)[0]["name"] == "amount"  # though no column has less noise
+    assert worst_first(least)[0]["name"] == "amount"  # though no column has less noise
+    assert glance(facts)["worst columns"].startswith("amount (not resolved), ")
     page = render(json.loads(json.dumps(facts)))
-    assert amount["warning"] in page and page.count("assumed within") == 1
+    assert amount["warning"] in page and page.count("see above") == 1
 
 
 @pytest.mark.parametrize(
@@ -76,7 +80,7 @@ def test_a_column_in_one_cell_is_warned_of_and_listed_before_the_others() -> Non
 )
 def test_what_the_warning_advises_ends_it(amount: str) -> None:
     facts, _, _ = report(amount)
-    assert "warning" not in column_of(facts) and "assumed within" not in render(facts)
+    assert "warning" not in column_of(facts) and "see above" not in render(facts)
 
 
 def test_the_advice_is_only_what_would_help() -> None:
@@ -113,4 +117,51 @@ def test_a_report_from_before_there_were_largest_cells_is_still_laid_out() -> No
     for column in facts["columns"]:
         del column["largest_cell"]
         column.pop("warning", None)
+        column.pop("counted_together", None)
     assert "Expected error by column" in render(facts)
+
+
+def towns(rows: int) -> tuple[Schema, Records]:
+    """Return rows of which a third live in one of three cities, and the others in one of two thousand villages."""
+    names = ["York", "Hull", "Leeds", *(f"village {index}" for index in range(2000))]
+    schema = make(
+        f"name: towns\ncolumns:\n  town: {{type: categorical, values: {json.dumps(names)}}}\n  old: {{type: boolean}}\n"
+    )
+    rng = np.random.default_rng(3)
+    place = np.where(rng.random(rows) < 1 / 3, rng.integers(0, 3, rows), rng.integers(3, len(names), rows))
+    return schema, Codec(schema).encode(pa.table({"town": np.array(names)[place], "old": rng.random(rows) < 0.5}))
+
+
+def test_rare_categories_are_said_to_be_counted_together_with_what_noise_adds_among_them() -> None:
+    schema, real = towns(200_000)
+    marginals = Measured.of(release_of(NACRE, real, schema)).marginals
+    noisy = marginals.columns["town"]
+    said = counted_together(marginals.codec.columns["town"], noisy, marginals.records)
+    members = np.bincount(noisy.place)[noisy.place] > 1
+    truth = np.bincount(real.states[:, 0], minlength=2003)
+    assert not members[:3].any() and (said["members"], said["of"], said["into"]) == (members.sum(), 2003, 1)
+    assert said["share"] == pytest.approx(truth[members].sum() / 200_000, abs=0.01)
+    guess = noisy.counts[members].clip(0)
+    within = np.abs(guess / guess.sum() * truth[members].sum() - truth[members]).sum() / (2 * 200_000)
+    assert 0.3 * said["distance_within"] < within < 1.1 * said["distance_within"]
+
+
+def test_a_column_of_categories_that_are_mostly_noise_is_warned_of_and_is_the_worst() -> None:
+    schema, real = towns(20_000)
+    facts = facts_of(NACRE, real, real, schema)
+    town = column_of(facts, "town")
+    together = town["counted_together"]
+    assert together["share"] > together["distance_within"] > 0.25 > town["expected_distance"]
+    assert f"{together['members']} categories too thin to be counted alone" in town["warning"]
+    assert "list fewer categories or spend more" in town["warning"]
+    assert worst_first(facts["columns"])[0] is town and error_at_worst(town) > together["distance_within"]
+    page = render(facts)
+    assert town["warning"] in page and f"of {thousands(2003)} categories, as one" in page
+
+
+def test_a_table_whose_cells_all_stand_alone_says_nothing_of_it() -> None:
+    schema = make("name: one\ncolumns:\n  x: {type: categorical, values: [a, b]}\n  y: {type: boolean}\n")
+    rows = Codec(schema).encode(pa.table({"x": ["a", "b"] * 2000, "y": np.zeros(4000, dtype=bool)}))
+    facts = facts_of(NACRE, rows, rows, schema)
+    assert not any("counted_together" in column for column in facts["columns"])
+    assert "What was counted together" not in render(facts)

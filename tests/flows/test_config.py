@@ -7,15 +7,25 @@ from typing import Any
 import pytest
 import typer
 import yaml
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 from typer.testing import CliRunner
 
 import nacre
 from dpmodels.errors import InvalidArgument
 from flows.command_line.app import app
 from flows.command_line.options import takes_settings
-from flows.config import RuntimeConfig, SynthesizeConfig, placed, settings_of, values_of
+from flows.config import (
+    EmbedConfig,
+    FederateConfig,
+    HandOverConfig,
+    RuntimeConfig,
+    SynthesizeConfig,
+    placed,
+    settings_of,
+    values_of,
+)
 from flows.table import synthesize_table
+from flows.with_prefect.deploy import SHIPPED
 
 GIVEN = {"data": "a.csv", "schema": "a.yaml", "out": "out", "target_epsilon": 1, "delta": 1e-5}
 WORDS = [word for name, value in GIVEN.items() if name != "data" for word in (f"--{name.replace('_', '-')}", value)]
@@ -108,3 +118,27 @@ def test_a_setting_that_is_named_twice_is_refused_and_not_lost_without_a_word(tm
     file.write_text("rows: 10\nclients:\n  north: a\n  south: b\n  north: c\n")
     with pytest.raises(InvalidArgument, match="must name north once; it is there again in line 5"):
         SynthesizeConfig.build(placed(GIVEN), file)
+
+
+def test_the_form_of_every_deployment_describes_every_field_and_shows_what_to_write() -> None:
+    from prefect.flows import load_flow_from_entrypoint
+    from prefect.utilities.callables import parameter_schema
+
+    for spec in yaml.safe_load(SHIPPED.read_text())["deployments"]:
+        form = parameter_schema(load_flow_from_entrypoint(spec["entrypoint"])).model_dump()
+        for name, field in form["properties"].items():
+            assert field.get("description"), (spec["name"], name)
+            shown = field.get("default") is not None or "such as" in field["description"]
+            assert shown or "$ref" in field or "enum" in field, (spec["name"], name)
+        for part, section in form.get("definitions", {}).items():
+            assert section["description"], part
+            for name, field in section["properties"].items():
+                shown = field.get("default") not in (None, "", {}, []) or "enum" in field or field.get("examples")
+                assert "$ref" in field or (field["description"] and shown), (part, name)
+
+
+@pytest.mark.parametrize("model", [SynthesizeConfig, EmbedConfig, FederateConfig])
+def test_every_example_is_one_that_its_field_takes(model: type[HandOverConfig]) -> None:
+    for one in settings_of(model):
+        for example in one.field.examples or ():
+            TypeAdapter(one.field.annotation).validate_python(example)

@@ -4,10 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from rich.table import Table
 
+from flows.command_line import summary
 from flows.command_line.console import print_facts, print_table
 from flows.command_line.show import print_warnings
+from tasks.store import Run
+from tests.support import run_cli, synthesize_words, write_clinic
 
 
 def test_what_the_report_warns_of_is_said_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,3 +30,23 @@ def test_what_is_piped_is_cut_nowhere(capsys):
     table.add_row(path)
     print_table(table)
     assert path in capsys.readouterr().out
+
+
+def test_the_end_of_a_run_says_what_came_of_it_and_keeps_the_times_of_private_rows_off_a_pipe(tmp_path, monkeypatch):
+    write_clinic(tmp_path)
+    code, out, err = run_cli(*synthesize_words(tmp_path))
+    assert code == 0, err
+    said = dict(line.split(": ", 1) for line in out.splitlines())
+    assert said["spent"] == "epsilon 1 at delta 1e-5, unit record"
+    assert said["checks"].startswith("all ") and "fit" in said
+    assert said["worst columns"].startswith("sick ") and said["worst columns"].endswith("of 4 more nothing is known")
+    assert f"next: open {tmp_path / 'out' / 'report.html'}" in out and f"next: nacre verify {tmp_path / 'out'}" in out
+    stages = [word.split()[0] for word in said["seconds"].split(", ")]
+    assert stages == ["train", "sample", "validate", "publish"]
+
+    monkeypatch.setattr(summary, "console", Console(force_terminal=True, width=200))
+    run = Run.find(tmp_path / "home", said["run"])
+    shown = summary.outcome(run)["seconds"]
+    assert [word.split()[0] for word in shown.split(", ")] == ["ingest", "sanitize", *stages[:3], "evaluate", "publish"]
+    (run.sensitive / "seconds.json").unlink()
+    assert "seconds" not in summary.outcome(run)

@@ -173,6 +173,12 @@ def test_the_internal_report_stays_inside_and_says_so(clinic):
     assert not list(run.released.rglob("internal*")) and not list(run.settings.out.rglob("internal*"))
 
 
+def test_an_exact_comparison_is_left_out_on_request(clinic):
+    code, out, err = run_cli(*synthesize_words(clinic), "--no-internal-report")
+    assert code == 0, err
+    assert "internal" not in out and not list((clinic / "home").rglob("internal*"))
+
+
 def test_under_prefect_the_run_is_one_flow_run_and_a_planted_string_reaches_no_one(clinic, capfd, caplog):
     planted = "zQ7-unmistakable-Xw9"
     table = pq.read_table(clinic / "clinic.parquet")

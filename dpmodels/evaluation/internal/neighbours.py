@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.errors import DataError
 from dpmodels.evaluation.internal.bootstrap import share_interval
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.features import Space
@@ -19,6 +20,8 @@ Floats = NDArray[np.float64]
 ROWS = 10_000
 COVERED_ROWS = 5_000
 NEIGHBOURS = 5
+LEAKED = 0.05
+"""Share of test rows that may equal a training row beyond what chance gives."""
 
 
 def overfitting_facts(case: Case) -> dict[str, Any]:
@@ -123,6 +126,25 @@ def row_keys(frame: Frame) -> NDArray[np.void]:
     joined = np.ascontiguousarray(np.concatenate(parts, axis=1))
     keys: NDArray[np.void] = joined.view(np.dtype((np.void, joined.shape[1])))[:, 0]
     return keys
+
+
+def refuse_training_rows(train: Frame, held: Frame) -> None:
+    """Refuse held-out rows of which more are training rows than chance explains.
+
+    By chance as many are as training rows have a twin among the training rows. Values are compared in single precision,
+    because encoding may move them by less.
+
+    Raises:
+        DataError: the rows were not kept from the synthesis.
+    """
+    known, asked = (row_keys(Frame(each.values.astype(np.float32), each.pixels)) for each in (train, held))
+    keys, times = np.unique(known, return_counts=True)
+    chance = float(times[times > 1].sum() / max(len(known), 1))
+    most = chance + max(LEAKED, 5 * float(np.sqrt(chance * (1 - chance) / max(len(asked), 1))))
+    if np.isin(asked, keys).mean() > most:
+        raise DataError(
+            "", "many of the test rows are rows that the table was made from; name rows that were kept from it"
+        )
 
 
 def _repeated(frame: Frame) -> float:

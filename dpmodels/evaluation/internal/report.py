@@ -14,13 +14,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from dpmodels.evaluation.internal.beside import column_shares, sample_rows
 from dpmodels.evaluation.internal.case import Case, Real, Skip
 from dpmodels.evaluation.internal.correlation import correlation_facts
 from dpmodels.evaluation.internal.frame import ParquetBatches, Rows
 from dpmodels.evaluation.internal.groups import group_facts
 from dpmodels.evaluation.internal.marginals import Grid, GridTally, compare_categories, compare_marginals
 from dpmodels.evaluation.internal.membership import membership_facts
-from dpmodels.evaluation.internal.neighbours import copy_facts, coverage_facts, overfitting_facts
+from dpmodels.evaluation.internal.neighbours import copy_facts, coverage_facts, overfitting_facts, refuse_training_rows
 from dpmodels.evaluation.internal.release_attack import evaluate_release
 from dpmodels.evaluation.internal.two_sample import pmse_facts, two_sample_facts
 from dpmodels.evaluation.internal.utility import column_facts, target_facts
@@ -41,7 +42,7 @@ MOST_COLUMNS = 100
 """Columns that are predicted from the others one by one; of a wider table the first."""
 
 Metric = Callable[[Case], dict[str, Any]]
-QUICK = ("marginals", "rare categories", "utility of the target")
+QUICK = ("marginals", "columns", "sample rows", "correlations", "rare categories", "utility of the target")
 
 
 class Options(BaseModel):
@@ -86,9 +87,15 @@ def evaluate_run(
 
 
 def load_real(rows: Sensitive[Rows], held: Sensitive[Rows] | None, schema: Schema, options: Options) -> Sensitive[Real]:
-    """Sample and count the real side."""
+    """Sample and count the real side.
+
+    Raises:
+        DataError: the held-out rows are rows that the tables were made from.
+    """
     train = rows.reveal().sample(SAMPLE, options.seed)
     kept = None if held is None else held.reveal().sample(SAMPLE, options.seed)
+    if kept is not None:
+        refuse_training_rows(train, kept)
     grid = Grid(schema, train)
     tally = GridTally.of(grid, rows.reveal())
     return Sensitive(Real(schema, train, kept, grid, tally, options.seed))
@@ -141,6 +148,8 @@ def metrics(schema: Schema, options: Options) -> dict[str, Metric]:
         "coverage": coverage_facts,
         "copied rows": copy_facts,
         "correlations": correlation_facts,
+        "columns": column_shares,
+        "sample rows": sample_rows,
         "marginals": lambda case: compare_marginals(case.real.grid, case.real.tally, case.tally),
         "rare categories": lambda case: compare_categories(case.real.grid, case.real.tally, case.tally),
     }

@@ -21,6 +21,8 @@ LEFT, TOP, FLOOR = 46, 10, 130
 LINE = 20
 TEXT = 17
 """Characters of a label that fit beside a bar."""
+NAMED = 20
+"""Columns of a square whose names fit beside it."""
 MOST_ROWS = 20
 """Places of a map that its table lists."""
 GAP = 2
@@ -48,7 +50,10 @@ class Figure:
 
 
 def histogram(title: str, note: str, labels: Sequence[str], bars: Shares, marks: Shares | None = None) -> Figure:
-    """Draw upright bars over an ordered axis; ``marks`` are a second series, drawn as whiskers of two deviations."""
+    """Draw upright bars over an ordered axis; ``marks`` are a second series, as whiskers of two deviations or as steps.
+
+    A series whose deviations nobody knows is drawn as steps.
+    """
     top = _top(bars, marks)
     step = (WIDTH - LEFT) / len(labels)
 
@@ -58,8 +63,10 @@ def histogram(title: str, note: str, labels: Sequence[str], bars: Shares, marks:
     parts = [_axis(top)]
     for index, share in enumerate(bars.values):
         parts.append(_rect(LEFT + index * step + step * 0.06, y(share), step * 0.88, FLOOR - y(share)))
-    if marks is not None:
-        for index, (share, deviation) in enumerate(zip(marks.values, marks.stddev or [0] * len(labels), strict=True)):
+    if marks is not None and marks.stddev is None:
+        parts.append(_steps([(LEFT + index * step, y(share)) for index, share in enumerate(marks.values)], step))
+    elif marks is not None:
+        for index, (share, deviation) in enumerate(zip(marks.values, marks.stddev or (), strict=True)):
             x = LEFT + (index + 0.5) * step
             parts.append(_whisker(x, y(share - 2 * deviation), x, y(share + 2 * deviation), x, y(share)))
     ends = ((LEFT, "start", labels[0]), (WIDTH, "end", labels[-1]))
@@ -80,7 +87,10 @@ def curve(title: str, note: str, labels: Sequence[str], shares: Shares) -> Figur
 
 
 def bars(title: str, note: str, labels: Sequence[str], shares: Shares, marks: Shares | None = None) -> Figure:
-    """Draw one lying bar a category, its label and its percentage in the same line; ``marks`` as in ``histogram``."""
+    """Draw one lying bar a category, its label and its percentage in the same line; ``marks`` as in ``histogram``.
+
+    Marks whose deviations nobody knows are drawn as lines across their bars.
+    """
     top = _top(shares, marks)
     begin, end = 122.0, 262.0
 
@@ -88,13 +98,16 @@ def bars(title: str, note: str, labels: Sequence[str], shares: Shares, marks: Sh
         return begin + (end - begin) * min(max(share, 0), top) / top
 
     parts = []
-    deviations = (marks.stddev if marks else None) or [0] * len(labels)
+    deviations = marks.stddev if marks else None
     for index, (label, share) in enumerate(zip(labels, shares.values, strict=True)):
         line = 4 + index * LINE
-        parts.append(_text(0, line + 12, label if len(label) <= TEXT else label[: TEXT - 1] + "…", "start", "label"))
+        parts.append(_text(0, line + 12, _cut(label, TEXT), "start", "label"))
         parts.append(_rect(begin, line + 2, end - begin, LINE - 7, "track"))
         parts.append(_rect(begin, line + 2, x(share) - begin, LINE - 7))
-        if marks is not None:
+        if marks is not None and deviations is None:
+            place = _n(x(marks.values[index]))
+            parts.append(Markup('<path class="mark" d="M{} {}V{}"/>').format(place, line, line + LINE - 3))
+        elif marks is not None and deviations is not None:
             value, middle = marks.values[index], line + 2 + (LINE - 7) / 2
             low, high = value - 2 * deviations[index], value + 2 * deviations[index]
             parts.append(_whisker(x(low), middle, x(high), middle, x(value), middle))
@@ -120,6 +133,42 @@ def scatter(
     )
     rows = tuple((f"{x:g}, {y:g}", str(count)) for x, y, count in points[:MOST_ROWS])
     return Figure(title, note, svg, ("place", "count"), rows)
+
+
+def heat(title: str, note: str, names: Sequence[str], values: Sequence[Sequence[float]], full: float) -> Figure:
+    """Draw a square of values between two columns each, darker the larger; below 0 in the second color."""
+    left, top, shown = (92, 16, True) if len(names) <= NAMED else (0, 0, False)
+    side = (WIDTH - left) / len(names)
+    parts, box = [], Markup('<rect class="heat{}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.2g}"/>')
+    for row, line in enumerate(values):
+        for column, value in enumerate(line):
+            if depth := min(1.0, round(abs(value) / full, 2)):
+                x, y = left + column * side, top + row * side
+                parts.append(box.format(" less" if value < 0 else "", _n(x), _n(y), _n(side), _n(side), depth))
+    for index, name in enumerate(names if shown else ()):
+        middle = (index + 0.5) * side
+        parts.append(_text(left - 4, top + middle + 4, f"{index + 1} {_cut(name, TEXT - 6)}", "end", "label"))
+        parts.append(_text(left + middle, top - 4, str(index + 1), "middle"))
+    parts.append(_frame(left, top, WIDTH - left))
+    svg = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        WIDTH, _n(top + WIDTH - left), f"{title}, of {len(names)} columns: {note}", Markup("").join(parts)
+    )
+    header = ("", *(str(index + 1) for index in range(len(names))))
+    rows = tuple(
+        (f"{index + 1} {name}", *(f"{value:.2f}" for value in line))
+        for index, (name, line) in enumerate(zip(names, values, strict=True))
+    )
+    return Figure(title, note, svg, header, rows)
+
+
+def standalone(figure: Figure) -> str:
+    """Return a drawing as a picture of its own, in a data URI: with its colors inside, on white, whatever is around."""
+    style = "text{font:11px sans-serif;fill:#444}.label{fill:#111}.bar,.heat,.point{fill:#4a929d}.track{fill:#f3f1ec}"
+    style += ".axis{stroke:#bbb}.mark{stroke:#b4552d;stroke-width:1.4;fill:none}.dot{fill:#b4552d}"
+    begin, end = str(figure.svg).split(">", 1)
+    begin = begin.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * WIDTH}" ')
+    whole = f'{begin}><style>{style}</style><rect width="100%" height="100%" fill="#fff"/>{end}'
+    return "data:image/svg+xml;base64," + base64.b64encode(whole.encode()).decode()
 
 
 def meter(value: float, top: float) -> Markup:
@@ -150,6 +199,14 @@ def _top(first: Shares, second: Shares | None) -> float:
     return max(*first.values, *(second.values if second else ()), 1e-9)
 
 
+def _cut(label: str, most: int) -> str:
+    return label if len(label) <= most else label[: most - 1] + "…"
+
+
+def _frame(x: float, y: float, side: float) -> Markup:
+    return Markup('<rect class="frame" x="{}" y="{}" width="{}" height="{}"/>').format(*map(_n, (x, y, side, side)))
+
+
 def _axis(top: float) -> Markup:
     line = Markup('<line class="axis" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(LEFT, FLOOR, WIDTH, FLOOR)
     return line + _text(LEFT - 5, TOP + 8, percent(top), "end") + _text(LEFT - 5, FLOOR, "0", "end")
@@ -164,6 +221,12 @@ def _rect(x: float, y: float, width: float, height: float, kind: str = "bar") ->
 def _whisker(x1: float, y1: float, x2: float, y2: float, x: float, y: float) -> Markup:
     line = Markup('<path class="mark" d="M{} {}L{} {}"/>').format(_n(x1), _n(y1), _n(x2), _n(y2))
     return line + Markup('<circle class="dot" cx="{}" cy="{}" r="1.8"/>').format(_n(x), _n(y))
+
+
+def _steps(corners: Sequence[tuple[float, float]], width: float) -> Markup:
+    """Draw the outline of upright bars, given the upper left corner of each."""
+    path = f"M{_n(corners[0][0])} {FLOOR}" + "".join(f"V{_n(y)}H{_n(x + width)}" for x, y in corners) + f"V{FLOOR}"
+    return Markup('<path class="mark" d="{}"/>').format(path)
 
 
 def _text(x: float, y: float, words: str, anchor: str, kind: str = "") -> Markup:

@@ -8,6 +8,7 @@ from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.evaluation.pages.embedded import render_embedded
 from dpmodels.evaluation.pages.federated import render_federated
+from dpmodels.evaluation.pages.glance import fits, worst_first
 from dpmodels.evaluation.pages.page import percent, render_page, short
 from dpmodels.evaluation.pages.plots import Figure, Shares, bars, histogram, meter, scatter
 
@@ -41,8 +42,6 @@ DONE = {
 ELSE_DONE = "The method released noisy quantities under the budget below and drew the rows from a model of them alone."
 MOST_CATEGORIES = 12
 """Categories drawn one by one; the rest of a longer list is drawn as one."""
-TOLERANCE = 1.1
-"""A fit is called close up to this multiple of what noise and drawing explain."""
 
 
 def render(facts: Mapping[str, Any]) -> str:
@@ -56,12 +55,12 @@ def render(facts: Mapping[str, Any]) -> str:
         report=facts,
         done=DONE.get(facts["method"].removesuffix("-ae"), ELSE_DONE),
         privacy=_privacy_in_words(facts["privacy"], facts.get("charged")),
-        figures=[*map(_figure, facts["columns"]), *([_map(facts["map"])] if facts.get("map") else [])],
-        errors=_errors(facts["columns"]),
+        figures=[*map(column_figure, facts["columns"]), *([_map(facts["map"])] if facts.get("map") else [])],
+        errors=worst_first(facts["columns"]),
         charged=_charged(facts.get("charged")),
         noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
         meter=meter,
-        tolerance=TOLERANCE,
+        fits=fits,
     )
 
 
@@ -89,7 +88,7 @@ def _map(facts: Mapping[str, Any]) -> Figure:
     return scatter("Map of the embeddings", note, [(x, y, 1) for x, y in facts["points"]], means)
 
 
-def _figure(column: Mapping[str, Any]) -> Figure:
+def column_figure(column: Mapping[str, Any]) -> Figure:
     """Draw one column: upright bars on an axis, or lying bars of categories; whiskers where counts were released."""
     order = list(range(len(column["labels"])))
     note = column["type"]
@@ -101,7 +100,7 @@ def _figure(column: Mapping[str, Any]) -> Figure:
         order = sorted(order, key=lambda index: -column["synthetic"][index])[: MOST_CATEGORIES - 1]
         note += f" · the {len(order)} largest of {len(column['labels'])}"
     if "warning" in column:
-        note += " · most of it in one cell: see above"
+        note += " · not resolved: see the warning above"
     labels = [column["labels"][index] for index in order]
     made = Shares("synthetic", [column["synthetic"][index] for index in order])
     marks = None
@@ -109,12 +108,6 @@ def _figure(column: Mapping[str, Any]) -> Figure:
         deviations = [column["released_stddev"][index] for index in order]
         marks = Shares("released", [column["released"][index] for index in order], deviations)
     return (histogram if column["ordered"] else bars)(column["name"], note, labels, made, marks)
-
-
-def _errors(columns: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """List the columns whose marginal was released: those with a warning, whose errors say least, then the noisiest."""
-    known = [column for column in columns if "released" in column]
-    return sorted(known, key=lambda column: ("warning" not in column, -column["expected_distance"]))
 
 
 def _charged(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -97,11 +97,12 @@ def _names(column: Modelled) -> tuple[str, ...]:
 
 def range_label(column: Continuous, low: float, high: float) -> str:
     """Name a bin by the values it begins and ends with."""
-    first, last = _write(column, low), _write(column, high)
+    first, last = written(column, low), written(column, high)
     return first if first == last else f"{first} to {last}"
 
 
-def _write(column: Continuous, x: float) -> str:
+def written(column: Continuous, x: float) -> str:
+    """Write one value in the units of its column."""
     if isinstance(column, Datetime):
         moment = np.datetime64(int(x), column.tick)  # type: ignore[call-overload]
         return str(moment).replace("T", " ")

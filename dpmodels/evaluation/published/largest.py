@@ -1,4 +1,4 @@
-"""The largest cell of a column: how much of the column it holds, and whether anything says how values lie within it.
+"""What a release does not tell apart: values within one cell, and fine cells that were counted together.
 
 Privacy: post-processing of released counts.
 """
@@ -10,11 +10,15 @@ import numpy as np
 
 from dpmodels.evaluation.pages.page import percent
 from dpmodels.evaluation.published.bins import cell_label
+from dpmodels.evaluation.published.fidelity import HALF_NORMAL
 from dpmodels.schema.columns import Continuous, Modelled
 from dpmodels.schema.interval import Floats, Scaled
+from dpmodels.synthesizers.marginals import Marginal
 
 MOST_ASSUMED = 0.5
 """Largest share of the records whose places within one cell a report may assume without a warning."""
+MOST_WITHIN = 0.25
+"""Largest distance that noise may add among cells that are counted together without a warning."""
 SETTINGS = ("fine_cells", "cells")
 """Settings of the methods that say into how many cells an interval is cut."""
 MOST_CELLS = 4096
@@ -35,15 +39,27 @@ def largest_cell(column: Modelled, counts: Floats, records: float) -> dict[str, 
     return facts
 
 
-def warning(column: Modelled, largest: Mapping[str, Any], measurement: Mapping[str, Any]) -> str | None:
-    """Say what to do about a column most of which lies in one cell of several values; None if there is nothing."""
-    if "part_of_range" not in largest or largest["share"] <= MOST_ASSUMED:
-        return None
-    return (
-        f"{percent(largest['share'])} of the records lie in one cell, {largest['label']}. How they lie within it is "
-        f"assumed: no released number says it, and no error stated here counts it. For the next release, "
-        f"{' or '.join(_advice(column, measurement))}."
-    )
+def warning(
+    column: Modelled, largest: Mapping[str, Any], together: Mapping[str, Any] | None, measurement: Mapping[str, Any]
+) -> str | None:
+    """Say what to do about a column that the release does not resolve; None where there is nothing to do.
+
+    Most of such a column lies in one cell of several values, or is counted together under noise that hides its parts.
+    """
+    if "part_of_range" in largest and largest["share"] > MOST_ASSUMED:
+        return (
+            f"{percent(largest['share'])} of the records lie in one cell, {largest['label']}. How they lie within it "
+            f"is assumed: no released number says it, and no error stated here counts it. For the next release, "
+            f"{' or '.join(_advice(column, measurement))}."
+        )
+    if together and together["distance_within"] > MOST_WITHIN:
+        help_ = "list fewer categories" if together["what"] == "categories" else "declare narrower public bounds"
+        return (
+            f"{percent(together['share'])} of the records lie in {together['members']} {together['what']} too thin to "
+            f"be counted alone. Together they are right; among one another the noise may put them "
+            f"{percent(together['distance_within'])} apart from the truth. For the next release, {help_} or spend more."
+        )
+    return None
 
 
 def _advice(column: Modelled, measurement: Mapping[str, Any]) -> Iterator[str]:
@@ -55,3 +71,26 @@ def _advice(column: Modelled, measurement: Mapping[str, Any]) -> Iterator[str]:
     for name in SETTINGS:
         if measurement.get(name) == cells < MOST_CELLS:
             yield f"ask for more cells (model.measurement.{name}, now {cells})"
+
+
+def counted_together(column: Modelled, noisy: Marginal, records: float) -> dict[str, Any] | None:
+    """Describe the fine cells that were too thin to be counted alone; None where there are none.
+
+    How they lie among one another rests on the first histogram alone: ``distance_within`` is the total variation that
+    its noise puts between them, at most their whole share.
+    """
+    cells = np.bincount(noisy.place)
+    shared = cells > 1
+    if not shared.any():
+        return None
+    share = float(np.clip(noisy.pooled[shared].sum() / records, 0.0, 1.0))
+    members = int(cells[shared].sum())
+    noise = HALF_NORMAL * noisy.stddev * members / (2 * records)
+    return {
+        "what": "intervals" if isinstance(column, Continuous) else "categories",
+        "members": members,
+        "of": len(noisy.place),
+        "into": int(shared.sum()),
+        "share": round(share, 8),
+        "distance_within": round(min(share, noise), 8),
+    }

@@ -14,7 +14,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import EVENT
 from dpmodels.evaluation.published.bins import Bins, CellTally
 from dpmodels.evaluation.published.fidelity import HALF_NORMAL, Measured, compare_with_release, expected_distance
-from dpmodels.evaluation.published.largest import largest_cell, warning
+from dpmodels.evaluation.published.largest import counted_together, largest_cell, warning
 from dpmodels.evaluation.published.sheet import Sheet
 from dpmodels.releases.release import Release
 from dpmodels.schema.columns import Modelled
@@ -119,7 +119,8 @@ def _column(
     noisy, records = marginals.columns[name], marginals.records
     pooled = np.bincount(noisy.place, shares, minlength=len(noisy.pooled))
     largest = largest_cell(column, noisy.counts, records)
-    assumed = warning(column, largest, measurement)
+    together = counted_together(column, noisy, records)
+    assumed = warning(column, largest, together, measurement)
     return facts | {
         "released": _round(bins.join(noisy.counts) / records),
         "released_stddev": _round(noisy.stddev * np.sqrt(bins.sizes) / records),
@@ -128,6 +129,7 @@ def _column(
         "expected_distance": round(expected_distance(noisy.pooled_stddev, records), 8),
         "distance_to_release": round(float(np.abs(pooled - noisy.pooled / records).sum() / 2), 8),
         "largest_cell": largest,
+        **({"counted_together": together} if together else {}),
         **({"warning": assumed} if assumed else {}),
     }
 

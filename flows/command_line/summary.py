@@ -1,0 +1,40 @@
+"""What is printed when a run ends: what came of it, how long each stage took, and what to do next."""
+
+import json
+
+from dpmodels.evaluation.pages.glance import glance
+from flows.command_line.console import console, print_facts
+from tasks.stage import seconds_of
+from tasks.store import Run
+
+
+def show_outcome(run: Run) -> None:
+    """Print what came of a run that was handed over."""
+    print_facts("what came of it", outcome(run))
+
+
+def outcome(run: Run) -> dict[str, str]:
+    """Say what came of a run that was handed over; what is said of the data stands in its publishable report."""
+    said = glance(json.loads((run.place("validate") / "report.json").read_text(encoding="utf-8")))
+    if seconds := _seconds(run):
+        said["seconds"] = seconds
+    return said | {"next": "\n".join(_next(run))}
+
+
+def _seconds(run: Run) -> str:
+    """Name the seconds of every stage; those that grow with the number of private rows are for a terminal alone."""
+    took = seconds_of(run)
+    shown = {name: one for name, one in took.items() if console.is_terminal or not one.sensitive}
+    return ", ".join(f"{name} {one.seconds:.1f}" for name, one in shown.items())
+
+
+def _next(run: Run) -> list[str]:
+    """Say what a person does with a hand-off."""
+    out = run.settings.out
+    steps = {
+        f"open {out / 'report.html'}": "how far off it may be, column by column",
+        f"nacre verify {out}": "what a recipient checks",
+    }
+    if (out / "synthetic").exists():
+        steps[f"nacre sample {run.name} --rows 1000 --out more.parquet"] = "more rows, free"
+    return [f"{step}   ({why})" for step, why in steps.items()]
