@@ -3,15 +3,16 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from dpmodels.schema.base import DTYPE, OUTSIDE, Modelled, overflow
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 Indices = NDArray[np.int32]
 Whole = Annotated[int, Field(ge=-(2**53) + 1, le=2**53 - 1)]  # the integers a float64 tells apart
 IntegerType = Literal["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]
@@ -22,6 +23,7 @@ MAX = "The largest value there can be, from public knowledge."
 EXACT_STEPS = 2**50  # lattice steps that survive float64 on the unit interval and back
 EXACT_LOG_STEPS = 2**40  # the same through log1p and expm1
 DEFAULT_CELLS = 32
+UNIT_STEPS = 2**31  # equal steps of the unit interval that tell values without a lattice apart
 TICK = {"day": "D", "hour": "h", "minute": "m", "second": "s"}
 
 
@@ -36,6 +38,7 @@ class Continuous(Modelled):
     outside: Annotated[Literal["refuse", "reject-row", "clip"], Field(description=OUTSIDE)] = "refuse"
     # 0 is never left: validation settles the default
     cells: Annotated[int, Field(ge=1, le=4096, description="Ranges of values that are told apart at first.")] = 0
+    _cuts: tuple[int, ...] = PrivateAttr(())
 
     @property
     @abstractmethod
@@ -101,12 +104,38 @@ class Continuous(Modelled):
         steps = round((self.high - self.low) * 10.0**self.decimals)
         return steps + 1 - (self.zero_state is not None)
 
-    def _edges(self) -> NDArray[np.int64]:
+    def cut(self, edges: Places) -> Self:
+        """Return the column with cells of its own: where each begins, then where the last one ends, as ``edges``."""
+        column = self.model_copy(update={"cells": len(edges) - 1})
+        column._cuts = tuple(edges.tolist())
+        return column
+
+    @property
+    def edges(self) -> Places:
+        """Return where each cell begins and the last one ends: ranks of lattice points, or steps of the unit interval.
+
+        Without a lattice, equal cells that were not cut begin at the nearest step.
+        """
+        if self.is_cut or self.decimals is not None:
+            return self._edges()
+        return np.arange(self.cells + 1) * UNIT_STEPS // self.cells
+
+    @property
+    def is_cut(self) -> bool:
+        """Tell whether the cells are the column's own, which the schema does not say."""
+        return bool(self._cuts)
+
+    def _unit_edges(self) -> Floats:
+        return np.array(self._cuts or np.arange(self.cells + 1)) / (UNIT_STEPS if self._cuts else self.cells)
+
+    def _edges(self) -> Places:
         """Return the rank of each cell's first lattice point, then the number of points; no cell is empty.
 
         Ranks number the lattice points upwards. The cuts are those of equal cells on the unit interval, moved to
         the next point where a cell would hold none.
         """
+        if self._cuts:
+            return np.array(self._cuts)
         points, step, index = self.points or 0, 10.0 ** -(self.decimals or 0), np.arange(self.cells + 1)
         ideal = self._unscale(index / self.cells * self._scale(points * step)) / step
         # Cuts grow no slower than linearly (the scale is concave), so pushing early ones up never passes the last.
@@ -117,6 +146,8 @@ class Continuous(Modelled):
 
     def to_cells(self, u: Floats) -> Indices:
         """Number the value cell of each unit value."""
+        if self.decimals is None and self._cuts:
+            return np.searchsorted(self._unit_edges()[1:-1], u, side="right").astype(np.int32)
         if self.decimals is None:
             return np.minimum(u * self.cells, self.cells - 1).astype(np.int32)
         rank = np.rint((self.from_unit(u) - self.low) * 10.0**self.decimals)
@@ -126,6 +157,9 @@ class Continuous(Modelled):
     def from_cells(self, cells: Indices, rng: np.random.Generator) -> Floats:
         """Draw a unit value uniformly on the unit interval within each cell, on the lattice if there is one."""
         draw = rng.random(len(cells))
+        if self.decimals is None and self._cuts:
+            cuts = self._unit_edges()
+            return self.to_unit(self.from_unit(cuts[cells] + draw * (cuts[cells + 1] - cuts[cells])))
         if self.decimals is None:
             return self.to_unit(self.from_unit((cells + draw) / self.cells))
         edges, step = self._edges(), 10.0**-self.decimals
@@ -138,7 +172,7 @@ class Continuous(Modelled):
     def cell_bounds(self) -> tuple[Floats, Floats]:
         """Return the values that each value cell begins and ends with. Shapes: [cells] each."""
         if self.decimals is None:
-            cuts = self.from_unit(np.arange(self.cells + 1) / self.cells)
+            cuts = self.from_unit(self._unit_edges())
             return cuts[:-1], cuts[1:]
         edges, step = self._edges(), 10.0**-self.decimals
         ranks = [part.astype(np.float64) for part in (edges[:-1], edges[1:] - 1)]
