@@ -5,7 +5,7 @@ cells, or a set of rare categories, becomes one cell until it holds enough to st
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -61,21 +61,18 @@ class Partition:
         classes = 1 if class_column is None else schema.classes
         return cls(codec, tuple(np.arange(size) for size in sizes), classes, class_column)
 
-    def cut(self, edges: Sequence[Counts | None]) -> "Partition":
-        """Return a fine partition in which interval columns are cut at ``edges``; None leaves a column as it is."""
-        place = dict(zip(self.names, edges, strict=True))
-        columns = {
-            name: column if (own := place.get(name)) is None or not isinstance(column, Continuous) else column.cut(own)
-            for name, column in self.codec.columns.items()
-        }
+    def cut(self, edges: Mapping[int, Counts]) -> "Partition":
+        """Return a fine partition in which some interval columns, by their places, are cut at ``edges``."""
+        own = {name: column for name, column in self.codec.columns.items() if isinstance(column, Continuous)}
+        columns = {self.names[place]: own[self.names[place]].cut(cut) for place, cut in edges.items()}
         codec = Codec(_with_columns(self.codec.schema, columns))
         sizes = [codec.columns[name].size for name in self.names]
         return Partition(codec, tuple(np.arange(size) for size in sizes), self.classes, self.class_column)
 
-    @property
-    def edges(self) -> list[Counts | None]:
-        """Return where the fine cells of each interval column begin and end; None for other columns."""
-        return [column.edges if isinstance(column, Continuous) else None for column in self.columns]
+    def edges(self, place: int) -> Counts:
+        """Return where the fine cells of an interval column begin and end; nothing of another column."""
+        column = self.columns[place]
+        return column.edges if isinstance(column, Continuous) else np.zeros(0, dtype=np.int64)
 
     @property
     def names(self) -> list[str]:

@@ -35,11 +35,8 @@ class Zoom:
     def coarse(cls, fine: Partition, cells: int, values: int) -> "Zoom":
         """Begin with ``cells`` equal public cells of each column that has more than ``values`` values."""
         zoomed = [index for index, column in enumerate(fine.columns) if _values(column) > values]
-        edges: list[Counts | None] = [None] * len(fine.columns)
-        for index in zoomed:
-            column = fine.columns[index]
-            edges[index] = column.model_copy(update={"cells": min(cells, column.size)}).edges  # type: ignore[attr-defined]
-        return cls(fine.cut(edges), tuple(zoomed))
+        equal = Partition.fine(fine.codec.schema, cells, fine.class_column is not None)
+        return cls(fine.cut({index: equal.edges(index) for index in zoomed}), tuple(zoomed))
 
     def cells(self, records: Records) -> Counts:
         """Number each record's cells of the zoomed columns. Shapes: [B, zoomed columns]."""
@@ -54,11 +51,10 @@ class Zoom:
             least: what each part should hold, in lattice steps.
             parts: upper bound on the parts of a cell that holds the whole column; on those of others by their share.
         """
-        edges: list[Counts | None] = [None] * len(self.partition.columns)
-        ends = np.cumsum([self.partition.sizes[index] for index in self.zoomed])
+        edges, ends = {}, np.cumsum([self.partition.sizes[index] for index in self.zoomed])
         for index, held in zip(self.zoomed, np.split(counts, ends[:-1]), strict=True):
-            own = self.partition.edges[index]
-            edges[index] = None if own is None else _cut(own, held[: len(own) - 1], least, parts)
+            own = self.partition.edges(index)
+            edges[index] = _cut(own, held[: len(own) - 1], least, parts)
         return Zoom(self.partition.cut(edges), self.zoomed)
 
 

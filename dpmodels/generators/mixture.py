@@ -96,8 +96,8 @@ class MixtureModel(Sampler):
         fine = Partition.fine(schema, facts["most_cells"], conditional=len(probabilities) > 1)
         merge = tuple(tensors[f"merge/{index}"].numpy() for index in range(len(fine.merge)))
         detail = [tensors[f"detail/{index}"].numpy() for index in range(len(fine.merge))]
-        edges = [tensors.get(f"edges/{index}") for index in range(len(merge))]
-        fine = fine.cut([None if own is None else own.numpy() for own in edges])
+        cut = {index: tensors.get(f"edges/{index}") for index in range(len(merge))}
+        fine = fine.cut({index: edges.numpy() for index, edges in cut.items() if edges is not None})
         partition = Partition(fine.codec, merge, fine.classes, fine.class_column)
         counts, entry = tensors["class_counts"], facts["release_entry"]
         return cls(schema, facts["most_cells"], partition, probabilities, detail, counts, entry)

@@ -89,15 +89,15 @@ def zoomed_shares(zooms: Sequence[tuple[Zoom, list[Floats], float]], fine: Parti
     found: dict[int, tuple[NDArray[np.int64], Floats]] = {}
     for zoom, histograms, noise in zooms:
         for index, counts in zip(zoom.zoomed, histograms, strict=True):
-            edges = zoom.partition.edges[index]
+            edges = zoom.partition.edges(index)
             expected = _spread(*found[index], edges) if index in found else np.ones(len(edges) - 1)
             found[index] = edges, split_by_halves(counts[: len(expected)], expected, noise)
-    return {index: _spread(edges, shares, fine.edges[index]) for index, (edges, shares) in found.items()}
+    return {index: _spread(edges, shares, fine.edges(index)) for index, (edges, shares) in found.items()}
 
 
-def _spread(edges: NDArray[np.int64], shares: Floats, cut: NDArray[np.int64] | None) -> Floats:
+def _spread(edges: NDArray[np.int64], shares: Floats, cut: NDArray[np.int64]) -> Floats:
     """Spread the shares of cells evenly over the cells that they were cut into."""
-    cell = np.searchsorted(edges, np.zeros(0) if cut is None else cut[:-1], side="right") - 1
+    cell = np.searchsorted(edges, cut[:-1], side="right") - 1
     spread: Floats = (shares / np.maximum(np.bincount(cell, minlength=len(shares)), 1))[cell]
     return spread
 

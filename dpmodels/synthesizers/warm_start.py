@@ -76,7 +76,8 @@ class WarmStart:
         key = seed, *(look.vector.tobytes() for look in released[: len(self.phases)])
         if self._fitted is None or self._fitted[0] != key:
             looks = released[: len(self.phases)]
-            self._fitted = key, self.nacre.fit_looks(self.design, *looks, craft=Craft(seed=seed))
+            fit: Any = self.nacre.fit_looks  # tables have as many looks as there are zooms, and images two
+            self._fitted = key, fit(self.design, *looks, craft=Craft(seed=seed))
         return self._fitted[1]
 
     def sample(self, released: Sequence[NoisySum], seed: int) -> Records:

@@ -110,7 +110,7 @@ def test_whatever_was_released_cells_cover_the_interval_without_gaps_and_stay_fe
         counts = rng.integers(-(10**9), 10**9, ZoomCounts(zoom, 1).dim) * STEP
         zoom = zoom.cut(counts, int(rng.integers(0, 10**8)) * STEP, 256)
     for index in zoom.zoomed:
-        column, edges = zoom.partition.columns[index], zoom.partition.edges[index]
+        column, edges = zoom.partition.columns[index], zoom.partition.edges(index)
         assert edges[0] == 0 and edges[-1] == (column.points or 2**31) and (np.diff(edges) > 0).all()
         assert len(edges) - 1 == column.cells <= 16 + 3 * 256
 
