@@ -5,6 +5,7 @@
 - Two-way tables: the product of their one-way counts, plus a residual whose singular values are shrunk by what the
   noise adds to them. Columns that are independent lose all their noise, and two columns rarely share many directions.
   Of several classes the sum is then given each class's marginals: this is where a class with few records starts.
+- Rare categories that share a cell: their counts are drawn to their mean, so that noise alone takes none away.
 - Fine cells: a dyadic split departs from the expected one by what of the difference is not noise (Haar shrinkage).
 
 Source: Gavish and Donoho, "Optimal shrinkage of singular values" (2017), equation 7, for the Frobenius norm; Breiman,
@@ -36,6 +37,17 @@ def project(counts: Floats) -> Floats:
     excess = (np.cumsum(descending) - total) / np.arange(1, len(counts) + 1)
     result: Floats = np.maximum(counts - excess[np.nonzero(descending > excess)[0][-1]], 0)
     return result
+
+
+def towards_mean(counts: Floats, noise_stddev: float) -> Floats:
+    """Shrink counts of cells without an order towards their mean, by as much as noise explains how they differ.
+
+    Source: James and Stein, "Estimation with quadratic loss" (1961), with Lindley's mean.
+    """
+    apart = counts - counts.mean()
+    explained = (len(counts) - 3) * noise_stddev**2 / max(float(apart @ apart), 1e-12)
+    shrunk: Floats = counts.mean() + (1 - min(max(explained, 0.0), 1.0)) * apart
+    return shrunk
 
 
 def pool(estimates: list[Floats], variances: list[Floats]) -> Floats:

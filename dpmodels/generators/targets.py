@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.zoom import Zoom
-from dpmodels.generators.denoise import denoise_pairs, pool, project, split_by_halves
+from dpmodels.generators.denoise import denoise_pairs, pool, project, split_by_halves, towards_mean
 from dpmodels.generators.moment_matching import MomentTarget
 from dpmodels.late import torch
 from dpmodels.schema.columns import Continuous
@@ -128,7 +128,7 @@ def details(
             if isinstance(column, Continuous):
                 shape = split_by_halves(together, even[inside], noise * math.sqrt(partition.classes))
             else:
-                shape = project(together)
+                shape = project(towards_mean(together, noise * math.sqrt(partition.classes)))
             for label in range(partition.classes):
                 shares[label, inside] = split_by_halves(counts[label, inside], shape, noise)
         result.append(shares)
