@@ -127,7 +127,7 @@ def test_a_line_that_was_planned_before_nacre_zoomed_has_no_zooms_keeps_its_hash
     )
     release, ledger = measured(system, tmp_path / "run", line, records)
     assert [event.mechanism for event in line.event.events] == ["fine one-way", "one- and two-way"]
-    assert len(system.sums(release.value)) == 2 and ledger.entries()[1].content["plan"] == old.hash
+    assert len(system.sums(release.value)) == 2 and old.hash in json.dumps(ledger.entries()[1].content)
 
 
 def test_a_warm_start_that_was_planned_before_nacre_zoomed_has_no_zooms():
