@@ -69,11 +69,14 @@ class SchemaError(NacreError):
 
 
 class DataError(NacreError):
-    """The sensitive input breaks the schema. Names the column and the rule; never a value and never a count."""
+    """The sensitive input breaks the schema. Names the column and the rule; never a value and never a count.
 
-    def __init__(self, column: str, rule: str) -> None:
+    ``faults`` are all rules that it breaks, where these are known, each with what to do about it.
+    """
+
+    def __init__(self, column: str, rule: str, faults: Sequence[str] = ()) -> None:
         super().__init__(f"column {column}: {rule}" if column else rule)
-        self.column, self.rule = column, rule
+        self.column, self.rule, self.faults = column, rule, tuple(faults)
 
 
 class BudgetExhausted(NacreError):

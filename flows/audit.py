@@ -1,144 +1,124 @@
-"""A whole run on a made table and on a neighbor of it, with what was drawn for the first copied for the second.
+"""Whole runs on a made data set, on a neighbor and on quite other data, with what was drawn for the first copied.
 
-Everything that leaves the sensitive zone is compared: the hand-off, the released and the control zone, by names and
-bytes, the ledger's charges, and all that was said. Only the places of two runs differ, and what no two ledgers share.
+Everything that leaves the sensitive zone is compared: the hand-off, the home but for that zone, temporary files, by
+names and bytes, the ledger, and all that was said. Only the places of two runs differ, and what no two ledgers share.
 """
 
 import hashlib
 import json
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-import yaml
 
 from dpmodels.errors import NacreError
 from dpmodels.evaluation.audit.audit import audit
 from dpmodels.evaluation.audit.findings import Audit, Finding
-from dpmodels.evaluation.audit.made import clinic, mails
+from dpmodels.evaluation.audit.left import held, left_below
+from dpmodels.evaluation.audit.made import clinic
 from dpmodels.evaluation.audit.quick import QUICK
-from dpmodels.evaluation.audit.replay import KEYS, listening
-from dpmodels.evaluation.audit.tap import ALL_KINDS, replaced, tapped
-from dpmodels.ledger.ledger import Ledger
-from flows import planning
-from flows.config import SynthesizeConfig
-from flows.synthesize import synthesize
+from dpmodels.evaluation.audit.replay import KEYS, ROUNDED, Step, charged, moved_by, steps_of
+from dpmodels.evaluation.audit.subjects import World
+from dpmodels.evaluation.audit.tap import ALL_KINDS, Tap, tapped
+from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.schema.federation import SCORES
+from flows.audit_runs import CANARY, GIVEN, carried_out, tables_of
+from tasks.publish import DAY
 from tasks.store import Run
 
-ROWS = 150
-CANARY = 918_273_645
-"""The identifier of the neighbor's record, where its table has one: it may be found in no file and no word."""
-UNSHARED = {"hash", "nonce", "time", "previous_hash"}
+NEIGHBOR = World("the neighbor", ())
 
 
 def audited(method: str, folder: Path, full: bool = False) -> Audit:
-    """Audit a method, and a whole run of it where it is a method of the registry.
+    """Audit a method, and a whole run of it; of models that are trained in rounds no run keeps a promise.
 
     Raises:
         InvalidArgument: there is no such method.
     """
     found = audit(method, folder / "method", full)
-    if method not in QUICK:
+    if method == SCORES:
         return found
-    charged = 0.5 if QUICK[method].data is clinic else None
-    flow = flow_findings(method, folder / "flow", charged)
+    report = 0.5 if method in QUICK and QUICK[method].data is clinic else None
+    flow = flow_findings(method, folder / "flow", report)
     return found.model_copy(update={"findings": (*found.findings, *flow)})
 
 
 def flow_findings(method: str, folder: Path, report_epsilon: float | None = None) -> list[Finding]:
-    """Run a method of the registry on two neighbors, and compare all that leaves the sensitive zone."""
-    tables = dict(zip(("d", "neighbor"), neighbors(method), strict=True))
-    left, keys = dict[str, dict[str, Any]](), list(KEYS)
+    """Run a method on a data set, on a neighbor and on other data, and compare all that leaves the sensitive zone."""
+    left, steps = list[dict[str, bytes]](), list[Step]()
     try:
-        with tapped() as tap, replaced(planning, "new_name", lambda: "the-run"):
-            for name, table in tables.items():
-                tap.given = list(keys)
-                run, said = run_on(folder / name, table, method, report_epsilon)
-                left[name] = {**left_by(run), "said": said.replace(str(folder / name), "")}
-                tap.copy(tap.restart(), *ALL_KINDS)
+        with tapped() as tap:
+            for number, table in enumerate(tables_of(method)):
+                tap.given = list(KEYS)
+                run, said = run_on(folder / str(number), table, method, report_epsilon)
+                left.append({**left_by(run), "said": said.encode()})
+                steps = _follow(steps, tap, run, neighbor=number == 2)
+                tap.copy([step.draw for step in steps], *ALL_KINDS)
     except NacreError as fault:
-        return [Finding(check="flow", holds=False, says=f"a run on a neighbor ends otherwise: {fault}")]
-    differing = [
-        name for name in {**left["d"], **left["neighbor"]} if left["d"].get(name) != left["neighbor"].get(name)
-    ]
-    says = f"a whole run on a neighbor leaves the same {len(left['d'])} files, charges and words"
+        return [Finding(check="flow", holds=False, says=f"a run on other data ends otherwise: {fault}")]
+    names = {name: None for each in left for name in each}
+    differing = [name for name in names if any(each.get(name) != left[0].get(name) for each in left)]
+    says = f"whole runs on a neighbor and on other data leave the same {len(names)} files, charges and words"
     if differing:
-        says = f"a whole run on a neighbor leaves others: {', '.join(sorted(differing))}"
-    same = Finding(check="flow", holds=not differing and len(left["d"]) >= 10, says=says)
-    return [same, *_traces(run, said)]
+        says = f"whole runs on a neighbor and on other data leave others: {', '.join(sorted(differing))}"
+    too_far = [step.kind for step in steps if step.reach > step.hidden * ROUNDED]
+    says_far = f"a neighbor moves none of {len(steps)} draws of a run farther than its noise hides"
+    if too_far:
+        says_far = f"a neighbor moves {len(too_far)} of {len(steps)} draws of a run farther than its noise hides"
+    return [
+        Finding(check="flow", holds=not differing and len(names) >= 10, says=says),
+        Finding(check="flow", holds=not too_far, says=says_far),
+        *_checked(run),
+        *_traces(run, left[-1], table),
+    ]
 
 
-def neighbors(method: str) -> tuple[pa.Table, pa.Table]:
-    """Return a made table, and the same with an extreme record more."""
-    data = QUICK[method].data
-    table = data.make_table(ROWS)
-    extreme = {name: values[:1] for name, values in data.EXTREMES.items()}
-    if data is mails:
-        extreme = {"id": [CANARY], "vector": extreme["embedding"], "kind": extreme["kind"]}
-    elif data is clinic:
-        extreme["patient"] = [CANARY]
-    return table, pa.concat_tables([table, pa.table(extreme, schema=table.schema)])
+def _follow(steps: list[Step], tap: Tap, run: Run, neighbor: bool) -> list[Step]:
+    """Return the draws of the first run with their charges; note how far the neighbor moved them."""
+    if not steps:
+        events = [event for line in run.plan.lines for event in charged(line.event, tap)]
+        return steps_of(tap.restart(), events)
+    draws = tap.restart()
+    if neighbor:
+        for step, draw in zip(steps, draws, strict=True):
+            moved_by(step, draw, NEIGHBOR)
+    return steps
 
 
 def run_on(folder: Path, table: pa.Table, method: str, report_epsilon: float | None = None) -> tuple[Run, str]:
     """Take a table to a hand-off below a folder; return the run, and all that it said."""
-    folder.mkdir(parents=True)
-    quick = QUICK[method]
-    pq.write_table(table, folder / "data.parquet")
-    (folder / "schema.yaml").write_text(quick.data.make_schema().to_yaml())
-    model = {"method": method, "measurement": quick.measurement, "training": quick.training}
-    (folder / "config.yaml").write_text(yaml.safe_dump({"model": model}))
-    settings = {
-        "data": folder / "data.parquet",
-        "schema": folder / "schema.yaml",
-        "out": folder / "out",
-        "privacy": {"target_epsilon": 1.0, "delta": 1e-5, "report_epsilon": report_epsilon},
-        "runtime": {"home": folder / "home", "prefect": False},
-    }
-    with listening() as said:
-        return synthesize(SynthesizeConfig.build(settings, folder / "config.yaml")), said.getvalue()
+    with held(folder) as said:
+        run = carried_out(folder, table, method, report_epsilon)
+    return run, said.getvalue().replace(str(folder), "")
 
 
-def left_by(run: Run) -> dict[str, Any]:
-    """Return every file of the hand-off, the released and the control zone, and the charges."""
-    places = {"out": run.settings.out, "released": run.released, "control": run.control}
-    found: dict[str, Any] = {
-        f"{zone}/{path.relative_to(root)}": path.read_bytes()
-        for zone, root in places.items()
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-    }
-    settings = found.pop("control/settings.json").decode()
-    manifest = json.loads(found.pop("out/manifest.json"))
-    entries = [
-        _shared(entry.model_dump()) | {"payload": _shared(entry.content)}
-        for entry in Ledger(run.home / "ledger.sqlite").entries()
-    ]
-    return found | {
-        "control/settings.json": settings.replace(str(run.home.parent), ""),
-        "out/manifest.json": _shared(manifest),
-        "ledger": entries,
-    }
+def left_by(run: Run) -> dict[str, bytes]:
+    """Return every file of the hand-off and the home, the sensitive zone excepted, and the ledger's entries."""
+    folder, mark = run.home.parent, "home/control/ledger.json"
+    found = left_below(folder, folder / GIVEN, run.home / "sensitive")
+    kept: dict[str, Any] = json.loads(found[mark])
+    return found | {mark: json.dumps({**kept, "file": 0}).encode()}  # its number on the disk
 
 
-def _traces(run: Run, said: str) -> Iterator[Finding]:
+def _checked(run: Run) -> Iterator[Finding]:
+    """Hold the hand-off to what a recipient would check, and its files' times to a day."""
+    faults = verify_hand_off(run.settings.out).faults
+    says = "the hand-off is what its manifest says, and costs that" if not faults else "; ".join(faults)
+    yield Finding(check="flow", holds=not faults, says=says)
+    times = {path.stat().st_mtime % DAY for path in run.settings.out.rglob("*")}
+    yield Finding(check="flow", holds=times == {0.0}, says="the files of the hand-off are dated to a day and no more")
+
+
+def _traces(run: Run, left: dict[str, bytes], table: pa.Table) -> Iterator[Finding]:
     """Tell whether a hash of what is sensitive, which would confirm a guess, or a canary lies where others can read."""
-    sensitive = [run.settings.data, *(path for path in run.sensitive.rglob("*") if path.is_file())]
-    hashes = [hashlib.sha256(path.read_bytes()).hexdigest().encode() for path in sensitive]
-    inside = run.home / "sensitive"
-    files = [path for root in (run.settings.out, run.home) for path in root.rglob("*") if path.is_file()]
-    public = said.encode() + b"".join(path.read_bytes() for path in files if inside not in path.parents)
+    sensitive = [run.settings.data, *(path for path in (run.home / "sensitive").rglob("*") if path.is_file())]
+    hashes = [hashlib.sha256(path.read_bytes()).hexdigest().encode() for path in sensitive if path.is_file()]
+    public = b"".join(left.values())
     holds = len(hashes) > 1 and not any(each in public for each in hashes)
     yield Finding(check="flow", holds=holds, says=f"no hash of {len(hashes)} sensitive files lies outside their zone")
-    canaries = str(CANARY).encode(), CANARY.to_bytes(8, "little")
-    holds = not any(each in public for each in canaries)
-    yield Finding(check="flow", holds=holds, says="no identifier of the neighbor's record is in any file or word")
-
-
-def _shared(content: Any) -> Any:
-    """Leave out of a manifest or an entry what no two ledgers share."""
-    if isinstance(content, dict):
-        return {key: _shared(value) for key, value in content.items() if key not in UNSHARED}
-    return [_shared(each) for each in content] if isinstance(content, list) else content
+    if any(CANARY in column.to_pylist() for column in table.columns):
+        canaries = str(CANARY).encode(), CANARY.to_bytes(8, "little"), struct.pack("<d", CANARY)
+        holds = not any(each in public for each in canaries)
+        yield Finding(check="flow", holds=holds, says="no canary of the neighbor's record is in any file or word")

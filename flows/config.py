@@ -111,9 +111,7 @@ class HandOverConfig(_Model):
             faults = error.errors(include_url=False)
             missing = [fault["loc"] for fault in faults if fault["type"] == "missing"]
             if len(missing) == len(faults):
-                raise Unsuitable(
-                    f"nothing was given for {', '.join(map(_dotted, missing))}; give a value, since there is no default"
-                ) from None
+                raise Unsuitable(_missing(missing)) from None
             first = next(fault for fault in faults if fault["type"] != "missing")
             raise InvalidArgument(_dotted(first["loc"]), first["input"], _rule(cls, first)) from None
 
@@ -304,6 +302,13 @@ def values_of(config: HandOverConfig) -> dict[str, Any]:
 def from_environment(name: str) -> str | None:
     """Return the value of a setting in the environment, or None where the environment has none."""
     return os.environ.get(setting(name).variable or "") or None
+
+
+def _missing(places: list[tuple[int | str, ...]]) -> str:
+    """Say which settings are missing, as they are named on the command line and in a configuration file."""
+    named = [f"--{str(place[-1]).replace('_', '-')}" for place in places]
+    what = " and ".join(filter(None, [", ".join(named[:-1]), named[-1]])) + (" is" if len(named) == 1 else " are")
+    return f"{what} missing ({', '.join(map(_dotted, places))} in a configuration file); there is no default"
 
 
 def _dotted(place: tuple[int | str, ...]) -> str:

@@ -1,7 +1,7 @@
 """Planning: what a run would charge, decided from public inputs alone, and the account that would pay."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from tasks.place import check_place
 from tasks.ready import check_writable
 from tasks.store import Opening, Run, Settings, make_private, new_name
 
-LARGE_DELTA = 1e-3
+LARGE_DELTA, LARGE_EPSILON = 1e-3, 20
 
 
 def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
@@ -44,6 +44,8 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
         contract = contract.of_partition(partition)
     name = method_for(contract, config.model.method)
     method = create(name, config.model.measurement, config.model.training)
+    if isinstance(contract, Schema) and config.rows and (faults := contract.too_few(config.rows)):
+        raise InvalidArgument("rows", config.rows, f"be fewer: {' '.join(faults[0])}")
     privacy, scores = config.privacy, read_measurement(config.report)
     check_delta(privacy.delta, privacy.allow_large_delta)
     plans = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
@@ -116,6 +118,14 @@ def check_delta(delta: float, allow_large: bool) -> None:
     if LARGE_DELTA < delta < 1 and not allow_large:
         rule = f"be at most {LARGE_DELTA}, since that share of the records may be released whole"
         raise InvalidArgument("delta", delta, f"{rule}; for more, give --allow-large-delta (privacy.allow_large_delta)")
+
+
+def cautions_of(epsilon: float, delta: float) -> Iterator[str]:
+    """Say what a budget hardly promises any more."""
+    if epsilon > LARGE_EPSILON:
+        yield f"epsilon={epsilon} is above {LARGE_EPSILON}: what is released may tell nearly everything of a record"
+    if delta > LARGE_DELTA:
+        yield f"delta={delta} is above {LARGE_DELTA}: that share of the records may be released whole"
 
 
 def whole_budget(plans: Sequence[Line]) -> PrivacyBudget:

@@ -21,6 +21,7 @@ from dpmodels.errors import NacreError
 if TYPE_CHECKING:
     from nacre.documents import embed_documents
     from nacre.federations import federate
+    from nacre.free import marginals, sample
     from nacre.given import Schema, draft_schema, load_schema
     from nacre.ledgers import Ledger, PrivacyBudget, PrivacyUnit, ledger
     from nacre.planning import Planned, plan
@@ -43,8 +44,10 @@ __all__ = [
     "fit",
     "ledger",
     "load_schema",
+    "marginals",
     "plan",
     "resume",
+    "sample",
     "synthesize",
     "verify",
 ]
@@ -56,6 +59,7 @@ _MODULES = {
     "ledgers": ("Ledger", "PrivacyBudget", "PrivacyUnit", "ledger"),
     "planning": ("Planned", "plan"),
     "result": ("Report", "Result", "Spent", "verify"),
+    "free": ("marginals", "sample"),
     "running": ("fit", "resume", "synthesize"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}

@@ -32,7 +32,7 @@ def encode(run: Run, folder: Path) -> None:
         transform_encode(raw, gate, folder, Threads(settings.threads or cores()).map)
     except DataError as fault:
         where = f"nothing was charged; {run.sensitive / 'checks.html'} shows every rule"
-        raise DataError(fault.column, f"{fault.rule}; {where}") from None
+        raise DataError(fault.column, f"{fault.rule}; {where}", fault.faults) from None
     finally:  # also after a failure; its counts are private, so they stay in the sensitive zone
         write_text(run.sensitive / "ingest.json", json.dumps(gate.results(), indent=1))
         write_text(run.sensitive / "checks.html", render_checks(gate))

@@ -1,11 +1,14 @@
 """A progress bar for each long stage: on standard error at a terminal, and in Prefect's UI for a deployed flow."""
 
+import logging
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+LOG = logging.getLogger("nacre")
+"""Whose level says how much is told at a terminal: no progress above WARNING, the seconds of each stage from INFO."""
 TOLD_EVERY = 3.0  # seconds between two updates to Prefect's server
 
 
@@ -30,7 +33,9 @@ def progress_bar(title: str) -> Iterator[Tick]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(
+        *columns, console=console, disable=not console.is_terminal or LOG.level > logging.WARNING
+    ) as progress:
         task = progress.add_task(title, total=None, note="")
 
         shown = _ShownByPrefect(title)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError, InvalidArgument
@@ -25,7 +26,7 @@ def check_ready(device: str, out: Path, signing_key: Path | None) -> None:
     if signing_key is not None:
         private_key(signing_key)
     check_free(out)
-    check_writable(out.absolute().parent)
+    check_writable(out.absolute())
 
 
 def pick_device(device: str) -> str:
@@ -50,10 +51,26 @@ def check_writable(folder: Path) -> None:
         ArtifactError: the folder cannot be made or written, or its disk is full.
     """
     there = next(part for part in (folder, *folder.parents) if part.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise ArtifactError(f"{folder} cannot be written: {there} is no folder that this process may write to")
+    try:
+        with tempfile.TemporaryFile(dir=there):  # permissions alone do not tell of a read-only disk
+            pass
+    except OSError:
+        said = f"{folder} cannot be written: {there} is no folder that this process may write to"
+        raise ArtifactError(said) from None
     if shutil.disk_usage(there).free < LEAST_FREE:
         raise ArtifactError(f"the disk of {there} is full; free some space and try again")
+
+
+def check_new_file(out: Path) -> None:
+    """Refuse a file that is there already, or whose folder cannot be made or written.
+
+    Raises:
+        ArtifactError: the place is taken, or cannot be written.
+    """
+    if os.path.lexists(out):
+        raise ArtifactError(f"--out {out} is there already; name a new file")
+    check_writable(out.absolute().parent)
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)
 
 
 def check_free(out: Path) -> None:

@@ -99,6 +99,17 @@ def reject(run: Run) -> None:
     (run.control / RECORD).unlink(missing_ok=True)
 
 
+def check_received(run: Run, generator: Handle) -> None:
+    """Refuse a generator that is another than the one that was received for the hand-off.
+
+    Raises:
+        ArtifactError: a stage without data access changed it since.
+    """
+    record = run.control / RECORD
+    if record.exists() and json.loads(record.read_text(encoding="utf-8"))[MADE["train"]] != generator.sha256:
+        raise ArtifactError(f"the generator of run {run.name} was changed after it was checked; nothing was drawn")
+
+
 def _names(run: Run) -> list[str]:
     folder = run.place("sample")
     files = members(run.released.parent, folder)

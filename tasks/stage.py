@@ -8,6 +8,7 @@ import errno
 import functools
 import os
 import sqlite3
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any, TypeVar, cast
 
 from dpmodels.errors import NacreError
 from tasks.pools import limited_pools
+from tasks.progress import LOG
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,11 +43,14 @@ def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
     def declare(function: F) -> F:
         @functools.wraps(function)
         def guarded(run: Any, *args: Any, **kwargs: Any) -> Any:
+            began = time.monotonic()
             try:
                 with limited_pools():
                     return function(run, *args, **kwargs)
             except Exception as error:
                 failure = _publishable(error, policy, run.sensitive)
+            finally:
+                LOG.info("%s: %.1f s", name, time.monotonic() - began)
             # Raised outside the except block, where the original error would be attached as its context.
             raise failure
 

@@ -36,14 +36,14 @@ from tasks.engine import cores
 
 REPORT_PLAN = "report-plan.json"
 MADE = {
+    "round": "round.json",
     "sanitize": "release.parquet",
     "train": "generator.safetensors",
     "sample": "synthetic",
     "score": "scores.parquet",
     "validate": "report",
-    "round": "round.json",
 }
-"""The artifact of each stage: a file, or a folder of the files in ``PARTS``."""
+"""The artifact of each stage, in their order: a file, or a folder of the files in ``PARTS``."""
 NAME = r"^[A-Za-z0-9_-]{1,200}$"
 """The names that a run may have: each is one folder in each zone, and no path to another place."""
 FREE = {"train", "sample"}
@@ -261,6 +261,11 @@ class Run(BaseModel):
         if digest(self._root(stage), path) != sha256:
             raise ArtifactError(f"artifact {path.relative_to(self.home)} was changed after stage {stage} finished")
         return Handle(path=path, sha256=sha256)
+
+    @property
+    def reached(self) -> str:
+        """The last stage that left a record; empty before the first. What it made is not looked at."""
+        return next((stage for stage in reversed(MADE) if os.path.lexists(self._record(stage))), "")
 
     def read(self, stage: str) -> bytes:
         """Return the bytes of a file that a trusted stage made, as they were when it finished.

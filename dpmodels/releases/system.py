@@ -12,7 +12,7 @@ with the plan's fingerprint.
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -178,6 +178,10 @@ class Synthesizer(System[Design]):
     @abstractmethod
     def marginals(self, release: Release) -> Any:
         """Return the one-way counts that a release states, or None if it states none (post-processing)."""
+
+    def tables(self, release: Release) -> Iterable[Any]:
+        """Return the tables of counts that a release holds besides those of ``marginals`` (post-processing)."""
+        return ()
 
 
 def fingerprint_of(*facts: Any) -> str:

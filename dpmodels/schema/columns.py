@@ -1,30 +1,87 @@
 """The kinds of column a schema may declare: categorical, boolean, identifier, image, derived, and on an interval."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
-from dpmodels.schema.base import DTYPE, OUTSIDE, Modelled, overflow
+from dpmodels.errors import DataError
+from dpmodels.schema.base import DTYPE, OUTSIDE, ColumnFaults, Modelled, overflow
 from dpmodels.schema.derived import Derived
 from dpmodels.schema.image import Image
 from dpmodels.schema.interval import Continuous, Datetime, Integer, IntegerType, Number
+from dpmodels.schema.pattern import Pattern, read_pattern
 
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
+PATTERN, TEXT = "pattern:", "text:"
+KEEPS = "^(drop|regenerate|pattern:.+|text:.+)$"
+FEWER = "give --rows, or fit the release again for fewer: nacre fit RELEASE --rows ROWS"
 FloatType = Literal["float32", "float64"]
 TextType = Literal["string", "large_string"]
 EXACT = 2**53 - 1  # the largest integer a float64 tells from its neighbors
 
 
 class Identifier(BaseModel):
-    """A column that names a record and is never modeled: dropped, or regenerated as fresh sequential numbers."""
+    """A column that is never modeled, such as a name, a number or a free text: dropped, or made without the data.
+
+    ``keep`` is ``drop``; ``regenerate``, fresh sequential numbers; ``pattern:`` and a pattern after which they are
+    made; or ``text:`` and a text that stands in every row.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     type: Annotated[Literal["identifier"], Field(description="What names a record or a user; it is never modeled.")]
-    keep: Annotated[Literal["drop", "regenerate"], Field(description="Whether synthetic rows get fresh numbers.")] = (
-        "drop"
-    )
+    keep: Annotated[
+        str, Field(description="What synthetic rows get instead.", json_schema_extra={"pattern": KEEPS})
+    ] = "drop"
+
+    @property
+    def pattern(self) -> Pattern | None:
+        """The pattern that identifiers are made after, if there is one."""
+        return read_pattern(self.keep.removeprefix(PATTERN)) if self.keep.startswith(PATTERN) else None
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """The type of what is handed over."""
+        return pa.int64() if self.keep == "regenerate" else pa.string()
+
+    def make(self, first_row: int, rows: int) -> pa.Array:
+        """Make the column of synthetic rows that follow each other; of nothing but their numbers.
+
+        Raises:
+            DataError: the pattern has fewer identifiers than there are rows.
+        """
+        if self.keep == "regenerate":
+            return pa.array(np.arange(first_row + 1, first_row + 1 + rows, dtype=np.int64))
+        if self.pattern is None:
+            return pa.repeat(self.keep.removeprefix(TEXT), rows)
+        if first_row + rows > self.pattern.most:
+            raise DataError("", f"`{self.keep}` makes {self.pattern.most} identifiers; {FEWER}")
+        return self.pattern.write(first_row, rows)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.keep in ("drop", "regenerate"):
+            return self
+        if self.keep.startswith(TEXT):
+            text = self.keep.removeprefix(TEXT)
+            faults = [] if 0 < len(text) <= 200 and text.isprintable() else ["must be `text:` and 1 to 200 characters"]
+        elif self.keep.startswith(PATTERN):
+            faults = _pattern_faults(self.keep.removeprefix(PATTERN))
+        else:
+            faults = ["must be drop, regenerate, `pattern:[A-Z]{2}[0-9]{6}` or `text:left out`, in quotes"]
+        if faults:
+            raise ColumnFaults([("keep", fault) for fault in faults])
+        return self
+
+
+def _pattern_faults(text: str) -> list[str]:
+    try:
+        read_pattern(text)
+    except ValueError as fault:
+        return [f"must {fault}"]
+    return []
 
 
 class Categorical(Modelled):

@@ -23,7 +23,8 @@ HEADER = """\
 # Then check it: nacre schema lint THIS_FILE. Every key is explained in docs/schema.md; the types and their keys are
 #   categorical  values: [a, b]                  boolean     no further key
 #   integer      min, max; cells, scale: log     number      min, max; round: DECIMALS
-#   datetime     min, max; resolution: day       identifier  keep: drop (always for users), or regenerate
+#   datetime     min, max; resolution: day       identifier  keep: drop (always for users), regenerate,
+#   "pattern:[A-Z]{2}[0-9]{6}" (made, one for each row) or "text:left out" (in every row; for free text)
 #   image        height, width (grey; beside it one categorical or boolean column, the target)
 # Any of them but identifier: nullable: true (and max_null_share: 0.1); outside: refuse, reject-row, clip (intervals) or
 # other (categories). Beside columns, rules every row keeps and the rows the file has: constraints: [start <= end];

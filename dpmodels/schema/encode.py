@@ -110,7 +110,7 @@ class Codec:
         return records if keep.all() else records.take(keep)
 
     def decode(self, records: Records, first_row: int = 0) -> pa.Table:
-        """Decode records to a table of the schema's types and order; identifiers are counted from ``first_row`` + 1."""
+        """Decode records to a table of the schema's types and order; identifiers are made from ``first_row`` on."""
         self._check_shape(records.states)
         modelled = {
             name: decode_column(column, records.states[:, index], records.values[:, index])
@@ -124,8 +124,8 @@ class Codec:
                 arrays.append(derive(self.schema.derived[name], self.columns, pa.RecordBatch.from_pydict(modelled)))
             elif self.schema.image and name == self.schema.image[0]:
                 arrays.append(self._images(records))
-            else:
-                arrays.append(pa.array(np.arange(first_row + 1, first_row + 1 + len(records), dtype=np.int64)))
+            elif isinstance(identifier := self.schema.columns[name], Identifier):
+                arrays.append(identifier.make(first_row, len(records)))
         return pa.Table.from_arrays(arrays, schema=self.output_schema)
 
     def codes_of(self, records: Records) -> Sequence[Codes]:
@@ -206,6 +206,4 @@ def _output_type(column: Column, schema: Schema) -> pa.DataType:
     """Return the Arrow type a column is handed over as."""
     if isinstance(column, Derived):
         return derived_type(column, schema.columns)
-    if isinstance(column, Image):
-        return column.arrow_type
-    return pa.int64() if isinstance(column, Identifier) else arrow_type(column)
+    return column.arrow_type if isinstance(column, Image | Identifier) else arrow_type(column)

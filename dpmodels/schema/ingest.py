@@ -40,7 +40,8 @@ def transform_encode(parts: Sequence[Sensitive[Batches]], gate: Gate, folder: Pa
         rows |= some
     gate.settle()
     if gate.broken:
-        raise DataError("", "; ".join(map(str, gate.broken)))
+        faults = [f"{rule}; {rule.fix}" for rule in gate.broken]
+        raise DataError("", "; ".join(map(str, gate.broken)), faults)
     if not rows:
         raise DataError("", "the data holds no rows that the schema admits")
 

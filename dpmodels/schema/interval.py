@@ -154,20 +154,54 @@ class Continuous(Modelled):
         rank -= rank > self._zero_rank()
         return np.searchsorted(self._edges()[1:-1], rank, side="right").astype(np.int32)
 
-    def from_cells(self, cells: Indices, rng: np.random.Generator) -> Floats:
-        """Draw a unit value uniformly on the unit interval within each cell, on the lattice if there is one."""
+    def from_cells(
+        self, cells: Indices, rng: np.random.Generator, low: float = -np.inf, high: float = np.inf
+    ) -> Floats:
+        """Draw a unit value uniformly on the unit interval within each cell, on the lattice if there is one.
+
+        With bounds, every value lies between them as well, by the same law; each of the cells must reach there.
+        """
         draw = rng.random(len(cells))
+        first, last = (part[cells] for part in self._within(low, high))
         if self.decimals is None and self._cuts:
-            cuts = self._unit_edges()
-            return self.to_unit(self.from_unit(cuts[cells] + draw * (cuts[cells + 1] - cuts[cells])))
+            cuts, place = self._unit_edges(), first + draw * (last - first)
+            return self.to_unit(self.from_unit(cuts[cells] + place * (cuts[cells + 1] - cuts[cells])))
         if self.decimals is None:
-            return self.to_unit(self.from_unit((cells + draw) / self.cells))
-        edges, step = self._edges(), 10.0**-self.decimals
-        first, last = edges[cells], edges[cells + 1] - 1
+            return self.to_unit(self.from_unit((cells + first + draw * (last - first)) / self.cells))
+        step = 10.0**-self.decimals
         left, right = self._scale(first * step), self._scale((last + 1) * step)
         rank = np.clip(np.floor(self._unscale(left + draw * (right - left)) / step), first, last)
         rank += rank >= self._zero_rank()
         return self.to_unit(self.snap(self.low + rank * step))
+
+    def cell_shares(self, low: float, high: float) -> Floats:
+        """Return the probability that a value drawn within each value cell lies between two bounds. Shapes: [cells]."""
+        whole, part = self._lengths(-np.inf, np.inf), self._lengths(low, high)
+        shares: Floats = np.maximum(part, 0) / whole
+        return shares
+
+    def _lengths(self, low: float, high: float) -> Floats:
+        first, last = self._within(low, high)
+        if self.decimals is None:
+            return last - first
+        step = 10.0**-self.decimals
+        lengths: Floats = self._scale((np.maximum(last, first - 1) + 1) * step) - self._scale(first * step)
+        return lengths
+
+    def _within(self, low: float, high: float) -> tuple[Floats, Floats]:
+        """Return what of each cell lies between two values: its first and last rank, or the part of it that it is."""
+        if self.decimals is None:
+            cells, units = np.arange(self.cells), self.to_unit(np.clip(np.array([low, high]), self.low, self.high))
+            if self._cuts:
+                cuts = self._unit_edges()
+                begin, end = (np.clip((unit - cuts[:-1]) / np.diff(cuts), 0.0, 1.0) for unit in units)
+                return begin, end
+            begin, end = (np.clip(unit * self.cells - cells, 0.0, 1.0) for unit in units)
+            return begin, end
+        edges, scale, zero = self._edges().astype(np.float64), 10.0**self.decimals, self._zero_rank()
+        lowest, highest = np.ceil((low - self.low) * scale), np.floor((high - self.low) * scale)
+        lowest, highest = lowest - (lowest > zero), highest - (highest >= zero)
+        return np.maximum(edges[:-1], lowest), np.minimum(edges[1:] - 1, highest)
 
     def cell_bounds(self) -> tuple[Floats, Floats]:
         """Return the values that each value cell begins and ends with. Shapes: [cells] each."""

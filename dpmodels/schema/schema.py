@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serial
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
-from dpmodels.schema.columns import Column, Derived, Discrete, Image, Modelled
+from dpmodels.schema.columns import Column, Derived, Discrete, Identifier, Image, Modelled
 from dpmodels.schema.constraints import Constraint, constraint_faults
 from dpmodels.schema.derive import derived_faults
 from dpmodels.schema.partition import Partition, narrowed, partition_faults
@@ -188,9 +188,20 @@ class Schema(BaseModel):
         faults = faults or constraint_faults(self.constraints, self.columns) or list(derived_faults(self.columns))
         if self.partition is not None and not faults:
             faults = partition_faults(self.partition, self.columns, self.target, self.unit.user)
+        if self.rows is not None and self.rows.max is not None and not faults:
+            faults = self.too_few(self.rows.max)
         if faults:
             raise ColumnFaults(faults)
         return self
+
+    def too_few(self, rows: int) -> list[tuple[str, str]]:
+        """List the columns whose pattern makes fewer identifiers than there are rows, as (place in the file, why)."""
+        made = {name: one.pattern for name, one in self.columns.items() if isinstance(one, Identifier)}
+        return [
+            (f"columns.{name}.keep", f"makes {pattern.most} identifiers, fewer than {rows} rows need; make it longer")
+            for name, pattern in made.items()
+            if pattern is not None and pattern.most < rows
+        ]
 
 
 def name_faults(kinds: Mapping[str, str], target: str | None, user: str | None) -> list[tuple[str, str]]:

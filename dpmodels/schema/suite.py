@@ -12,6 +12,17 @@ from dpmodels.schema.schema import Schema
 
 ROW_COUNT = "ExpectTableRowCountToBeBetween"
 NOT_NULL = "ExpectColumnValuesToNotBeNull"
+FIXES = {
+    "ExpectTableColumnsToMatchSet": "give the data the columns of the schema, or the schema those of the data",
+    ROW_COUNT: "see that the file is whole, or correct `rows` in the schema",
+    NOT_NULL: "write `nullable: true` in the schema, or raise its `max_null_share`",
+    "ExpectColumnValuesToBeBetween": "correct the values, widen `min` and `max` from what is public, or write "
+    "`outside: clip` or `outside: reject-row`",
+    "ExpectColumnValuesToBeInSet": "correct the values, add to `values` what is public, or write `outside: other` or "
+    "`outside: reject-row`",
+    "ExpectColumnValuesToBeInTypeList": "write `type: number` in the schema, or round the values",
+}
+"""What to do about a broken expectation."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,13 @@ class Rule:
     def share(self) -> float:
         """Return the share of rows that must keep it."""
         return float(self.arguments.get("mostly", 1.0))
+
+    @property
+    def fix(self) -> str:
+        """What to do about a table that breaks it; a bound or a list is widened from public knowledge alone."""
+        whole = self.arguments.get("value_set") == [True]  # an image, or a column that follows from others
+        known = FIXES.get("" if whole else self.expectation)
+        return f"to fix it: {known or 'correct the rows, or what the schema says of them'}"
 
     def __str__(self) -> str:
         place = f"column {self.column} " if self.column else ""

@@ -4,8 +4,9 @@ Privacy: post-processing of released vectors and public noise scales.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.generators.targets import column_estimates, with_fine_counts
+from dpmodels.releases.steps import NoisySum
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
@@ -67,6 +69,22 @@ class Marginals:
         return max(float(best.counts.sum()), 1.0)
 
 
+@dataclass(frozen=True)
+class NoisyTable:
+    """Counts of the combinations of cells of one or several columns, as they were released.
+
+    Attributes:
+        names: the columns; places: for each of them the cell that each fine cell of the codec belongs to.
+        counts: one axis a column. Shapes: [cells of the first column, cells of the second, ...].
+        stddev: the noise_stddev of each count, or of all of them.
+    """
+
+    names: tuple[str, ...]
+    places: tuple[NDArray[np.int64], ...]
+    counts: Floats
+    stddev: Floats | float
+
+
 def fine_codec(schema: Schema) -> Codec:
     """Return an encoder with cells fine enough to draw from."""
     return Partition.fine(schema, FINE_CELLS, conditional=False).codec
@@ -92,6 +110,28 @@ def of_moments(embedding: Moments, vector: NDArray[np.int64], steps: float) -> M
         label = np.average([part.sum(axis=1) for part in parts], axis=0, weights=weights)
         columns.insert(partition.class_column, Marginal.plain(label, noise / math.sqrt(weights.sum())))
     return Marginals(partition.codec, dict(zip(partition.codec.columns, columns, strict=True)))
+
+
+def moment_tables(once: NoisySum) -> Iterator[NoisyTable]:
+    """Yield the tables that noisy moments are made of: of each column and each pair of columns, by class."""
+    moments: Moments = once.embedding
+    partition, codec = moments.partition, moments.partition.codec
+    names = [name for index, name in enumerate(codec.columns) if index != partition.class_column]
+    label = () if partition.class_column is None else (list(codec.columns)[partition.class_column],)
+    classes = () if partition.class_column is None else (np.arange(partition.classes),)
+    one_way, pairs = moments.unpack(once.vector)
+    cells = [slice(a, b) for a, b in pairwise(partition.offsets)]
+
+    def table(counts: Floats, columns: tuple[int, ...], step: int) -> NoisyTable:
+        shape = counts.shape if label else counts.shape[1:]
+        own, places = tuple(names[i] for i in columns), tuple(partition.merge[i] for i in columns)
+        return NoisyTable(label + own, classes + places, counts.reshape(shape), once.noise_stddev / step)
+
+    for i in range(len(names)):
+        yield table(one_way[:, cells[i]], (i,), moments.one_way)
+    for i in range(len(names)):
+        for j in range(i + 1, min(i + moments.reach + 1, len(names))):
+            yield table(pairs[:, cells[i], cells[j]], (i, j), moments.two_way)
 
 
 def with_pairs(

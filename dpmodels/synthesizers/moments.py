@@ -6,7 +6,9 @@
 This baseline shows what nacre's first look is worth: it has none, and cuts interval columns into equal widths.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Annotated
 
 import numpy as np
@@ -28,7 +30,7 @@ from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of, without_image
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.marginals import Marginals, of_moments
+from dpmodels.synthesizers.marginals import Marginals, NoisyTable, moment_tables, of_moments
 
 PAIR_LIMIT = 2**20
 """Upper bound on the second moments of all classes, each pair of cells counted in both orders.
@@ -98,6 +100,10 @@ class MomentsSystem(Synthesizer[Moments]):
         """Return every column's counts (post-processing)."""
         (once,) = self.answers(release)
         return of_moments(once.embedding, once.vector, once.noise_stddev)
+
+    def tables(self, release: Release) -> Iterator[NoisyTable]:
+        """Return the counts of every column and pair of columns, by class (post-processing)."""
+        return chain.from_iterable(map(moment_tables, self.answers(release)))
 
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""

@@ -13,7 +13,9 @@ of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Annotated
 
 import numpy as np
@@ -37,7 +39,7 @@ from dpmodels.releases.release import Release
 from dpmodels.releases.steps import NoisySum, Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of, without_image
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.marginals import Marginals, of_moments, with_pairs
+from dpmodels.synthesizers.marginals import Marginals, NoisyTable, moment_tables, of_moments, with_pairs
 
 
 class NacreMeasurement(BaseModel):
@@ -247,6 +249,10 @@ class Nacre(Synthesizer[Looks]):
         *_, fine, second = self.answers(release)
         once = of_moments(fine.embedding, fine.vector, fine.noise_stddev)
         return with_pairs(once, fine.embedding, fine.vector, second.embedding, second.vector, fine.noise_stddev)
+
+    def tables(self, release: Release) -> Iterator[NoisyTable]:
+        """Return the fine counts of the first look, then those of the second and its pairs (post-processing)."""
+        return chain.from_iterable(map(moment_tables, self.answers(release)))
 
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""

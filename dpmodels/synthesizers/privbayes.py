@@ -21,7 +21,7 @@ together they cost no more than one Gaussian of noise multiplier z (Dong, Roth a
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -44,7 +44,7 @@ from dpmodels.releases.steps import Choose, Data, NoisySum, Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer, without_image
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.bayes_structure import Network, PrivBayesMeasurement, read_family, write_family
-from dpmodels.synthesizers.marginals import Marginal, Marginals, pooled
+from dpmodels.synthesizers.marginals import Marginal, Marginals, NoisyTable, pooled
 
 
 class PrivBayesTraining(BaseModel):
@@ -151,6 +151,21 @@ class PrivBayes(Synthesizer[Network]):
                     variances.append(np.full(views.sizes[2 * index], added * table.noise_stddev**2))
             columns[name] = Marginal(once, fine.noise_stddev, merge, *pooled(estimates, variances))
         return Marginals(codec, columns)
+
+    def tables(self, release: Release) -> Iterator[NoisyTable]:
+        """Return the fine histograms of the columns, then the tables of the network (post-processing)."""
+        network = self.of(release.line)
+        found = tables_of(network, self.answers(release))
+        names, offsets = list(network.fine.codec.columns), network.fine.offsets
+        for name, place, begin in zip(names, network.fine.merge, offsets[:-1], strict=True):
+            counts = found.fine.counts[0, begin : begin + len(place)]
+            yield NoisyTable((name,), (place,), counts, found.fine.noise_stddev)
+        for family, table in zip(found.families, found.tables, strict=True):
+            held = [*family.parents, 2 * family.child]
+            merges = [found.views.partition.merge[view // 2] for view in held]
+            places = tuple(found.views.codes(view, merge) for view, merge in zip(held, merges, strict=True))
+            counts = table.counts.reshape([found.views.sizes[view] for view in held])
+            yield NoisyTable(tuple(names[view // 2] for view in held), places, counts, table.noise_stddev)
 
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""

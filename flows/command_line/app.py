@@ -1,28 +1,56 @@
 """The command line. Slow modules are imported inside the commands, so that ``nacre --help`` answers at once."""
 
+import logging
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
-from dpmodels.errors import NacreError
-from flows.command_line import audits, deployments, ledger, reports, runs, schemas
+from dpmodels.errors import NacreError, SchemaError
+from flows.command_line import audits, deployments, free, ledger, reports, runs, schemas
+from flows.command_line.options import WIDE
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    rich_markup_mode="rich" if sys.stdout.isatty() else None,  # boxes would break and cut lines that are piped
+    context_settings={} if sys.stdout.isatty() else {"terminal_width": WIDE},
     help="Turn sensitive data into synthetic data under one cumulative privacy account.",
+    epilog="Each command has an example: nacre COMMAND --help. Shell completion: nacre --install-completion.",
 )
-for commands in (runs, reports, audits, deployments):
+for commands in (runs, free, reports, audits, deployments):
     app.add_typer(commands.app)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(schemas.app, name="schema")
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"nacre {version('nacre')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results, warnings and errors only.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the seconds of each stage as well.")] = False,
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Set how much every command says on standard error."""
+    level = logging.INFO if verbose else logging.ERROR if quiet else logging.WARNING
+    log = logging.getLogger("nacre")
+    log.setLevel(level)
+    log.handlers = [logging.StreamHandler(sys.stderr)] if verbose else []
+    log.propagate = False
 
 
 def main() -> NoReturn:
@@ -31,9 +59,24 @@ def main() -> NoReturn:
         try:
             app()
         except NacreError as error:
-            typer.echo(f"error: {error}", err=True)
-            sys.exit(1)
-        sys.exit(0)
+            _say(error)
+        except OSError as error:
+            typer.echo(f"error: {error.filename or 'a file'}: {(error.strerror or str(error)).lower()}", err=True)
+        else:
+            sys.exit(0)
+        sys.exit(1)
+
+
+def _say(error: NacreError) -> None:
+    """Print an error; several faults stand one a line."""
+    faults = getattr(error, "faults", ())
+    if isinstance(error, SchemaError) and len(faults) > 1:
+        typer.echo(f"error: schema {error.source} has {len(faults)} faults", err=True)
+    else:
+        typer.echo(f"error: {error}", err=True)
+        faults = () if isinstance(error, SchemaError) else faults
+    for fault in faults:
+        typer.echo(f"  {fault}", err=True)
 
 
 @contextmanager

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpmodels.errors import InvalidArgument
+from flows.command_line.options import AsJson
+
 if TYPE_CHECKING:
     from dpmodels.evaluation.audit.findings import Audit
 
@@ -15,17 +18,33 @@ app = typer.Typer()
 
 @app.command()
 def audit(
-    method: Annotated[list[str] | None, typer.Option(help="Method to audit, or several. (default: all)")] = None,
-    full: Annotated[bool, typer.Option("--full", help="Take as many draws as assumption-free bounds need.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Method to audit, or several. (default: all, some minutes)")
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Take as many draws as bounds without assumptions need: an hour.")
+    ] = False,
+    as_json: AsJson = False,
     out: Annotated[Path | None, typer.Option(help="Write a page of what was found to this file.")] = None,
 ) -> None:
-    """Hold methods to what they claim and are charged, on made data; costs nothing and reads nobody's data."""
-    from dpmodels.evaluation.audit.subjects import SUBJECTS
+    """Hold methods to what they claim and are charged, on made data; costs nothing and reads nobody's data.
+
+    Ends with status 1 if a check does not hold. docs/audit.md says what the checks are, and what they cannot see.
+
+    Example: nacre audit --method nacre --out audit.html
+    """
+    from dpmodels.evaluation.audit.subjects import SUBJECTS, check_method
     from dpmodels.evaluation.pages.audit import render_audit
     from flows.audit import audited
     from flows.command_line.console import console
+    from tasks.ready import check_writable
 
+    for name in method or ():
+        check_method(name)
+    if out:
+        check_writable(out.parent)
+    if out and out.is_dir():
+        raise InvalidArgument("out", out, "be a file, and not a folder")
     found = []
     for name in method or SUBJECTS:
         with tempfile.TemporaryDirectory() as folder:
@@ -36,6 +55,7 @@ def audit(
     if as_json:
         typer.echo(json.dumps(facts, indent=1))
     if out:
+        out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(render_audit(facts), encoding="utf-8")
         console.print(f"page: {out}", soft_wrap=True)
     if not all(one.holds for one in found):

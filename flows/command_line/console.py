@@ -1,17 +1,69 @@
 """How the commands print: tables for people at a terminal, whole lines for programs that read a pipe."""
 
-from collections.abc import Mapping
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dpmodels.errors import NacreError
+from flows.command_line.options import WIDE
 from flows.description import as_lines
 
+if TYPE_CHECKING:
+    from tasks.store import Run
+
 console = Console()
-WIDE = 100_000
-"""Width that is assumed without a terminal, so large that piped lines are never broken."""
+FAILED_CHECKS = 3
+
+
+@contextmanager
+def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
+    """Say how to go on with a run, if it begins and after a Ctrl-C; that also says what the run was charged.
+
+    Raises:
+        Exit: with 130, after a Ctrl-C.
+    """
+    if begins:
+        note(f"run {run.name}; if it is interrupted: {_going_on(run)}")
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted: {_charged(run)}; to go on, without a second charge: {_going_on(run)}", err=True)
+        raise typer.Exit(130) from None
+
+
+def exit_on(failed: bool) -> None:
+    """End with the exit code of checks that fail, if some do and whoever called wanted that."""
+    if failed:
+        raise typer.Exit(FAILED_CHECKS)
+
+
+def note(text: str) -> None:
+    """Print something to know, on standard error, unless only results are wanted."""
+    if logging.getLogger("nacre").level <= logging.WARNING:
+        typer.echo(text, err=True)
+
+
+def _going_on(run: "Run") -> str:
+    return f"nacre resume {run.name} --home {run.home}" + (f" --ledger {run.ledger_url}" if run.ledger_url else "")
+
+
+def _charged(run: "Run") -> str:
+    """Say what a run was charged so far."""
+    from tasks.remove import charged_for
+
+    try:
+        held = [one for one in charged_for(run) if one.state != "voided"] if run.exists else []
+    except (NacreError, OSError):
+        return f"`nacre ledger entries --home {run.home}` says what run {run.name} was charged"
+    said = [f"epsilon={one.charge.budget.epsilon}, delta={one.charge.budget.delta} ({one.state})" for one in held]
+    return f"run {run.name} was charged {' and '.join(said) or 'nothing'}"
 
 
 def print_table(table: Table) -> None:
@@ -19,8 +71,15 @@ def print_table(table: Table) -> None:
     (console if console.is_terminal else Console(width=WIDE)).print(table)
 
 
-def print_facts(title: str, facts: Mapping[str, str]) -> None:
-    """Print facts as a table; without a terminal, one on each line."""
+def print_json(facts: Any) -> None:
+    """Print facts for a program."""
+    typer.echo(json.dumps(facts, indent=1))
+
+
+def print_facts(title: str, facts: Mapping[str, str], as_json: bool = False) -> None:
+    """Print facts as a table; without a terminal, one on each line; or as JSON."""
+    if as_json:
+        return print_json(facts)
     if not console.is_terminal:
         typer.echo("\n".join(as_lines(facts)))
         return

@@ -19,7 +19,10 @@ def deploy(
     file: DeploymentsFile = None,
     show: Annotated[bool, typer.Option("--show", help="Only print the file, to be copied and changed.")] = False,
 ) -> None:
-    """Register the deployments with the Prefect server of PREFECT_API_URL; their schedules are inactive as shipped."""
+    """Register the deployments with the Prefect server of PREFECT_API_URL; their schedules are inactive as shipped.
+
+    Example: PREFECT_API_URL=http://127.0.0.1:4200/api nacre deploy
+    """
     from flows.with_prefect.deploy import SHIPPED
     from flows.with_prefect.deploy import deploy as register
 
@@ -35,7 +38,10 @@ def serve(
     home: Home = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Of the server and its UI, on loopback.")] = 4200,
 ) -> None:
-    """Run a Prefect server and all deployments on this one machine, until it is stopped."""
+    """Run a Prefect server and all deployments on this one machine, until it is stopped.
+
+    Example: nacre serve --home state
+    """
     from flows.with_prefect.deploy import SHIPPED, serve_here
 
     serve_here((file or SHIPPED).absolute(), home or HOME, port)

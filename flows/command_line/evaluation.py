@@ -13,7 +13,7 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.evaluation.internal.compare import show
 from dpmodels.evaluation.internal.report import Options
 from dpmodels.schema.lint import load_schema
-from flows.command_line.console import console, print_table
+from flows.command_line.console import console, exit_on, print_json, print_table
 from tasks.engine import cores
 from tasks.evaluate import Place, compare, evaluate_again
 from tasks.store import Run
@@ -22,14 +22,20 @@ SENSITIVE = "exact figures of the real rows: they stay inside"
 CHOOSING = "to choose among runs, seeds or settings by them is a release that nobody charged"
 
 
-def show_internal(run: Run, test: Path | None, lenet: Path | None, jobs: int | None) -> None:
+def show_internal(
+    run: Run, test: Path | None, lenet: Path | None, jobs: int | None, as_json: bool, fail_on_checks: bool
+) -> None:
     """Evaluate a run with every metric and print what its checks found."""
     _check_there(test, lenet)
     target = evaluate_again(run, test, lenet, jobs)
     facts = json.loads(target.read_text(encoding="utf-8"))
-    _print_checks({"verdict": facts["checks"]}, findings=True)
-    _print_unfinished(facts["metrics"])
-    console.print(f"internal report: {target.with_suffix('.html')} ({SENSITIVE}; {CHOOSING})", soft_wrap=True)
+    if as_json:
+        print_json(facts)
+    else:
+        _print_checks({"verdict": facts["checks"]}, findings=True)
+        _print_unfinished(facts["metrics"])
+        console.print(f"internal report: {target.with_suffix('.html')} ({SENSITIVE}; {CHOOSING})", soft_wrap=True)
+    exit_on(fail_on_checks and _any_fails(facts))
 
 
 def show_comparison(
@@ -41,6 +47,7 @@ def show_comparison(
     jobs: int | None,
     lenet: Path | None,
     as_json: bool,
+    fail_on_checks: bool,
 ) -> None:
     """Compare tables with the real rows and print the figures side by side."""
     _check_there(*tables, real, test, lenet)
@@ -48,10 +55,19 @@ def show_comparison(
     options = Options(workers=jobs or min(8, cores()), lenet=lenet)
     target = compare(place, tables, real, test, load_schema(schema), options)
     text = target.read_text(encoding="utf-8")
+    facts = json.loads(text)
     if as_json:
         typer.echo(text)
-        return
-    facts = json.loads(text)
+    else:
+        _print_comparison(facts, target)
+    exit_on(fail_on_checks and any(map(_any_fails, facts["tables"].values())))
+
+
+def _any_fails(facts: dict[str, Any]) -> bool:
+    return any(check["holds"] is False for check in facts["checks"])
+
+
+def _print_comparison(facts: dict[str, Any], target: Path) -> None:
     names = list(facts["tables"])
     table = Table(title=f"{facts['data_set']}: {SENSITIVE}", title_justify="left")
     for header in ("score", "better", "real rows", *names):

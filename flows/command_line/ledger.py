@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmodels.errors import InvalidArgument, NacreError
-from flows.command_line.options import AllowLargeDelta, Home, Url
+from flows.command_line.options import AllowLargeDelta, AsJson, Home, Url
 from flows.config import HOME
 
 if TYPE_CHECKING:
     from dpmodels.ledger.ledger import Ledger
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Name = Annotated[str, typer.Argument(help="Account.")]
 Reason = Annotated[str, typer.Option(help="Why; it stays in the ledger for ever.")]
 RunCap = Annotated[float | None, typer.Option(help="Most that one run may spend.")]
@@ -38,9 +37,12 @@ def open_account(
     allow_large_delta: AllowLargeDelta = None,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Open an account with a hard cap."""
+    """Open an account with a hard cap.
+
+    Example: nacre ledger open patients --schema patients.yaml --cap-epsilon 3 --cap-delta 1e-5
+    """
     from dpmodels.ledger.ledger import Ledger
     from dpmodels.schema.lint import load_contract
     from flows.command_line.ledger_show import show_accounts
@@ -68,9 +70,12 @@ def cap(
     allow_large_delta: AllowLargeDelta = None,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Change a cap, openly: the change and its reason are entries of the chain. What was spent stays spent."""
+    """Change a cap, openly: the change and its reason are entries of the chain. What was spent stays spent.
+
+    Example: nacre ledger cap patients --epsilon 5 --reason "second study, approved by the board"
+    """
     from flows.command_line.ledger_show import show_accounts
 
     if delta is not None:
@@ -98,9 +103,12 @@ def officer(
     nobody: Annotated[bool, typer.Option("--nobody", help="No charge needs a signature any more.")] = False,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Name who must sign an account's charges, and those of the accounts below it; an entry of the chain."""
+    """Name who must sign an account's charges, and those of the accounts below it; an entry of the chain.
+
+    Example: nacre ledger officer patients --name "Ada Smith" --key officer.pub --reason "policy of 2026"
+    """
     from dpmodels.ledger.approval import Officer
     from flows.command_line.ledger_show import show_accounts
 
@@ -113,7 +121,10 @@ def officer(
 
 @app.command("moved")
 def moved(reason: Reason, home: Home = None, ledger: Url = None) -> None:
-    """Say that the home was moved, or its ledger put back from a copy, and that no other copy is used any more."""
+    """Say that the home was moved, or its ledger put back from a copy, and that no other copy is used any more.
+
+    Example: nacre ledger moved --reason "new disk; the old one is destroyed"
+    """
     from tasks.home import home_faults, remember
 
     place, book = (home or HOME).absolute(), existing_ledger(home, ledger)
@@ -132,9 +143,12 @@ def show(
     picture: Annotated[Path | None, typer.Option(help="Also draw the account's burn-down (SVG).")] = None,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Show accounts: cap, spent, remaining, and the charges of one account."""
+    """Show accounts: cap, spent, remaining, and the charges of one account.
+
+    Example: nacre ledger show patients --picture burn-down.svg
+    """
     from flows.burn_down import draw_burn_down
     from flows.command_line.ledger_show import show_account, show_accounts
 
@@ -154,9 +168,12 @@ def entries(
     name: Annotated[str | None, typer.Argument(help="Only this account's.")] = None,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """List the entries of the chain, oldest first."""
+    """List the entries of the chain, oldest first.
+
+    Example: nacre ledger entries patients --json
+    """
     from flows.command_line.ledger_show import show_entries
 
     book = existing_ledger(home, ledger)
@@ -171,9 +188,12 @@ def plan(
     times: Annotated[int, typer.Option(min=1, max=1000, help="How many such releases.")] = 1,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Say what releases to come would cost and whether they fit; writes nothing."""
+    """Say what releases to come would cost and whether they fit; writes nothing.
+
+    Example: nacre ledger plan patients --epsilon 0.5 --delta 1e-5 --times 4
+    """
     from flows.command_line.ledger_show import show_forecast
 
     if not show_forecast(existing_ledger(home, ledger), name, epsilon, delta, times, as_json):
@@ -186,9 +206,12 @@ def void(
     reason: Reason,
     home: Home = None,
     ledger: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Give back a charge whose draw never began; what proves it is written beside the reason."""
+    """Give back a charge whose draw never began; what proves it is written beside the reason.
+
+    Example: nacre ledger void 3f2a91c0 --reason "the run was never started"
+    """
     from flows.command_line.ledger_show import show_entries
 
     book = existing_ledger(home, ledger)
@@ -200,8 +223,11 @@ def void(
 
 
 @app.command("recover")
-def recover(home: Home = None, ledger: Url = None, as_json: Json = False) -> None:
-    """Finish what crashes left: release every complete draw, and say what the other open charges need."""
+def recover(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> None:
+    """Finish what crashes left: release every complete draw, and say what the other open charges need.
+
+    Example: nacre ledger recover
+    """
     from flows.command_line.ledger_show import show_recovered
     from tasks.budget import recover_all
 
@@ -209,8 +235,11 @@ def recover(home: Home = None, ledger: Url = None, as_json: Json = False) -> Non
 
 
 @app.command("verify")
-def verify(home: Home = None, ledger: Url = None, as_json: Json = False) -> None:
-    """Check the hash chain, every sum and every sealed release; names what was changed."""
+def verify(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> None:
+    """Check the hash chain, every sum and every sealed release; names what was changed.
+
+    Example: nacre ledger verify --json
+    """
     from tasks.budget import sealed_releases
     from tasks.home import home_faults
 
@@ -234,7 +263,10 @@ def export(
     home: Home = None,
     ledger: Url = None,
 ) -> None:
-    """Write the whole chain to a file, hashes included."""
+    """Write the whole chain to a file, hashes included.
+
+    Example: nacre ledger export chain.parquet
+    """
     from flows.command_line.ledger_show import export_ledger
 
     export_ledger(existing_ledger(home, ledger), target)

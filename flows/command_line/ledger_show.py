@@ -16,7 +16,7 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, follow, lives
 from dpmodels.ledger.store import Entry
 from flows.burn_down import short_amount
-from flows.command_line.console import print_facts, print_table
+from flows.command_line.console import print_facts, print_json, print_table
 from flows.description import charge_in_words, one_of
 
 
@@ -24,7 +24,7 @@ def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = F
     """Print caps and balances; epsilons are at the cap's delta."""
     rows = [_account(ledger, account) for account in accounts]
     if as_json:
-        return _echo(rows)
+        return print_json(rows)
     table = _table("account", "cap", "spent", "remaining", "used", "charges")
     for row in rows:
         below = f" (of {row['parent']})" if row["parent"] else ""
@@ -48,7 +48,7 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
         for held in charges
     ]
     if as_json:
-        return _echo({**_account(ledger, account), "charged": rows})
+        return print_json({**_account(ledger, account), "charged": rows})
     row = _account(ledger, account)
     cap, spent, remaining, used = _amounts(row)
     terms: dict[str, object] = {
@@ -70,7 +70,7 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
 def show_entries(entries: list[Entry], as_json: bool) -> None:
     """Print entries of the chain."""
     if as_json:
-        return _echo([_entry(entry) for entry in entries])
+        return print_json([_entry(entry) for entry in entries])
     table = _table("seq", "time (UTC)", "account", "kind", "charge", "run", "by", "hash")
     for entry in entries:
         charge = "" if entry.kind in ("open", "cap") else entry.charge[:12]
@@ -108,7 +108,7 @@ def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times
         "fits": quote.accepted,
     }
     if as_json:
-        _echo(facts)
+        print_json(facts)
     else:
         print_facts("plan", {key: str(value) for key, value in facts.items()})
     return quote.accepted
@@ -117,7 +117,7 @@ def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times
 def show_recovered(found: list[dict[str, str]], as_json: bool) -> None:
     """Print the state of every charge that was open, before and after the recovery, and what the charge needs."""
     if as_json:
-        return _echo(found)
+        return print_json(found)
     if not found:
         typer.echo("every charge is committed or voided")
         return
@@ -179,7 +179,3 @@ def _table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
-
-
-def _echo(value: object) -> None:
-    typer.echo(json.dumps(value, indent=1))

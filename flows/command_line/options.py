@@ -10,6 +10,9 @@ from pydantic import BaseModel
 
 from flows.config import HandOverConfig, Setting, SynthesizeConfig, placed, setting, settings_of
 
+WIDE = 100_000
+"""Width that is assumed without a terminal, so large that piped lines are never broken."""
+
 
 def option(name: str, words: str = "") -> Any:
     """Return the option of one setting, described in the configuration's words or in the given ones."""
@@ -43,6 +46,10 @@ OtherOut = Annotated[Path | None, option("out", "Another hand-off folder. (defau
 NewOut = Annotated[Path | None, option("out")]
 Federated = Annotated[Path, typer.Argument(help="YAML: the clients, their data, public records, the budget.")]
 SchemaFile = Annotated[Path | None, option("schema", "Schema of the table (YAML).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+FailOnChecks = Annotated[
+    bool, typer.Option("--fail-on-checks", help="Exit with 3 if the report warns of anything, or a check fails.")
+]
 Data = Annotated[Path, typer.Argument(help=setting("data").field.description)]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML with any of these and the model's settings.")]
 TestRows = Annotated[Path | None, typer.Option("--test", help="Real rows (Parquet) kept from the synthesis.")]
@@ -50,15 +57,18 @@ LeNet = Annotated[Path | None, typer.Option(help="LeNet-5 weights (safetensors) 
 Jobs = Annotated[int | None, typer.Option(min=1, help="Threads. (default: one a core, at most 8)")]
 
 
-def takes_settings(
-    command: Callable[[Any], None], model: type[HandOverConfig] = SynthesizeConfig
-) -> Callable[..., None]:
-    """Give a command that takes a configuration one option for each setting that fits on a command line."""
+def takes_settings(command: Callable[..., None], model: type[HandOverConfig] = SynthesizeConfig) -> Callable[..., None]:
+    """Give a command that takes a configuration one option for each setting that fits on a command line.
+
+    Its further parameters are options of their own.
+    """
+    own = list(inspect.signature(command).parameters.values())[1:]
 
     def parsed(config: Path | None, **given: Any) -> None:
-        command(model.build(placed(given, model), config))
+        further = {one.name: given.pop(one.name) for one in own}
+        command(model.build(placed(given, model), config), **further)
 
-    parameters = list(_parameters(model))
+    parameters = [*_parameters(model), *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own)]
     parsed.__name__, parsed.__doc__ = command.__name__, command.__doc__
     parsed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     parsed.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}

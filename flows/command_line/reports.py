@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from flows.command_line.options import Home, Jobs, LeNet, SchemaFile, TestRows
+from flows.command_line.options import AsJson, FailOnChecks, Home, Jobs, LeNet, SchemaFile, TestRows
 from flows.config import HOME
 
 app = typer.Typer()
@@ -15,13 +15,17 @@ app = typer.Typer()
 def validate(
     folder: Annotated[Path, typer.Argument(help="Hand-off, or any Parquet file or folder with --schema.")],
     schema: SchemaFile = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Hold a synthetic table, from whatever tool, against the expectations of a schema."""
+    """Hold a synthetic table, from whatever tool, against the expectations of a schema.
+
+    Example: nacre validate hand-off
+    """
     from flows.command_line.show import show_gate
     from tasks.validate import check_hand_off
 
     gate = check_hand_off(folder, schema)
-    show_gate(gate)
+    show_gate(gate, as_json)
     for rule in gate.broken:
         typer.echo(f"broken: {rule}", err=True)
     if gate.broken:
@@ -37,19 +41,24 @@ def report(
     jobs: Jobs = None,
     out: Annotated[Path | None, typer.Option(help="Write the publishable page again, to this file.")] = None,
     home: Home = None,
+    as_json: AsJson = False,
+    fail_on_checks: FailOnChecks = False,
 ) -> None:
-    """Show a finished run's report; with --internal, make the exact one, which stays in the sensitive zone."""
+    """Show a finished run's report; with --internal, make the exact one, which stays in the sensitive zone.
+
+    Example: nacre report RUN --internal
+    """
     from tasks.store import Run
 
     found = Run.find(home or HOME, run)
     if internal:
         from flows.command_line.evaluation import show_internal
 
-        show_internal(found, test, lenet, jobs)
+        show_internal(found, test, lenet, jobs, as_json, fail_on_checks)
     else:
         from flows.command_line.show import show_report
 
-        show_report(found, out)
+        show_report(found, out, as_json, fail_on_checks)
 
 
 @app.command()
@@ -59,23 +68,31 @@ def compare(
     schema: Annotated[Path, typer.Option(help="Schema of the table (YAML).")],
     test: TestRows = None,
     out: Annotated[Path | None, typer.Option(help="Private folder for the page. (default: in the home)")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    as_json: AsJson = False,
+    fail_on_checks: FailOnChecks = False,
     lenet: LeNet = None,
     jobs: Jobs = None,
     home: Home = None,
 ) -> None:
-    """Judge synthetic tables side by side against the same real rows; the figures are exact and stay inside."""
+    """Judge synthetic tables side by side against the same real rows; the figures are exact and stay inside.
+
+    Example: nacre compare a.parquet b.parquet --real patients.parquet --schema patients.yaml
+    """
     from flows.command_line.evaluation import default_out, show_comparison
 
-    show_comparison(tables, real, test, schema, out or default_out(home or HOME), jobs, lenet, as_json)
+    show_comparison(tables, real, test, schema, out or default_out(home or HOME), jobs, lenet, as_json, fail_on_checks)
 
 
 @app.command()
 def verify(
     folder: Annotated[Path, typer.Argument(help="Hand-off that was received.")],
     public_key: Annotated[Path | None, typer.Option(help="Key (PEM) the manifest must be signed with.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Check a hand-off by itself, without its ledger: every file, the budget, and the signature."""
+    """Check a hand-off by itself, without its ledger: every file, the budget, and the signature.
+
+    Example: nacre verify hand-off --public-key signer.pub
+    """
     from flows.command_line.show import show_verified
 
-    show_verified(folder, public_key)
+    show_verified(folder, public_key, as_json)

@@ -7,7 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from flows.command_line.options import (
+    AsJson,
     Dask,
+    FailOnChecks,
     Federated,
     Home,
     NewOut,
@@ -24,81 +26,108 @@ app = typer.Typer()
 
 @app.command()
 @takes_settings
-def synthesize(config: SynthesizeConfig) -> None:
-    """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off."""
-    from flows.command_line.show import show_hand_off
+def synthesize(config: SynthesizeConfig, as_json: AsJson = False, fail_on_checks: FailOnChecks = False) -> None:
+    """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off.
+
+    Example: nacre synthesize patients.parquet --schema patients.yaml --target-epsilon 1 --delta 1e-5 --out hand-off
+    """
+    from flows.command_line.console import resumable
+    from flows.command_line.show import caution, show_hand_off
     from flows.synthesize import carry_out, start
 
+    caution(config.privacy)
     run = start(config)
-    typer.echo(f"run {run.name}; if it is interrupted: nacre resume {run.name} --home {run.home}", err=True)
-    show_hand_off(carry_out(run, config.runtime.prefect))
+    with resumable(run, begins=True):
+        carry_out(run, config.runtime.prefect)
+    show_hand_off(run, as_json, fail_on_checks)
 
 
 @app.command()
 @takes_settings
-def plan(config: SynthesizeConfig) -> None:
-    """Show what the same `synthesize` would charge and how much noise it would add; opens no data file."""
-    from flows.command_line.console import print_facts
+def plan(config: SynthesizeConfig, as_json: AsJson = False) -> None:
+    """Show what the same `synthesize` would charge and how much noise it would add; opens no data file.
+
+    Example: nacre plan patients.parquet --schema patients.yaml --target-epsilon 1 --delta 1e-5 --out hand-off
+    """
+    from flows.command_line.show import caution, show_plan
     from flows.description import describe_config
 
-    facts, quote = describe_config(config)
-    print_facts("plan", facts)
-    if quote is not None and not quote.accepted:
-        raise typer.Exit(1)
+    caution(config.privacy)
+    show_plan(*describe_config(config), as_json)
 
 
 @app.command("embed-documents")
 @partial(takes_settings, model=EmbedConfig)
-def embed_documents(config: EmbedConfig) -> None:
-    """Make a private embedding of each document, with the help of public ones; hides one sentence, not a document."""
-    from flows.command_line.show import show_hand_off
+def embed_documents(config: EmbedConfig, as_json: AsJson = False) -> None:
+    """Make a private embedding of each document, with the help of public ones; hides one sentence, not a document.
+
+    Example: nacre embed-documents letters.parquet --candidates public.parquet --target-epsilon 5 --out hand-off
+    """
+    from flows.command_line.console import resumable
+    from flows.command_line.show import caution, show_hand_off
     from flows.embed_documents import start
     from flows.synthesize import carry_out
 
+    caution(config.privacy)
     run = start(config)
-    typer.echo(f"run {run.name}; if it is interrupted: nacre resume {run.name} --home {run.home}", err=True)
-    show_hand_off(carry_out(run, config.runtime.prefect))
+    with resumable(run, begins=True):
+        carry_out(run, config.runtime.prefect)
+    show_hand_off(run, as_json)
 
 
 @app.command("plan-documents")
 @partial(takes_settings, model=EmbedConfig)
-def plan_documents(config: EmbedConfig) -> None:
-    """Show what the same `embed-documents` would charge; reads the public documents only."""
-    from flows.command_line.console import print_facts
+def plan_documents(config: EmbedConfig, as_json: AsJson = False) -> None:
+    """Show what the same `embed-documents` would charge; reads the public documents only.
+
+    Example: nacre plan-documents letters.parquet --candidates public.parquet --target-epsilon 5 --out hand-off
+    """
+    from flows.command_line.show import caution, show_plan
     from flows.description import describe_lines
     from flows.embed_documents import prepare
 
-    facts, quote = describe_lines(config, [prepare(config).line])
-    print_facts("plan", facts)
-    if quote is not None and not quote.accepted:
-        raise typer.Exit(1)
+    caution(config.privacy)
+    show_plan(*describe_lines(config, [prepare(config).line]), as_json)
 
 
 @app.command()
 def federate(
-    config: Federated, out: NewOut = None, home: Home = None, ledger: Url = None, prefect: Prefect = None
+    config: Federated,
+    out: NewOut = None,
+    home: Home = None,
+    ledger: Url = None,
+    prefect: Prefect = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Make a classifier of what clients release of their own data, each once and under its own account."""
-    from flows.command_line.show import show_hand_off
+    """Make a classifier of what clients release of their own data, each once and under its own account.
+
+    Example: nacre federate hospitals.yaml --out hand-off
+    """
+    from flows.command_line.console import resumable
+    from flows.command_line.show import caution, show_hand_off
     from flows.federate import start
     from flows.synthesize import carry_out
 
     asked = _federation(config, out=out, home=home, ledger=ledger, prefect=prefect)
+    caution(asked.privacy)
     run = start(asked)
-    typer.echo(f"run {run.name}; if it is interrupted: nacre resume {run.name} --home {run.home}", err=True)
-    show_hand_off(carry_out(run, asked.runtime.prefect))
+    with resumable(run, begins=True):
+        carry_out(run, asked.runtime.prefect)
+    show_hand_off(run, as_json)
 
 
 @app.command("plan-federation")
-def plan_federation(config: Federated, home: Home = None, ledger: Url = None) -> None:
-    """Show what the same `federate` would charge each client; reads the public records only."""
-    from flows.command_line.console import print_facts
+def plan_federation(config: Federated, home: Home = None, ledger: Url = None, as_json: AsJson = False) -> None:
+    """Show what the same `federate` would charge each client; reads the public records only.
+
+    Example: nacre plan-federation hospitals.yaml
+    """
+    from flows.command_line.show import caution, show_plan
     from flows.federate import describe_federation
 
-    facts, quote = describe_federation(_federation(config, home=home, ledger=ledger))
-    print_facts("plan", facts)
-    if quote is not None and not quote.accepted:
-        raise typer.Exit(1)
+    asked = _federation(config, home=home, ledger=ledger)
+    caution(asked.privacy)
+    show_plan(*describe_federation(asked), as_json)
 
 
 def _federation(config: Path, **given: Any) -> FederateConfig:
@@ -119,8 +148,14 @@ def resume(
         bool,
         typer.Option("--allow-unprotected-models", help="Hand over models of paper mode, for which no epsilon holds."),
     ] = False,
+    as_json: AsJson = False,
+    fail_on_checks: FailOnChecks = False,
 ) -> None:
-    """Go on with an interrupted run, from whatever stage it reached; never charges a second time."""
+    """Go on with an interrupted run, from whatever stage it reached; never charges a second time.
+
+    Example: nacre resume RUN
+    """
+    from flows.command_line.console import resumable
     from flows.command_line.show import show_fitted, show_hand_off
     from flows.synthesize import carry_out, find
 
@@ -128,22 +163,47 @@ def resume(
     here = RuntimeConfig.model_validate({name: value for name, value in given.items() if value is not None})
     changed: dict[str, Any] = {"device": device, "out": None if refit else out}
     found = find(home or HOME, run, ledger, here.dask, **changed, allow_unprotected_models=allow_unprotected_models)
-    if not refit:
-        show_hand_off(carry_out(found, here.prefect))
-        return
-    from flows.fit import refit as fit_again
+    with resumable(found):
+        if not refit:
+            carry_out(found, here.prefect)
+        else:
+            from flows.fit import refit as fit_again
 
-    show_fitted(*fit_again(found, out, here.prefect))
+            fitted = fit_again(found, out, here.prefect)
+    if refit:
+        show_fitted(*fitted, as_json, fail_on_checks)
+    else:
+        show_hand_off(found, as_json, fail_on_checks)
 
 
 @app.command()
 @partial(takes_settings, model=FitConfig)
-def fit(config: FitConfig) -> None:
-    """Fit a release that is paid for again, with this version's fitter, and hand it over as a run of its own; free."""
+def fit(config: FitConfig, as_json: AsJson = False, fail_on_checks: FailOnChecks = False) -> None:
+    """Fit a release that is paid for again, with this version's fitter, and hand it over as a run of its own; free.
+
+    Example: nacre fit .nacre/released/RUN/release.parquet --out again
+    """
+    from flows.command_line.console import resumable
     from flows.command_line.show import show_fitted
     from flows.fit import fit as fit_again
+    from tasks.store import Run, new_name
 
-    show_fitted(*fit_again(config))
+    runtime, name = config.runtime, new_name()
+    with resumable(Run(home=runtime.home.absolute(), name=name, ledger_url=runtime.ledger or "")):
+        fitted = fit_again(config, name)
+    show_fitted(*fitted, as_json, fail_on_checks)
+
+
+@app.command("runs")
+def list_of_runs(home: Home = None, as_json: AsJson = False) -> None:
+    """List the runs of a home: what each is about, its last stage, and whether anything is left to do.
+
+    Example: nacre runs
+    """
+    from flows.command_line.show import show_runs
+    from tasks.runs import list_runs
+
+    show_runs(list(list_runs(home or HOME)), as_json)
 
 
 @app.command()
@@ -154,7 +214,10 @@ def approve(
     ledger: Url = None,
     yes: Annotated[bool, typer.Option("--yes", help="Sign without asking.")] = False,
 ) -> None:
-    """Sign for what a run will be charged, as the officer of its account; shows the plan first, and asks."""
+    """Sign for what a run will be charged, as the officer of its account; shows the plan first, and asks.
+
+    Example: nacre approve RUN --key officer.pem
+    """
     from flows.command_line.show import show_approved, show_asked
     from tasks.accounts import sign_run
     from tasks.store import Run
@@ -173,7 +236,10 @@ def adopt(
     ledger: Url = None,
     yes: Annotated[bool, typer.Option("--yes", help="Take it over without asking.")] = False,
 ) -> None:
-    """Take over a run that an earlier version started, once you have read what its files say."""
+    """Take over a run that an earlier version started, once you have read what its files say.
+
+    Example: nacre adopt RUN
+    """
     from flows.command_line.show import show_found
     from tasks.adopt import find_old
 
@@ -192,7 +258,10 @@ def remove(
     ledger: Url = None,
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
 ) -> None:
-    """Delete the files of a run that nobody is working on; what it was charged stays charged."""
+    """Delete the files of a run that nobody is working on; what it was charged stays charged.
+
+    Example: nacre remove RUN
+    """
     from flows.command_line.show import show_removal
     from tasks.remove import remove as take_away
     from tasks.store import Run
@@ -207,7 +276,10 @@ def remove(
 
 @app.command()
 def demo(folder: Annotated[Path, typer.Option(help="Where the demo works.")] = Path("demo")) -> None:
-    """Run the whole pipeline on a real public table, the RAND Health Insurance Experiment."""
+    """Run the whole pipeline on a real public table, the RAND Health Insurance Experiment.
+
+    Example: nacre demo --folder demo
+    """
     from flows.command_line.ledger_show import show_accounts
     from flows.command_line.show import show_hand_off
     from flows.demo import describe_utility, run_demo

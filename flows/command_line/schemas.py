@@ -2,12 +2,13 @@
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.command_line.options import Data
+from flows.command_line.options import AsJson, Data
 
 FROM = (
     "Public documentation of the columns: a data dictionary (.csv), SQL that creates the table (.sql), or a dbt "
@@ -63,13 +64,21 @@ def schema_json_schema() -> None:
 
 
 @app.command("lint")
-def schema_lint(schema: Path) -> None:
-    """Explain every fault of a schema with its line."""
+def schema_lint(schema: Path, as_json: AsJson = False) -> None:
+    """Explain every fault of a schema with its line.
+
+    Example: nacre schema lint patients.yaml
+    """
     from dpmodels.schema.lint import lint
+    from flows.command_line.console import print_json
 
     faults = lint(schema)
-    for fault in faults:
-        typer.echo(f"{schema}: {fault}", err=True)
+    if as_json:
+        print_json([asdict(fault) for fault in faults])
+    else:
+        for fault in faults:
+            typer.echo(f"{schema}: {fault}", err=True)
     if faults:
         raise typer.Exit(1)
-    typer.echo(f"{schema}: no faults")
+    if not as_json:
+        typer.echo(f"{schema}: no faults")

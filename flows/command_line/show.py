@@ -1,6 +1,8 @@
 """Output of the commands about runs: tables for people, all of them public."""
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -9,12 +11,18 @@ from rich.table import Table
 
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.approval import Approval, Asked
+from dpmodels.ledger.records import Quote
 from dpmodels.schema.expectations import Verdicts
-from flows.command_line.console import print_facts, print_table
+from flows.command_line.console import exit_on, print_facts, print_json, print_table
+from flows.config import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from flows.description import describe, describe_run
+from flows.planning import cautions_of
 from tasks.adopt import Found, quote_old
+from tasks.draw_rows import Drawn
+from tasks.noisy_tables import Written
 from tasks.refit import Changes
 from tasks.remove import charged_for, folders_of
+from tasks.runs import Listed
 from tasks.store import Run
 
 PRODUCTS = {
@@ -27,10 +35,41 @@ PRODUCTS = {
 PAGES = {"statement.html": "statement for an officer", "model-card.html": "model card"}
 
 
-def show_hand_off(run: Run) -> None:
+def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig) -> None:
+    """Warn of a budget that hardly promises anything."""
+    for said in cautions_of(privacy.target_epsilon, getattr(privacy, "delta", 0.0)):
+        typer.echo(f"warning: {said}", err=True)
+
+
+def show_plan(facts: Mapping[str, str], quote: Quote | None, as_json: bool) -> None:
+    """Print what a plan would charge; exit with 1 if its account would refuse."""
+    print_facts("plan", facts, as_json)
+    if quote is not None and not quote.accepted:
+        raise typer.Exit(1)
+
+
+def show_runs(found: Sequence[Listed], as_json: bool) -> None:
+    """Print the runs of a home."""
+    if as_json:
+        return print_json([asdict(one) for one in found])
+    table = Table()
+    for heading in ("run", "day", "data set", "method", "last stage", "state"):
+        table.add_column(heading, overflow="fold")
+    for one in found:
+        table.add_row(*map(escape, asdict(one).values()))
+    print_table(table)
+
+
+def show_hand_off(run: Run, as_json: bool = False, fail_on_checks: bool = False) -> None:
     """Print where the files of a hand-off are; of a client's run, where its release is."""
     if run.settings.federation:
-        return print_facts("released", {"run": run.name, "release": str(run.place("sanitize"))})
+        return print_facts("released", {"run": run.name, "release": str(run.place("sanitize"))}, as_json)
+    print_facts("hand-off", _hand_off(run), as_json)
+    warned = print_warnings(run.place("validate") / "report.json")
+    exit_on(fail_on_checks and bool(warned))
+
+
+def _hand_off(run: Run) -> dict[str, str]:
     facts = {
         "run": run.name,
         **{what: str(run.settings.out / name) for name, what in PRODUCTS.items() if (run.settings.out / name).exists()},
@@ -44,14 +83,13 @@ def show_hand_off(run: Run) -> None:
     internal = run.sensitive / "internal-report.json"
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"
-    print_facts("hand-off", facts)
-    print_warnings(run.place("validate") / "report.json")
+    return facts
 
 
-def show_fitted(run: Run, changes: Changes) -> None:
+def show_fitted(run: Run, changes: Changes, as_json: bool, fail_on_checks: bool) -> None:
     """Print what another fit of a release changed, who paid for the release, and where the files are."""
-    typer.echo(changes)
-    show_hand_off(run)
+    typer.echo(changes, err=as_json)
+    show_hand_off(run, as_json, fail_on_checks)
 
 
 def show_asked(run: Run) -> None:
@@ -87,7 +125,28 @@ def show_removal(run: Run) -> None:
     print_facts("to be deleted", facts | {"stays": f"{run.settings.out}, what was handed over"})
 
 
-def show_report(run: Run, out: Path | None) -> None:
+def show_drawn(drawn: Drawn, out: Path, as_json: bool) -> None:
+    """Print what was drawn from a generator, and warn where it made the rows of hardly any record."""
+    if as_json:
+        return print_json({**asdict(drawn), "file": str(out)})
+    facts = {"file": str(out), "rows": f"{drawn.rows}, drawn by {drawn.method} of run {drawn.run}; nothing was charged"}
+    if drawn.where:
+        met = f"{100 * drawn.share:.3g} % of what it draws, about {drawn.records:.3g} records of the data set"
+        facts |= {"where": " and ".join(drawn.where), "share": met}
+    print_facts("drawn", facts)
+    if drawn.records < 1:
+        typer.echo("warning: fewer than one record meets this by the release: the rows tell of its noise", err=True)
+
+
+def show_written(written: Written, out: Path, as_json: bool) -> None:
+    """Print which noisy tables were written."""
+    if as_json:
+        return print_json({**asdict(written), "file": str(out)})
+    counts = f"{written.counts} counts in {written.tables} tables, released by {written.method}; nothing was charged"
+    print_facts("noisy tables", {"file": str(out), "holds": counts, "charge": written.release})
+
+
+def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool) -> None:
     """Print where a finished run's publishable report is; if ``out`` is named, render the report again to that file.
 
     Raises:
@@ -101,11 +160,12 @@ def show_report(run: Run, out: Path | None) -> None:
     if out is not None:
         out.write_text(render_again(report), encoding="utf-8")
     page = out or report.path / "report.html"
-    print_facts("report", {"page": str(page), "figures": str(report.path / "report.json")})
-    print_warnings(report.path / "report.json")
+    print_facts("report", {"page": str(page), "figures": str(report.path / "report.json")}, as_json)
+    warned = print_warnings(report.path / "report.json")
+    exit_on(fail_on_checks and bool(warned))
 
 
-def show_verified(folder: Path, public_key: Path | None) -> None:
+def show_verified(folder: Path, public_key: Path | None, as_json: bool) -> None:
     """Check a hand-off and print what is wrong with it, or who signed it.
 
     Raises:
@@ -119,13 +179,15 @@ def show_verified(folder: Path, public_key: Path | None) -> None:
     if found.faults:
         raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s)")
     facts = {"files": f"{found.files} as the manifest has them", "budget": found.budget, "charge": found.charge}
-    print_facts("hand-off", {**facts, "signature": found.signature})
+    print_facts("hand-off", {**facts, "signature": found.signature}, as_json)
     for caution in found.cautions:
         typer.echo(f"caution: {caution}", err=True)
 
 
-def show_gate(gate: Verdicts) -> None:
+def show_gate(gate: Verdicts, as_json: bool = False) -> None:
     """Print the result of every expectation."""
+    if as_json:
+        return print_json(gate.results())
     table = Table(title=f"{gate.contract.name}: expectations", title_justify="left")
     for heading in ("about", "rule", "rows that fail", "verdict"):
         table.add_column(heading, justify="right" if heading == "rows that fail" else "left")
@@ -142,14 +204,13 @@ def show_gate(gate: Verdicts) -> None:
     print_table(table)
 
 
-def print_warnings(report: Path) -> None:
-    """Print the warnings of a publishable report: of each column, and of the whole."""
+def print_warnings(report: Path) -> int:
+    """Print the warnings of a publishable report, of each column and of the whole; return their number."""
     facts = json.loads(report.read_text(encoding="utf-8"))
-    for column in facts.get("columns", ()):
-        if "warning" in column:
-            typer.echo(f"warning: column {column['name']}: {column['warning']}", err=True)
-    for client in facts.get("clients", ()):
-        if client["dropped"]:
-            typer.echo(f"warning: client {client['name']} was dropped: {client['dropped']}", err=True)
-    for caution in facts.get("cautions", ()):
-        typer.echo(f"warning: {caution}", err=True)
+    said = [f"column {one['name']}: {one['warning']}" for one in facts.get("columns", ()) if "warning" in one]
+    clients = [one for one in facts.get("clients", ()) if one["dropped"]]
+    said += [f"client {one['name']} was dropped: {one['dropped']}" for one in clients]
+    said += facts.get("cautions", ())
+    for each in said:
+        typer.echo(f"warning: {each}", err=True)
+    return len(said)

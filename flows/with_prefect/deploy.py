@@ -30,15 +30,21 @@ def deploy(file: Path) -> None:
     from prefect.exceptions import ObjectNotFound
     from prefect.settings import get_current_settings
 
-    if not get_current_settings().api.url:
+    if not (url := get_current_settings().api.url):
         raise NacreError("deploying needs a Prefect server: set PREFECT_API_URL, or serve on this machine: nacre serve")
     read_deployments(file)
-    with get_client(sync_client=True) as client:
-        for name, description in POOLS.items():
-            try:
-                client.read_work_pool(name)
-            except ObjectNotFound:
-                client.create_work_pool(WorkPoolCreate(name=name, type="process", description=description))
+    try:
+        with get_client(sync_client=True) as client:
+            for name, description in POOLS.items():
+                try:
+                    client.read_work_pool(name)
+                except ObjectNotFound:
+                    client.create_work_pool(WorkPoolCreate(name=name, type="process", description=description))
+    except Exception as fault:
+        if not type(fault).__module__.startswith("httpx"):  # the errors of Prefect's own client, by the name it has
+            raise
+        said = f"no Prefect server answers at {url} ({type(fault).__name__})"
+        raise NacreError(f"{said}; start it, or correct PREFECT_API_URL; nothing was registered") from None
     words = ["--no-prompt", "deploy", "--all", "--prefect-file", str(file)]
     done = subprocess.run([sys.executable, "-m", "prefect", *words], cwd=file.parent, stdin=subprocess.DEVNULL)
     if done.returncode:

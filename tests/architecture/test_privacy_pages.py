@@ -8,7 +8,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 MECHANISMS = sorted((DOCS / "privacy").glob("*.md"))
-PAGES = [DOCS / "privacy.md", DOCS / "dependencies.md", DOCS / "read-a-manifest.md", ROOT / "SECURITY.md", *MECHANISMS]
+OTHERS = [DOCS / f"{name}.md" for name in ("privacy", "audit", "dependencies", "read-a-manifest")]
+PAGES = [*OTHERS, ROOT / "SECURITY.md", *MECHANISMS]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 SAID = ("Unit and adjacency", "Sensitivity", "Noise", "Accountant", "What is public")
 

@@ -162,7 +162,7 @@ def refused_schema(folder: Path) -> str:
         ({"delta": 0}, "delta=0.0 must be above 0 for Gaussian noise"),
         ({"delta": 1}, "delta=1.0 must"),
         ({"delta": 1.5}, "delta=1.5 must"),
-        ({"target_epsilon": None}, "nothing was given for privacy.target_epsilon"),
+        ({"target_epsilon": None}, "--target-epsilon is missing (privacy.target_epsilon in a configuration file)"),
         ({"rows": 0}, "rows=0 must"),
         ({"seed": -1}, "runtime.seed=-1 must"),
         ({"method": "perl"}, "method=perl must be one of nacre"),

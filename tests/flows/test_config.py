@@ -81,7 +81,7 @@ def test_every_setting_says_the_same_everywhere() -> None:
         option = options.pop(one.name)
         assert (option.help or "").startswith(one.field.description) and option.envvar == one.variable
         assert option.default is None
-    assert set(options) == {"config"}
+    assert set(options) == {"config", "as_json", "fail_on_checks"}
     called = {PYTHON.get(one.name, one.name) for one in settings_of()}
     assert set(python) <= called and set(inspect.signature(nacre.plan).parameters) <= called
 

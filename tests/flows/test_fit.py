@@ -213,7 +213,7 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence(tmp_path: Path) -> Non
     assert "device" in refused(run_cli(*words, "--device", "abacus"))
     (tmp_path / "own.yaml").write_text("model: {method: pearl}")
     assert "there are training" in refused(run_cli(*words, "--config", tmp_path / "own.yaml"))
-    assert "nothing was given for out" in refused(run_cli("fit", golden))
+    assert "--out is missing" in refused(run_cli("fit", golden))
     assert not (tmp_path / "fitted").exists() and not list((tmp_path / "home").glob("*/*"))
 
 

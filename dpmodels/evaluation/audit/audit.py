@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,9 +17,9 @@ from dpmodels.evaluation.audit.gaussians import drawn, reach_finding
 from dpmodels.evaluation.audit.lower_bound import ALPHA
 from dpmodels.evaluation.audit.optimum import optimum_findings
 from dpmodels.evaluation.audit.quick import QUICK
-from dpmodels.evaluation.audit.replay import LEAST_REACH, Replay, Step, replayed, steps_of
+from dpmodels.evaluation.audit.replay import LEAST_REACH, Replay, Step, replayed
 from dpmodels.evaluation.audit.selection import k_norm_findings, loss_finding, sampler_finding
-from dpmodels.evaluation.audit.subjects import Subject, subject_of
+from dpmodels.evaluation.audit.subjects import Subject, of_method, subject_of
 from dpmodels.evaluation.audit.training import training_findings
 
 Found = tuple[list[Finding], list[Recovered]]
@@ -33,12 +34,16 @@ SHORT = dict.fromkeys(
     ),
 )
 """Methods of which less than nine tenths can be seen, with what is asked for instead, and why."""
+ROWS_OF_A_USER, EXTREMES = 2, 4
+"""Rows of the users of a table, and how many neighbors it has, each with an extreme user more."""
 QUICK_CHOICES, FULL_CHOICES = 2_000, 10_000
 UNCOVERED = (
     "settings other than the quick ones of this audit: their sensitivities are proved, and tested by themselves",
     "time, memory and processor caches, which grow with the number of rows",
     "the randomness of the operating system, on which all noise rests",
     "extremes that nobody thought of: neighbors are those that the proofs name as the worst",
+    "code that does something else on more rows, or outside of an audit: the made data have some hundreds of rows",
+    "what is written neither by Python nor into the home, the hand-off or the folder for temporary files",
     "whether the contract, which is public, was itself written by looking at the data",
 )
 
@@ -85,6 +90,8 @@ def findings_of(subject: Subject, folder: Path, full: bool = False) -> Found:
         found += optimum_findings()
     if subject.name in QUICK:
         found += attack_findings(subject, made(folder / "attack"), full)
+        if not QUICK[subject.name].trained:
+            found += users_findings(subject, made(folder / "users"))
     return found, recovered
 
 
@@ -106,12 +113,25 @@ def neighbors_findings(replay: Replay) -> Iterator[Finding]:
     """Say whether neighbors left the same files, charges and words, and whether parts are disjoint."""
     differing = ", ".join(replay.differing)
     says = f"with what was released copied, {replay.neighbors} neighbors leave the same bytes, names, sizes and charges"
+    if others := len(replay.subject.others):
+        says += f", and so do {others} data sets that are no neighbors"
     if differing:
-        says = f"neighbors leave other bytes: {differing}"
+        says = f"other data leave other bytes: {differing}"
     yield Finding(check="neighbors", holds=not differing, says=says)
+    if replay.apart and replay.subject.name not in WITH_OPTIMA:
+        says = "what sums have over two parts of the data adds up" + ("" if replay.adds_up else " to something else")
+        yield Finding(check="records", holds=replay.adds_up, says=f"{says}: a record adds the same in any company")
     if any(isinstance(each, ParallelEvent) for each in leaves([replay.subject.line.event])):
         says = "a unit moves what is trained on one part of the data alone"
         yield Finding(check="parts", holds=not replay.in_two_parts, says=says)
+
+
+def users_findings(subject: Subject, folder: Path) -> Iterator[Finding]:
+    """Hold the steps of a table of users, each with up to two rows, to what is charged; DP-SGD hides records alone."""
+    users = of_method(subject.name, ROWS_OF_A_USER, subject.line.budget.epsilon)
+    replay = replayed(replace(users, worlds=users.worlds[: 1 + EXTREMES]), folder)
+    yield from neighbors_findings(replay)
+    yield from (reach_finding(f"users, {name}", step) for name, step in named_steps(replay))
 
 
 def _of_steps(subject: Subject, replay: Replay, folder: Path, full: bool) -> Found:
@@ -132,7 +152,7 @@ def _of_steps(subject: Subject, replay: Replay, folder: Path, full: bool) -> Fou
             loss, known = loss_finding(name, step)
             found += [loss, sampler_finding(name, step, FULL_CHOICES if full else QUICK_CHOICES)]
             recovered.append(known)
-    if trained := list(steps_of(replay, "sgd")):
+    if trained := [step for step in replay.steps if step.kind == "sgd"]:
         more, known = training_findings(subject, trained, made(folder / "training"), full)
         found, recovered = found + more, [*recovered, known]
     return found, recovered

@@ -16,12 +16,13 @@ from dpmodels.accounting.events import SampledGaussianEvent
 from dpmodels.evaluation.audit.lower_bound import Floats
 from dpmodels.evaluation.audit.tap import Tap, tapped
 from dpmodels.mechanisms.dp_sgd.adaptive import STEP_BITS
+from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS
 from dpmodels.mechanisms.dp_sgd.randomness import new_key
 from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.privacy import Sensitive
 
-SIZE, OTHERS = 4, 64
+SIZE, OTHERS, MANY = 4, 64, 3000
 
 
 class Itself(nn.Module):
@@ -84,12 +85,18 @@ def odd_batches() -> dict[str, bool]:
     alone = DpSgd(Itself(), SgdSpec(sampling_probability=0.5), Noise(1.0, float(OTHERS)), bytes(32))
     alone.block = 1
     empty = sgd._clipped_sum((data,), everybody[:0])
+    one, many = sgd._block_sum((data,), everybody[:1]), torch.zeros(MANY, dtype=torch.int64).numpy()
+    dropped = 2 * FACTOR_BITS - STEP_BITS
+    exact = (MANY * one.numpy() + 2 ** (dropped - 1)) >> dropped
     canary = without - sgd._clipped_sum((data,), everybody[:OTHERS])
     return {
         "an empty batch adds up to nothing": not empty.any(),
         "a record that overflows adds nothing": bool((whole == without).all()),
         "the sum is the same however a batch is cut into blocks": bool(
             (alone._clipped_sum((data,), everybody) == whole).all()
+        ),
+        f"{MANY} equal records add up to {MANY} times one of them, exactly": bool(
+            (sgd._clipped_sum((data,), many) == exact).all()
         ),
         "a record moves the sum by one clip norm at most, and a long one by that": bool(
             0.99 * 4.0**STEP_BITS < float(canary.astype(object) @ canary.astype(object)) <= 4.0**STEP_BITS

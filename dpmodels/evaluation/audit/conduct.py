@@ -1,19 +1,31 @@
-"""How a measurement behaves: killed again and again, asked for twice, given its rows otherwise, and drawn twice."""
+"""How a measurement behaves: killed again and again, given its rows otherwise, drawn twice, and beyond its cap."""
 
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from dpmodels.errors import NacreError
-from dpmodels.evaluation.audit.desks import measured
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.errors import BudgetExhausted, NacreError
+from dpmodels.evaluation.audit.desks import ACCOUNT, desk_in, measured
 from dpmodels.evaluation.audit.findings import Finding
+from dpmodels.evaluation.audit.left import LEDGER
+from dpmodels.evaluation.audit.lower_bound import ALARM, Floats, correlation
 from dpmodels.evaluation.audit.replay import KEYS, released_bytes
 from dpmodels.evaluation.audit.subjects import Subject
-from dpmodels.evaluation.audit.tap import ALL_KINDS, Killed, Tap, tapped
+from dpmodels.evaluation.audit.tap import ALL_KINDS, Draw, Killed, Tap, tapped
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.privacy import Sensitive
 
 MOST_KILLS = 100
+LEAST_CHOICES = 4
+"""Parts for each of which something is chosen; fewer choices may be alike by chance."""
+LARGE = 2.0**16
+"""A scale of noise at which a whole number is hardly ever without noise."""
+NOISY = ("gaussian", "sgd", "k-norm")
+"""Mechanisms whose noise is what they release, less what it was added to."""
 LIFE = ["open", "reserve", "seal", "commit"]
 
 
@@ -67,28 +79,66 @@ def ordered(tap: Tap, subject: Subject, folder: Path) -> Iterator[Finding]:
 
 
 def drawn_twice(tap: Tap, subject: Subject, folder: Path) -> Iterator[Finding]:
-    """Measure one plan twice; whatever is public is the same, its seeds too, so no noise may be."""
-    twice = []
+    """Measure one plan twice; whatever is public is the same, its seeds too, so no two draws of noise may be."""
+    twice, keys = list[list[Draw]](), list[bytes]()
     for name in ("one", "two"):
-        tap.restart()
         measured(subject.system, folder / name, subject.line, *subject.whole.batches)
-        first = tap.draws[0]
-        twice.append((first.kind, np.atleast_1d(first.released).ravel(), list(tap.keys)))
-    (kind, one, keys), (_, other, other_keys) = twice
-    if kind == "exponential" or (kind == "choices" and len(one) < 4):
-        return  # two choices may be alike
-    apart = one.shape != other.shape or bool((one != other).any())
-    fresh = not set(keys) & set(other_keys)
-    yield Finding(check="seeds", holds=apart and fresh, says="two measurements of one plan share no noise and no key")
+        keys += tap.keys
+        twice.append(tap.restart())
+    fresh, shared = len(set(keys)) == len(keys), share_noise([each for drawn in twice for each in drawn])
+    says = "two measurements of one plan share no key, and no two of their draws any noise"
+    yield Finding(check="seeds", holds=fresh and not shared and not choose_alike(*twice), says=says)
+    still = any(lacks_noise(*pair) for pair in zip(*twice, strict=False))
+    says = "some coordinates have no noise" if still else "no coordinate is left without noise"
+    yield Finding(check="noise", holds=not still, says=f"{says} in two measurements")
 
 
-CHECKED = {resumed: "resume", ordered: "order", drawn_twice: "seeds"}
+def noise_of(draw: Draw) -> Floats:
+    """Return the noise of a draw, in units of its scale; of a choice nothing."""
+    found: Floats = (np.asarray(draw.released) - draw.values).ravel() / draw.scale
+    return found if draw.kind in NOISY else found[:0]
+
+
+def share_noise(draws: list[Draw]) -> bool:
+    """Tell whether two draws go together as no two do by chance, whatever their sizes and scales."""
+    pairs = list(combinations(map(noise_of, (each for each in draws if each.kind in NOISY)), 2))
+    return any(correlation(one[: len(other)], other[: len(one)]) * len(pairs) < ALARM for one, other in pairs)
+
+
+def choose_alike(one: list[Draw], other: list[Draw]) -> bool:
+    """Tell whether the same was chosen for each of several parts twice."""
+    first = [each[0].released for each in (one, other) if each[0].kind == "choices"]
+    return bool(first) and len(first[0]) >= LEAST_CHOICES and np.array_equal(*first)
+
+
+def lacks_noise(one: Draw, other: Draw) -> bool:
+    """Tell whether a coordinate has no noise in either of two draws, which chance does not do at a large scale."""
+    if one.kind not in NOISY or one.scale < LARGE or one.values.shape != other.values.shape:
+        return False
+    return bool(((noise_of(one) == 0) & (noise_of(other) == 0)).any())
+
+
+def capped(tap: Tap, subject: Subject, folder: Path) -> Iterator[Finding]:
+    """Measure once: the ledger has spent what the plan costs, and refuses the same under another name."""
+    line = subject.line
+    measured(subject.system, folder, line, *subject.whole.batches)
+    ledger = Ledger(folder / LEDGER)
+    right = ledger.balance(ACCOUNT).spent_epsilon == spent_epsilon([line.event], line.budget.delta_exact)
+    yield Finding(check="charge", holds=right, says="the ledger has spent what the plan's events cost")
+    desk, before = desk_in(folder, line, "again", ledger), len(tap.draws)
+    with suppress(BudgetExhausted):
+        subject.system.measure(Sensitive(list(subject.whole.batches)), line, desk)
+    refused = len(tap.draws) == before and desk.held() is None
+    yield Finding(check="charge", holds=refused, says="the cap refuses a second measurement before anything is drawn")
+
+
+CHECKED = {resumed: "resume", ordered: "order", drawn_twice: "seeds", capped: "charge"}
 
 
 def conduct_findings(subject: Subject, folder: Path) -> list[Finding]:
     """Hold the measurement of a subject to all of this."""
     found = list[Finding]()
-    for name, check in (("killed", resumed), ("order", ordered), ("twice", drawn_twice)):
+    for name, check in (("killed", resumed), ("order", ordered), ("twice", drawn_twice), ("cap", capped)):
         if check is ordered and not hasattr(subject.whole.batches[0], "take"):
             continue  # letters and clients are not read in pieces
         (folder / name).mkdir(parents=True)

@@ -2,6 +2,31 @@
 
 from pydantic import BaseModel, ConfigDict
 
+CHECKS = {
+    "budget": "The events of the plan spend the budget, and no more.",
+    "neighbors": "Whatever a measurement leaves is the same for other data, but for what was charged: names and bytes "
+    "of files, charges, and every word that was logged or printed.",
+    "records": "What a record adds to a sum is the same whoever else is there.",
+    "sensitivity": "No neighbor moves a step farther than its noise hides at the price that is charged, and one comes "
+    "to nine tenths of that; so it is where a user has several rows.",
+    "parts": "A unit moves what is trained on one part of the data alone.",
+    "noise": "The noise of Gaussian steps has the law, the scale and the independence that are charged, in every "
+    "coordinate; no lower bound of mu is above the claim.",
+    "training": "Noise, batches and randomness of DP-SGD are what is charged; a record adds at most one clip norm and "
+    "moves nobody else's gradient, wherever in a batch it is; batches that are empty, large, overflow or are cut "
+    "otherwise keep that.",
+    "choices": "Exact probabilities of choices keep the charge, and draws follow them; so does the K-norm mechanism.",
+    "optimum": "Output perturbation releases the optimum that its bound is proved for.",
+    "resume": "A measurement that is killed again and again is one charge and the measurement that it would have been.",
+    "order": "The same rows, cut and ordered otherwise, give the same bits.",
+    "seeds": "No two draws of noise go together, of one measurement or of two, and no two keys are the same.",
+    "charge": "The ledger has spent what the plan costs, and its cap refuses more before anything is drawn.",
+    "attack": "An adversary that guesses who was in the data, in one run, does no better than the charge allows.",
+    "flow": "A whole run, to the hand-off, leaves the same for other data; no hash of what is sensitive, no canary and "
+    "no time of day is outside of its zone; what is handed over can be verified.",
+}
+"""What each check holds a method to."""
+
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,7 +76,7 @@ class Audit(_Model):
         method: that was audited; epsilon, delta: of the plan that was tried.
         full: whether as many draws were taken as bounds without assumptions need.
         confidence: with which each bound holds by itself.
-        uncovered: what the audit does not look at.
+        uncovered: what the audit does not look at; checks: what each check holds the method to.
     """
 
     method: str
@@ -64,6 +89,7 @@ class Audit(_Model):
     findings: tuple[Finding, ...]
     recovered: tuple[Recovered, ...]
     uncovered: tuple[str, ...]
+    checks: dict[str, str] = CHECKS
 
     @property
     def holds(self) -> bool:

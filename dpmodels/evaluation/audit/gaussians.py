@@ -17,6 +17,7 @@ from dpmodels.evaluation.audit.lower_bound import (
     NoiseTests,
     assumption_free,
     deviation_is,
+    is_fine,
     noise_tests,
     parametric,
 )
@@ -66,7 +67,7 @@ class Seen:
         claimed, step = claimed_mu(self.step.event), self.step
         above = parametric(values, step.reach, ALARM).low > claimed
         above |= full and self.without_assumptions(ALARM) > claimed
-        right = self.tests.hold and deviation_is(values, step.draw.scale) and not above
+        right = self.tests.hold and deviation_is(values, step.draw.scale) and is_fine(values) and not above
         says = (
             f"{name}: {values.size} noise values are Gaussian of the scale that is charged, independent of each other "
             "and of the data"

@@ -40,6 +40,10 @@ ALARM = 1e-6
 """What is called a fault of the code: chance does it in one of a million audits."""
 
 
+RESTS = 16
+"""Noise is divided by this, and must leave every rest as often."""
+
+
 @dataclass(frozen=True)
 class Interval:
     """A bound below, and one above that the same assumptions give; ``high`` is infinite where there is none."""
@@ -116,11 +120,12 @@ def noise_tests(noise: Floats, other: Floats, values: Floats) -> NoiseTests:
     if not noise.any() or not other.any():
         return NoiseTests(0.0, 0.0, 0.0)
     spread = both.ravel() + np.random.default_rng(0).uniform(-0.5, 0.5, both.size)
-    shape = float(stats.kstest(spread / np.sqrt((spread**2).mean()), "norm").pvalue)
+    even = spread / np.sqrt((spread**2).mean())
+    shape = min(float(stats.kstest(even, "norm").pvalue), _reaches(even), _alike(both))
     ratio = float((noise**2).mean() / (other**2).mean())
     same = 2 * min(stats.f(noise.size, other.size).cdf(ratio), stats.f(noise.size, other.size).sf(ratio))
     pairs = [(both[:, :-1], both[:, 1:]), (both[:-1], both[1:]), (noise, np.broadcast_to(values, noise.shape))]
-    apart = [_correlation(left.ravel(), right.ravel()) for left, right in pairs]
+    apart = [correlation(left.ravel(), right.ravel()) for left, right in pairs]
     return NoiseTests(shape, float(same), min(1.0, len(apart) * min(apart)))
 
 
@@ -130,7 +135,26 @@ def deviation_is(noise: Floats, stddev: float) -> bool:
     return ALARM / 2 < quantile < 1 - ALARM / 2
 
 
-def _correlation(left: Floats, right: Floats) -> float:
+def is_fine(noise: Floats) -> bool:
+    """Tell whether noise is of whole numbers of every kind: on a grid it would leave the rest of a division exact."""
+    whole = np.abs(np.rint(noise)).astype(np.int64).ravel()
+    rests = stats.chisquare(np.bincount(whole % RESTS, minlength=RESTS)).pvalue
+    return bool(whole.std() < 2 * RESTS or (rests > ALARM and np.gcd.reduce(whole) == 1))
+
+
+def _reaches(even: Floats) -> float:
+    """Return the probability that the largest of so many standard normal values is no larger than it is here."""
+    return float(np.exp(even.size * np.log1p(-2 * stats.norm.sf(np.abs(even).max()))))
+
+
+def _alike(noise: Floats) -> float:
+    """Return the p-value of the coordinate whose variance is farthest from the rest. Shapes: [draws, coordinates]."""
+    law, squares = stats.chi2(len(noise)), (noise**2).sum(axis=0) / (noise**2).mean()
+    chance: float = 2 * min(law.cdf(squares).min(), law.sf(squares).min()) * len(squares)
+    return min(1.0, chance)
+
+
+def correlation(left: Floats, right: Floats) -> float:
     """Return the p-value of a correlation; of too few values, or of constant ones, 1."""
     if len(left) < 3 or not left.std() or not right.std():
         return 1.0

@@ -13,6 +13,8 @@ from dpmodels.releases.system import Synthesizer
 from dpmodels.schema.embedded import codec_of
 from dpmodels.synthesizers.registry import create
 
+OTHERS = 30
+"""Records of a crowd that are not alike."""
 MIXTURE = {"components": 16, "directions": 2, "steps": 5}
 NETWORK = {"steps": 3, "batch_size": 16, "frequencies_per_step": 8, "network": {"hidden_dim": 8}}
 SGD = {"sgd": {"steps": 20, "sampling_probability": 0.2}, "vae": {"hidden": 8, "imitation_steps": 10, "draws": 2}}
@@ -83,8 +85,8 @@ def with_users(method: str, rows: int) -> Any:
 
 def crowd(data: ModuleType) -> Any:
     """Return records most of which are alike, so that others lie far outside of what is usual."""
-    records = data.make_records(30)
-    return records.take([0] * 300 + list(range(30)))
+    records = data.make_records(OTHERS)
+    return records.take([0] * 300 + list(range(OTHERS)))
 
 
 def extremes(data: ModuleType) -> Any:

@@ -11,16 +11,15 @@ same earlier outcomes, the difference of what noise was added to is what the uni
 A step is charged rightly where its reach is at most what its noise hides. Where it is much less, either the bound is
 loose or the neighbors are weak, and both are faults of an audit's subject: at least nine tenths are asked for.
 
+Data sets that are far from the first, two parts of it where that can be, must leave the same files too. That shows what
+one record more is too little to show, such as a number that was rounded to hundreds. And where a step is a sum over
+records, those of the parts add up to that of the whole, exactly, or a record adds something else in other company.
+
 Steps with one event are judged together, for nobody is in every batch of DP-SGD. There only the neighbors with a unit
 more at the end are judged, for whoever is behind an inserted record is in other batches.
 """
 
-import io
-import json
-import logging
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,9 +38,9 @@ from dpmodels.accounting.events import (
     leaves,
 )
 from dpmodels.evaluation.audit.desks import measured, released_file
+from dpmodels.evaluation.audit.left import held, left_below
 from dpmodels.evaluation.audit.subjects import Subject, World
 from dpmodels.evaluation.audit.tap import ALL_KINDS, Draw, Tap, Unequal, tapped
-from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms.gaussian import SMOOTHING
 
 KEYS = [bytes([number] * 32) for number in range(9)]
@@ -49,8 +48,6 @@ KEYS = [bytes([number] * 32) for number in range(9)]
 LEAST_REACH = 0.9
 """Share of what its noise hides that a step must be seen to move by."""
 ROUNDED = 1 + 1e-9
-OURS = {"root", "nacre", "dpmodels", "tasks", "flows"}
-"""Loggers that may know a record, by the first word of their names."""
 
 
 @dataclass
@@ -93,7 +90,9 @@ class Replay:
     """What neighbors did: to whatever was left, and to each step, in the order in which they were drawn.
 
     Attributes:
-        differing: neighbors that left other bytes; in_two_parts: that moved two trainings, which are charged as one.
+        differing: data sets that left other bytes; of neighbors and of others.
+        in_two_parts: neighbors that moved two trainings, which are charged as one.
+        apart: what noise is added to in two parts of the data set, step by step; of no step where it has no such parts.
     """
 
     subject: Subject
@@ -101,6 +100,13 @@ class Replay:
     differing: list[str]
     neighbors: int
     in_two_parts: list[str]
+    apart: list[tuple[NDArray[np.int64], ...]]
+
+    @property
+    def adds_up(self) -> bool:
+        """Tell whether the steps that are sums have, over two parts, what they have over the whole."""
+        pairs = zip(self.steps, self.apart, strict=False)
+        return all(np.array_equal(step.draw.values, sum(parts)) for step, parts in pairs if step.kind == "gaussian")
 
 
 def is_charged_for(hidden: float, reach: float) -> bool:
@@ -124,56 +130,48 @@ def replayed_by(tap: Tap, subject: Subject, folder: Path) -> Replay:
     whole, line = subject.whole, subject.line
     left = left_of(subject, folder / "d", whole)
     events, keys, draws = charged(line.event, tap), len(tap.keys), tap.restart()
-    differing, in_two_parts = list[str](), list[str]()
-    steps = [
-        Step(draw, event, np.zeros_like(draw.values, dtype=np.int64), "", 0.0, hidden(draw, event))
-        for draw, event in zip(draws, events, strict=True)
-    ]
-    for number, world in enumerate(subject.worlds[1:]):
+    differing, in_two_parts, apart = list[str](), list[str](), list[list[NDArray[np.int64]]]()
+    steps = steps_of(draws, events)
+    for number, world in enumerate([*subject.worlds[1:], *subject.others]):
         tap.copy(draws, *ALL_KINDS)
         tap.given = list(KEYS)
         other = left_of(subject, folder / str(number), world)
         if any(tap.copies.values()):
             raise Unequal("a neighbor asks for noise less often; what it asks for follows from what was released alone")
-        if apart := [name for name in {**left, **other} if left.get(name) != other.get(name)]:
-            differing.append(f"{world.name} ({', '.join(sorted(apart))})")
-        moved = [_move(*pair, world) for pair in zip(steps, tap.restart(), strict=True)]
+        if unlike := [name for name in {**left, **other} if left.get(name) != other.get(name)]:
+            differing.append(f"{world.name} ({', '.join(sorted(unlike))})")
+        if number >= len(subject.worlds) - 1:
+            apart.append([each.values for each in tap.restart()])
+            continue
+        moved = [moved_by(*pair, world) for pair in zip(steps, tap.restart(), strict=True)]
         trained = [has for step, has in zip(steps, moved, strict=True) if step.kind == "sgd"]
         if keys and world.aligned and np.reshape(trained, (keys, -1)).any(axis=1).sum() > 1:
             in_two_parts.append(world.name)
     tap.copies, tap.silent = {}, False
     _judge_together(steps)
-    return Replay(subject, steps, differing, len(subject.worlds) - 1, in_two_parts)
+    parts = list(zip(*apart, strict=True)) if len(apart) > 1 else []
+    return Replay(subject, steps, differing, len(subject.worlds) - 1, in_two_parts, parts)
 
 
-@contextmanager
-def listening() -> Iterator[io.StringIO]:
-    """Collect all that is printed and logged; of libraries warnings alone, for some tell of their first use."""
-    said, root = io.StringIO(), logging.getLogger()
-    handler, level = logging.StreamHandler(said), root.level
-    handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name.split(".")[0] in OURS)
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    try:
-        with redirect_stdout(said), redirect_stderr(said):
-            yield said
-    finally:
-        root.removeHandler(handler)
-        root.setLevel(level)
+def steps_of(draws: list[Draw], events: list[Leaf]) -> list[Step]:
+    """Put draws beside the events that they are charged as.
 
-
-def left_of(subject: Subject, folder: Path, world: World) -> dict[str, Any]:
-    """Measure a data set, and return whatever that left: names and bytes of files, charges, and all that was said.
-
-    Of a ledger's entry the time is left out, a random number, and the hash that covers both: no two entries share them.
+    Raises:
+        Unequal: there are more draws than events, or fewer.
     """
-    with listening() as said:
+    if len(draws) != len(events):
+        raise Unequal(f"noise was drawn {len(draws)} times, and {len(events)} draws are charged")
+    return [
+        Step(draw, event, np.zeros_like(draw.values, dtype=np.int64), "", 0.0, hidden(draw, event))
+        for draw, event in zip(draws, events, strict=True)
+    ]
+
+
+def left_of(subject: Subject, folder: Path, world: World) -> dict[str, bytes]:
+    """Measure a data set, and return whatever that left: files by name, the ledger, and all that was said."""
+    with held(folder) as said:
         measured(subject.system, folder, subject.line, *world.batches)
-    kept = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith("ledger.sqlite")]
-    files: dict[str, Any] = {str(path.relative_to(folder)): path.read_bytes() for path in kept}
-    entries = Ledger(folder / "ledger.sqlite").entries()
-    charges = [(one.kind, one.account, one.charge, one.attempt, {**one.content, "nonce": ""}) for one in entries]
-    return files | {"ledger": json.dumps(charges, sort_keys=True), "said": said.getvalue().replace(str(folder), "")}
+    return left_below(folder) | {"said": said.getvalue().replace(str(folder), "").encode()}
 
 
 def released_bytes(folder: Path) -> bytes:
@@ -240,7 +238,7 @@ def size_of(kind: str, difference: NDArray[Any]) -> float:
     return float(np.linalg.norm(flat) if kind in ("gaussian", "sgd") else np.abs(flat).max(initial=0))
 
 
-def _move(step: Step, other: Draw, world: World) -> bool:
+def moved_by(step: Step, other: Draw, world: World) -> bool:
     """Note how far a neighbor moved a step; tell whether it did."""
     one = step.draw
     if (one.kind, one.scale, one.values.shape) != (other.kind, other.scale, other.values.shape):
@@ -258,8 +256,3 @@ def _judge_together(steps: list[Step]) -> None:
     for step in steps:
         alike = [each.reach for each in steps if (each.kind, each.event) == (step.kind, step.event)]
         step.farthest_alike = max(alike)
-
-
-def steps_of(replay: Replay, *kinds: str) -> Iterator[Step]:
-    """Yield the steps of some mechanisms."""
-    yield from (step for step in replay.steps if step.kind in kinds)

@@ -30,6 +30,8 @@ from dpmodels.releases import draw as driver
 
 LEAST_EXPECTED = 8.0
 """Draws that are expected of each cell of a chi-square test."""
+AHEAD = 5.0
+"""Scales by which one option of the made scores is better than all others."""
 SLACK = 1e-9
 
 
@@ -75,16 +77,22 @@ def loss_finding(name: str, step: Step) -> tuple[Finding, Recovered]:
 
 
 def sampler_finding(name: str, step: Step, draws: int) -> Finding:
-    """Hold the sampler of a choice to the exact probabilities."""
-    scores = np.atleast_2d(step.draw.values)[:1].astype(np.int64)
-    expected = draws * np.exp(log_softmax(scores[0] / step.draw.scale))
-    if step.kind == "exponential":
-        seen = [exponential._selector(scores[0], step.draw.scale) for _ in range(draws)]
-    else:
-        seen = choices._chooser(np.repeat(scores, draws, axis=0), step.draw.scale).tolist()
-    fits = _chi_square(np.bincount(seen, minlength=len(expected)), expected) > ALARM
+    """Hold the sampler of a choice to the exact probabilities, for its own scores and where one is far ahead."""
+    scale, own = step.draw.scale, np.atleast_2d(step.draw.values)[0].astype(np.int64)
+    far = np.append(np.zeros(len(own) - 1, dtype=np.int64), round(AHEAD * scale))
+    fits = all(_follows(step.kind, scores, scale, draws) for scores in (own, far))
     says = f"{name}: {draws} draws {'follow' if fits else 'do not follow'} the probabilities of the mechanism"
     return Finding(check="choices", holds=fits, says=says)
+
+
+def _follows(kind: str, scores: NDArray[np.int64], scale: float, draws: int) -> bool:
+    """Tell whether draws of options have their probabilities."""
+    expected = draws * np.exp(log_softmax(scores / scale))
+    if kind == "exponential":
+        seen = [exponential._selector(scores, scale) for _ in range(draws)]
+    else:
+        seen = choices._chooser(np.repeat(scores[None], draws, axis=0), scale).tolist()
+    return _chi_square(np.bincount(seen, minlength=len(expected)), expected) > ALARM
 
 
 def k_norm_findings(name: str, step: Step, draws: int) -> tuple[list[Finding], Recovered]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmodels.errors import InvalidArgument
 from dpmodels.evaluation.audit.made import clients, letters
-from dpmodels.evaluation.audit.quick import QUICK, crowd, extremes, inserted, quick, quick_plan, with_users
+from dpmodels.evaluation.audit.quick import OTHERS, QUICK, crowd, extremes, inserted, quick, quick_plan, with_users
 from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
 from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement, ScoresMeasurement
 from dpmodels.federated.moments_head import MomentsHead
@@ -45,12 +45,18 @@ class World:
 
 @dataclass(frozen=True)
 class Subject:
-    """A system, its plan, and the data sets on which it is compared; the first is the one that the rest neighbor."""
+    """A system, its plan, and the data sets on which it is compared; the first is the one that the rest neighbor.
+
+    Attributes:
+        others: data sets that are far from the first, two parts of it where its size is private. With the same releases
+            they must leave the same all the same, for nothing else may reach the outside.
+    """
 
     name: str
     system: System[Any]
     line: Line
     worlds: Sequence[World]
+    others: Sequence[World] = ()
 
     @property
     def whole(self) -> World:
@@ -75,7 +81,9 @@ def of_line(method: str, line: Line, rows_of_a_user: int = 1) -> Subject:
         added = inserted(table, more.take([who] * rows_of_a_user), place)
         where = {0: "first", middle: "in the middle", end: "last"}[place]
         found.append(World(f"extreme {who + 1} {where}", [added], aligned=place == end))
-    return Subject(method, quick(method), line, found)
+    parts = {"those who are alike": slice(end - OTHERS), "the others": slice(end - OTHERS, end)}
+    two = [World(name, [table.take(part)]) for name, part in parts.items()]
+    return Subject(method, quick(method), line, found, two)
 
 
 def of_letters(method: str, epsilon: float = 3.0) -> Subject:
@@ -94,7 +102,8 @@ def of_letters(method: str, epsilon: float = 3.0) -> Subject:
         for place, number in places
     ]
     line = system.plan(letters.make_contract(), letters.make_budget(epsilon))
-    return Subject(method, system, line, [World("D", [all_letters]), *own])
+    others = [World("other letters", [letters.make_passages(6, seed=2, sentences=5)])]
+    return Subject(method, system, line, [World("D", [all_letters]), *own], others)
 
 
 def of_client(method: str, epsilon: float = 1.0, public: bool = False, records: int = 20_000) -> Subject:
@@ -115,7 +124,12 @@ def of_client(method: str, epsilon: float = 1.0, public: bool = False, records: 
     system = systems[method]
     line = system.plan(contract, PrivacyBudget(epsilon=epsilon, delta=1e-5, adjacency=contract.adjacency))
     held = clients.make_points(records)
-    return Subject(method, system, line, [World("D", [held]), *_of_points(held, public)])
+    parts = [slice(records // 2), slice(records // 2, None)]
+    others = [Points(held.z[part], held.label[part]) for part in parts]
+    if public:
+        others = [clients.make_points(records, label=1, seed=1)]
+    far = [World("other records", [other]) for other in others]
+    return Subject(method, system, line, [World("D", [held]), *_of_points(held, public)], far)
 
 
 def _of_points(held: Points, public: bool) -> Iterator[World]:
@@ -147,12 +161,21 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
 """Everything that has a charge of its own, by the name of its method."""
 
 
-def subject_of(method: str) -> Subject:
-    """Return what is audited for a method.
+def check_method(method: str) -> None:
+    """Refuse a name that is no method's.
 
     Raises:
         InvalidArgument: there is no such method.
     """
     if method not in SUBJECTS:
         raise InvalidArgument("method", method, f"be one of {', '.join(SUBJECTS)}")
+
+
+def subject_of(method: str) -> Subject:
+    """Return what is audited for a method.
+
+    Raises:
+        InvalidArgument: there is no such method.
+    """
+    check_method(method)
     return SUBJECTS[method]()

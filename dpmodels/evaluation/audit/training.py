@@ -33,6 +33,7 @@ from dpmodels.evaluation.audit.lower_bound import (
     clopper_pearson,
     deviation_is,
     epsilon_assumption_free,
+    is_fine,
     noise_tests,
     parametric,
 )
@@ -67,7 +68,7 @@ def training_findings(subject: Subject, steps: list[Step], folder: Path, full: b
     noise, values = _noise_of(tap)
     half = len(noise) // 2
     tests = noise_tests(noise[:half], noise[half:], values[:half])
-    right = tests.hold and deviation_is(noise, steps[0].draw.scale)
+    right = tests.hold and deviation_is(noise, steps[0].draw.scale) and is_fine(noise)
     reach = steps[0].farthest_alike
     findings = [
         Finding(

@@ -41,7 +41,7 @@ class Bins:
             group = np.unique(place, return_inverse=True)[1]
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         ends = zip(first[starts], last[[*(starts[1:] - 1), -1]], strict=True)
-        labels = [_range(column, float(low), float(high)) for low, high in ends]
+        labels = [range_label(column, float(low), float(high)) for low, high in ends]
         specials = _specials(column)
         place = np.concatenate([group, len(labels) + np.arange(len(specials))])
         return cls((*labels, *specials), place, len(labels), ordered=True)
@@ -84,7 +84,7 @@ def cell_label(column: Modelled, cell: int) -> str:
     if cell >= column.cells:
         return _specials(column)[cell - column.cells]
     first, last = (bounds[cell] for bounds in column.cell_bounds())
-    return _range(column, float(first), float(last))
+    return range_label(column, float(first), float(last))
 
 
 def _specials(column: Continuous) -> list[str]:
@@ -95,7 +95,7 @@ def _names(column: Modelled) -> tuple[str, ...]:
     return (*names_of(column), *["null"] * column.nullable)
 
 
-def _range(column: Continuous, low: float, high: float) -> str:
+def range_label(column: Continuous, low: float, high: float) -> str:
     """Name a bin by the values it begins and ends with."""
     first, last = _write(column, low), _write(column, high)
     return first if first == last else f"{first} to {last}"

@@ -300,7 +300,7 @@ def categories_from_data(stack: ExitStack) -> None:
 
     def numbered(records: Records) -> Records:
         states = records.states.copy()
-        column = next(place for place in range(states.shape[1]) if len(set(states[:, place])) == 3)
+        column = next((place for place in range(states.shape[1]) if len(set(states[:, place])) == 3), 0)
         order = list(dict.fromkeys(states[:, column].tolist()))
         states[:, column] = [order.index(state) for state in states[:, column]]
         return Records(states, records.values)

@@ -7,7 +7,8 @@ import pytest
 
 from dpmodels.errors import NacreError
 from dpmodels.evaluation.audit.findings import Finding
-from tests.evaluation.audit.faults import FAULTS, Fault, Run
+from tests.evaluation.audit.adversary import FAULTS
+from tests.evaluation.audit.faults import Fault, Run
 
 PAGE = Path(__file__).parents[3] / "docs" / "audit.md"
 

@@ -15,6 +15,7 @@ from dpmodels.evaluation.audit.lower_bound import (
     deviation_is,
     epsilon_assumption_free,
     epsilon_at,
+    is_fine,
     noise_tests,
     one_run,
     parametric,
@@ -61,6 +62,10 @@ BROKEN = {
     "noise that is drawn twice": lambda rng, shape: np.repeat(
         rng.standard_normal((shape[0] // 2, shape[1])), 2, axis=0
     ),
+    "noise without tails": lambda rng, shape: rng.standard_normal(shape).clip(-3, 3),
+    "one coordinate with less noise": lambda rng, shape: (
+        rng.standard_normal(shape) * np.linspace(0.5, 1.5, 20).clip(0, 1)
+    ),
     "noise that knows the values": lambda rng, shape: rng.standard_normal(shape) + 0.3 * np.linspace(-1, 1, shape[1]),
 }
 
@@ -77,6 +82,17 @@ def test_less_noise_for_one_of_two_data_sets_is_seen_and_none_at_all(rng):
     one, other = STDDEV * rng.standard_normal((2, 400, 20))
     assert not noise_tests(one, 0.8 * other, np.zeros(20)).hold
     assert not noise_tests(one, 0 * other, np.zeros(20)).hold
+
+
+@pytest.mark.parametrize("grid", [1, 2, 7, 1000])
+def test_noise_on_a_grid_is_told_from_noise_of_all_whole_numbers(rng, grid):
+    noise = np.rint(STDDEV / grid * rng.standard_normal((400, 20))) * grid
+    assert is_fine(noise) == (grid == 1)
+
+
+def test_noise_of_few_bits_is_not_fine_and_small_noise_is_not_asked_to_be(rng):
+    assert not is_fine(np.float64(np.float16(10_000 * rng.standard_normal(8000))))
+    assert is_fine(np.rint(rng.standard_normal(8000)))
 
 
 @pytest.mark.parametrize("scale", [2 / 3, 0.9, 1.0, 1.1, 3 / 2])

@@ -3,12 +3,14 @@
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dpmodels.embeddings.frozen import digest_of
 from dpmodels.schema.federation import Federation
 from dpmodels.statistics.component_moments import Z_BITS, Points, Whole
 
 CLASSES, SIZE = 3, 6
+INPUTS = ("age", "pulse", "fever")
 NEGATIVES = 20
 
 
@@ -45,3 +47,12 @@ def make_contract(records: int, public: bool) -> Federation:
         "most_records": 2 * records,
     }
     return Federation.model_validate(content).of("north")
+
+
+def make_table(number: int, seed: int = 0) -> pa.Table:
+    """Return labeled records of a few numbers, whose class shows in them."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, CLASSES, number)
+    values = label[:, None] + 0.3 * rng.standard_normal((number, len(INPUTS)))
+    columns = {name: values[:, place] for place, name in enumerate(INPUTS)}
+    return pa.table({**columns, "label": [f"class {each}" for each in label]})

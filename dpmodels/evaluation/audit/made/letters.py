@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.documents import Documents
@@ -57,3 +58,9 @@ def with_sentence(letters: Passages, place: int, vector: Vectors) -> Passages:
 def make_public() -> Candidates:
     """Make candidates, directions and a sketch of public letters."""
     return make_candidates([make_passages(30, seed=1)], make_contract().encoder, SMALL)
+
+
+def make_table(passages: Passages) -> pa.Table:
+    """Return letters as their owner has them: an id, and the vectors of their sentences."""
+    vectors = [part.tolist() for part in np.split(passages.vectors, passages.ends[1:-1])]
+    return pa.table({"id": list(passages.ids), "vectors": pa.array(vectors, pa.list_(pa.list_(pa.float32())))})

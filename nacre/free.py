@@ -1,0 +1,64 @@
+"""More out of a release that is paid for, at no cost: rows under conditions, and its noisy tables."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from nacre.ledgers import Place, home_of
+from nacre.result import Result
+from tasks.store import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def sample(
+    run: "str | Result",
+    rows: int,
+    *,
+    where: "str | Sequence[str]" = (),
+    seed: int | None = None,
+    device: str = "auto",
+    home: Place | None = None,
+) -> "pd.DataFrame":
+    """Draw rows from the generator of a finished run, if you like only such as meet conditions; charges nothing.
+
+    Args:
+        run: the run's name, or what ``nacre.synthesize`` returned.
+        rows: rows to draw.
+        where: conditions such as ``"age>60"`` or ``"ward!=north"``, with ``=``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``;
+            all must hold. As in SQL, a null meets none but ``"COLUMN=null"``.
+        seed: the same seed draws the same rows; by default the one after the run's, for other rows than the run's own.
+        device: auto, cpu or cuda.
+        home: where state lies; by default ``NACRE_HOME``, or ``.nacre``.
+
+    Raises:
+        NacreError: a condition is none, a value is not in the schema, or no row, or too few, meet the conditions.
+    """
+    import pyarrow as pa
+
+    from tasks.draw_rows import draw_rows
+
+    found = Run.find(home_of(home), run.run if isinstance(run, Result) else run)
+    asked = (where,) if isinstance(where, str) else where
+    frame: pd.DataFrame = pa.concat_tables(
+        table for table, _ in draw_rows(found, rows, asked, seed, device)
+    ).to_pandas()
+    return frame
+
+
+def marginals(run: "str | Result", *, home: Place | None = None) -> "pd.DataFrame":
+    """Return the noisy tables of a run's release, a row for each count with its standard error; charges nothing.
+
+    ``columns`` and ``cells`` say what is counted. ``kind`` is ``measured`` for a count as it was released, ``combined``
+    for the average of all that was released of the same cells of one column.
+
+    Raises:
+        NacreError: the run has released nothing yet, or its method releases no counts.
+    """
+    import pyarrow as pa
+
+    from tasks.noisy_tables import read_tables
+
+    found = Run.find(home_of(home), run.run if isinstance(run, Result) else run)
+    frame: pd.DataFrame = pa.concat_tables(read_tables(found)).to_pandas()
+    return frame

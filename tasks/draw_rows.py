@@ -1,0 +1,109 @@
+"""Draw rows from a run's generator beside its hand-off, under conditions if there are any.
+
+Privacy: post-processing; no data is read, no ledger is opened and nothing is charged.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpmodels.artifact import write_whole
+from dpmodels.errors import ArtifactError
+from dpmodels.generators.conditional import sample_where
+from dpmodels.generators.constraints import sample_valid
+from dpmodels.schema.conditions import Conditions
+from dpmodels.schema.embedded import codec_of
+from dpmodels.schema.schema import Schema
+from tasks.pools import limited_pools
+from tasks.ready import check_new_file, pick_device
+from tasks.receive import check_received
+from tasks.sample import read_generator
+from tasks.store import Run
+
+FOOTER = b"nacre.sample"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What is known of drawn rows; ``share``: of the rows of a plain sample that meet the conditions, as far as known.
+
+    ``records`` is the released (noisy) number of records that meet them.
+    """
+
+    run: str
+    release: str
+    method: str
+    seed: int
+    where: tuple[str, ...]
+    rows: int = 0
+    share: float = 1.0
+    records: float = 0.0
+
+
+def draw_rows(
+    run: Run, rows: int, where: Sequence[str], seed: int | None, device: str = "auto"
+) -> Iterator[tuple[pa.Table, Drawn]]:
+    """Yield tables of synthetic rows that meet all conditions, each with what is known by then.
+
+    Without a seed they are drawn by the one after the run's, so that they are other rows than the run's own.
+
+    Raises:
+        ArtifactError: the run has no generator.
+        Unsuitable: a condition is none, or no row meets them.
+        DataError: too few rows meet them.
+    """
+    made = run.finished("train")
+    if made is None:
+        raise ArtifactError(f"run {run.name} has no trained generator; resume it first, if it trains one")
+    check_received(run, made)
+    device, drawn = pick_device(device), 0
+    seed = (run.settings.seed + 1) % 2**31 if seed is None else seed
+    with limited_pools():
+        model = read_generator(made.path, made.sha256)
+        codec = codec_of(model.schema)
+        facts = Drawn(run.name, model.release_entry, run.plan.release.method, seed, tuple(where))
+        if where and isinstance(model.schema, Schema):
+            batches = sample_where(model, Conditions(model.schema, where), rows, seed, device)
+        else:
+            batches = ((records, 1.0) for records in sample_valid(model, rows, seed, device))
+        for records, share in batches:
+            table = codec.decode(records, drawn)
+            drawn += len(records)
+            yield (
+                table,
+                Drawn(**asdict(facts) | {"rows": drawn, "share": share, "records": share * model.default_rows()}),
+            )
+
+
+def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int | None, device: str = "auto") -> Drawn:
+    """Write drawn rows to one Parquet file, whose footer says where they are from; the file is whole or absent.
+
+    Raises:
+        ArtifactError: the place is taken or cannot be written.
+    """
+    check_new_file(out)
+    check_new_file(out)
+    facts: list[Drawn] = []
+
+    def write(path: Path) -> None:
+        writer = None
+        try:
+            for table, known in draw_rows(run, rows, where, seed, device):
+                writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
+                writer.write_table(table)
+                facts.append(known)
+            if writer:
+                said: dict[str, Any] = asdict(facts[-1]) | {"nacre_version": version("nacre")}
+                writer.add_key_value_metadata({FOOTER: json.dumps(said).encode()})
+        finally:
+            if writer:
+                writer.close()
+
+    write_whole(out, write)
+    return facts[-1]

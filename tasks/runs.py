@@ -1,0 +1,47 @@
+"""The runs of a home: what each is about and how far it is, from its files in the control zone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dpmodels.errors import NacreError
+from dpmodels.hand_off.manifest import MANIFEST
+from tasks.store import Run
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One run; ``stage`` is the last one that finished, ``state`` says whether there is anything left to do."""
+
+    name: str
+    day: str
+    data_set: str
+    method: str
+    stage: str
+    state: str
+
+
+def list_runs(home: Path) -> Iterator[Listed]:
+    """List the runs of a home, the oldest first.
+
+    Raises:
+        NacreError: there is no such home.
+    """
+    if not (home / "control").is_dir():
+        raise NacreError(f"there are no runs at {home}; name a home with --home")
+    for settings in sorted((home / "control").glob("*/settings.json"), key=lambda path: path.stat().st_mtime):
+        yield _listed(Run(home=home.absolute(), name=settings.parent.name), settings)
+
+
+def _listed(run: Run, settings: Path) -> Listed:
+    day = f"{datetime.fromtimestamp((run.control / 'plan.json').stat().st_mtime, UTC):%Y-%m-%d}"
+    try:
+        line, own = run.plan.release, run.settings
+    except (NacreError, ValueError, OSError):  # of another version, or damaged
+        return Listed(run.name, day, "", "", run.reached, "cannot be read")
+    if own.federation:
+        state = f"part of {own.federation}"
+    else:
+        state = "handed over" if (own.out / MANIFEST).is_file() else "unfinished"
+    return Listed(run.name, day, line.contract.name, line.method, run.reached, state)

@@ -1,0 +1,177 @@
+"""What a release gives for nothing after its hand-off: rows under conditions, and its noisy tables."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import nacre
+from tests.support import charges, digest, make_schema, make_table, run_cli, synthesize_words, write_clinic
+
+QUICK = {"nacre": {"components": 8, "steps": 20}, "privbayes": {}, "pearl": None}
+
+
+@pytest.fixture(scope="module", params=["nacre", "privbayes"])
+def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("runs"), request.param)
+
+
+def made(folder: Path, method: str) -> Path:
+    """Run one quick synthesis by a method; return its home."""
+    write_clinic(folder)
+    if (training := QUICK[method]) is not None:
+        (folder / "config.yaml").write_text(yaml.safe_dump({"model": {"method": method, "training": training}}))
+    code, _, err = run_cli(*synthesize_words(folder, target_epsilon=8))
+    assert code == 0, err
+    return folder / "home"
+
+
+def only(method: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("home", [method], indirect=True)
+
+
+def name_of(home: Path) -> str:
+    (settings,) = (home / "control").glob("*/settings.json")
+    return settings.parent.name
+
+
+def sample(home: Path, out: Path, *words: object) -> tuple[int, str, str]:
+    return run_cli("sample", name_of(home), "--rows", 300, "--out", out, "--home", home, *words)
+
+
+@only("nacre")
+def test_rows_under_conditions_come_without_a_charge_and_say_where_they_are_from(home, tmp_path):
+    before, ledger = charges(home), digest(home / "ledger.sqlite")
+    where = ("--where", "sick=yes", "--where", "age > 60", "--where", "dose != null")
+    code, out, err = sample(home, tmp_path / "sick.parquet", *where)
+    assert code == 0, err
+    assert "300, drawn by nacre" in out and "nothing was charged" in out and "% of what it draws" in out
+    table = pq.read_table(tmp_path / "sick.parquet")
+    frame = table.to_pandas()
+    assert len(frame) == 300 and set(frame.sick) == {"yes"} and frame.age.min() > 60 and not frame.dose.isna().any()
+    assert frame.patient.tolist() == list(range(1, 301))
+    footer = json.loads(pq.ParquetFile(tmp_path / "sick.parquet").metadata.metadata[b"nacre.sample"])
+    assert footer["where"] == ["sick=yes", "age > 60", "dose != null"] and footer["run"] == name_of(home)
+    assert any(footer["release"] in entry.model_dump_json() for entry in nacre.ledger(home).entries())
+    assert (charges(home), digest(home / "ledger.sqlite")) == (before, ledger)
+    python = nacre.sample(name_of(home), 300, where=["sick=yes", "age > 60", "dose != null"], home=home)
+    assert python.equals(frame)
+
+
+@only("nacre")
+def test_without_conditions_the_rows_are_those_of_a_plain_sample(home, tmp_path):
+    code, out, err = sample(home, tmp_path / "all.parquet", "--json")
+    assert code == 0, err
+    assert json.loads(out)["rows"] == 300 and json.loads(out)["share"] == 1
+    assert nacre.sample(name_of(home), 300, home=home).equals(pq.read_table(tmp_path / "all.parquet").to_pandas())
+
+
+REFUSED = {
+    "age": "`age` is no condition",
+    "height > 3": "`height > 3` is no condition: write a column (age, ward, dose, smoker, sick)",
+    "patient = 3": "column patient is not modeled",
+    "age > 100": "a value of column age must lie between 0 and 99",
+    "age = 3.5": "column age has whole numbers only",
+    "age < old": "old is no number",
+    "age = null": "null is no number",
+    "dose > null": "null has no order",
+    "dose = 1.234": "column dose keeps 2 decimals",
+    "ward = east": "east is no value of column ward; it has north, south, west",
+    "ward < south": "its values have no order",
+    "smoker = 1": "1 is no value of column smoker; it has false, true",
+    "age > 99": "no row that this generator draws meets `age > 99`",
+}
+
+
+@only("nacre")
+@pytest.mark.parametrize("where", REFUSED)
+def test_what_cannot_be_met_is_refused_in_one_sentence_and_leaves_no_file(home, tmp_path, where):
+    code, out, err = sample(home, tmp_path / "none.parquet", "--where", where)
+    assert (code, out, err.count("\n")) == (1, "", 1) and REFUSED[where] in err
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(nacre.NacreError):
+        nacre.sample(name_of(home), 300, where=where, home=home)
+
+
+@only("nacre")
+def test_a_generator_that_is_not_the_received_one_is_not_drawn_from(home, tmp_path):
+    record = home / "control" / name_of(home) / "received.json"
+    kept = record.read_text()
+    record.write_text(json.dumps(json.loads(kept) | {"generator.safetensors": "0" * 64}))
+    code, _, err = sample(home, tmp_path / "x.parquet")
+    record.write_text(kept)
+    assert code == 1 and "was changed after it was checked" in err and list(tmp_path.iterdir()) == []
+
+
+@only("nacre")
+def test_a_file_that_is_there_is_kept(home, tmp_path):
+    (tmp_path / "mine.parquet").write_text("mine")
+    code, _, err = sample(home, tmp_path / "mine.parquet")
+    assert code == 1 and "is there already" in err and (tmp_path / "mine.parquet").read_text() == "mine"
+
+
+@only("privbayes")
+def test_a_generator_without_weights_is_sampled_by_rejection(home, tmp_path):
+    code, _, err = sample(home, tmp_path / "few.parquet", "--where", "age>=50", "--where", "ward=north")
+    assert code == 0, err
+    frame = pq.read_table(tmp_path / "few.parquet").to_pandas()
+    assert len(frame) == 300 and frame.age.min() >= 50 and set(frame.ward) == {"north"}
+
+
+def true_counts(row: pd.Series, data: pd.DataFrame) -> int:
+    """Count the real rows in the combination of cells that a row of the noisy tables is about."""
+    held = np.ones(len(data), dtype=bool)
+    for name, cell, low, high in zip(row["columns"], row.cells, row.low, row.high, strict=True):
+        if cell == "null":
+            held &= data[name].isna()
+        elif cell == "exactly 0":
+            held &= data[name] == 0
+        elif not np.isnan(low):
+            held &= data[name].between(low, high) & ((data[name] != 0) | (name == "age"))
+        else:
+            held &= data[name].astype(str).str.lower().isin(cell.split(" | "))
+    return int(held.sum())
+
+
+def test_the_noisy_tables_are_the_real_counts_with_noise_of_the_error_they_state(home, tmp_path):
+    before, ledger = charges(home), digest(home / "ledger.sqlite")
+    code, out, err = run_cli("marginals", name_of(home), "--out", tmp_path / "t.parquet", "--home", home, "--json")
+    assert code == 0, err
+    frame = pq.read_table(tmp_path / "t.parquet").to_pandas()
+    facts = json.loads(out)
+    assert (facts["counts"], facts["tables"]) == (len(frame), frame.table.nunique())
+    assert any(facts["release"] in entry.model_dump_json() for entry in nacre.ledger(home).entries())
+    data = make_table(200).to_pandas()
+    kinds = {kind: frame[frame.kind == kind] for kind in ("measured", "combined")}
+    # five standard deviations of the size of 360 independent errors; combined counts are few and share tables
+    for kind, (low, high) in {"measured": (0.8, 1.2), "combined": (0.3, 2.2)}.items():
+        some = kinds[kind].sample(min(len(kinds[kind]), 400), random_state=0)
+        scores = [(row["count"] - true_counts(row, data)) / row.standard_error for _, row in some.iterrows()]
+        assert low < np.sqrt(np.mean(np.square(scores))) < high
+    assert kinds["measured"]["columns"].map(len).max() >= 2 and set(kinds["combined"]["columns"].map(len)) == {1}
+    assert set(kinds["combined"]["columns"].map(tuple)) == {(name,) for name in data if name != "patient"}
+    assert (charges(home), digest(home / "ledger.sqlite")) == (before, ledger)
+    assert nacre.marginals(name_of(home), home=home).equals(frame)
+
+
+def test_a_release_that_counts_only_classes_gives_these_and_one_that_counts_nothing_is_refused(tmp_path):
+    home = made(tmp_path, "pearl")
+    frame = nacre.marginals(name_of(home), home=home)
+    assert frame["columns"].map(tuple).tolist() == [("sick",)] * 2 and frame.cells.map(tuple).tolist() == [
+        ("no",),
+        ("yes",),
+    ]
+    assert set(frame.kind) == {"measured"}
+    no_target = make_schema(target=None)
+    (tmp_path / "clinic.yaml").write_text(no_target.to_yaml())
+    code, _, err = run_cli(*synthesize_words(tmp_path, out=tmp_path / "two", home=tmp_path / "home2"))
+    assert code == 0, err
+    code, out, err = run_cli(
+        "marginals", name_of(tmp_path / "home2"), "--out", tmp_path / "n", "--home", tmp_path / "home2"
+    )
+    assert (code, out, err.count("\n")) == (1, "", 1) and "holds no counts of columns" in err
+    assert not (tmp_path / "n").exists()

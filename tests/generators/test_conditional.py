@@ -1,0 +1,138 @@
+"""Rows under conditions are those of a plain sample that meet them, exactly and however rare they are."""
+
+from datetime import date
+
+import numpy as np
+import pytest
+import torch
+
+from dpmodels.embeddings.partition import Partition
+from dpmodels.errors import DataError, Unsuitable
+from dpmodels.generators import conditional
+from dpmodels.generators.conditional import GivenMixture, sample_where
+from dpmodels.generators.mixture import MixtureModel
+from dpmodels.generators.sampling import Sampler
+from dpmodels.schema.conditions import Conditions
+from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.schema import Schema
+from tests.support import make_schema
+
+
+def wide(**changes: object) -> Schema:
+    columns = {
+        "kind": {"type": "categorical", "values": ["a", "b", "c"]},
+        "income": {"type": "integer", "min": 0, "max": 99_999, "scale": "log", "nullable": True},
+        "dose": {"type": "number", "min": 0, "max": 10, "round": 2, "zero_inflated": True},
+        "weight": {"type": "number", "min": 1, "max": 3, "dtype": "float32"},
+        "level": {"type": "categorical", "values": [1, 2, 5], "nullable": True},
+        "seen": {"type": "datetime", "min": date(2020, 1, 1), "max": date(2020, 12, 31)},
+    }
+    return Schema.model_validate({"name": "wide", "target": "kind", "columns": columns, **changes})
+
+
+def mixture(schema: Schema, components: int = 7, seed: int = 0) -> MixtureModel:
+    """Return a mixture of random components over a schema, whose pairs of cells are merged."""
+    rng, fine = np.random.default_rng(seed), Partition.fine(schema, 6)
+    merge = tuple(np.arange(size) // 2 for size in fine.sizes)
+    partition = Partition(fine.codec, merge, fine.classes, fine.class_column)
+    parts = [rng.dirichlet(np.full(size, 0.5), (fine.classes, components)) for size in partition.sizes]
+    detail = []
+    for size, place in zip(fine.sizes, merge, strict=True):
+        raw = rng.random((fine.classes, size)) + 0.1
+        within = np.stack([np.bincount(place, row)[place] for row in raw])
+        detail.append(raw / within)
+    probabilities = torch.from_numpy(np.concatenate(parts, axis=2)).float()
+    counts = torch.tensor([500.0, 300.0, -20.0][: fine.classes])
+    return MixtureModel(schema, 6, partition, probabilities, detail, counts, "e")
+
+
+def drawn(model: Sampler, texts: list[str], rows: int, seed: int = 3) -> tuple[Records, float]:
+    batches = list(sample_where(model, Conditions(model.schema, texts), rows, seed))
+    return Records.concat([records for records, _ in batches]), batches[-1][1]
+
+
+ASKED = [
+    ["income > 17", "income <= 4000", "income != 250"],
+    ["dose = 0", "kind != b"],
+    ["dose != 0", "dose < 3.14", "weight >= 2.5"],
+    ["income = null"],
+    ["level >= 2", "seen > 2020-03-10", "seen <= 2020-03-20"],
+    ["level != 2", "income = 1234"],
+]
+
+
+@pytest.mark.parametrize("texts", ASKED, ids=" ".join)
+def test_the_mixture_given_conditions_is_its_plain_sample_without_the_other_rows(texts):
+    model = mixture(wide())
+    plain = Records.concat(list(model.sample(700_000, 1)))
+    met = plain.take(Conditions(model.schema, texts).hold(plain))
+    records, share = drawn(model, texts, 100_000)
+    assert len(records) == 100_000 and Conditions(model.schema, texts).hold(records).all()
+    assert share == pytest.approx(len(met) / len(plain), rel=5 / max(len(met), 1) ** 0.5, abs=1e-6)
+    if len(met) < 100:
+        return
+    codec, spread = model.partition.codec, 5 / len(met) ** 0.5 + 0.005
+    there, here = codec.to_cells(met), codec.to_cells(records)
+    for index, size in enumerate(codec.cell_sizes):
+        shares = [np.bincount(cells[:, index], minlength=size) / len(cells) for cells in (there, here)]
+        assert np.abs(shares[0] - shares[1]).max() < spread
+        values = [part.values[:, index] for part in (met, records)]
+        grid = np.linspace(0, 1, 101)
+        below = [np.searchsorted(np.sort(each), grid, side="right") / len(each) for each in values]
+        assert np.abs(below[0] - below[1]).max() < spread
+    for first, second in ((0, 4), (1, 4), (2, 5)):  # dependence between columns
+        tables = [
+            np.bincount(c[:, first] * codec.cell_sizes[second] + c[:, second], minlength=200) / len(c)
+            for c in (there, here)
+        ]
+        assert np.abs(tables[0] - tables[1]).max() < spread
+
+
+def test_a_condition_of_a_hundred_millionth_is_drawn_as_fast_as_any():
+    model = mixture(wide())
+    records, share = drawn(model, ["income = 54321", "seen = 2020-02-29", "dose = 7.77", "weight > 2.99"], 500)
+    table = Codec(model.schema).decode(records)
+    assert set(table["income"].to_pylist()) == {54321} and set(table["dose"].to_pylist()) == {7.77}
+    assert {str(day) for day in table["seen"].to_pylist()} == {"2020-02-29"}
+    assert min(table["weight"].to_pylist()) > 2.99 and 0 < share < 1e-8
+
+
+def test_the_same_seed_gives_the_same_rows():
+    model = mixture(wide())
+    (one, _), (two, _), (other, _) = (drawn(model, ["income < 900"], 300, seed) for seed in (5, 5, 6))
+    assert np.array_equal(one.values, two.values) and not np.array_equal(one.values, other.values)
+
+
+def test_a_class_that_was_released_as_empty_has_no_mass():
+    with pytest.raises(Unsuitable, match=r"no row that this generator draws meets `kind=c`"):
+        drawn(mixture(wide()), ["kind=c"], 10)
+    with pytest.raises(Unsuitable, match="no row"):
+        drawn(mixture(wide()), ["income > 500", "income <= 500"], 10)
+
+
+def test_a_schema_with_constraints_is_sampled_by_rejection_of_repaired_rows():
+    columns = make_schema().model_dump()["columns"]
+    columns["end"] = {"type": "integer", "min": 0, "max": 99}
+    schema = make_schema(columns=columns, constraints=["age <= end"])
+    records, share = drawn(mixture(schema), ["age >= 50", "sick = yes"], 2000)
+    table = Codec(schema).decode(records).to_pandas()
+    assert len(table) == 2000 and (table.age >= 50).all() and (table.age <= table.end).all() and 0 < share < 1
+    assert set(table.sick) == {"yes"}
+
+
+def test_rejection_stops_at_its_bound_and_says_how_many_rows_it_drew(monkeypatch):
+    monkeypatch.setattr(conditional, "LEAST_TRIES", 100_000)
+    schema = make_schema(
+        columns=make_schema().model_dump()["columns"] | {"end": {"type": "integer", "min": 0, "max": 99}}
+    )
+    model = mixture(schema.model_copy(update={"constraints": ("age <= end",)}))
+    with pytest.raises(DataError, match=r"of 131072 rows that were drawn meet `dose=3\.33` and `age=7`"):
+        drawn(model, ["dose=3.33", "age=7"], 90)
+
+
+def test_conditioning_leaves_the_mixture_as_it_was():
+    model = mixture(wide())
+    before = [part.copy() for part in model.detail], model.class_counts.clone()
+    GivenMixture.of_mixture(model, Conditions(model.schema, ["income > 17", "kind=a"]))
+    assert all(np.array_equal(a, b) for a, b in zip(before[0], model.detail, strict=True))
+    assert torch.equal(before[1], model.class_counts)
