@@ -135,3 +135,13 @@ def test_codes_and_values_are_counted_in_the_same_cells():
     records, zoom = make_rows(500), zoomed(make_rows(20_000), 3)[-1]
     by_value = zoom.partition.codec.to_cells(records)
     assert np.array_equal(zoom.partition.cells(records), by_value[:, :-1])
+
+
+def test_what_is_drawn_between_bounds_in_a_cut_cell_lies_in_both():
+    column, rng = zoomed(make_rows(20_000), 3)[-1].partition.columns[2], np.random.default_rng(1)
+    shares = column.cell_shares(4.0, 6.0)
+    cells = np.repeat(np.flatnonzero(shares > 0), 50).astype(np.int32)
+    made = column.from_cells(cells, rng, 4.0, 6.0)
+    assert 0 < (shares > 0).sum() < column.cells and ((shares >= 0) & (shares <= 1)).all()
+    values = column.from_unit(made)
+    assert values.min() >= 4 - 1e-9 and values.max() <= 6 + 1e-9 and np.array_equal(column.to_cells(made), cells)
