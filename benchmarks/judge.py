@@ -5,7 +5,9 @@ Total variation is taken on columns cut into 20 quantile cells of the real train
 
 import itertools
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,7 +55,7 @@ class TableJudge:
     """Compare synthetic tables with one real train and test split."""
 
     def __init__(self, train: pd.DataFrame, test: pd.DataFrame, target: str, positive: object) -> None:
-        self.columns = list(train.columns)
+        self.columns, self.given = list(train.columns), train
         self.numeric = [c for c in self.columns if pd.api.types.is_numeric_dtype(train[c]) and c != target]
         self.target, self.positive = target, str(positive)
         self.train, self.test = self._plain(train), self._plain(test)
@@ -87,17 +89,21 @@ class TableJudge:
         return pd.DataFrame({c: (numbers | words)[c] for c in self.columns})
 
     def _utility(self, source: pd.DataFrame) -> Verdict:
+        models = (
+            make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
+            AdaBoostClassifier(random_state=0),
+            GradientBoostingClassifier(random_state=0),
+            XGBClassifier(n_jobs=1, random_state=0),
+        )
+        return self._scores(source, models)
+
+    def _scores(self, source: pd.DataFrame, models: Sequence[Any]) -> Verdict:
         x, y = self._features(source), self._labels(source)
         x_test, y_test = self._features(self.test), self._labels(self.test)
         if len(np.unique(y)) < 2:
             return Verdict(0.5, float(y_test.mean()))
         scores = []
-        for model in (
-            make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
-            AdaBoostClassifier(random_state=0),
-            GradientBoostingClassifier(random_state=0),
-            XGBClassifier(n_jobs=1, random_state=0),
-        ):
+        for model in models:
             p = model.fit(x, y).predict_proba(x_test)[:, 1]
             scores.append((roc_auc_score(y_test, p), average_precision_score(y_test, p)))
         auroc, auprc = np.mean(scores, axis=0)

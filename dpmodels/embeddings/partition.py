@@ -5,8 +5,10 @@ cells, or a set of rare categories, becomes one cell until it holds enough to st
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +60,24 @@ class Partition:
         sizes = [size for index, size in enumerate(codec.cell_sizes) if index != class_column]
         classes = 1 if class_column is None else schema.classes
         return cls(codec, tuple(np.arange(size) for size in sizes), classes, class_column)
+
+    def cut(self, edges: Mapping[int, Counts]) -> "Partition":
+        """Return a fine partition in which some interval columns, by their places, are cut at ``edges``."""
+        own = {name: column for name, column in self.codec.columns.items() if isinstance(column, Continuous)}
+        columns = {self.names[place]: own[self.names[place]].cut(cut) for place, cut in edges.items()}
+        codec = Codec(_with_columns(self.codec.schema, columns))
+        sizes = [codec.columns[name].size for name in self.names]
+        return Partition(codec, tuple(np.arange(size) for size in sizes), self.classes, self.class_column)
+
+    def edges(self, place: int) -> Counts:
+        """Return where the fine cells of an interval column begin and end; nothing of another column."""
+        column = self.columns[place]
+        return column.edges if isinstance(column, Continuous) else np.zeros(0, dtype=np.int64)
+
+    @property
+    def names(self) -> list[str]:
+        """List the names of the columns that have cells here, in schema order."""
+        return [name for index, name in enumerate(self.codec.columns) if index != self.class_column]
 
     @property
     def columns(self) -> list[Modelled]:
@@ -118,7 +138,11 @@ def _with_cells(schema: Schema, most: int) -> Schema:
         else column
         for name, column in schema.columns.items()
     }
-    return Schema(name=schema.name, unit=schema.unit, target=schema.target, columns=columns)
+    return _with_columns(schema, columns)
+
+
+def _with_columns(schema: Schema, columns: Mapping[str, Any]) -> Schema:
+    return Schema(name=schema.name, unit=schema.unit, target=schema.target, columns={**schema.columns, **columns})
 
 
 def _water_level(sizes: list[int], most_cells: int) -> int:

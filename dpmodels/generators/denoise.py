@@ -5,9 +5,11 @@
 - Two-way tables: the product of their one-way counts, plus a residual whose singular values are shrunk by what the
   noise adds to them. Columns that are independent lose all their noise, and two columns rarely share many directions.
   Of several classes the sum is then given each class's marginals: this is where a class with few records starts.
-- Fine cells: a dyadic split departs from the expected one only if it is significant (Haar thresholding).
+- Rare categories that share a cell: their counts are drawn to their mean, so that noise alone takes none away.
+- Fine cells: a dyadic split departs from the expected one by what of the difference is not noise (Haar shrinkage).
 
-Source: Gavish and Donoho, "Optimal shrinkage of singular values" (2017), equation 7, for the Frobenius norm.
+Source: Gavish and Donoho, "Optimal shrinkage of singular values" (2017), equation 7, for the Frobenius norm; Breiman,
+"Better subset regression using the nonnegative garrote" (1995), for the splits.
 """
 
 import math
@@ -22,8 +24,8 @@ SHRINKAGE = 0.7
 """Part of the known noise that is shrunk away before the fit, which averages out the rest."""
 LEAST_SHARE = 1e-3
 """Part of independence that is mixed into what the classes share, so that they rule out no cell for another class."""
-SPLIT_SIGNIFICANCE = 2.5
-"""Standard deviations beyond which a split of a fine histogram is believed."""
+SPLIT_NOISE = 1.5
+"""Standard deviations up to which a split of a fine histogram is taken for noise; beyond, it is shrunk by as many."""
 
 
 def project(counts: Floats) -> Floats:
@@ -35,6 +37,17 @@ def project(counts: Floats) -> Floats:
     excess = (np.cumsum(descending) - total) / np.arange(1, len(counts) + 1)
     result: Floats = np.maximum(counts - excess[np.nonzero(descending > excess)[0][-1]], 0)
     return result
+
+
+def towards_mean(counts: Floats, noise_stddev: float) -> Floats:
+    """Shrink counts of cells without an order towards their mean, by as much as noise explains how they differ.
+
+    Source: James and Stein, "Estimation with quadratic loss" (1961), with Lindley's mean.
+    """
+    apart = counts - counts.mean()
+    explained = (len(counts) - 3) * noise_stddev**2 / max(float(apart @ apart), 1e-12)
+    shrunk: Floats = counts.mean() + (1 - min(max(explained, 0.0), 1.0)) * apart
+    return shrunk
 
 
 def pool(estimates: list[Floats], variances: list[Floats]) -> Floats:
@@ -107,7 +120,7 @@ def denoise_table(table: Floats, expected: Floats, noise_stddev: float) -> Float
 
 
 def split_by_halves(counts: Floats, expected: Floats, noise_stddev: float) -> Floats:
-    """Estimate a distribution over ordered cells: ``expected``, except where the counts significantly differ.
+    """Estimate a distribution over ordered cells: ``expected``, except where the counts differ by more than noise.
 
     Shapes: counts and expected [n]; returns [n], non-negative and of sum 1.
     """
@@ -123,7 +136,9 @@ def split_by_halves(counts: Floats, expected: Floats, noise_stddev: float) -> Fl
         whole = float(expected[start:stop].sum())
         share = float(expected[start:middle].sum()) / whole if whole > 0 else (middle - start) / (stop - start)
         spread = noise_stddev * math.sqrt((1 - share) ** 2 * (middle - start) + share**2 * (stop - middle))
-        if abs(left - share * max(left + right, 0.0)) > SPLIT_SIGNIFICANCE * spread and max(left, right) > 0:
-            share = max(left, 0.0) / (max(left, 0.0) + max(right, 0.0))
+        differs = abs(left - share * max(left + right, 0.0))
+        if differs > SPLIT_NOISE * spread and max(left, right) > 0:
+            counted = max(left, 0.0) / (max(left, 0.0) + max(right, 0.0))
+            share += (1 - (SPLIT_NOISE * spread / differs) ** 2) * (counted - share)
         todo += [(start, middle, mass * share), (middle, stop, mass * (1 - share))]
     return shares

@@ -19,6 +19,7 @@ from dpmodels.generators.model_file import write_model
 from dpmodels.generators.randomness import cumulate, draw_block, spread
 from dpmodels.generators.sampling import Sampler
 from dpmodels.late import Tensor, torch
+from dpmodels.schema.columns import Continuous
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 
@@ -80,6 +81,11 @@ class MixtureModel(Sampler):
         tensors = {"probabilities": self.probabilities, "class_counts": self.class_counts}
         for index, (merge, detail) in enumerate(zip(self.partition.merge, self.detail, strict=True)):
             tensors |= {f"merge/{index}": torch.from_numpy(merge), f"detail/{index}": torch.from_numpy(detail)}
+        tensors |= {
+            f"edges/{index}": torch.from_numpy(column.edges)
+            for index, column in enumerate(self.partition.columns)
+            if isinstance(column, Continuous) and column.is_cut
+        }
         facts = {"most_cells": self.most_cells, "release_entry": self.release_entry}
         write_model(path, "mixture", self.schema, tensors, **facts)
 
@@ -90,6 +96,8 @@ class MixtureModel(Sampler):
         fine = Partition.fine(schema, facts["most_cells"], conditional=len(probabilities) > 1)
         merge = tuple(tensors[f"merge/{index}"].numpy() for index in range(len(fine.merge)))
         detail = [tensors[f"detail/{index}"].numpy() for index in range(len(fine.merge))]
+        cut = {index: tensors.get(f"edges/{index}") for index in range(len(merge))}
+        fine = fine.cut({index: edges.numpy() for index, edges in cut.items() if edges is not None})
         partition = Partition(fine.codec, merge, fine.classes, fine.class_column)
         counts, entry = tensors["class_counts"], facts["release_entry"]
         return cls(schema, facts["most_cells"], partition, probabilities, detail, counts, entry)

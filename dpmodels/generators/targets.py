@@ -1,13 +1,15 @@
 """From a release of nacre to what its mixture is fitted to: denoised moments, class counts, spread within cells."""
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
-from dpmodels.generators.denoise import denoise_pairs, pool, project, split_by_halves
+from dpmodels.embeddings.zoom import Zoom
+from dpmodels.generators.denoise import denoise_pairs, pool, project, split_by_halves, towards_mean
 from dpmodels.generators.moment_matching import MomentTarget
 from dpmodels.late import torch
 from dpmodels.schema.columns import Continuous
@@ -75,24 +77,59 @@ def _agree(one_way: Floats, sizes: list[int]) -> Floats:
     return counts
 
 
-def details(partition: Partition, fine: Floats, offsets: NDArray[np.int64], noise: float) -> list[Floats]:
+def zoomed_shares(zooms: Sequence[tuple[Zoom, list[Floats], float]], fine: Partition) -> dict[int, Floats]:
+    """Estimate from the zooms how the values of each zoomed column spread over its fine cells, by the column's place.
+
+    Each zoom splits what the one before said of the cells that its own were cut from.
+
+    Args:
+        zooms: cells, counts and their noise_stddev, in records.
+        fine: the cells that the last zoom led to.
+    """
+    found: dict[int, tuple[NDArray[np.int64], Floats]] = {}
+    for zoom, histograms, noise in zooms:
+        for index, counts in zip(zoom.zoomed, histograms, strict=True):
+            edges = zoom.partition.edges(index)
+            expected = _spread(*found[index], edges) if index in found else np.ones(len(edges) - 1)
+            found[index] = edges, split_by_halves(counts[: len(expected)], expected, noise)
+    return {index: _spread(edges, shares, fine.edges(index)) for index, (edges, shares) in found.items()}
+
+
+def _spread(edges: NDArray[np.int64], shares: Floats, cut: NDArray[np.int64]) -> Floats:
+    """Spread the shares of cells evenly over the cells that they were cut into."""
+    cell = np.searchsorted(edges, cut[:-1], side="right") - 1
+    spread: Floats = (shares / np.maximum(np.bincount(cell, minlength=len(shares)), 1))[cell]
+    return spread
+
+
+def details(
+    partition: Partition,
+    fine: Floats,
+    offsets: NDArray[np.int64],
+    noise: float,
+    expected: Mapping[int, Floats] | None = None,
+) -> list[Floats]:
     """Estimate how each class spreads over the fine cells of every merged cell.
+
+    Values are expected to spread evenly over the fine cells, or as ``expected`` says, which holds shares of a column's
+    cells by its place.
 
     Shapes: fine [classes, fine cells of all columns] in records; returns one [classes, fine cells] a column.
     """
     result = []
-    for column, merge, begin in zip(partition.columns, partition.merge, offsets, strict=False):
+    for index, (column, merge, begin) in enumerate(zip(partition.columns, partition.merge, offsets, strict=False)):
+        known = (expected or {}).get(index, np.zeros(0))
+        even = np.concatenate([known, np.ones(len(merge) - len(known))])
         counts = fine[:, begin : begin + len(merge)]
         shares = np.ones_like(counts)
         for cell in np.flatnonzero(np.bincount(merge) > 1):
             inside = np.flatnonzero(merge == cell)
             together = counts[:, inside].sum(axis=0)
             if isinstance(column, Continuous):
-                even = np.ones(len(inside))
-                expected = split_by_halves(together, even, noise * math.sqrt(partition.classes))
+                shape = split_by_halves(together, even[inside], noise * math.sqrt(partition.classes))
             else:
-                expected = project(together)
+                shape = project(towards_mean(together, noise * math.sqrt(partition.classes)))
             for label in range(partition.classes):
-                shares[label, inside] = split_by_halves(counts[label, inside], expected, noise)
+                shares[label, inside] = split_by_halves(counts[label, inside], shape, noise)
         result.append(shares)
     return result

@@ -26,7 +26,7 @@ RELEASE, REPORT = "release", "report"
 
 
 class Former(BaseModel):
-    """What is kept of a line that was written in format 1.
+    """What is kept of a line that was written in format 1, or in format 2 with fewer parameters.
 
     Attributes:
         hash: hash of that line as it was written, by which the ledger and the hand-offs know the line.
@@ -77,7 +77,7 @@ class Line(BaseModel):
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the canonical JSON form; for a line of format 1 the hash that it had there."""
+        """SHA-256 of the canonical JSON form; for a line of an earlier version the hash that it had there."""
         return self.former.hash if self.former else canonical_hash(self.model_dump(mode="json"))
 
     def noise(self, event: GaussianEvent, l2_sensitivity: int) -> tuple[int, float]:

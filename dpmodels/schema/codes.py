@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled
-from dpmodels.schema.interval import Continuous, Floats, Indices
+from dpmodels.schema.interval import UNIT_STEPS, Continuous, Floats, Indices
 
-UNIT_STEPS = 2**31
 Codes = NDArray[np.unsignedinteger[Any]]
 Places = NDArray[np.int64]
 

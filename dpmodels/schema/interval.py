@@ -4,16 +4,17 @@ import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, PrivateAttr
 
 from dpmodels.schema.base import DTYPE, OUTSIDE, Modelled, decimal_digits, overflow, zone_of
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 Indices = NDArray[np.int32]
 Whole = Annotated[int, Field(ge=-(2**53) + 1, le=2**53 - 1)]  # the integers a float64 tells apart
 IntegerType = Literal["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]
@@ -50,6 +51,7 @@ MAX = "The largest value there can be, from public knowledge."
 EXACT_STEPS = 2**50  # lattice steps that survive float64 on the unit interval and back
 EXACT_LOG_STEPS = 2**40  # the same through log1p and expm1
 DEFAULT_CELLS = 32
+UNIT_STEPS = 2**31  # equal steps of the unit interval that tell values without a lattice apart
 TICK = {"day": "D", "hour": "h", "minute": "m", "second": "s"}
 
 
@@ -64,6 +66,7 @@ class Continuous(Modelled):
     outside: Annotated[Literal["refuse", "reject-row", "clip"], Field(description=OUTSIDE)] = "refuse"
     # 0 is never left: validation settles the default
     cells: Annotated[int, Field(ge=1, le=4096, description="Ranges of values that are told apart at first.")] = 0
+    _cuts: tuple[int, ...] = PrivateAttr(())
 
     @property
     @abstractmethod
@@ -129,12 +132,38 @@ class Continuous(Modelled):
         steps = round((self.high - self.low) * 10.0**self.decimals)
         return steps + 1 - (self.zero_state is not None)
 
-    def _edges(self) -> NDArray[np.int64]:
+    def cut(self, edges: Places) -> Self:
+        """Return the column with cells of its own: where each begins, then where the last one ends, as ``edges``."""
+        column = self.model_copy(update={"cells": len(edges) - 1})
+        column._cuts = tuple(edges.tolist())
+        return column
+
+    @property
+    def edges(self) -> Places:
+        """Return where each cell begins and the last one ends: ranks of lattice points, or steps of the unit interval.
+
+        Without a lattice, equal cells that were not cut begin at the nearest step.
+        """
+        if self.is_cut or self.decimals is not None:
+            return self._edges()
+        return np.arange(self.cells + 1) * UNIT_STEPS // self.cells
+
+    @property
+    def is_cut(self) -> bool:
+        """Tell whether the cells are the column's own, which the schema does not say."""
+        return bool(self._cuts)
+
+    def _unit_edges(self) -> Floats:
+        return np.array(self._cuts or np.arange(self.cells + 1)) / (UNIT_STEPS if self._cuts else self.cells)
+
+    def _edges(self) -> Places:
         """Return the rank of each cell's first lattice point, then the number of points; no cell is empty.
 
         Ranks number the lattice points upwards. The cuts are those of equal cells on the unit interval, moved to
         the next point where a cell would hold none.
         """
+        if self._cuts:
+            return np.array(self._cuts)
         points, step, index = self.points or 0, 10.0 ** -(self.decimals or 0), np.arange(self.cells + 1)
         ideal = self._unscale(index / self.cells * self._scale(points * step)) / step
         # Cuts grow no slower than linearly (the scale is concave), so pushing early ones up never passes the last.
@@ -145,6 +174,8 @@ class Continuous(Modelled):
 
     def to_cells(self, u: Floats) -> Indices:
         """Number the value cell of each unit value."""
+        if self.decimals is None and self._cuts:
+            return np.searchsorted(self._unit_edges()[1:-1], u, side="right").astype(np.int32)
         if self.decimals is None:
             return np.minimum(u * self.cells, self.cells - 1).astype(np.int32)
         rank = np.rint((self.from_unit(u) - self.low) * 10.0**self.decimals)
@@ -160,6 +191,9 @@ class Continuous(Modelled):
         """
         draw = rng.random(len(cells))
         first, last = (part[cells] for part in self._within(low, high))
+        if self.decimals is None and self._cuts:
+            cuts, place = self._unit_edges(), first + draw * (last - first)
+            return self.to_unit(self.from_unit(cuts[cells] + place * (cuts[cells + 1] - cuts[cells])))
         if self.decimals is None:
             return self.to_unit(self.from_unit((cells + first + draw * (last - first)) / self.cells))
         step = 10.0**-self.decimals
@@ -186,6 +220,10 @@ class Continuous(Modelled):
         """Return what of each cell lies between two values: its first and last rank, or the part of it that it is."""
         if self.decimals is None:
             cells, units = np.arange(self.cells), self.to_unit(np.clip(np.array([low, high]), self.low, self.high))
+            if self._cuts:
+                cuts = self._unit_edges()
+                begin, end = (np.clip((unit - cuts[:-1]) / np.diff(cuts), 0.0, 1.0) for unit in units)
+                return begin, end
             begin, end = (np.clip(unit * self.cells - cells, 0.0, 1.0) for unit in units)
             return begin, end
         edges, scale, zero = self._edges().astype(np.float64), 10.0**self.decimals, self._zero_rank()
@@ -196,7 +234,7 @@ class Continuous(Modelled):
     def cell_bounds(self) -> tuple[Floats, Floats]:
         """Return the values that each value cell begins and ends with. Shapes: [cells] each."""
         if self.decimals is None:
-            cuts = self.from_unit(np.arange(self.cells + 1) / self.cells)
+            cuts = self.from_unit(self._unit_edges())
             return cuts[:-1], cuts[1:]
         edges, step = self._edges(), 10.0**-self.decimals
         ranks = [part.astype(np.float64) for part in (edges[:-1], edges[1:] - 1)]

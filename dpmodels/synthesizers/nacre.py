@@ -19,17 +19,18 @@ from itertools import chain
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.embeddings.base import VALUE_BITS
+from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.embeddings.moments import Moments, pairs_within
 from dpmodels.embeddings.partition import Partition
+from dpmodels.embeddings.zoom import Zoom, ZoomCounts
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
-from dpmodels.generators.targets import details, moment_target
+from dpmodels.generators.targets import details, moment_target, zoomed_shares
 from dpmodels.late import torch
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import PrivacyBudget, Released
@@ -45,8 +46,15 @@ class NacreMeasurement(BaseModel):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
-        fine_cells: number of cells that the first look cuts an interval column into.
-        fine_share: share of the squared sensitivity (so of the budget, mu squared) that the first look takes.
+        zooms: number of looks at single columns before the first, each on the cells that the one before led to; a table
+            without a column that is zoomed into has none.
+        zoom_values: number of values that an interval column may have without being zoomed into.
+        zoom_share: share of the budget (mu squared) that each zoom takes.
+        coarse_cells: number of equal cells that the first zoom cuts an interval column into.
+        zoom_noise: what a part of a cell that is cut should hold, in standard deviations of a zoom's noise.
+        fine_cells: number of cells that the first look cuts an interval column into; a zoom cuts into so many at most.
+        fine_share: share of the squared sensitivity of first and second look (so of the budget that zooms leave) that
+            the first look takes.
         one_way_weight: weight of a first moment at the second look, where a second moment has 1.
         small_class: size below which a class is small, in standard deviations of a second moment's noise.
         most_weight: upper bound on the extra weight of first moments where the first look finds a small class.
@@ -64,6 +72,11 @@ class NacreMeasurement(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    zooms: Annotated[int, Field(ge=0, le=4)] = 3
+    zoom_share: Annotated[float, Field(ge=0.001, le=0.2)] = 0.03
+    coarse_cells: Annotated[int, Field(ge=2, le=4096)] = 16
+    zoom_values: Annotated[int, Field(ge=2, le=2**53)] = 64
+    zoom_noise: Annotated[float, Field(ge=0, le=100)] = 3.0
     fine_cells: Annotated[int, Field(ge=2, le=4096)] = 256
     fine_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.3
     one_way_weight: Annotated[float, Field(ge=0.01, le=100)] = 1.0
@@ -93,7 +106,7 @@ class NacreMeasurement(BaseModel):
 
 
 class Looks:
-    """The two embeddings of a plan; the second exists once the first is released."""
+    """The embeddings of a plan; each exists once those before it are released."""
 
     def __init__(self, spec: NacreMeasurement, schema: Schema) -> None:
         columns, labelled = len(schema.modelled), schema.classes > 1
@@ -109,6 +122,9 @@ class Looks:
         self.most_fine = min(spec.fine_cells, max(16, spec.fine_limit // (classes * columns)))
         self.most_cells = math.isqrt(square // classes)
         self.fine = Partition.fine(schema, self.most_fine, conditional)
+        self.coarse = Zoom.coarse(self.fine, spec.coarse_cells, spec.zoom_values)
+        self.zoom_radius = ZoomCounts(self.coarse, self.max_rows).l2_sensitivity
+        self.zooms = spec.zooms if self.coarse.zoomed else 0
         self.two_way = 1 << VALUE_BITS
         self.one_way = max(1, round(spec.one_way_weight * self.two_way))
         pairs = pairs_within(columns, self.reach)
@@ -119,18 +135,27 @@ class Looks:
         self.second_radius = self.max_rows * integer_radius(second)
         self.l2_sensitivity = integer_radius(self.first.l2_sensitivity**2 + self.second_radius**2)
 
-    def second(self, first: NDArray[np.int64], noise_stddev: float) -> Moments:
+    def zoom(self, counted: NoisySum, cells: Zoom) -> Zoom:
+        """Return the cells of the next zoom or of the first look (post-processing)."""
+        return cells.cut(counted.vector, math.ceil(self.spec.zoom_noise * counted.noise_stddev), self.most_fine)
+
+    def first_in(self, cells: Zoom) -> Moments:
+        """Return the first look on zoomed cells; its norm is that of ``first``, whatever they are."""
+        return Moments(cells.partition, self.first.one_way, 0, self.max_rows)
+
+    def second(self, once: NoisySum) -> Moments:
         """Return the second embedding, on cells merged and with weights set by the released first vector.
 
         Privacy: post-processing of the first look; whatever that released, the norm stays within ``second_radius``.
         """
-        counts = first.reshape(self.fine.classes, -1)
-        records = counts.sum(axis=1) / (len(self.fine.sizes) * self.first.one_way)
+        fine, noise_stddev = once.embedding.partition, once.noise_stddev
+        counts = once.vector.reshape(fine.classes, -1)
+        records = counts.sum(axis=1) / (len(fine.sizes) * self.first.one_way)
         one_way, two_way = self.weights(float(records.min()), noise_stddev / self.two_way)
         runs = self.runs(float(records.sum()), noise_stddev / two_way)
         least = math.ceil(self.spec.least_noise * noise_stddev * self.first.one_way / two_way)
-        histograms = np.split(counts.sum(axis=0), self.fine.offsets[1:-1])
-        partition = self.fine.merged(histograms, least, runs, self.most_cells)
+        histograms = np.split(counts.sum(axis=0), fine.offsets[1:-1])
+        partition = fine.merged(histograms, least, runs, self.most_cells)
         return Moments(partition, one_way, two_way, self.max_rows, self.reach)
 
     def weights(self, smallest: float, noise: float) -> tuple[int, int]:
@@ -176,42 +201,52 @@ class Nacre(Synthesizer[Looks]):
         return Looks(spec, without_image(contract, self.method))
 
     def event(self, design: Looks, budget: PrivacyBudget) -> ComposedEvent:
-        """Charge two Gaussians whose noise has one scale, z times the norm of both looks together."""
-        scale = gaussian_noise_multiplier(budget) * design.l2_sensitivity
+        """Charge every zoom its share, and two Gaussians of one scale for the rest: z times the norm of both looks."""
+        z, share = gaussian_noise_multiplier(budget), design.spec.zoom_share
+        zooms = [GaussianEvent(noise_multiplier=z / math.sqrt(share), mechanism="zoom")] * design.zooms
+        scale = z / math.sqrt(1 - share * design.zooms) * design.l2_sensitivity
         parts = (("fine one-way", design.first.l2_sensitivity), ("one- and two-way", design.second_radius))
-        return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=scale / r, mechanism=m) for m, r in parts))
+        looks = [GaussianEvent(noise_multiplier=scale / radius, mechanism=name) for name, radius in parts]
+        return ComposedEvent(events=(*zooms, *looks))
 
     def programme(self, design: Looks) -> Programme:
-        """Sum the fine histograms, then the moments on cells that are merged by the noisy histograms."""
-        fine = yield Sum.of(design.first)
-        yield Sum.of(design.second(fine.vector, fine.noise_stddev), design.second_radius)
+        """Zoom, sum the fine histograms, then the moments on cells that are merged by the noisy histograms."""
+        cells = design.coarse
+        for _ in range(design.zooms):
+            counted = yield Sum.of(ZoomCounts(cells, design.max_rows))
+            cells = design.zoom(counted, cells)
+        fine = yield Sum.of(design.first_in(cells) if design.zooms else design.first)
+        yield Sum.of(design.second(fine), design.second_radius)
 
     def fit(self, release: Released[Release], craft: Craft) -> MixtureModel:
         """Denoise the release and fit a mixture to it, resuming from the checkpoint if there is one.
 
         Privacy: post-processing.
         """
-        line, (fine, second) = release.value.line, self.answers(release.value)
-        return self.fit_looks(self.of(line), fine, second, craft, release.value.entry)
+        line, answers = release.value.line, self.answers(release.value)
+        return self.fit_looks(self.of(line), *answers, craft=craft, entry=release.value.entry)
 
-    def fit_looks(self, looks: Looks, fine: NoisySum, second: NoisySum, craft: Craft, entry: str = "") -> MixtureModel:
-        """Fit a mixture to two released looks (post-processing)."""
-        first, moments, noise = looks.first, second.embedding, fine.noise_stddev
+    def fit_looks(self, looks: Looks, *released: NoisySum, craft: Craft, entry: str = "") -> MixtureModel:
+        """Fit a mixture to what was released, look by look (post-processing)."""
+        *zooms, fine, second = released
+        first, moments, noise = fine.embedding, second.embedding, fine.noise_stddev
         target, counts = moment_target(first, moments, np.concatenate([fine.vector, second.vector]), noise)
         matching = MomentMatching(target, self.training, seed=craft.seed, device=craft.device)
+        seen = [(look.embedding.zoom, look.embedding.unpack(look.vector), look.noise_stddev / STEP) for look in zooms]
+        counted, shares = first.unpack(fine.vector)[0], zoomed_shares(seen, first.partition)
         return MixtureModel(
             looks.schema,
             looks.most_fine,
             moments.partition,
             matching.run(craft.checkpoint, craft.progress),
-            details(moments.partition, first.unpack(fine.vector)[0], looks.fine.offsets, noise / first.one_way),
+            details(moments.partition, counted, first.partition.offsets, noise / first.one_way, shares),
             torch.from_numpy(counts),
             entry,
         )
 
     def marginals(self, release: Release) -> Marginals:
         """Return every column's counts, averaged over both looks (post-processing)."""
-        fine, second = self.answers(release)
+        *_, fine, second = self.answers(release)
         once = of_moments(fine.embedding, fine.vector, fine.noise_stddev)
         return with_pairs(once, fine.embedding, fine.vector, second.embedding, second.vector, fine.noise_stddev)
 
@@ -222,9 +257,11 @@ class Nacre(Synthesizer[Looks]):
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
         looks = self.of(line)
-        steps = line.noise_stddev(0, looks.first.l2_sensitivity)
+        steps = line.noise_stddev(looks.zooms, looks.first.l2_sensitivity)
+        zoom = line.noise_stddev(0, looks.zoom_radius) / STEP
+        zooms = {"records in a cell of one column, at each zoom": zoom} if looks.zooms else {}
         _, two_way = looks.weights(0.0, steps / looks.two_way)
-        return {
+        return zooms | {
             "records in a fine cell of one column and class": steps / looks.first.one_way,
             "records in a merged cell of one column and class, at most": steps / looks.one_way,
             "records in a pair of merged cells of two columns and class, at most": steps / two_way,
@@ -234,4 +271,5 @@ class Nacre(Synthesizer[Looks]):
         """Hash the fine cells, the weights, and the rules by which the first look sets those of the second."""
         spec, cells = design.spec, [design.fine.sizes, design.fine.classes, design.most_cells, design.reach]
         rules = [spec.small_class, spec.most_weight, spec.resolved, spec.least_runs]
+        rules += [spec.zooms, spec.coarse_cells, spec.zoom_values, spec.zoom_noise] if design.zooms else []
         return fingerprint_of(*cells, design.first.one_way, design.one_way, design.two_way, *rules)

@@ -40,19 +40,21 @@ class WarmStart:
         if isinstance(measurement, ImageMeasurement):
             self.nacre = NacreImages(measurement, MatchingSpec())
             self.design: Any = self.nacre.design(measurement, schema)
-            parts = {"basis": measurement.basis_share, "moments by class": 1 - measurement.basis_share}
+            parts = [("basis", measurement.basis_share), ("moments by class", 1 - measurement.basis_share)]
             radii = [self.design.first.l2_sensitivity] * 2
         else:
             self.nacre = Nacre(measurement, MixtureSpec(steps=300))
             self.design = self.nacre.design(measurement, schema)
+            zooms, left = self.design.zooms, 1 - measurement.zoom_share * self.design.zooms
             radii = [self.design.first.l2_sensitivity, self.design.second_radius]
-            first, second = ((radius / self.design.l2_sensitivity) ** 2 for radius in radii)
-            parts = {"fine one-way": first, "one- and two-way": second}
+            first, second = (left * (radius / self.design.l2_sensitivity) ** 2 for radius in radii)
+            parts = [("zoom", measurement.zoom_share)] * zooms + [("fine one-way", first), ("one- and two-way", second)]
+            radii = [self.design.zoom_radius] * zooms + radii
         self._fitted: tuple[Any, Sampler] | None = None
-        dims = self.design.first.dim, 0
+        dims = [self.design.first.dim] + [0] * (len(parts) - 1)
         self.phases = tuple(
             Phase(f"nacre, {name}", dim, radius, share * part)
-            for (name, part), dim, radius in zip(parts.items(), dims, radii, strict=True)
+            for (name, part), dim, radius in zip(parts, dims, radii, strict=True)
         )
 
     def looks(self) -> Generator[Step, Any, list[NoisySum]]:
@@ -73,7 +75,9 @@ class WarmStart:
         """Fit nacre to its released looks, once for all that start from it (post-processing)."""
         key = seed, *(look.vector.tobytes() for look in released[: len(self.phases)])
         if self._fitted is None or self._fitted[0] != key:
-            self._fitted = key, self.nacre.fit_looks(self.design, released[0], released[1], Craft(seed=seed))
+            looks = released[: len(self.phases)]
+            fit: Any = self.nacre.fit_looks  # tables have as many looks as there are zooms, and images two
+            self._fitted = key, fit(self.design, *looks, craft=Craft(seed=seed))
         return self._fitted[1]
 
     def sample(self, released: Sequence[NoisySum], seed: int) -> Records:

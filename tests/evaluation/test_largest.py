@@ -21,7 +21,8 @@ from tests.schema.conftest import make
 ROWS = 20_000
 HEAVY = np.minimum(np.exp(np.random.default_rng(0).normal(7, 1.3, ROWS)), 999_999)  # half below 1,100
 WIDE = "type: integer, min: 0, max: 1000000"
-NACRE = Nacre(NacreMeasurement())
+NACRE = Nacre(NacreMeasurement(zooms=0))
+"""Nacre with equal cells alone; zooms leave hardly any column in one of them."""
 
 
 def planted(amount: str) -> tuple[Schema, Records]:
@@ -83,9 +84,15 @@ def test_what_the_warning_advises_ends_it(amount: str) -> None:
     assert "warning" not in column_of(facts) and "see above" not in render(facts)
 
 
+def test_zooms_end_it_and_what_is_drawn_has_the_shape_of_the_column() -> None:
+    schema, real = planted(WIDE)
+    amount = column_of(facts_of(Nacre(), real, real, schema))
+    assert "warning" not in amount and amount["largest_cell"]["share"] < 0.05
+
+
 def test_the_advice_is_only_what_would_help() -> None:
     schema, real = planted(WIDE)
-    few = column_of(facts_of(Nacre(NacreMeasurement(fine_cells=4096)), real, real, schema))
+    few = column_of(facts_of(Nacre(NacreMeasurement(fine_cells=4096, zooms=0)), real, real, schema))
     assert "warning" not in few or "more cells" not in few["warning"]
     spike = make("name: x\ncolumns:\n  x: {type: number, min: 0, max: 1000, scale: log}\n  y: {type: boolean}\n")
     rows = Codec(spike).encode(pa.table({"x": np.full(40_000, 700.5), "y": np.zeros(40_000, dtype=bool)}))

@@ -1,6 +1,7 @@
 """The publishable report: its expected errors against true ones, its fit against good and bad generators, its page."""
 
 import json
+import math
 from html.parser import HTMLParser
 
 import numpy as np
@@ -126,7 +127,8 @@ def test_the_fit_is_close_for_the_same_distribution_and_far_for_another(real, fa
         e.mechanism for e in leaves([NACRE.plan(make_schema(), BUDGET).event])
     ]
     for look in facts["fit"]:
-        assert 0.9 < look["left"] / look["explained"] < 1.1 and look["explained"] < 1.6
+        band = max(0.1, 4 / math.sqrt(2 * look["coordinates"]))  # zooms count a few cells only
+        assert abs(look["left"] / look["explained"] - 1) < band and look["explained"] < 1.6
         assert look["signal"] > 2
     independent = make_records(ROWS, seed=1)
     rng = np.random.default_rng(0)
@@ -137,9 +139,9 @@ def test_the_fit_is_close_for_the_same_distribution_and_far_for_another(real, fa
     release = release_of(NACRE, real, make_schema())
     looks = NACRE.sums(release)
     broken = compare_with_release(release.line, looks, [independent])
-    assert broken[1]["left"] > 1.2 * facts["fit"][1]["left"]  # its margins are right, its pairs are not
+    assert broken[-1]["left"] > 1.2 * facts["fit"][-1]["left"]  # its margins are right, its pairs are not
     collapsed = real.take(np.zeros(ROWS, dtype=np.int64))
-    assert compare_with_release(release.line, looks, [collapsed])[1]["left"] > 2 * facts["fit"][1]["left"]
+    assert compare_with_release(release.line, looks, [collapsed])[-1]["left"] > 2 * facts["fit"][-1]["left"]
 
 
 def test_a_method_without_counts_says_so(real):

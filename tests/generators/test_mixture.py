@@ -4,7 +4,7 @@ import torch
 
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.generators.denoise import denoise_pairs, pool, project, rake, shrink, split_by_halves
+from dpmodels.generators.denoise import denoise_pairs, pool, project, rake, shrink, split_by_halves, towards_mean
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget
@@ -180,3 +180,12 @@ def test_a_fine_histogram_keeps_what_stands_out_and_flattens_the_rest():
     assert shares.sum() == pytest.approx(1) and shares[37] > 0.9
     flat = split_by_halves(np.full(8, 10.0), np.ones(8), 5.0)
     assert flat == pytest.approx(np.full(8, 1 / 8))
+
+
+def test_noise_alone_takes_no_rare_category_away_and_clear_counts_stay_as_they_are():
+    noisy = np.random.default_rng(0).normal(40, 40, 40)
+    assert (project(noisy) == 0).any() and (project(towards_mean(noisy, 40.0)) > 0).all()
+    clear = np.array([900.0, 5.0, 400.0, 0.0, 30.0, 10.0])
+    assert np.allclose(towards_mean(clear, 1.0), clear, atol=0.01)
+    assert np.array_equal(towards_mean(np.array([3.0, -1.0]), 50.0), [3.0, -1.0])  # too few to tell
+    assert np.allclose(towards_mean(np.full(9, 7.0), 1.0), 7.0)

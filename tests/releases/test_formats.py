@@ -14,11 +14,14 @@ from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.releases.formats import RULES_OF_1, read_plan
+from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.formats import RULES_OF_1, ZOOM_OF_2, read_plan
 from dpmodels.releases.plan import Line, Plan, canonical_hash
 from dpmodels.releases.state import DrawState
+from dpmodels.schema.encode import Codec
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.nacre import Nacre
+from dpmodels.synthesizers.registry import create
 from flows.config import SynthesizeConfig
 from flows.synthesize import start
 from tasks.accounts import desk_of, reserve
@@ -26,7 +29,7 @@ from tasks.ingest import ingest
 from tasks.sanitize import sanitize
 from tasks.store import Run
 from tests.releases.make_golden import GOLDEN
-from tests.support import charges, make_schema, run_cli, write_clinic
+from tests.support import charges, make_schema, make_table, measured, run_cli, write_clinic
 
 FOLDER = GOLDEN / "FORMAT-1"
 
@@ -57,7 +60,11 @@ def begun(folder: Path) -> tuple[Run, list[dict[str, Any]]]:
         "out": folder / "out",
         "privacy": {"target_epsilon": 1.0, "delta": 1e-5, "report_epsilon": 0.5},
         "runtime": {"home": folder / "home", "prefect": False},
-        "model": {"method": "nacre", "measurement": QUICK["nacre"].measurement, "training": QUICK["nacre"].training},
+        "model": {
+            "method": "nacre",
+            "measurement": {**QUICK["nacre"].measurement, "zooms": 0},  # there were none
+            "training": QUICK["nacre"].training,
+        },
     }
     run = start(SynthesizeConfig.build(settings, folder / "config.yaml"))
     old = [of_format_1(line) for line in run.plan.lines]
@@ -105,6 +112,31 @@ def test_every_golden_plan_of_format_1_is_a_line_with_all_of_its_rules(path):
     assert line.measurement.items() >= {k: v for k, v in old["measurement"].items() if v is not None}.items()
     assert (line.former.scale is not None) == (line.method in ("nacre", "privbayes"))
     assert read_plan(Plan(lines=(line,)).model_dump_json()).release == line
+
+
+def test_a_line_that_was_planned_before_nacre_zoomed_has_no_zooms_keeps_its_hash_and_is_still_drawn(tmp_path):
+    text = pq.read_schema(GOLDEN / "FORMAT-2" / "nacre.parquet").metadata[b"nacre.plan"]
+    line, old = read_plan(text).release, Plan.model_validate_json(text).release
+    assert "zooms" not in old.measurement and line.measurement["zooms"] == 0
+    assert (line.hash, line.event) == (old.hash, old.event)
+    again = read_plan(Plan(lines=(line,)).model_dump_json()).release
+    assert again == line and again.hash == old.hash
+    system, records = (
+        create("nacre", line.measurement, {}),
+        Codec(line.table).encode(make_table(50).select(list(line.table.columns))),
+    )
+    release, ledger = measured(system, tmp_path / "run", line, records)
+    assert [event.mechanism for event in line.event.events] == ["fine one-way", "one- and two-way"]
+    assert len(system.sums(release.value)) == 2 and old.hash in json.dumps(ledger.entries()[1].content)
+
+
+def test_a_warm_start_that_was_planned_before_nacre_zoomed_has_no_zooms():
+    system = create("p3gm", {**QUICK["p3gm"].measurement, "warm_share": 0.3}, {})
+    line = system.plan(make_schema(), PrivacyBudget(epsilon=1.0, delta=1e-5))
+    warm = {key: value for key, value in line.measurement["warm"].items() if key not in ZOOM_OF_2}
+    old = line.model_copy(update={"measurement": {**line.measurement, "warm": warm}})
+    found = read_plan(Plan(lines=(old,)).model_dump_json()).release
+    assert found.measurement["warm"] == {**warm, **ZOOM_OF_2} and found.hash == old.hash
 
 
 def test_a_night_is_a_part_and_lines_are_about_the_same_data():

@@ -13,6 +13,7 @@ from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Line
+from dpmodels.releases.steps import NoisySum
 from dpmodels.releases.system import Craft
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
@@ -29,6 +30,11 @@ def measured(tmp_path, plan: Line, records: Records, method: Nacre = NACRE):
     return support.measured(method, tmp_path, plan, records)
 
 
+def seen(looks: Looks, first: np.ndarray, noise_stddev: float) -> NoisySum:
+    """Return what the first look would have released on the schema's own cells."""
+    return NoisySum(first, noise_stddev, looks.first)
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.8])
 def test_the_two_looks_together_cost_the_budget_and_not_more(epsilon, share):
@@ -41,9 +47,9 @@ def test_the_two_looks_together_cost_the_budget_and_not_more(epsilon, share):
 def test_each_look_is_charged_for_its_own_sensitivity_at_the_noise_that_is_drawn():
     plan = NACRE.plan(make_schema(), BUDGET)
     looks = NACRE.of(plan)
-    noise = plan.noise_stddev(0, looks.first.l2_sensitivity)
-    second = looks.second(np.zeros(looks.first.dim, dtype=np.int64), noise)
-    for event, embedding in zip(plan.event.events, (looks.first, second), strict=True):
+    noise = plan.noise_stddev(looks.zooms, looks.first.l2_sensitivity)
+    second = looks.second(seen(looks, np.zeros(looks.first.dim, dtype=np.int64), noise))
+    for event, embedding in zip(plan.event.events[looks.zooms :], (looks.first, second), strict=True):
         assert event.noise_multiplier * embedding.l2_sensitivity <= noise
         assert event.noise_multiplier * embedding.l2_sensitivity == pytest.approx(noise, rel=1e-4)  # whole steps
 
@@ -52,7 +58,7 @@ def test_each_look_is_charged_for_its_own_sensitivity_at_the_noise_that_is_drawn
 def test_the_second_bound_holds_whatever_the_first_look_says(seed):
     looks = NACRE.of(NACRE.plan(make_schema(), BUDGET))
     first = np.random.default_rng(seed).integers(-(10**9), 10**9, looks.first.dim)
-    second = looks.second(first, 1e6)
+    second = looks.second(seen(looks, first, 1e6))
     assert 0.999 * looks.second_radius < second.l2_sensitivity <= looks.second_radius
     one = second.lattice_sum(make_records(1)).numpy().astype(object)
     assert (one**2).sum() == second.squared_norm <= looks.second_radius**2
@@ -75,7 +81,7 @@ def test_columns_are_cut_into_fewer_runs_the_more_noise_there_is():
     found = [looks.runs(50.0 * ratio, 50.0) for ratio in ratios]
     assert found == sorted(found) and found[0] == found[1] == least < found[3] < found[4] == most
     assert looks.runs(-5.0, 0.0) == most and looks.runs(-5.0, 1.0) == least
-    coarse = looks.second(np.full(looks.first.dim, looks.first.one_way), 1e3 * looks.two_way)
+    coarse = looks.second(seen(looks, np.full(looks.first.dim, looks.first.one_way), 1e3 * looks.two_way))
     assert max(coarse.partition.sizes) <= least + 2
 
 
@@ -93,11 +99,9 @@ def test_the_drawn_noise_has_the_charged_scale(tmp_path):
     """A confidence band of 5 standard errors accepts the true scale and excludes 2/3 and 3/2 of it."""
     plan, records = NACRE.plan(make_schema(), BUDGET), make_records(2000)
     release, _ = measured(tmp_path, plan, records)
-    looks, vector = NACRE.of(plan), release.value.vector
-    noise = plan.noise_stddev(0, looks.first.l2_sensitivity)
-    second = looks.second(vector[: looks.first.dim], noise)
-    truth = np.concatenate([look.lattice_sum(records).numpy() for look in (looks.first, second)])
-    drawn = (vector - truth) / noise
+    sums = NACRE.sums(release.value)
+    drawn = np.concatenate([(s.vector - s.embedding.lattice_sum(records).numpy()) / s.noise_stddev for s in sums])
+    assert len(sums) == NACRE.of(plan).zooms + 2 and len(drawn) == len(release.value.vector)
     band = 5 / np.sqrt(2 * len(drawn))
     assert abs(drawn.std() - 1) < band < 1 / 3 and abs(drawn.mean()) < 5 / np.sqrt(len(drawn))
 
@@ -168,7 +172,7 @@ def test_wide_tables_stay_within_the_public_limits(columns, classes):
     spec = NacreMeasurement()
     looks = Looks(spec, schema)
     assert looks.first.dim <= max(spec.fine_limit, 16 * looks.fine.classes * columns)
-    second = looks.second(np.full(looks.first.dim, 10**9), 0.0)
+    second = looks.second(seen(looks, np.full(looks.first.dim, 10**9), 0.0))
     cells, conditional = sum(second.partition.sizes), second.partition.classes == classes
     assert second.partition.classes * cells**2 <= spec.square_limit or (not conditional and cells <= 2 * (columns + 1))
     assert len(second.first) * second.partition.classes <= spec.pair_limit or not conditional
@@ -193,3 +197,28 @@ def test_the_registry_knows_it_and_checks_its_settings():
         create("nacre", {"fine_share": 2.0}, {})
     with pytest.raises(InvalidArgument, match="no_such"):
         create("nacre", {}, {"no_such": 1})
+
+
+def test_bounds_far_too_wide_cost_a_column_its_shape_without_zooms_and_with_them_hardly_anything(tmp_path):
+    """Ages lie between 0 and 99; a total variation of quarters is what the seed of no noise could move so far."""
+    wide = {"age": {"type": "integer", "min": -100_000, "max": 100_000}, "sick": {"type": "boolean"}}
+    schema = Schema.model_validate({"name": "wide", "target": "sick", "columns": wide})
+    rng = np.random.default_rng(0)
+    age, sick = rng.integers(0, 100, 4000), rng.random(4000) < 0.4
+    records = Codec(schema).encode(pa.table({"age": age, "sick": sick}))
+    quarters, distances = [-200_001, 25, 50, 75, 200_001], {}
+    for zooms in (0, 3):
+        method = Nacre(NacreMeasurement(zooms=zooms), NACRE.training)
+        release, _ = measured(tmp_path / str(zooms), method.plan(schema, BUDGET), records, method)
+        made = np.concatenate([r.values[:, 0] for r in method.fit(release, Craft()).sample(4000, 0)])
+        drawn = schema.columns["age"].from_unit(made)
+        shares = [np.histogram(x, quarters)[0] / 4000 for x in (age, drawn)]
+        distances[zooms] = np.abs(shares[0] - shares[1]).sum() / 2
+    assert distances[3] < 0.1 < 0.3 < distances[0], distances
+
+
+def test_a_schema_without_columns_of_many_values_is_not_zoomed_into_and_pays_nothing_for_it():
+    columns = {"age": {"type": "integer", "min": 0, "max": 50}, "sick": {"type": "boolean"}}
+    schema = Schema.model_validate({"name": "few", "target": "sick", "columns": columns})
+    with_zooms, without = (Nacre(NacreMeasurement(zooms=zooms)).plan(schema, BUDGET) for zooms in (3, 0))
+    assert with_zooms.event == without.event and len(without.event.events) == 2

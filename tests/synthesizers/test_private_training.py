@@ -27,6 +27,7 @@ from dpmodels.releases.state import DrawState
 from dpmodels.releases.system import Craft
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.synthesizers import private_training
+from dpmodels.synthesizers.nacre import NacreMeasurement
 from dpmodels.synthesizers.registry import create
 from flows.audit import flow_findings
 from tests import support
@@ -242,10 +243,13 @@ def test_a_warm_start_is_charged_with_the_rest_and_reads_the_same_samples_again(
     release, ledger = measured(tmp_path / "run", system, schema, make_records(400))
     assert 0.99 < float(ledger.balance("a").spent_epsilon) <= 1.0
     looks = [event for event in leaves([release.value.line.event])][:-1]
-    assert len(looks) == 2 + 1 + 1 and all(
-        event.noise_multiplier > gaussian_noise_multiplier(BUDGET) for event in looks
+    warm = [event for event in looks if event.mechanism.startswith("nacre, ")]
+    assert (
+        len(warm) == NacreMeasurement().zooms + 2
+        and len(looks) == len(warm) + 1 + 1
+        and all(event.noise_multiplier > gaussian_noise_multiplier(BUDGET) for event in looks)
     )
-    together = sum(1 / event.noise_multiplier**2 for event in looks[:2]) * gaussian_noise_multiplier(BUDGET) ** 2
+    together = sum(1 / event.noise_multiplier**2 for event in warm) * gaussian_noise_multiplier(BUDGET) ** 2
     assert 0.299 < together <= 0.3
     assert len(next(iter(fit(system, release).sample(30, seed=0)))) == 30
 
