@@ -134,7 +134,9 @@ def digest_of_heads(run: Run) -> None:
     """Write down which process solved a client's classifying head, and the digest of the head before any noise."""
     line = run.plan.release
     public = federate.public_part(run.model_copy(update={"name": run.settings.federation}), federate.about(line))
-    held = transform_frozen(public.features, load_examples(run.settings.data, public.records, federate.about(line)))
+    held = transform_frozen(
+        public.features, load_examples(Path(run.settings.data), public.records, federate.about(line))
+    )
     problems = federate.create(line.method, line.measurement, public).of(line)
     exact = transform_optimum(problems.head, held, 0).reveal()
     with open(run.sensitive / "digests", "a") as file:

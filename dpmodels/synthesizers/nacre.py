@@ -251,8 +251,12 @@ class Nacre(Synthesizer[Looks]):
         return with_pairs(once, fine.embedding, fine.vector, second.embedding, second.vector, fine.noise_stddev)
 
     def tables(self, release: Release) -> Iterator[NoisyTable]:
-        """Return the fine counts of the first look, then those of the second and its pairs (post-processing)."""
-        return chain.from_iterable(map(moment_tables, self.answers(release)))
+        """Return the fine counts of the first look, then those of the second and its pairs (post-processing).
+
+        The zooms before them counted coarser cells of the same columns, and are left out.
+        """
+        *_, fine, second = self.answers(release)
+        return chain(moment_tables(fine), moment_tables(second))
 
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""

@@ -38,7 +38,10 @@ def export(
     to: Annotated[str, typer.Argument(help="New or empty folder, or a URI such as s3://bucket/folder.")],
     by: Annotated[list[str] | None, typer.Option(help="Column, or several, whose values are folders.")] = None,
 ) -> None:
-    """Copy the synthetic table of a hand-off, once it was verified, to a folder or an object store."""
+    """Copy the synthetic table of a hand-off, once it was verified, to a folder or an object store.
+
+    Example: nacre export hand-off s3://clinic-public/visits/ --by ward
+    """
     from tasks.export import export as copy
 
     copy(hand_off, to, by or ())

@@ -45,7 +45,7 @@ LINKS = {
     "a part": lambda run: swap(run.released / "synthetic" / "part-00000.parquet", run.settings.data),
     "a hard link": lambda run: os.link(run.settings.data, run.released / "synthetic" / "part-00001.parquet"),
     "a folder of parts": lambda run: (run.released / "synthetic" / "part-00001.parquet").symlink_to(run.sensitive),
-    "the folder": lambda run: swap(run.released / "synthetic", run.settings.data.parent),
+    "the folder": lambda run: swap(run.released / "synthetic", Path(run.settings.data).parent),
     "the generator": lambda run: swap(run.released / "generator.safetensors", run.settings.data),
     "the run's folder": lambda run: swap(run.released, shutil.copytree(run.released, run.home / "copy")),
     "a named pipe": lambda run: os.mkfifo(run.released / "synthetic" / "part-00001.parquet"),

@@ -44,6 +44,10 @@ def held(folder: Path) -> Iterator[io.StringIO]:
             warnings.catch_warnings(),
         ):
             stack.enter_context(held_back)
+        for log in (one for one in root.manager.loggerDict.values() if isinstance(one, logging.Logger)):
+            if not log.propagate or log.name in OURS:  # the command line keeps its own lines from the root
+                stack.enter_context(replaced(log, "propagate", True))
+                stack.enter_context(replaced(log, "level", logging.NOTSET))
         warnings.simplefilter("always")
         root.addHandler(handler)
         root.setLevel(logging.DEBUG)

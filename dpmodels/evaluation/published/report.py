@@ -54,7 +54,7 @@ def summarise(
     if sheet:
         for records in first:
             sheet.add(records)
-    names = [getattr(event, "mechanism", "") for event in getattr(line.event, "events", [line.event])]
+    names = _numbered([getattr(event, "mechanism", "") for event in getattr(line.event, "events", [line.event])])
     fit = compare_with_release(line, measured.sums, first) if measured.sums else []
     return {
         "format": 2,
@@ -83,6 +83,11 @@ def summarise(
         "gate": gate,
         "not_promised": [*NOT_PROMISED, COMPARED if charged and charged["status"] == "measured" else UNCOMPARED],
     }
+
+
+def _numbered(names: list[str]) -> list[str]:
+    """Tell looks of one name apart by their number."""
+    return [f"{name} {names[:at].count(name) + 1}" if names.count(name) > 1 else name for at, name in enumerate(names)]
 
 
 def _privacy(release: Release, charged: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The audit of what is not of the registry, its page, and its command."""
 
 import json
+import logging
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from dpmodels.evaluation.audit import training
 from dpmodels.evaluation.audit.audit import WITH_OPTIMA, audit, findings_of
 from dpmodels.evaluation.audit.canary import log_ratio, odd_batches, scores
 from dpmodels.evaluation.audit.findings import CHECKS, Audit, Finding, Recovered
+from dpmodels.evaluation.audit.left import held
 from dpmodels.evaluation.audit.replay import Step
 from dpmodels.evaluation.audit.selection import exact_loss, radius_law
 from dpmodels.evaluation.audit.subjects import SUBJECTS, of_client
@@ -147,3 +149,17 @@ def test_every_check_is_explained_on_the_page_and_in_the_documentation():
     assert dict(rows[1:]) == CHECKS and all(escape(each) in html for each in CHECKS.values())
     found = {fault.check for fault in FAULTS} | {"attack"}
     assert found == set(CHECKS)
+
+
+def test_lines_that_the_command_line_keeps_to_itself_are_heard_too(tmp_path, monkeypatch) -> None:
+    """It silences its own logger in the process that audits."""
+    log = logging.getLogger("nacre")
+    monkeypatch.setattr(log, "propagate", False)
+    log.setLevel(logging.ERROR)
+    try:
+        with held(tmp_path) as said:
+            log.info("a row of Quillfeather")
+        assert "Quillfeather" in said.getvalue()
+        assert log.level == logging.ERROR and log.propagate is False
+    finally:
+        log.setLevel(logging.NOTSET)
