@@ -19,6 +19,8 @@ from dpmodels.evaluation.audit.tap import replaced
 from dpmodels.ledger import store
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TIMES = "nacre.seconds"
+"""The log of how long stages took, which --verbose shows; that times tell nothing is not promised."""
 OURS = {"root", "nacre", "dpmodels", "tasks", "flows"}
 """Loggers that may know a record, by the first word of their names."""
 LEDGER = "ledger.sqlite"
@@ -33,6 +35,7 @@ def held(folder: Path) -> Iterator[io.StringIO]:
     said, root, place = io.StringIO(), logging.getLogger(), folder / "temporary"
     handler, level = logging.StreamHandler(said), root.level
     handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name.split(".")[0] in OURS)
+    handler.addFilter(lambda record: record.name != TIMES)
     place.mkdir(parents=True)
     with ExitStack() as stack:
         for held_back in (
