@@ -29,6 +29,7 @@ from dpmodels.schema.load import load_parts
 BLOCK_ROWS, BATCH_ROWS = 200_000, 65_536
 READS = (("visits.csv", "first"), ("visits.csv.gz", "first"), ("visits.csv", "all"))
 KEYS = {"AWS_ACCESS_KEY_ID": "nacre", "AWS_SECRET_ACCESS_KEY": "nacre", "AWS_DEFAULT_REGION": "us-east-1"}
+PATIENT = {"request_timeout": 600, "connect_timeout": 60}
 HEAD = ["object", "MiB of it", "read", "rows", "seconds", "MiB fetched", "peak MiB", "before reading"]
 
 
@@ -102,7 +103,9 @@ def fill(port: int, mib: int) -> dict[str, float]:
     sink = pa.BufferOutputStream()
     pyarrow.csv.write_csv(make_table(BLOCK_ROWS), sink)
     header, _, block = sink.getvalue().to_pybytes().partition(b"\n")
-    system = pafs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True)
+    system = pafs.S3FileSystem(
+        endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True, **PATIENT
+    )
     system.create_dir("visits")
     packed = {
         "visits.csv": (header + b"\n", block),

@@ -68,6 +68,8 @@ class Codec:
                 raise DataError(name, "is in the data more than once")
         extra = sum(name not in declared for name in names)
         unknown = f"the data has {extra} column(s) that the schema lacks; a file without a header has values there"
+        if "" in names:
+            unknown += ", and an index that pandas wrote, or a delimiter of two characters, leaves a name empty"
         if missing := [name for name in declared if name not in names]:
             raise DataError(missing[0], "is in the schema but not in the data" + f"; {unknown}" * bool(extra))
         if extra:
