@@ -99,7 +99,7 @@ def store() -> Iterator[int]:
 
 
 def fill(port: int, mib: int) -> dict[str, float]:
-    """Write a CSV file of about so many MiB into the store, and the same rows packed; return the size of each in MiB."""
+    """Write a CSV file of about so many MiB into the store, and the same rows packed; return the MiB of each."""
     sink = pa.BufferOutputStream()
     pyarrow.csv.write_csv(make_table(BLOCK_ROWS), sink)
     header, _, block = sink.getvalue().to_pybytes().partition(b"\n")
@@ -107,10 +107,8 @@ def fill(port: int, mib: int) -> dict[str, float]:
         endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True, **PATIENT
     )
     system.create_dir("visits")
-    packed = {
-        "visits.csv": (header + b"\n", block),
-        "visits.csv.gz": (gzip.compress(header + b"\n"), gzip.compress(block)),
-    }
+    plain = (header + b"\n", block)
+    packed = {"visits.csv": plain, "visits.csv.gz": tuple(map(gzip.compress, plain))}
     for name, (first, rest) in packed.items():
         with system.open_output_stream(f"visits/{name}", compression=None) as target:
             target.write(first)

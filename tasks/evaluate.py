@@ -14,6 +14,7 @@ from dpmodels.schema.schema import Schema
 from tasks.encoded import EncodedTable
 from tasks.engine import Threads, cores
 from tasks.pools import limit_pools
+from tasks.progress import progress_bar
 from tasks.receive import receive
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private
@@ -36,7 +37,8 @@ def evaluate(
     release = read_release(run.read("sanitize")).value
     options = _on_limited_threads(options or Options(seed=settings.seed, only=QUICK))
     threads = Threads(settings.threads or cores())
-    return Handle(path=write_report(evaluate_run(real, held, made, release, options, threads.map), run.sensitive))
+    with progress_bar("evaluate"):
+        return Handle(path=write_report(evaluate_run(real, held, made, release, options, threads.map), run.sensitive))
 
 
 @dataclass(frozen=True)

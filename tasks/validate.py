@@ -25,6 +25,7 @@ from tasks.accounts import desk_of
 from tasks.engine import Engine, Threads, cores, open_engine
 from tasks.kinds import FileCheck, kind_of
 from tasks.parquet import parquet_files, read_batches
+from tasks.progress import progress_bar
 from tasks.receive import receive, reject
 from tasks.stage import stage
 from tasks.store import Handle, Run, write_text
@@ -44,7 +45,7 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     rows = settings.rows or load_generator(received.generator).default_rows()
     measured = Measured.of(released)
     check = kind.file_check(contract, rows, settings.batch_rows, measured)
-    with open_engine(settings.threads, run.dask) as engine:
+    with progress_bar("validate"), open_engine(settings.threads, run.dask) as engine:
         gate, tally = check_table(received.synthetic, check, engine)
     report = run.place("validate")
     report.mkdir(exist_ok=True)
