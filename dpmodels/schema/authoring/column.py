@@ -165,8 +165,8 @@ def _bounds(keys: Keys, facts: Facts) -> Keys:
         } | rounded
     if keys["type"] == "datetime":
         resolution = "day" if facts.kind == "date" else facts.resolution or keys["resolution"]
-        ends = (_moment(facts.low, 1, resolution == "day"), _moment(facts.high, -1, resolution == "day"))
-        return {"min": ends[0], "max": ends[1], "resolution": resolution}
+        least, most = (_moment(end, into, resolution == "day") for end, into in ((facts.low, 1), (facts.high, -1)))
+        return {"min": least, "max": most, "resolution": resolution}
     return {}
 
 
