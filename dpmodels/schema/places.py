@@ -191,7 +191,11 @@ def _check_links(root: Path, matches: re.Pattern[str], infos: Sequence[pafs.File
     files = [(path, kind) for path, kind in files if counts(path)]
     if any(kind != pafs.FileType.File for _, kind in files):
         raise DataError("", f"{place} holds a link that leads nowhere, or something else that is no file")
-    if len({(path.stat().st_dev, path.stat().st_ino) for path, _ in files}) < len(files):
+    try:
+        own = {(found.st_dev, found.st_ino) for found in (path.stat() for path, _ in files)}
+    except OSError:
+        raise DataError("", f"{place} changes while it is listed") from None
+    if len(own) < len(files):
         raise DataError("", f"{place} holds the same file twice, by a link: its rows would count twice")
 
 
