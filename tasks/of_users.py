@@ -17,7 +17,7 @@ from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.evaluation.published.bins import CellTally
 from dpmodels.evaluation.published.fidelity import Measured
 from dpmodels.schema.encode import Codec
-from dpmodels.schema.expectations import Gate
+from dpmodels.schema.expectations import Gate, Verdicts
 from dpmodels.schema.family_gate import FamilyGate
 from dpmodels.schema.flat import join, split, units_in, weights_of
 from dpmodels.schema.join import transform_join
@@ -45,12 +45,13 @@ def encode(run: Run, folder: Path) -> None:
     try:
         transform_join(schema, tables[0], tables[1] if settings.parents else None, gates, folder, settings.batch_rows)
     except DataError as fault:
-        where = f"nothing was charged; {run.sensitive / 'ingest.json'} shows every rule"
+        where = f"nothing was charged; {run.sensitive / 'checks.html'} shows every rule"
         raise DataError(fault.column, f"{fault.rule}; {where}", fault.faults) from None
     finally:  # also after a failure; the counts are private, so they stay in the sensitive zone
-        results = [result for gate in gates for result in gate.results()]
-        write_text(run.sensitive / "ingest.json", json.dumps(results, indent=1))
-        write_text(run.sensitive / "checks.html", "\n".join(map(render_checks, gates)))
+        both = Verdicts(schema, [], raw=True)
+        both.outcomes = tuple(outcome for gate in gates for outcome in gate.outcomes)
+        write_text(run.sensitive / "ingest.json", json.dumps(both.results(), indent=1))
+        write_text(run.sensitive / "checks.html", render_checks(both))
 
 
 @dataclass(frozen=True)
@@ -103,15 +104,20 @@ def tables_of(contract: Any) -> tuple[str, ...]:
     return TABLES if contract.users.columns else TABLES[1:]
 
 
-def write_split(contract: Schema, flat: Iterable[pa.Table], target: Callable[[str], Path]) -> None:
-    """Write rows of the flat table as two tables, each to the file that ``target`` names for it."""
+def write_split(
+    contract: Any, flat: Iterable[pa.Table], folder: Path, file: str, footer: Callable[[], dict[bytes, bytes]] = dict
+) -> None:
+    """Write rows of the flat table as two tables, each to a file of this name in a folder of its own."""
     writers: dict[str, pq.ParquetWriter] = {}
     try:
         for table in flat:
             for name, part in split(contract, table).items():
                 if name not in writers:
-                    writers[name] = pq.ParquetWriter(target(name), part.schema, compression="zstd")
+                    (folder / name).mkdir(exist_ok=True)
+                    writers[name] = pq.ParquetWriter(folder / name / file, part.schema, compression="zstd")
                 writers[name].write_table(part)
+        for writer in writers.values():
+            writer.add_key_value_metadata(footer())
     finally:
         for writer in writers.values():
             writer.close()

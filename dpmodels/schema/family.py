@@ -63,9 +63,7 @@ def users_faults(users: Users, user: str | None, max_rows: int, columns: Mapping
     return [*_own_faults(users, user, max_rows, columns), *_column_faults(users, user, columns)]
 
 
-def _own_faults(
-    users: Users, user: str, max_rows: int, columns: Mapping[str, Column]
-) -> Iterator[tuple[str, str]]:
+def _own_faults(users: Users, user: str, max_rows: int, columns: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
     if max_rows > MOST_CHILDREN:
         yield "unit", f"with `users` a user has {MOST_CHILDREN} rows at most; write a smaller `max_rows`"
     for name in users.columns:

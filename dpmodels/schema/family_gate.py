@@ -9,14 +9,14 @@ import pyarrow.compute as pc
 from dpmodels.errors import DataError
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate, Outcome, Verdicts
-from dpmodels.schema.family import CHILDREN, POSITION
-from dpmodels.schema.flat import split
+from dpmodels.schema.family import CHILDREN, POSITION, Users
+from dpmodels.schema.flat import FlatCodec, split
 from dpmodels.schema.schema import Schema
 from dpmodels.schema.suite import ROW_COUNT, Rule
 
 KEYS = {
     "users": "must name each user once: no two users have one key",
-    "constant": "and what `users` lists must be the same in all rows of a user",
+    "constant": "what `users` lists must be the same in all rows of a user",
     "children": "must number each user's rows from 1 to the number of them, which the schema's `max_rows` bounds",
 }
 """The rules about both tables together, in words, by the name of the expectation."""
@@ -38,25 +38,28 @@ class FamilyGate(Verdicts):
         if contract.users and contract.users.columns:
             self.gates["parents"] = Gate(contract.parents, raw=False, rows=rows)
         key = {"column": contract.unit.user}
-        rules = [Rule(name, {} if name == "children" else key, text) for name, text in KEYS.items()]
+        rules = [Rule(name, key if name == "users" else {}, text) for name, text in KEYS.items()]
         exactly = {"min_value": rows or 0, "max_value": rows}
         rules.append(Rule(ROW_COUNT, exactly, f"there must be {'some' if rows is None else rows} users"))
         super().__init__(contract, rules)
         self.own = self.outcomes
         self.outcomes = (*(each for gate in self.gates.values() for each in gate.outcomes), *self.own)
-        self.contract, self.seen = contract, Seen()
+        self.schema, self.seen = contract, Seen()
+        types = FlatCodec(contract).output_schema
+        self.joins = {name: types.field(name) for name in (str(contract.unit.user), CHILDREN, POSITION)}
 
-    def check(self, batch: pa.RecordBatch) -> None:
-        """Check one more batch of a file."""
-        table = pa.table(batch) if isinstance(batch, pa.RecordBatch) else batch
-        for name, part in split(self.contract, table).items():
-            gate = self.gates[name]
-            try:
-                Codec(gate.schema.refusing()).encode(part)
-            except DataError:
-                gate.check(part)
-            else:
-                gate.check_encoded(part)
+    def check(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Check one more batch of a file.
+
+        Raises:
+            DataError: the batch lacks a column by which tables are told apart and joined, or one has another type.
+        """
+        table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+        if [table.schema.field(name) for name in self.joins if name in table.schema.names] != list(self.joins.values()):
+            raise DataError("", "the synthetic table has not the columns by which users and their rows are joined")
+        for name, part in split(self.schema, table).items():
+            for rows in part.combine_chunks().to_batches():
+                self._check_rows(self.gates[name], rows)
         self._check_keys(table)
 
     def end(self) -> None:
@@ -81,28 +84,38 @@ class FamilyGate(Verdicts):
         for gate in self.gates.values():
             gate.settle()
         keys = pa.chunked_array(self.seen.keys) if self.seen.keys else pa.chunked_array([pa.array([], pa.int64())])
-        repeated = len(keys) - pc.count_distinct(keys).as_py()
+        repeated = len(keys) - pc.count_distinct(keys, mode="only_valid").as_py()
         self._count(self.own[0], repeated, len(keys))
         self._count(self.own[3], 0, len(keys))
         self.seen.keys.clear()
 
+    def _check_rows(self, gate: Gate, rows: pa.RecordBatch) -> None:
+        try:
+            Codec(gate.schema.refusing()).encode(rows)
+        except DataError:
+            gate.check(rows)
+        else:
+            gate.check_encoded(rows)
+
     def _check_keys(self, table: pa.Table) -> None:
         """Hold every row against the one before it: it goes on with the same user, or begins another after the last."""
         position, number = (table.column(name).to_numpy() for name in (POSITION, CHILDREN))
-        begins, user = position <= 1, str(self.contract.unit.user)
+        begins, user = position <= 1, str(self.schema.unit.user)
         whole = table if self.seen.last is None else pa.concat_tables([self.seen.last, table])
         before, here = whole.slice(0, len(whole) - 1), whole.slice(1)
         first = len(table) - len(here)
         goes_on = np.ones(len(here), dtype=np.bool_)
         same = np.ones(len(here), dtype=np.bool_)
-        for name in (user, *(self.contract.users.columns if self.contract.users else ())):
+        for name in (user, *(self.schema.users or Users()).columns):
             if name in whole.column_names:
                 x, y = before.column(name), here.column(name)
-                equal = pc.fill_null(pc.equal(x, y), False).to_numpy() | (x.is_null().to_numpy() & y.is_null().to_numpy())
+                equal = pc.fill_null(pc.equal(x, y), False).to_numpy() | (
+                    x.is_null().to_numpy() & y.is_null().to_numpy()
+                )
                 goes_on, same = (goes_on & equal, same) if name == user else (goes_on, same & equal)
         at, p, n = begins[first:], before.column(POSITION).to_numpy(), before.column(CHILDREN).to_numpy()
         wrong = np.where(at, p != n, ~goes_on | (position[first:] != p + 1) | (number[first:] != n))
-        beyond = (number > self.contract.unit.max_rows) | (position > number) | ((position == 0) != (number == 0))
+        beyond = (number > self.schema.unit.max_rows) | (position > number) | ((position == 0) != (number == 0))
         self._count(self.own[1], int((~at & ~same).sum()), len(table))
         self._count(self.own[2], int(wrong.sum() + beyond.sum() + (first and not begins[0])), len(table))
         self.seen.keys.append(table.column(user).combine_chunks().filter(pa.array(begins)))

@@ -58,7 +58,9 @@ class FlatCodec(Codec):
 def split(contract: Schema, flat: pa.Table) -> dict[str, pa.Table]:
     """Cut rows of a flat table into those of the parents' table, if there is one, and of the children's."""
     position, names = flat.column(POSITION), flat.column_names
-    found = {"children": flat.filter(pc.greater(position, 0)).select([n for n in contract.children.columns if n in names])}
+    found = {
+        "children": flat.filter(pc.greater(position, 0)).select([n for n in contract.children.columns if n in names])
+    }
     if contract.users and contract.users.columns:
         own = [name for name in contract.parents.columns if name in names]
         found["parents"] = flat.filter(pc.less_equal(position, 1)).select(own)

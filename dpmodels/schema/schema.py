@@ -59,7 +59,9 @@ class Schema(BaseModel):
     ] = ()
     rows: Annotated[RowCount | None, _written("How many rows the raw table may have.")] = None
     partition: Annotated[Partition | None, _written("The column whose values cut the table into parts.")] = None
-    users: Annotated[Users | None, _written("Which columns are the user's own, where users have rows of their own.")] = None
+    users: Annotated[
+        Users | None, _written("Which columns are the user's own, where users have rows of their own.")
+    ] = None
     sources: Annotated[
         tuple[str, ...], _written("The public documents that bounds and categories are from.", strict=False)
     ] = ()
@@ -226,7 +228,9 @@ class Schema(BaseModel):
         if self.rows is not None and self.rows.max is not None and not faults:
             faults = self.too_few(self.rows.max)
         if self.users is not None and not faults:
-            faults = [(key, "must be left out: it is not supported beside `users`") for key in ALONE if getattr(self, key)]
+            faults = [
+                (key, "must be left out: it is not supported beside `users`") for key in ALONE if getattr(self, key)
+            ]
             faults += users_faults(self.users, self.unit.user, self.unit.max_rows, self.columns)
         if faults:
             raise ColumnFaults(faults)
