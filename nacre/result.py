@@ -131,7 +131,8 @@ class Result:
         elif said.part:
             made = f"{facts['documents']} embeddings"
         else:
-            made = f"{facts['synthetic_rows']} synthetic rows, {len(facts['columns'])} modeled columns"
+            kind = facts.get("rows_are", "rows")
+            made = f"{facts['synthetic_rows']} synthetic {kind}, {len(facts['columns'])} modeled columns"
         cost = f"epsilon={spent.epsilon}, delta={spent.delta}" if said.has_price else "no epsilon holds"
         return (
             f"<nacre hand-off of {said.data_set}\n"

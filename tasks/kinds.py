@@ -1,4 +1,4 @@
-"""The kinds of contract: what the stages ask of a table, of users and their rows, and of documents, each in a module of its own."""
+"""The kinds of contract: what the stages ask of tables, users and their rows, and documents, in a module each."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,10 +3,10 @@
     phi(user) = sum over the rows of the user   1 / max(n, 1)  phi(row)          n: how many children the user has
 
 Privacy: adding or removing a user adds or removes all rows of that user in the flat table and no other row
-    (schema/family.py). They are c = max(n, 1) rows, and each holds n. A nonzero coordinate of a row is w // c where that
-    of an unweighted row is w, so a row's norm is at most ||phi(row)|| / c, and that of the c rows together at most the
-    largest ||phi(row)|| (triangle inequality): the L2 sensitivity is that of one record, and ``max_rows`` does not
-    enter it. It bounds how many values n can take, which is what makes it public.
+    (schema/family.py). They are c = max(n, 1) rows, and each holds n. A nonzero coordinate of a row is w // c where
+    that of an unweighted row is w, so a row's norm is at most ||phi(row)|| / c, and that of the c rows together at most
+    the largest ||phi(row)|| (triangle inequality): the L2 sensitivity is that of one record. ``max_rows`` does not
+    enter it; it is the public bound on n, so that n is one of a list of values.
 """
 
 from collections.abc import Callable

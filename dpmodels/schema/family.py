@@ -9,8 +9,8 @@ Everything after ingest works on one flat table, in which a user has a row for e
     flat   parents' columns, CHILDREN: how many, the children's columns (null without a child), POSITION: 1, 2, 3, ...
 
 Privacy: what a user's rows in the flat table are depends on that user's own rows alone. They are ``max(n, 1)`` rows for
-    a user with n children, n is at most ``max_rows``, and each of them holds n. So each row can weigh ``1 / max(n, 1)``,
-    and a user weighs 1 in all (embeddings/per_user.py).
+    a user with n children, n is at most ``max_rows``, and each of them holds n. So each row can weigh
+    ``1 / max(n, 1)``, and a user weighs 1 in all (embeddings/per_user.py).
 """
 
 from collections.abc import Iterator, Mapping

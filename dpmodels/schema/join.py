@@ -88,7 +88,7 @@ def _read(parts: Sequence[Sensitive[Batches]], gate: Gate, user: str, kinds: set
     codes: dict[str, list[Codes]] = {name: [] for name in gate.schema.modelled}
     ids: list[NDArray[Any]] = []
     for batch, records in encode_checked(batches, gate):
-        ids.append(read_ids(user, batch.column(user), kinds))
+        ids.append(read_ids(user, batch.column(user), kinds).astype(object))  # files may type numbers differently
         for name, own in zip(codes, records.codes or (), strict=True):
             codes[name].append(own)
     empty = {name: np.zeros(0, dtype=code_type(column)) for name, column in gate.schema.modelled.items()}

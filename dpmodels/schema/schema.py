@@ -239,10 +239,15 @@ class Schema(BaseModel):
     def too_few(self, rows: int) -> list[tuple[str, str]]:
         """List the columns whose pattern makes fewer identifiers than there are rows, as (place in the file, why)."""
         made = {name: one.pattern for name, one in self.columns.items() if isinstance(one, Identifier)}
+        own = None if self.users is None else (self.unit.user, *self.users.columns)
+        needs = {name: rows if own is None or name in own else rows * self.unit.max_rows for name in made}
         return [
-            (f"columns.{name}.keep", f"makes {pattern.most} identifiers, fewer than {rows} rows need; make it longer")
+            (
+                f"columns.{name}.keep",
+                f"makes {pattern.most} identifiers, fewer than {needs[name]} rows need; make it longer",
+            )
             for name, pattern in made.items()
-            if pattern is not None and pattern.most < rows
+            if pattern is not None and pattern.most < needs[name]
         ]
 
 

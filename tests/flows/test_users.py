@@ -89,9 +89,7 @@ def test_more_users_are_drawn_and_the_release_is_fitted_again_for_nothing(shop_r
     code, _, err = run_cli("sample", run, "--rows", 40, "--out", tmp_path / "more", "--home", shop_run / "home")
     assert code == 0, err
     joins(tmp_path / "more", 40)
-    assert b"nacre.sample" in pq.read_schema(tmp_path / "more" / "parents" / "part-00000.parquet").metadata or (
-        b"nacre.sample" in pq.read_metadata(tmp_path / "more" / "parents" / "part-00000.parquet").metadata
-    )
+    assert b"nacre.sample" in pq.read_metadata(tmp_path / "more" / "parents" / "part-00000.parquet").metadata
     place = ("--rows", 10, "--out", tmp_path / "no", "--home", shop_run / "home")
     code, _, err = run_cli("sample", run, *place, "--where", "age>60")
     assert code == 1 and "no condition can be set" in err and not (tmp_path / "no").exists()
@@ -113,6 +111,9 @@ def test_python_gives_both_tables(shop_run):
     assert len(result.parents) == USERS and set(result.table["customer"]) <= set(result.parents["customer"])
     with pytest.raises(nacre.NacreError, match="copy these folders"):
         result.export(shop_run / "elsewhere")
+    with pytest.raises(nacre.NacreError, match="must be a path") as refused:
+        nacre.synthesize(result.table, shop.SCHEMA_TEXT, parents=result.parents, epsilon=1, delta=1e-5)
+    assert "region" not in str(refused.value)
 
 
 def test_a_hand_off_whose_keys_do_not_join_is_noticed(shop_run, tmp_path):
@@ -185,7 +186,7 @@ def outside(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("spoil", "rule"),
-    [(orphaned, "parents' table lacks"), (doubled, "each user once"), (outside, "column age must be from 18 to 89")],
+    [(orphaned, "parents' table lacks"), (doubled, "each user once"), (outside, "column age")],
 )
 def test_tables_that_do_not_fit_are_refused_before_any_charge_without_a_value(tmp_path, spoil, rule):
     given = words(tmp_path)
@@ -198,6 +199,7 @@ def test_tables_that_do_not_fit_are_refused_before_any_charge_without_a_value(tm
 
 def test_options_that_do_not_go_together_are_refused_before_the_data_is_read(tmp_path):
     given = words(tmp_path)
+    (tmp_path / "config.yaml").write_text("model: {}\n")
     digests = digest(tmp_path / "orders.parquet")
     for more, rule in (
         (("--method", "pearl"), "be nacre for a schema with `users`"),

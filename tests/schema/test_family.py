@@ -1,6 +1,7 @@
 """Users and their rows: what the schema takes, and how two tables become one flat table and two again."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,10 @@ from pydantic import ValidationError
 
 from dpmodels.errors import DataError
 from dpmodels.evaluation.audit.made import clinic, shop
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.expectations import Gate
 from dpmodels.schema.flat import FlatCodec, join, numbers_of, split, units_in, weights_of
+from dpmodels.schema.join import transform_join
 from dpmodels.schema.lint import parse
 from dpmodels.schema.schema import Schema
 from dpmodels.schema.users import bounded
@@ -130,6 +134,32 @@ def test_keys_that_do_not_join_are_refused_without_a_value():
         with pytest.raises(DataError, match=rule) as refused:
             shop.records_of(SCHEMA, busy, own)
         assert not any(char.isdigit() for char in str(refused.value))
+
+
+def read_back(schema: Schema, folder: Path, orders: list[pa.Table], parents: pa.Table) -> pa.Table:
+    gates = [Gate(part, raw=True) for part in (schema.children, schema.parents)]
+    rows = [Sensitive(iter(table.to_batches())) for table in orders]
+    transform_join(schema, rows, [Sensitive(iter(parents.to_batches()))], gates, folder, 50)
+    with pa.ipc.open_file(folder / "part-00000.arrow") as reader:
+        codec = FlatCodec(schema)
+        batches = [codec.from_arrow(reader.get_batch(n)) for n in range(reader.num_record_batches)]
+        return pa.concat_tables([codec.decode(records) for records in batches])
+
+
+def test_ids_are_compared_exactly_whatever_type_a_file_has_and_users_without_any_rows_stay(tmp_path):
+    """As 64-bit floats, these ids would be one user."""
+    parents, orders = shop.make_tables(4)
+    ids = [2**60 + n for n in range(4)]
+    parents = parents.set_column(0, "customer", pa.array(ids, pa.uint64()))
+    three = [
+        orders.slice(0, 1).set_column(0, "customer", pa.array([each], kind))
+        for each, kind in zip(ids[:3], (pa.int64(), pa.uint64(), pa.int64()), strict=True)
+    ]
+    flat = read_back(SCHEMA, tmp_path, three, parents)
+    assert sorted(flat["children"].to_pylist()) == [0, 1, 1, 1]
+    (tmp_path / "none").mkdir()
+    alone = read_back(SCHEMA, tmp_path / "none", [orders.slice(0, 0)], parents)
+    assert alone["position"].to_pylist() == [0] * 4 and alone["region"].to_pylist() == parents["region"].to_pylist()
 
 
 @pytest.mark.parametrize("place", ["first", "middle", "last"])

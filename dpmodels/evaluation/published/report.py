@@ -75,6 +75,7 @@ def summarise(
         },
         "noise_stddev": dict(measured.noise),
         "synthetic_rows": tally.rows,
+        **({"rows_are": "users"} if isinstance(line.contract, Schema) and line.contract.users else {}),
         "released_records": marginals.records if marginals else None,
         "columns": [
             _column(name, column, cells / max(tally.rows, 1), marginals, line.measurement)

@@ -27,7 +27,7 @@ columns:
 """
 
 
-DAY = datetime(2024, 1, 1), datetime(2024, 12, 31)  # noqa: DTZ001 - the column has no zone
+DAY = datetime(2024, 1, 1), datetime(2024, 12, 31)
 
 
 def make_schema(**changes: object) -> Schema:
