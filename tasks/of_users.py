@@ -140,7 +140,6 @@ def check_tables(folder: Path, contract: Schema, rows: int | None) -> FamilyGate
 
 
 def _read(folder: Path) -> pa.Table:
-    batches = [batch for file in parquet_files(folder) for batch in read_batches(file, 2**16)]
-    if not batches:
-        raise DataError("", f"{folder} holds no rows")
-    return pa.Table.from_batches(batches)
+    files = parquet_files(folder)
+    batches = [batch for file in files for batch in read_batches(file, 2**16)]
+    return pa.Table.from_batches(batches, pq.read_schema(files[0])).unify_dictionaries()

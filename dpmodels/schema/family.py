@@ -70,8 +70,10 @@ def _own_faults(users: Users, user: str, max_rows: int, columns: Mapping[str, Co
         if name not in columns or name == user:
             yield "users.columns", f"`{name}` must be another column of the schema than the user's"
     order = columns.get(users.order) if users.order else None
-    if users.order and (users.order in users.columns or not isinstance(order, Continuous)):
-        yield "users.order", f"`{users.order}` must be a number or a datetime of the rows, and not of the user"
+    zero = getattr(order, "zero_inflated", False)
+    if users.order and (users.order in users.columns or not isinstance(order, Continuous) or zero):
+        kind = "a number or a datetime of the rows, without `zero_inflated`, and not of the user"
+        yield "users.order", f"`{users.order}` must be {kind}"
     parents = [isinstance(columns.get(name), Modelled) for name in users.columns]
     if parents and not any(parents):
         yield "users.columns", "must have at least one column that is neither an identifier nor derived, or be left out"

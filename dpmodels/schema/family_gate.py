@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmodels.errors import DataError
+from dpmodels.schema.convert import Mask, plain
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate, Outcome, Verdicts
 from dpmodels.schema.family import CHILDREN, POSITION, Users
@@ -57,6 +58,8 @@ class FamilyGate(Verdicts):
         table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
         if [table.schema.field(name) for name in self.joins if name in table.schema.names] != list(self.joins.values()):
             raise DataError("", "the synthetic table has not the columns by which users and their rows are joined")
+        if not len(table):
+            return
         for name, part in split(self.schema, table).items():
             for rows in part.combine_chunks().to_batches():
                 self._check_rows(self.gates[name], rows)
@@ -108,10 +111,7 @@ class FamilyGate(Verdicts):
         same = np.ones(len(here), dtype=np.bool_)
         for name in (user, *(self.schema.users or Users()).columns):
             if name in whole.column_names:
-                x, y = before.column(name), here.column(name)
-                equal = pc.fill_null(pc.equal(x, y), False).to_numpy() | (
-                    x.is_null().to_numpy() & y.is_null().to_numpy()
-                )
+                equal = _equal(plain(before.column(name)), plain(here.column(name)))
                 goes_on, same = (goes_on & equal, same) if name == user else (goes_on, same & equal)
         at, p, n = begins[first:], before.column(POSITION).to_numpy(), before.column(CHILDREN).to_numpy()
         wrong = np.where(at, p != n, ~goes_on | (position[first:] != p + 1) | (number[first:] != n))
@@ -119,8 +119,15 @@ class FamilyGate(Verdicts):
         self._count(self.own[1], int((~at & ~same).sum()), len(table))
         self._count(self.own[2], int(wrong.sum() + beyond.sum() + (first and not begins[0])), len(table))
         self.seen.keys.append(table.column(user).combine_chunks().filter(pa.array(begins)))
-        self.seen.last = table.slice(len(table) - 1) if len(table) else self.seen.last
+        self.seen.last = table.slice(len(table) - 1)
 
     def _count(self, outcome: Outcome, failed: int, checked: int) -> None:
         outcome.checked, outcome.failed = outcome.checked + checked, outcome.failed + failed
         outcome.sound &= failed == 0
+
+
+def _equal(x: pa.Array, y: pa.Array) -> Mask:
+    """Tell where two columns hold the same, null included."""
+    same = pc.fill_null(pc.equal(x, y), False)
+    equal: Mask = pc.or_(same, pc.and_(x.is_null(), y.is_null())).to_numpy(zero_copy_only=False)
+    return equal

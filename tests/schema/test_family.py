@@ -33,6 +33,10 @@ FAULTS = {
     "another column": {"users": {"columns": ["age", "nobody"]}},
     "`customer` must be another": {"users": {"columns": ["customer"]}},
     "number or a datetime": {"users": {"columns": ["age"], "order": "product"}},
+    "without `zero_inflated`": {
+        "users": {"columns": ["age"], "order": "price"},
+        "columns": columns(price={"type": "number", "min": 0, "max": 200, "zero_inflated": True}),
+    },
     "not of the user": {"users": {"columns": ["age"], "order": "age"}},
     "leave the rows at least one": {"users": {"columns": ["age", "region", "placed", "product", "price", "rating"]}},
     "neither an identifier nor derived, or": {"users": {"columns": ["number"]}},

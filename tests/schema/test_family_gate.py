@@ -9,7 +9,7 @@ import pytest
 from dpmodels.errors import DataError
 from dpmodels.evaluation.audit.made import shop
 from dpmodels.schema.family_gate import FamilyGate
-from dpmodels.schema.flat import join, split
+from dpmodels.schema.flat import FlatCodec, join, split
 
 SCHEMA = shop.make_schema()
 FLAT = shop.make_table(60)
@@ -77,6 +77,23 @@ def test_users_of_one_key_in_two_files_are_seen():
 def test_a_table_without_its_keys_is_refused():
     with pytest.raises(DataError, match="users and their rows are joined"):
         broken(FLAT.drop_columns(["position"]))
+
+
+def test_categories_of_a_dictionary_are_compared_by_their_values():
+    columns = {**SCHEMA.model_dump(exclude_defaults=True)["columns"]}
+    for name in ("region", "product"):
+        columns[name] = {**columns[name], "dtype": "dictionary"}
+    schema = shop.make_schema(columns=columns)
+    flat = FlatCodec(schema).decode(shop.make_records(60))
+    assert pa.types.is_dictionary(flat.schema.field("region").type)
+    for table in (flat, join(schema, split(schema, flat))):
+        gate = FamilyGate(schema, 60)
+        for at in range(0, len(table), 7):
+            gate.check(table.slice(at, 7))
+        gate.check(table.slice(0, 0))
+        gate.end()
+        gate.settle()
+        assert gate.broken == ()
 
 
 Tables = dict[str, pa.Table]
