@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
-from dpmodels.errors import ArtifactError, DataError, InvalidArgument
+from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.schema.columns import Discrete
 from dpmodels.schema.lint import load_schema
@@ -40,7 +40,10 @@ def export(hand_off: Path, to: str, by: Sequence[str] = ()) -> None:
         raise ArtifactError(f"the hand-off {hand_off} has {len(faults)} fault(s), and is not exported: {faults[0]}")
     if not table.is_dir():
         raise ArtifactError(f"the hand-off {hand_off} holds no synthetic table")
-    columns = load_schema(hand_off / "schema.yaml").columns
+    schema = load_schema(hand_off / "schema.yaml")
+    if schema.users:
+        raise Unsuitable(f"{table} holds a table of users and one of their rows; copy these folders as they are")
+    columns = schema.columns
     if wrong := [name for name in by if not isinstance(columns.get(name), Discrete)]:
         raise InvalidArgument("by", wrong[0], "be a column that lists its values, or is true or false")
     if to.startswith("https:"):

@@ -10,6 +10,7 @@ from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.model_file import read_model
 from dpmodels.generators.points import PointModel
 from dpmodels.generators.tabular import TabularModel
+from dpmodels.generators.users import UserModel
 from dpmodels.generators.vae_model import VaeModel
 
 Model = BayesNetModel | GanModel | ImageModel | MixtureModel | PointModel | TabularModel | VaeModel
@@ -20,6 +21,7 @@ KINDS: dict[str, type[Model]] = {
     "mixture": MixtureModel,
     "network": TabularModel,
     "points": PointModel,
+    "users": UserModel,
     "vae": VaeModel,
 }
 
