@@ -5,7 +5,6 @@
 - Two-way tables: the product of their one-way counts, plus a residual whose singular values are shrunk by what the
   noise adds to them. Columns that are independent lose all their noise, and two columns rarely share many directions.
   Of several classes the sum is then given each class's marginals: this is where a class with few records starts.
-- Classes: how a class spreads over the cells of a column is drawn to how all classes do.
 - Rare categories that share a cell: their counts are drawn to their mean, so that noise alone takes none away.
 - Fine cells: a dyadic split departs from the expected one by what of the difference is not noise (Haar shrinkage).
 
@@ -48,25 +47,6 @@ def towards_mean(counts: Floats, noise_stddev: float) -> Floats:
     apart = counts - counts.mean()
     explained = (len(counts) - 3) * noise_stddev**2 / max(float(apart @ apart), 1e-12)
     shrunk: Floats = counts.mean() + (1 - min(max(explained, 0.0), 1.0)) * apart
-    return shrunk
-
-
-def towards_classes(counts: Floats, variances: Floats) -> Floats:
-    """Shrink how the classes differ in one column's cells, by as much as noise explains it.
-
-    A class's counts are drawn to its share of the cells of all classes together, so that a small class, of which noise
-    makes most, differs from the others only where it is seen to. Fewer than four cells stay as they are.
-
-    Shapes: counts and variances [classes, n]; every class keeps its sum.
-    Source: James and Stein, "Estimation with quadratic loss" (1961), the positive part, in n - 1 directions.
-    """
-    together, size = counts.sum(axis=0), counts.sum(axis=1, keepdims=True)
-    share = size / max(float(size.sum()), 1e-12)
-    apart = counts - share * together
-    others = variances.sum(axis=0) - variances
-    spread = (1 - share) ** 2 * variances + share**2 * others
-    explained = max(counts.shape[1] - 3, 0) / np.maximum((apart**2 / np.maximum(spread, 1e-12)).sum(axis=1), 1e-12)
-    shrunk: Floats = share * together + np.maximum(1 - explained, 0)[:, None] * apart
     return shrunk
 
 

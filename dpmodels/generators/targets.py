@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.zoom import Zoom
-from dpmodels.generators.denoise import denoise_pairs, pool, project, split_by_halves, towards_classes, towards_mean
+from dpmodels.generators.denoise import denoise_pairs, pool, project, split_by_halves, towards_mean
 from dpmodels.generators.moment_matching import MomentTarget
 from dpmodels.late import torch
 from dpmodels.schema.columns import Continuous
@@ -31,18 +30,14 @@ def moment_target(
     fine = first.unpack(vector[:begin])[0] if first else None
     one_way, pairs = moments.unpack(vector[begin:])
     offsets = moments.partition.offsets
-    clean, spread = np.zeros_like(one_way), np.zeros_like(one_way)
+    clean = np.zeros_like(one_way)
     for label in range(moments.partition.classes):
         for column in range(len(moments.partition.merge)):
             estimates = column_estimates(moments, one_way[label], pairs[label], column)
             if first and fine is not None:
                 estimates = with_fine_counts(estimates, first, moments, fine[label], column)
-            cells = slice(offsets[column], offsets[column + 1])
-            clean[label, cells] = pool(*estimates)
-            spread[label, cells] = noise**2 / (1 / np.stack(estimates[1])).sum(axis=0)
+            clean[label, offsets[column] : offsets[column + 1]] = pool(*estimates)
     counts = _agree(clean, moments.partition.sizes)
-    for begin, end in pairwise(offsets.tolist() if moments.partition.classes > 1 else []):
-        clean[:, begin:end] = towards_classes(clean[:, begin:end], spread[:, begin:end])
     total = max(float(counts.sum()), 1.0)
     two_way = denoise_pairs(pairs, clean, offsets, moments.reach, noise / moments.two_way)
     shares, first_moments, second_moments = (

@@ -4,16 +4,7 @@ import torch
 
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.generators.denoise import (
-    denoise_pairs,
-    pool,
-    project,
-    rake,
-    shrink,
-    split_by_halves,
-    towards_classes,
-    towards_mean,
-)
+from dpmodels.generators.denoise import denoise_pairs, pool, project, rake, shrink, split_by_halves, towards_mean
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget
@@ -189,29 +180,6 @@ def test_a_fine_histogram_keeps_what_stands_out_and_flattens_the_rest():
     assert shares.sum() == pytest.approx(1) and shares[37] > 0.9
     flat = split_by_halves(np.full(8, 10.0), np.ones(8), 5.0)
     assert flat == pytest.approx(np.full(8, 1 / 8))
-
-
-def test_a_small_class_differs_from_the_others_only_where_it_is_seen_to():
-    rng, shares, noise = np.random.default_rng(0), np.full(12, 1 / 12), 30.0
-    seen = np.linspace(0.2, 1.8, 12) / 12  # shares of the second column in the small class
-    errors = np.zeros((2, 2))
-    for _ in range(200):
-        for column, small in enumerate((shares, seen)):
-            truth = np.stack([3000 * shares, 300 * small])
-            noisy = np.stack([project(row) for row in truth + rng.normal(0, noise, (2, 12))])
-            drawn = towards_classes(noisy, np.full((2, 12), noise**2))
-            assert np.allclose(drawn.sum(axis=1), noisy.sum(axis=1)) and (drawn >= 0).all()
-            errors[column] += [((made - truth)[1] ** 2).sum() for made in (noisy, drawn)]
-    alike, apart = errors[:, 1] / errors[:, 0]
-    assert alike < 0.35 and apart < 0.8
-
-
-def test_classes_that_differ_clearly_or_have_few_cells_stay_as_they_are():
-    clear = np.array([[9000.0, 100, 50, 20, 7], [10, 700, 20, 40, 9000]])
-    assert np.allclose(towards_classes(clear, np.full((2, 5), 4.0)), clear, atol=0.1)
-    few = np.array([[10.0, 20, 30], [4, 2, 1]])
-    assert np.array_equal(towards_classes(few, np.full((2, 3), 100.0)), few)
-    assert np.array_equal(towards_classes(np.zeros((2, 6)), np.ones((2, 6))), np.zeros((2, 6)))
 
 
 def test_noise_alone_takes_no_rare_category_away_and_clear_counts_stay_as_they_are():
