@@ -66,7 +66,7 @@ def parse(text: str, columns: Mapping[str, Any]) -> Condition:
     """
     text = text.strip()
     for bare, value in ((text, "true"), (text.removeprefix("not ").strip(), "false")):
-        if isinstance(column := columns.get(bare), Discrete) and column.kind == "boolean":
+        if is_boolean(columns.get(bare)):
             return _held(text, bare, columns, "=", value)
     names = sorted((name for name in columns if text.startswith(name)), key=len, reverse=True)
     for name in names:
@@ -74,6 +74,11 @@ def parse(text: str, columns: Mapping[str, Any]) -> Condition:
             return _held(text, name, columns, found[1].replace("==", "="), found[2])
     known = ", ".join(name for name, column in columns.items() if isinstance(column, Modelled))
     raise Unsuitable(f"`{text}` is no condition: write a column ({known}), one of = != < <= > >=, and a value")
+
+
+def is_boolean(column: Any) -> bool:
+    """Tell whether a column, if it is one, holds true and false."""
+    return isinstance(column, Discrete) and column.kind == "boolean"
 
 
 def _held(text: str, name: str, columns: Mapping[str, Any], sign: str, value: str) -> Condition:

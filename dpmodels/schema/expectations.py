@@ -122,8 +122,8 @@ class Gate(Verdicts):
 
         Privacy: as ``check``.
         """
-        rules = [HELD + rule.text for rule in self.schema.implications]
-        names = {*batch.schema.names, *rules} == set(self.outcomes[0].rule.arguments["column_set"])
+        rules = {HELD + rule.text for rule in self.schema.implications}
+        names = set(batch.schema.names) == set(self.outcomes[0].rule.arguments["column_set"]) - rules
         gaps = (gap(self.schema, rule, batch) for rule in self.schema.rules)
         near = zip(self.schema.rules, gaps, strict=True)
         broken = any(((apart <= 0) if rule.strict else (apart < 0)).any() for rule, apart in near)

@@ -4,7 +4,6 @@ Both sides are conditions as in ``dpmodels/schema/conditions.py``, joined by ``a
 keeps the rule, unless the condition is about null itself (``then ward != null``).
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +15,11 @@ from numpy.typing import NDArray
 
 from dpmodels.errors import Unsuitable
 from dpmodels.schema.columns import Continuous, Discrete
-from dpmodels.schema.conditions import Condition, Mask, cell_shares, numbers_of, parse
+from dpmodels.schema.conditions import Condition, Mask, cell_shares, is_boolean, numbers_of, parse
 from dpmodels.schema.convert import as_numbers, plain, states_of
 from dpmodels.schema.interval import Floats
 
-FORM = re.compile(r"when\s+(.+?)\s+then\s+(.+)", re.DOTALL)
+WHEN, THEN, AND = "when ", " then ", " and "
 HELD = "\n"
 """What the name of a rule's own column begins with in the frame of a suite; no column of a schema may hold it."""
 
@@ -43,9 +42,8 @@ class Implication:
         Raises:
             Unsuitable: it is no such rule, or no value of a column can meet it as it is written.
         """
-        if not (found := FORM.fullmatch(text.strip())):
-            raise Unsuitable("write `when CONDITION then CONDITION`, as in `when sick then fee > 0`")
-        given, then = (tuple(parse(part, columns) for part in _parts(side, columns)) for side in found.groups())
+        sides = text.strip().removeprefix(WHEN).partition(THEN)[::2]
+        given, then = (tuple(parse(part, columns) for part in _parts(side, columns)) for side in sides)
         for own, what in ((given, "meets what stands after `when`"), (given + then, "keeps it where it applies")):
             if name := next(_impossible(own), ""):
                 raise Unsuitable(f"no value of column {name} {what}")
@@ -81,18 +79,19 @@ class Implication:
 
 def is_implication(text: str) -> bool:
     """Tell whether a constraint is of this form, and no comparison of two columns."""
-    return FORM.fullmatch(text.strip()) is not None
+    return text.strip().startswith(WHEN) and THEN in text
 
 
 def _parts(side: str, columns: Mapping[str, Any]) -> list[str]:
-    """Cut one side at every ``and`` that a column follows; a value may hold the word."""
+    """Cut one side at every ``and`` that a condition follows; a value may hold the word."""
     parts: list[str] = []
-    for piece in re.split(r"\s+and\s+", side):
-        begins = any(piece.removeprefix("not ").startswith(name) for name in columns)
-        if begins or not parts:
+    for piece in side.split(AND):
+        bare = piece.strip().removeprefix("not ")
+        tails = [(bare[len(name) :].strip(), column) for name, column in columns.items() if bare.startswith(name)]
+        if not parts or any(tail[0] in "=!<>" if tail else is_boolean(column) for tail, column in tails):
             parts.append(piece)
         else:
-            parts[-1] += f" and {piece}"
+            parts[-1] += AND + piece
     return parts
 
 
