@@ -98,7 +98,8 @@ def _parts(side: str, columns: Mapping[str, Any]) -> list[str]:
 def _breaks(one: Condition, states: NDArray[np.int32], numbers: Floats) -> Mask:
     """Tell which values break a condition after ``then``: those that do not meet it, and are not null by chance."""
     about_null = one.of_state and one.value == one.null
-    return ~one.holds(states, numbers) & (about_null | (states != one.null))
+    breaks: Mask = ~one.holds(states, numbers) & (about_null | (states != one.null))
+    return breaks
 
 
 def _impossible(own: Sequence[Condition]) -> Iterator[str]:

@@ -206,9 +206,10 @@ class Schema(BaseModel):
 
     def _bound_to_parts(self, column: str) -> list[tuple[str, str]]:
         """List the rules that name the partition column, of which each part holds a single value."""
-        bound = [rule.text for rule in self.implications if column in rule.columns]
+        bound = {rule.text for rule in self.implications if column in rule.columns}
         why = f"names the partition column `{column}`, which has one value in each part; leave the rule out"
-        return [(f"constraints.{self.constraints.index(text)}", f"`{text}` {why}") for text in bound]
+        places = [place for place, text in enumerate(self.constraints) if text.strip() in bound]
+        return [(f"constraints.{place}", f"`{self.constraints[place]}` {why}") for place in places]
 
     def too_few(self, rows: int) -> list[tuple[str, str]]:
         """List the columns whose pattern makes fewer identifiers than there are rows, as (place in the file, why)."""

@@ -90,8 +90,9 @@ def test_lint_explains_a_rule_that_cannot_be_meant(rule: str, says: str) -> None
 
 def test_a_rule_about_the_partition_column_is_refused_for_each_part_has_one_value() -> None:
     text = CLINIC.format(rule="when start > 2020-06-01 then sick")
-    schema, faults = parse("partition: start\n" + text.replace(", nullable: true}\n  name", "}\n  name"))
-    assert schema is None and "names the partition column `start`" in faults[0].message
+    for rule in (text, text.replace("when start > 2020-06-01 then sick", '" when start > 2020-06-01 then sick "')):
+        schema, faults = parse("partition: start\n" + rule.replace(", nullable: true}\n  name", "}\n  name"))
+        assert schema is None and "names the partition column `start`" in faults[0].message
 
 
 KEPT = [
@@ -150,6 +151,16 @@ def test_a_column_with_the_name_of_a_rule_does_not_stand_in_for_it() -> None:
     assert not gate.check(planted) and gate.broken
     fast = Gate(schema, raw=True)
     assert not fast.check_encoded(planted.to_batches()[0])
+
+
+def test_a_rule_that_is_written_twice_is_held_like_one() -> None:
+    schema, _ = parse(CLINIC.format(rule="when sick then fee > 0\n  - when sick then fee > 0"))
+    assert schema is not None
+    gate = Gate(schema, raw=True)
+    gate.check(rows())
+    assert not gate.broken
+    gate.check(rows(fee=[0.0, 0.0]))
+    assert {one.text for one in gate.broken} == {"`when sick then fee > 0` must hold in every row"}
 
 
 def test_a_long_rule_is_read_in_no_time() -> None:
