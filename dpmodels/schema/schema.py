@@ -17,12 +17,14 @@ from dpmodels.schema.columns import Column, Derived, Discrete, Identifier, Image
 from dpmodels.schema.constraints import Constraint, constraint_faults
 from dpmodels.schema.derive import derived_faults
 from dpmodels.schema.family import Users, flat_columns, users_faults
+from dpmodels.schema.implications import Implication, is_implication
 from dpmodels.schema.partition import Partition, narrowed, partition_faults
 
 PARTITION_NAME = re.compile(r"[a-z0-9_-]+")  # it becomes part of the data set's name
 UNMODELLED = ("identifier", "derived")
 ALONE = ("target", "constraints", "rows", "partition")
 """Keys that do not go with ``users``."""
+CONSTRAINT = "^(when .+ then .+|.+(<|>).+)$"
 VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
 
 
@@ -55,7 +57,8 @@ class Schema(BaseModel):
     columns: Annotated[dict[str, Column], Field(description="The columns, in their order.")]
     # left out where they are not given, so that a schema without them keeps the hash it had before they existed
     constraints: Annotated[
-        tuple[str, ...], _written("Rules such as start <= end that every row keeps.", strict=False)
+        tuple[Annotated[str, Field(json_schema_extra={"pattern": CONSTRAINT})], ...],
+        _written("Rules that every row keeps, such as start <= end, or when sick then fee > 0.", strict=False),
     ] = ()
     rows: Annotated[RowCount | None, _written("How many rows the raw table may have.")] = None
     partition: Annotated[Partition | None, _written("The column whose values cut the table into parts.")] = None
@@ -119,8 +122,14 @@ class Schema(BaseModel):
 
     @cached_property
     def rules(self) -> tuple[Constraint, ...]:
-        """Return the constraints, read."""
-        return tuple(rule for text in self.constraints if (rule := Constraint.parse(text)))
+        """Return the constraints between two columns, read."""
+        pairs = (Constraint.parse(text) for text in self.constraints if not is_implication(text))
+        return tuple(rule for rule in pairs if rule)
+
+    @cached_property
+    def implications(self) -> tuple[Implication, ...]:
+        """Return the constraints of the form ``when ... then ...``, read."""
+        return tuple(Implication.parse(text, self.columns) for text in self.constraints if is_implication(text))
 
     @cached_property
     def null_limits(self) -> dict[str, float]:
@@ -225,6 +234,7 @@ class Schema(BaseModel):
         faults = faults or constraint_faults(self.constraints, self.columns) or list(derived_faults(self.columns))
         if self.partition is not None and not faults:
             faults = partition_faults(self.partition, self.columns, self.target, self.unit.user)
+            faults += self._bound_to_parts(self.partition.column)
         if self.rows is not None and self.rows.max is not None and not faults:
             faults = self.too_few(self.rows.max)
         if self.users is not None and not faults:
@@ -235,6 +245,13 @@ class Schema(BaseModel):
         if faults:
             raise ColumnFaults(faults)
         return self
+
+    def _bound_to_parts(self, column: str) -> list[tuple[str, str]]:
+        """List the rules that name the partition column, of which each part holds a single value."""
+        bound = {rule.text for rule in self.implications if column in rule.columns}
+        why = f"names the partition column `{column}`, which has one value in each part; leave the rule out"
+        places = [place for place, text in enumerate(self.constraints) if text.strip() in bound]
+        return [(f"constraints.{place}", f"`{self.constraints[place]}` {why}") for place in places]
 
     def too_few(self, rows: int) -> list[tuple[str, str]]:
         """List the columns whose pattern makes fewer identifiers than there are rows, as (place in the file, why)."""

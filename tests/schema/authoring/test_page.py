@@ -83,7 +83,8 @@ def test_an_editor_takes_what_the_lint_takes_and_explains_every_key(schemas: lis
     code, out, _ = run_cli("schema", "json-schema")
     assert code == 0
     known = jsonschema.Draft202012Validator(json.loads(out), format_checker=jsonschema.FormatChecker())
-    for text in (EVERY_KIND, BASE, *(path.read_text() for path in schemas)):
+    rules = BASE + 'constraints: [start <= end, "when sick then start > 2020-06-01"]'
+    for text in (EVERY_KIND, BASE, rules, *(path.read_text() for path in schemas)):
         known.validate(yaml.load(text, Editor))
     for wrong in (
         "unit: user",
@@ -91,6 +92,7 @@ def test_an_editor_takes_what_the_lint_takes_and_explains_every_key(schemas: lis
         "nmae: x",
         "target: 3",
         "constraints: a < b",
+        "constraints: [when sick]",
         "partition: {}",
     ):
         (key,) = yaml.safe_load(wrong)
