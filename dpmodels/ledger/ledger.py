@@ -47,6 +47,11 @@ class Ledger:
     def __init__(self, path_or_url: str | Path) -> None:
         self._database = Database(path_or_url)
 
+    @property
+    def is_frozen(self) -> bool:
+        """Tell whether the ledger lies where it cannot be written, so that it can be looked at and nothing else."""
+        return self._database.frozen is not None
+
     def open_account(self, name: str, *, dataset: str, budget_cap: PrivacyBudget, **terms: Any) -> Account:
         """Open an account, or return it if it is open with exactly these terms.
 
