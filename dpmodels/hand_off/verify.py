@@ -43,7 +43,7 @@ from dpmodels.schema.lint import parse
 
 HANDED_OVER = re.compile(
     r"(synthetic|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|soft-labels\.parquet|schema\.yaml|"
-    r"report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html"
+    r"report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html|data-sheet\.html"
 )
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
