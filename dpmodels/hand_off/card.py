@@ -49,7 +49,7 @@ def describe(
         "format": 1,
         "hand_off": terms(manifest),
         "meaning": _meant(manifest),
-        "given": manifest.declared.said if manifest.declared else {},
+        "given": manifest.operator_says,
         "content": _content(contract, report),
         "accounts": [{**standing.model_dump(mode="json"), "approved": by} for standing, by in accounts],
         "above": [
@@ -111,20 +111,30 @@ def differs(folder: Path, manifest: Manifest) -> str:
         said, meant, given = told["hand_off"], told["meaning"], told["given"]
         own = _meant(manifest)
         close = set(own) == set(meant) and all(_close(meant[name], value) for name, value in own.items())
-        accounts = [one["account"] for one in told["accounts"]]
+        accounts = [one.account for one in _standings(told)]
     except (ArtifactError, OSError):
         return ""  # the check of all files reports that it is missing
     except (ValueError, KeyError, TypeError, RecursionError):
         return f"{CARD} is not as nacre writes it"
     if said != terms(manifest):
         return f"{CARD} is about another hand-off, unit, price or approval than the manifest"
-    if SHEET in manifest.artifacts and given != (manifest.declared.said if manifest.declared else {}):
+    if SHEET in manifest.artifacts and given != manifest.operator_says:
         return f"{CARD} says another purpose, recipient, license or retention than the manifest"
     if not close:
         return f"{CARD} says that the budget means something else than its events do"
     if set(accounts) - {line.ledger.account for line in manifest.clients or (manifest,)}:
         return f"{CARD} tells of an account that did not pay"
     return ""
+
+
+def standings(folder: Path) -> list[Standing]:
+    """Return where the accounts stood that paid for a hand-off whose card was found to be in order."""
+    with open_plain(folder, folder / CARD) as file:
+        return _standings(json.loads(file.read(LARGEST_CARD)))
+
+
+def _standings(told: Mapping[str, Any]) -> list[Standing]:
+    return [Standing.model_validate({key: one[key] for key in Standing.model_fields}) for one in told["accounts"]]
 
 
 def _close(said: float | None, own: float | None) -> bool:

@@ -248,6 +248,11 @@ class Manifest(Line, _Head):
         return self.total_spent or self.price.spent
 
     @property
+    def operator_says(self) -> dict[str, str]:
+        """What the operator declared; nothing in manifests of earlier formats, whose cards alone have it."""
+        return self.declared.said if self.declared else {}
+
+    @property
     def oldest_format(self) -> int:
         """The oldest format that can hold the manifest's content."""
         if self.declared is not None or SHEET in self.artifacts:
@@ -290,7 +295,7 @@ class Manifest(Line, _Head):
         """Write the manifest without empty fields."""
         content = self.model_dump(mode="json", exclude_none=True)
         if self.declared is not None:
-            content["declared"] = self.declared.said
+            content["declared"] = self.operator_says
         return json.dumps(content, indent=1)
 
 
@@ -345,9 +350,9 @@ def parse_manifest(content: bytes) -> Manifest:
     raise ManifestError([*told, *([f"{MANIFEST} has {more} more faults of this kind"] if more else [])])
 
 
-def printable(text: str) -> str:
+def printable(text: str, most: int = 120) -> str:
     """Make text from an unknown source safe to show on a terminal: short, and without control characters."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text[:120])
+    return "".join(sign if sign.isprintable() else "?" for sign in text[:most])
 
 
 def _plain(content: bytes) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from dpmodels import amounts
 from dpmodels.accounting.meaning import in_words
 from dpmodels.evaluation.pages import embedded, federated, report
 from dpmodels.evaluation.pages.page import percent, render_page, short, thousands
@@ -112,22 +113,18 @@ def _account(one: Mapping[str, Any], client: str) -> dict[str, Any]:
         "name": one["account"],
         "client": client,
         "delta": short(float(one["delta"])),
-        "cap": _up(one["cap"]),
-        "before": _up(one["before"]),
-        "after": _up(one["after"]),
-        "added": _up(str(own)),
-        "remaining": f"{math.floor(1000 * Decimal(one['remaining'])) / 1000:g}",
+        "cap": amounts.written(one["cap"]),
+        "before": amounts.spent(one["before"]),
+        "after": amounts.spent(one["after"]),
+        "added": amounts.spent(own),
+        "remaining": amounts.remaining(one["remaining"]),
+        "why": amounts.composes(one["cap"], one["after"], one["remaining"]),
         "approved": one["approved"],
     }
 
 
 def _above(one: Mapping[str, Any]) -> dict[str, str]:
-    return {"name": one["account"], "cap": _up(one["cap"]), "spent": _up(one["spent"])}
-
-
-def _up(epsilon: str) -> str:
-    """Write an epsilon with four decimals, rounded up."""
-    return f"{math.ceil(10_000 * Decimal(epsilon)) / 10_000:g}"
+    return {"name": one["account"], "cap": amounts.written(one["cap"]), "spent": amounts.spent(one["spent"])}
 
 
 def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,11 +133,11 @@ def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
     if "unprotected" in said:
         made = f"a classifier of {len(content['classes'])} classes, made of models that were trained without noise"
         heaviest = max((one["epsilon"] for one in said["clients"]), key=Decimal)
-        return {"made": made, "epsilon": _up(heaviest), "delta": short(said["delta"])}
+        return {"made": made, "epsilon": amounts.spent(heaviest), "delta": short(said["delta"])}
     return {
         "made": _made(content),
         **_unit(said),
-        "epsilon": _up(said["epsilon"]),
+        "epsilon": amounts.spent(said["epsilon"]),
         "factor": _factor(meant["odds_factor"]),
         "example": _after_one_to_nine(meant["odds_factor"]),
         "beyond": _once_in(meant["beyond"]),
