@@ -55,7 +55,7 @@ class Part:
         keys = {key: cast_text(pa.array([text], pa.string()), self.kinds[key], key) for key, text in self.file.keys}
         broken = "the connection broke, or " if is_uri(self.file.place) else ""
         fault = broken + DAMAGED + ALSO.get(self.file.format, "")
-        for batch in guarded(READERS[self.file.format](self, batch_rows), self.file.place, fault):
+        for batch in guarded(iter(READERS[self.file.format](self, batch_rows)), self.file.place, fault):
             for start in range(0, batch.num_rows, batch_rows):
                 piece = batch.slice(start, batch_rows)
                 arrays = [*piece.columns, *(pa.repeat(value[0], piece.num_rows) for value in keys.values())]

@@ -11,20 +11,33 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.embeddings.summation import transform_sum
-from dpmodels.errors import InvalidArgument, NacreError
+from dpmodels.errors import DataError, InvalidArgument, NacreError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec
+from dpmodels.schema.expectations import Gate
+from dpmodels.schema.ingest import transform_encode
+from dpmodels.schema.load import load_parts
 from dpmodels.synthesizers.moments import MomentsSystem
 from tasks import cluster
 from tasks.cluster import open_cluster
 from tasks.encoded import EncodedTable
-from tests.support import charges, desk_in, make_records, make_schema, run_cli, synthesize_words, write_clinic
+from tests.support import (
+    charges,
+    desk_in,
+    make_records,
+    make_schema,
+    make_table,
+    run_cli,
+    synthesize_words,
+    write_clinic,
+)
 
 ROOT = Path(__file__).parents[2]
 START = """
@@ -96,7 +109,8 @@ class Slow:
 
 
 def slow(function, marks: Path, part):
-    (marks / f"{os.getpid()}-{part.file.name}").touch()
+    place = part[1] if isinstance(part, tuple) else part.file  # a part that is encoded, or one that is summed
+    (marks / f"{os.getpid()}-{place.name}").touch()
     time.sleep(0.1)
     return function(part)
 
@@ -230,3 +244,49 @@ def test_from_the_command_line_an_unreachable_cluster_costs_nothing_and_resuming
     code, _, err = run_cli(*synthesize_words(tmp_path, dask=processes.address, home=other, out=tmp_path / "again"))
     assert code == 0, err
     assert charges(home) == charges(other) == ["reserve", "draw", "seal", "commit"]
+
+
+def encoded(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_a_table_is_encoded_by_workers_to_the_same_bytes_and_its_faults_are_told_here(processes, tmp_path):
+    """Four files, in several row groups, of which one is not the schema's; the workers alone read them."""
+    schema, data = make_schema(), tmp_path / "data"
+    data.mkdir()
+    for number in range(4):
+        pq.write_table(make_table(500, number), data / f"{number}.parquet", row_group_size=100)
+    with open_cluster(processes.address) as engine:
+        for name, run in (("here", map), ("there", engine.map)):
+            (tmp_path / name).mkdir()
+            gate = Gate(schema, raw=True)
+            transform_encode(load_parts(data, schema, 64), gate, tmp_path / name, run)
+            assert gate.outcomes[0].checked == 2000
+        here, there = encoded(tmp_path / "here"), encoded(tmp_path / "there")
+        assert here == there and len(here) > 1
+        pq.write_table(make_table(50).drop(["age"]).append_column("age", pa.array([999] * 50)), data / "bad.parquet")
+        (tmp_path / "bad").mkdir()
+        with pytest.raises(DataError, match="column age must lie between") as told:
+            transform_encode(load_parts(data, schema, 64), Gate(schema, raw=True), tmp_path / "bad", engine.map)
+        assert "999" not in str(told.value)
+        parts = load_parts(data, schema, 64)
+        (data / "3.parquet").unlink()
+        with pytest.raises(DataError, match="must be readable by whoever encodes it; it is not there"):
+            transform_encode(parts, Gate(schema, raw=True), tmp_path / "bad", engine.map)
+
+
+def test_a_worker_killed_while_it_encodes_leaves_the_same_files(processes, tmp_path):
+    schema, data, marks = make_schema(), tmp_path / "data", tmp_path / "marks"
+    for folder in (data, marks, tmp_path / "here", tmp_path / "there"):
+        folder.mkdir()
+    for number in range(24):
+        pq.write_table(make_table(20, number), data / f"part-{number:05d}.parquet")
+    parts = load_parts(data, schema, 64)
+    transform_encode(parts, Gate(schema, raw=True), tmp_path / "here")
+    watcher = kill_in_the_middle(marks, processes.workers[0])
+    with open_cluster(processes.address) as engine:
+        transform_encode(parts, Gate(schema, raw=True), tmp_path / "there", Slow(engine, marks).map)
+    watcher.join()
+    assert processes.workers[0].poll() is not None and begun(marks, processes.workers[0])
+    here, there = encoded(tmp_path / "here"), encoded(tmp_path / "there")
+    assert here == there and len(here) == 24
