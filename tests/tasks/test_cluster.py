@@ -46,9 +46,9 @@ from distributed import Scheduler, Worker
 
 async def main(kind, address):
     if kind == "scheduler":
-        server = Scheduler(host="127.0.0.1", port=0, dashboard=False)
+        server = Scheduler(host="127.0.0.1", port=0, dashboard=False, protocol=sys.argv[4])
     else:
-        server = Worker(address, host="127.0.0.1", nthreads=1, dashboard=False, local_directory=sys.argv[3])
+        server = Worker(address, host="127.0.0.1", protocol=sys.argv[4], nthreads=1, dashboard=False, local_directory=sys.argv[3])
     async with server:
         print(server.address, flush=True)
         await server.finished()
@@ -60,14 +60,14 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 class Processes:
     """The scheduler and the workers of one cluster, each a process of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.running = folder, []
+    def __init__(self, folder: Path, protocol: str = "tcp://", **named: str) -> None:
+        self.folder, self.running, self.protocol, self.named = folder, [], protocol, named
         self.scheduler, self.address = self.start("scheduler", "")
         self.workers = [self.start("worker", self.address)[0] for _ in range(2)]
 
     def start(self, kind: str, address: str) -> tuple[subprocess.Popen[str], str]:
-        words = [sys.executable, "-c", START, kind, address, str(self.folder)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_LOGGING__DISTRIBUTED": "error"}
+        words = [sys.executable, "-c", START, kind, address, str(self.folder), self.protocol]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_LOGGING__DISTRIBUTED": "error", **self.named}
         with open(self.folder / "log", "a") as log:
             process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
         self.running.append(process)
@@ -290,3 +290,43 @@ def test_a_worker_killed_while_it_encodes_leaves_the_same_files(processes, tmp_p
     assert processes.workers[0].poll() is not None and begun(marks, processes.workers[0])
     here, there = encoded(tmp_path / "here"), encoded(tmp_path / "there")
     assert here == there and len(here) == 24
+
+
+def certificates(folder: Path) -> dict[str, str]:
+    """Make an authority and one certificate of it, as docs/production.md says; return how Dask's environment names them."""
+    folder.mkdir()
+    for command in (
+        "req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca",
+        "req -newkey rsa:2048 -nodes -keyout dask.key -out dask.csr -subj /CN=dask",
+        "x509 -req -in dask.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out dask.pem -days 2",
+    ):
+        subprocess.run(["openssl", *command.split()], cwd=folder, check=True, capture_output=True)
+    roles = {f"{role}__{kind}": file for role in ("SCHEDULER", "WORKER", "CLIENT") for kind, file in PEM.items()}
+    return {
+        f"DASK_DISTRIBUTED__COMM__TLS__{key}": str(folder / file)
+        for key, file in {**roles, "CA_FILE": "ca.pem"}.items()
+    }
+
+
+PEM = {"CERT": "dask.pem", "KEY": "dask.key"}
+
+
+def test_a_cluster_over_tls_makes_a_whole_run_and_lets_in_nobody_without_a_certificate(tmp_path):
+    write_clinic(tmp_path)
+    named = certificates(tmp_path / "tls")
+    cluster = Processes(tmp_path, "tls://", **named)
+    try:
+        assert cluster.address.startswith("tls://")
+        words = list(map(str, synthesize_words(tmp_path, dask=cluster.address)))
+        command = [sys.executable, "-m", "nacre", *words]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        alone = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert alone.returncode == 1 and "must" in alone.stderr and "Traceback" not in alone.stderr
+        assert charges(tmp_path / "home") == []
+        done = subprocess.run(
+            command, env=environment | named, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    finally:
+        cluster.stop()
+    assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
