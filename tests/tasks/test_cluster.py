@@ -48,7 +48,8 @@ async def main(kind, address):
     if kind == "scheduler":
         server = Scheduler(host="127.0.0.1", port=0, dashboard=False, protocol=sys.argv[4])
     else:
-        server = Worker(address, host="127.0.0.1", protocol=sys.argv[4], nthreads=1, dashboard=False, local_directory=sys.argv[3])
+        own = {"protocol": sys.argv[4], "local_directory": sys.argv[3]}
+        server = Worker(address, host="127.0.0.1", nthreads=1, dashboard=False, **own)
     async with server:
         print(server.address, flush=True)
         await server.finished()
@@ -293,7 +294,7 @@ def test_a_worker_killed_while_it_encodes_leaves_the_same_files(processes, tmp_p
 
 
 def certificates(folder: Path) -> dict[str, str]:
-    """Make an authority and one certificate of it, as docs/production.md says; return how Dask's environment names them."""
+    """Make an authority and a certificate of it, as docs/production.md says; return how Dask finds them."""
     folder.mkdir()
     for command in (
         "req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca",
