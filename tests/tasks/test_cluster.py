@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import dask.config
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -312,23 +313,20 @@ def certificates(folder: Path) -> dict[str, str]:
 PEM = {"CERT": "dask.pem", "KEY": "dask.key"}
 
 
+@pytest.mark.timeout(900)
 def test_a_cluster_over_tls_makes_a_whole_run_and_lets_in_nobody_without_a_certificate(tmp_path):
     write_clinic(tmp_path)
-    named = certificates(tmp_path / "tls")
+    folder, named = tmp_path / "tls", certificates(tmp_path / "tls")
     cluster = Processes(tmp_path, "tls://", **named)
+    shown = {"ca-file": str(folder / "ca.pem"), "client": {kind.lower(): str(folder / PEM[kind]) for kind in PEM}}
     try:
         assert cluster.address.startswith("tls://")
-        words = list(map(str, synthesize_words(tmp_path, dask=cluster.address)))
-        command = [sys.executable, "-m", "nacre", *words]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        alone = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert alone.returncode == 1 and "must be met with a certificate" in alone.stderr
-        assert "Traceback" not in alone.stderr
-        assert charges(tmp_path / "home") == []
-        done = subprocess.run(
-            command, env=environment | named, cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
+        words = synthesize_words(tmp_path, dask=cluster.address)
+        code, _, err = run_cli(*words)
+        assert code == 1 and "must be met with a certificate" in err and charges(tmp_path / "home") == []
+        with dask.config.set({"distributed.comm.tls": shown}):
+            code, _, err = run_cli(*words)
+        assert code == 0, err
     finally:
         cluster.stop()
     assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
