@@ -218,6 +218,6 @@ def test_every_command_that_prints_facts_takes_json():
         if not hasattr(command, "commands"):
             yield " ".join(path), {flag for option in command.params for flag in option.opts}
 
-    commands = dict(walk(get_command(app)))
+    commands = dict(walk(get_command(app.app)))
     lacking = {name for name, flags in commands.items() if "--json" not in flags}
     assert lacking == {"serve", "schema init", "schema json-schema"} and len(commands) > 30

@@ -318,13 +318,14 @@ def test_a_cluster_over_tls_makes_a_whole_run_and_lets_in_nobody_without_a_certi
     write_clinic(tmp_path)
     folder, named = tmp_path / "tls", certificates(tmp_path / "tls")
     cluster = Processes(tmp_path, "tls://", **named)
-    shown = {"ca-file": str(folder / "ca.pem"), "client": {kind.lower(): str(folder / PEM[kind]) for kind in PEM}}
+    shown = {"ca-file": "ca.pem", "client.cert": PEM["CERT"], "client.key": PEM["KEY"]}
+    shown = {f"distributed.comm.tls.{key}": str(folder / file) for key, file in shown.items()}
     try:
         assert cluster.address.startswith("tls://")
         words = synthesize_words(tmp_path, dask=cluster.address)
         code, _, err = run_cli(*words)
         assert code == 1 and "must be met with a certificate" in err and charges(tmp_path / "home") == []
-        with dask.config.set({"distributed.comm.tls": shown}):
+        with dask.config.set(shown):
             code, _, err = run_cli(*words)
         assert code == 0, err
     finally:
