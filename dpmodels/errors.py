@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from dpmodels import amounts
+
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
@@ -80,7 +82,11 @@ class DataError(NacreError):
 
 
 class BudgetExhausted(NacreError):
-    """A charge would pass the account's cap; nothing was drawn and nothing was charged."""
+    """A charge would pass the account's cap; nothing was drawn and nothing was charged.
+
+    ``costs`` is what the charge alone costs at the account's delta, where it asked for another: then a request whose
+    epsilon is below what remains can be refused, because of its delta.
+    """
 
     def __init__(
         self,
@@ -90,12 +96,19 @@ class BudgetExhausted(NacreError):
         cap: Decimal,
         delta: Decimal,
         asked_delta: Decimal | None = None,
+        costs: Decimal | None = None,
     ) -> None:
-        other = asked_delta not in (None, delta)
-        another = f" (the request is for delta={asked_delta}; an account adds up at its own delta)" if other else ""
+        asked, other = amounts.spent(requested), asked_delta not in (None, delta) and costs is not None
+        cause, another = " because of the delta" if other and requested <= remaining else "", ""
+        if other:
+            another = (
+                f" (at that delta the request, which is for delta={amounts.written(asked_delta)}, costs "
+                f"epsilon={amounts.spent(costs)})"
+            )
         super().__init__(
-            f"account {account} refuses the charge: requested epsilon={requested}, remaining epsilon={remaining} "
-            f"of cap={cap} at delta={delta}{another}; nothing was drawn (`nacre ledger cap` changes a cap, openly)"
+            f"account {account} refuses the charge{cause}: requested epsilon={asked}, remaining "
+            f"epsilon={amounts.remaining(remaining)} of cap={amounts.written(cap)} at delta={amounts.written(delta)}"
+            f"{another}; nothing was drawn (`nacre ledger cap` changes a cap, openly)"
         )
         self.account, self.requested, self.remaining = account, requested, remaining
         self.cap, self.delta = cap, delta

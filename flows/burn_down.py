@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+from dpmodels import amounts
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account
 
@@ -21,7 +22,7 @@ def draw_burn_down(ledger: Ledger, account: Account) -> str:
     spent = " ".join(place(index, cap - used) for index, (_, used, cap) in enumerate(steps))
     caps = " ".join(place(index, cap) for index, (_, _, cap) in enumerate(steps))
     first, last = steps[0][0][:10], steps[-1][0][:10]
-    label = f"{account.name}: epsilon not yet spent, at delta={account.delta_cap}"
+    label = f"{account.name}: epsilon not yet spent, at delta={amounts.written(account.delta_cap)}"
     escaped = label.replace("&", "&amp;").replace("<", "&lt;")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
@@ -29,13 +30,7 @@ def draw_burn_down(ledger: Ledger, account: Account) -> str:
         f'<path d="M{left} 24V{height - 40}H{width - 16}" fill="none" stroke="#888"/>'
         f'<polyline points="{caps}" fill="none" stroke="#b00" stroke-dasharray="4 3"/>'
         f'<polyline points="{spent}" fill="none" stroke="#06c" stroke-width="2"/>'
-        f'<text x="4" y="30">{short_amount(top)}</text><text x="4" y="{height - 40}">0</text>'
+        f'<text x="4" y="30">{amounts.written(top)}</text><text x="4" y="{height - 40}">0</text>'
         f'<text x="{left}" y="{height - 22}">{first}</text>'
         f'<text x="{width - 16}" y="{height - 22}" text-anchor="end">{last}</text></svg>\n'
     )
-
-
-def short_amount(amount: object) -> str:
-    """Write an amount, without its exponent where a reader does not need one."""
-    value = Decimal(str(amount))
-    return f"{value.normalize():f}" if value > 1 else str(value)

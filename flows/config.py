@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
 from dpmodels.files import Place, read_at_most
+from dpmodels.ledger.declared import Declared, Said
 from dpmodels.limits import LARGEST_YAML
 
 HOME = Path(".nacre")
@@ -97,21 +98,22 @@ class RuntimeConfig(_Model):
     approval_hours: float = Field(default=24, gt=0, description="How long a flow run waits for its account's officer.")
 
 
-Said = Annotated[str, Field(max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")]
+class StatementConfig(Declared):
+    """What the operator says of the hand-off, word for word in the ledger, the manifest and the pages; all public."""
 
-
-class StatementConfig(_Model):
-    """What the operator says of the hand-off, word for word on its pages; all of it is public."""
-
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
     purpose: Said = Field(
-        default="", description="What the hand-off is for, in a sentence; on its public pages.", examples=["Teaching"]
+        default="", description="What the hand-off is for, in a sentence; public, kept for ever.", examples=["Teaching"]
+    )
+    recipient: Said = Field(
+        default="", description="Who gets the hand-off; public, kept for ever.", examples=["University of Ghent"]
     )
     license: Said = Field(
-        default="", description="Under which terms it is handed over; on its public pages.", examples=["CC BY 4.0"]
+        default="", description="Under which terms it is handed over; public.", examples=["CC BY 4.0"]
     )
     retention: Said = Field(
         default="",
-        description="How long the sensitive zone is kept; on its public pages.",
+        description="How long the sensitive zone is kept; public.",
         examples=["The sensitive zone is deleted after 30 days."],
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby
 
+from dpmodels import amounts
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event, Leaf, ParallelEvent, PureEvent, SampledGaussianEvent, leaves, priced
 from dpmodels.accounting.meaning import in_words, right_guesses
@@ -41,7 +42,8 @@ def describe_lines(
     """Describe what a plan that was made of a configuration would charge, and return the quote of its account."""
     said = make_quote(config, lines)
     signer = officer_for(config, lines)
-    return describe(lines, said, signer, f"on this machine, device {config.runtime.device}"), said
+    facts = describe(lines, said, signer, f"on this machine, device {config.runtime.device}")
+    return facts | config.statement.said, said
 
 
 def describe_run(run: Run) -> dict[str, str]:
@@ -51,7 +53,7 @@ def describe_run(run: Run) -> dict[str, str]:
     if settings.train_on != "here":
         place = f"in the pool {settings.train_on}, which never sees the data"
     lines = run.plan.lines
-    return describe(lines, quote(run), signer[0].name if signer else "", place)
+    return describe(lines, quote(run), signer[0].name if signer else "", place) | settings.declared.said
 
 
 def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = None, place: str = "") -> dict[str, str]:
@@ -181,17 +183,19 @@ def _felt(name: str, stddev: float) -> Iterator[str]:
 
 
 def _opens(account: str, cap: Decimal, delta: Decimal) -> dict[str, str]:
-    return {"account": f"{account}, opens with this run, cap epsilon={cap} at delta={delta:f}"}
+    return {"account": f"{account}, opens with this run, {_cap(cap, delta)}"}
+
+
+def _cap(cap: Decimal, delta: Decimal) -> str:
+    return f"cap epsilon={amounts.written(cap)} at delta={amounts.written(delta)}"
 
 
 def _account(said: Quote) -> dict[str, str]:
-    before, after = said.cap - said.spent_before, said.cap - said.spent_after
     answer = "would be accepted" if said.accepted else "would be REFUSED"
     if said.opens:
         return _opens(said.account, said.cap, said.delta) | {"answer": answer}
     return {
-        "account": f"{said.account}, cap epsilon={said.cap} at delta={said.delta}",
-        "spent": f"epsilon={said.spent_before} before, {said.spent_after} after",
-        "cap less spent": f"epsilon={before:f} before, {max(after, Decimal(0)):f} after",
+        "account": f"{said.account}, {_cap(said.cap, said.delta)}",
+        "spent": f"epsilon={amounts.spent(said.spent_before)} before, {amounts.spent(said.spent_after)} after",
         "answer": answer if said.state == "new" else f"accepted before, and {said.state}",
     }

@@ -38,6 +38,7 @@ def embed_documents(
     out: Place | None = None,
     signing_key: Place | None = None,
     purpose: str = "",
+    recipient: str = "",
     license: str = "",
     retention: str = "",
 ) -> Result:
@@ -64,7 +65,8 @@ def embed_documents(
         ledger: URL of a shared ledger on PostgreSQL; by default ``NACRE_LEDGER``, or the home's own.
         out: the hand-off's folder, new or empty; by default ``HOME/hand-offs/RUN``.
         signing_key: ed25519 private key (PEM) that signs the hand-off.
-        purpose: what the hand-off is for; its public pages say it word for word.
+        purpose: what the hand-off is for; the ledger, the manifest and the public pages keep it word for word.
+        recipient: who gets it; likewise.
         license: under which terms it is handed over; likewise.
         retention: how long the sensitive zone is kept; likewise.
 
@@ -82,7 +84,7 @@ def embed_documents(
     asked: dict[str, Any] = dict(documents=path or place / "sensitive" / name / GIVEN, target_epsilon=epsilon)
     asked |= dict(out=out or place / "hand-offs" / name, home=place, account=account, prefect=False)
     asked |= dict(method=method, recipe=dict(recipe or {}), measurement=dict(measurement or {}), ledger=url_of(ledger))
-    asked |= dict(signing_key=signing_key, purpose=purpose, license=license, retention=retention)
+    asked |= dict(signing_key=signing_key, purpose=purpose, recipient=recipient, license=license, retention=retention)
     written = nullcontext() if contract is None else schema_file(contract)
     with _public_file(candidates) as public, written as file:
         settings = placed({**asked, "candidates": public, "contract": file}, EmbedConfig)

@@ -46,6 +46,7 @@ def synthesize(
     out: Place | None = None,
     signing_key: Place | None = None,
     purpose: str = "",
+    recipient: str = "",
     license: str = "",
     retention: str = "",
 ) -> Result:
@@ -75,7 +76,8 @@ def synthesize(
         ledger: URL of a shared ledger on PostgreSQL; by default ``NACRE_LEDGER``, or the home's own.
         out: the hand-off's folder, new or empty; by default ``HOME/hand-offs/RUN``.
         signing_key: ed25519 private key (PEM) that signs the hand-off.
-        purpose: what the hand-off is for; its public pages say it word for word.
+        purpose: what the hand-off is for; the ledger, the manifest and the public pages keep it word for word.
+        recipient: who gets it; likewise.
         license: under which terms it is handed over; likewise.
         retention: how long the sensitive zone is kept; likewise.
 
@@ -106,7 +108,8 @@ def synthesize(
     asked |= dict(allow_large_delta=allow_large_delta, method=method, measurement=dict(measurement or {}))
     asked |= dict(training=dict(training or {}), rows=rows, seed=seed, device=device, prefect=False, home=place)
     asked |= dict(ledger=url_of(ledger), dask=from_environment("dask"), signing_key=signing_key)
-    asked |= dict(purpose=purpose, license=license, retention=retention, internal_report=internal_report)
+    asked |= dict(purpose=purpose, recipient=recipient, license=license, retention=retention)
+    asked |= dict(internal_report=internal_report)
     with schema_file(schema) as file:
         run = start(SynthesizeConfig.build(placed({**asked, "schema": file})), name, given=given)
     return take_to_hand_off(run)
@@ -154,6 +157,7 @@ def fit(
     out: Place | None = None,
     signing_key: Place | None = None,
     purpose: str = "",
+    recipient: str = "",
     license: str = "",
     retention: str = "",
 ) -> Result:
@@ -170,7 +174,7 @@ def fit(
     name, place = new_name(), home_of(home)
     asked: dict[str, Any] = dict(release=release, out=out or place / "hand-offs" / name, rows=rows, home=place)
     asked |= dict(training=dict(training or {}), seed=seed, device=device, prefect=False, ledger=url_of(ledger))
-    asked |= dict(signing_key=signing_key, purpose=purpose, license=license, retention=retention)
+    asked |= dict(signing_key=signing_key, purpose=purpose, recipient=recipient, license=license, retention=retention)
     config = FitConfig.build(placed(asked, FitConfig))
     run, changes = fit_again.fit(config, name)
     return Result(run.settings.out, changes)

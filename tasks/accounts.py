@@ -75,7 +75,8 @@ def reserve(run: Run) -> None:
     Raises:
         NacreError: the ledger refuses.
     """
-    desk_of(run).ledger.reserve(*charges_of(run), approval=read_approval(run), first_opens=_to_open(run))
+    approval, declared = read_approval(run), run.settings.declared
+    desk_of(run).ledger.reserve(*charges_of(run), approval=approval, first_opens=_to_open(run), declared=declared)
 
 
 def officer_of(run: Run) -> tuple[Officer, Asked] | None:

@@ -1,11 +1,12 @@
-"""The model card and the page for a data-protection officer, which every hand-off has: public facts, laid out twice."""
+"""The model card, the statement for an officer and the data sheet: the same public facts, laid out three times."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmodels.evaluation.pages.card import render_card, render_statement
+from dpmodels.evaluation.pages.card import render_card, render_sheet, render_statement
+from dpmodels.evaluation.pages.glance import weakest
 from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.manifest import CARD, PAGES, Line, Manifest
 from dpmodels.ledger.ledger import Ledger
@@ -16,28 +17,24 @@ from tasks.store import Run, write_text
 
 
 def write_card(run: Run, manifest: Manifest, folder: Path) -> None:
-    """Write the facts of a run's hand-off that has its report, and the two pages."""
-    given = {name: getattr(run.settings, name) for name in ("purpose", "license", "retention")}
-    lay_out(folder, manifest, run.plan.whole, given, *_accounts(run, manifest))
+    """Write the facts of a run's hand-off that has its report, and the pages."""
+    lay_out(folder, manifest, run.plan.whole, *_accounts(run, manifest))
 
 
 def lay_out(
     folder: Path,
     manifest: Manifest,
     contract: Contract,
-    given: Mapping[str, str],
     accounts: Sequence[tuple[Standing, Any]] = (),
     above: Sequence[Balance] = (),
 ) -> None:
-    """Write the facts of a hand-off that has its report, and the two pages; no accounts where no ledger is at hand."""
+    """Write the facts of a hand-off that has its report, and the pages; no accounts where no ledger is at hand."""
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    told = {name: said for name, said in given.items() if said}
-    facts = describe(manifest, contract, report, accounts, above, told)
+    facts = describe(manifest, contract, report, accounts, above, weakest(report))
     facts = json.loads(json.dumps(facts))  # the pages show what the file says
-    card, statement = PAGES
     write_text(folder / CARD, json.dumps(facts, indent=1))
-    write_text(folder / card, render_card(facts))
-    write_text(folder / statement, render_statement(facts))
+    for page, render in zip(PAGES, (render_card, render_statement, render_sheet), strict=True):
+        write_text(folder / page, render(facts))
 
 
 def _accounts(run: Run, manifest: Manifest) -> tuple[list[tuple[Standing, Any]], list[Balance]]:

@@ -145,6 +145,9 @@ def open_cluster(address: str) -> Iterator[Cluster]:
         from distributed import Client, TimeoutError
     except ModuleNotFoundError:
         raise Unsuitable("Dask is not installed here: pip install 'nacre[dask]'") from None
+    if address.startswith("tls://") and not _has_certificate():
+        rule = "be met with a certificate: Dask's configuration (distributed.comm.tls) names none that can be read"
+        raise InvalidArgument("dask", address, f"{rule}, so nothing was drawn")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about versions that differ, which we check ourselves
         try:
@@ -157,6 +160,17 @@ def open_cluster(address: str) -> Iterator[Cluster]:
     with client:
         _check_workers(client, address)
         yield Cluster(client, address)
+
+
+def _has_certificate() -> bool:
+    """Tell whether Dask finds what it shows to a scheduler over TLS; its own client would not end in good order."""
+    from distributed.security import Security
+
+    arguments: Any = Security
+    try:
+        return arguments().get_connection_args("client").get("ssl_context") is not None
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def _check_workers(client: Any, address: str) -> None:

@@ -78,7 +78,7 @@ def home_faults(home: Path, url: str, ledger: Ledger) -> Iterator[HomeFault]:
             f"the ledger lacks entry {seen['seq']}, which this home has seen: it was lost, replaced, or restored from "
             f"a backup. {RESTORE}"
         )
-    elif seen and seen["file"] != _number(home):
+    elif seen and seen["file"] != _number(home) and not ledger.is_frozen:  # what cannot be written spends nothing
         yield HomeFault(
             "the ledger is another file than the one this home knows: it was copied or restored, and two copies would "
             "each spend the whole cap. If no other copy is used any more, say so: `nacre ledger moved --reason TEXT`",

@@ -1,9 +1,14 @@
 """Ingest: read the raw data, check it against its contract, and write it encoded into the sensitive zone."""
 
+import shutil
+from secrets import token_hex
+
 from tasks.kinds import kind_of
 from tasks.progress import progress_bar
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private, replace_folder
+
+PART = ".part-encoded-"
 
 
 @stage("ingest", sensitive=True)
@@ -12,7 +17,9 @@ def ingest(run: Run) -> Handle:
     target = run.sensitive / "encoded"
     if target.exists():  # it was moved here when it was complete
         return Handle(path=target)
-    part = run.sensitive / ".part-encoded"
+    for left in run.sensitive.glob(f"{PART}*"):  # by a process that ended, or by a worker that was given up
+        shutil.rmtree(left)
+    part = run.sensitive / f"{PART}{token_hex(4)}"  # where no worker of an earlier process writes
     make_private(part)
     with progress_bar("ingest"):
         kind_of(run.plan.release.contract).encode(run, part)

@@ -13,11 +13,12 @@ from dpmodels.evaluation.published.fidelity import Measured
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.ingest import transform_encode
-from dpmodels.schema.load import load_parts
+from dpmodels.schema.load import are_apart, load_parts
 from dpmodels.schema.schema import Schema
-from tasks.engine import Threads, cores
+from tasks.engine import open_engine
 from tasks.parquet import read_batches
 from tasks.partitions import refuse_repeated
+from tasks.progress import LOG
 from tasks.source import source_of
 from tasks.store import Run, write_text
 
@@ -27,10 +28,14 @@ COMPARED = True
 def encode(run: Run, folder: Path) -> None:
     """Encode the rows, and leave the gate's results in the sensitive zone."""
     schema, settings = run.plan.release.table, run.settings
-    raw = load_parts(source_of(settings.data, settings.query), schema, settings.batch_rows)
-    gate = Gate(schema, raw=True)
+    source, gate = source_of(settings.data, settings.query), Gate(schema, raw=True)
+    dask = run.dask if are_apart(source, schema) else None
+    if dask != run.dask:
+        LOG.info("images, answers to queries and tables of users are read on this machine, from front to back")
+    raw = load_parts(source, schema, settings.batch_rows)
     try:
-        transform_encode(raw, gate, folder, Threads(settings.threads or cores()).map)
+        with open_engine(settings.threads, dask) as engine:
+            transform_encode(raw, gate, folder, engine.map)
     except DataError as fault:
         where = f"nothing was charged; {run.sensitive / 'checks.html'} shows every rule"
         raise DataError(fault.column, f"{fault.rule}; {where}", fault.faults) from None

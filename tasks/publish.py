@@ -28,6 +28,7 @@ from dpmodels.hand_off.manifest import (
     read_manifest,
 )
 from dpmodels.hand_off.signature import sign_manifest
+from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.ledger import Charge
 from dpmodels.releases.plan import REPORT, Line
 from dpmodels.schema.federation import SCORES, UNPROTECTED
@@ -116,9 +117,15 @@ def manifest(run: Run, plan: Line, release: Handle) -> Manifest:
             **line(plan),
             **paid,
             **({"cautions": cautions(plan)} if plan.family else {}),
+            **declared(settings.declared),
             "artifacts": TO_COME,
         }
     )
+
+
+def declared(said: Declared) -> dict[str, Any]:
+    """Return the field of what the operator says, if there is anything."""
+    return {"declared": said.said} if said.said else {}
 
 
 def artifacts(folder: Path) -> dict[str, str]:
@@ -152,6 +159,7 @@ def manifest_of_clients(run: Run) -> Manifest:
             "clients": lines,
             "trust": plan.measurement.get("trust", "local"),
             **({"dropped": ended["dropped"]} if ended["dropped"] else {}),
+            **declared(run.settings.declared),
             "artifacts": TO_COME,
         }
     )

@@ -11,6 +11,7 @@ from tasks.engine import open_engine
 from tasks.home import check_home, remember
 from tasks.progress import progress_bar
 from tasks.ready import check_ready, pick_device
+from tasks.room import check_room
 from tasks.stage import stage
 from tasks.store import Handle, Run
 
@@ -22,6 +23,7 @@ def sanitize(run: Run, ingested: Handle) -> Handle:
     system = create(line.method, line.measurement, settings.training)
     check_ready(settings.device, settings.out, settings.signing_key)
     check_line(system, line)
+    check_room(system.held_bytes(system.of(line)), line.method, ingested.path)
     if report is not None:
         check_line(Scores.reading(report), report)
     with progress_bar("sanitize") as tick, open_engine(settings.threads, run.dask) as engine:

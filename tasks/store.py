@@ -29,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dpmodels.artifact import sync
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.files import Place, list_plain, read_plain, sha256_plain
+from dpmodels.ledger.declared import Declared
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.formats import read_plan
 from dpmodels.releases.plan import Plan
@@ -80,7 +81,7 @@ class Settings(BaseModel):
         public_sha256: of the files of public documents; none of them may be a file of the data.
         clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
         federation: the run of the federation that a client's run belongs to; above: the terms of its account.
-        purpose, license, retention: what the operator says of the hand-off, for its pages; empty where nothing.
+        purpose, recipient, license, retention: what the operator declares; empty where nothing.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -108,8 +109,14 @@ class Settings(BaseModel):
     federation: str = ""
     above: Opening | None = None
     purpose: str = ""
+    recipient: str = ""
     license: str = ""
     retention: str = ""
+
+    @property
+    def declared(self) -> Declared:
+        """What the operator says of the hand-off, for the ledger, the manifest and the public pages."""
+        return Declared(**{name: getattr(self, name) for name in Declared.model_fields})
 
     @property
     def is_paid_elsewhere(self) -> bool:

@@ -157,6 +157,13 @@ class Vectors:
         result: Floats = np.sqrt(projection.residual) * self.radius * projection.scales
         return result
 
+    @property
+    def held_bytes(self) -> int:
+        """Count the bytes of a record at the most: design and target twice, as they are joined, and bounded vectors."""
+        empty = self.rows([])
+        row = empty.design.itemsize * self.dim + empty.target.element_size() * math.prod(empty.target.shape[1:])
+        return 2 * (row + 16) + 20 * self.dim
+
     def rows(self, batches: Iterable[Records]) -> VectorRows:
         """Gather all records."""
         width = len(self.partition.sizes) if self.kind == "cells" and self.partition else self.dim

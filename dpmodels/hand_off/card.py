@@ -1,4 +1,4 @@
-"""The model card: what a data-protection officer and a user must know of a hand-off, as facts for two pages.
+"""The model card: what a data-protection officer, a user and a recipient must know of a hand-off, as facts for pages.
 
 What follows from the manifest is held against it by every check of the hand-off. What only the ledger knows, such as
 what an account had spent before, rests on whoever signed the manifest.
@@ -14,7 +14,7 @@ from typing import Any
 from dpmodels.accounting.meaning import Meaning
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
-from dpmodels.hand_off.manifest import CARD, Line, Manifest
+from dpmodels.hand_off.manifest import CARD, SHEET, Line, Manifest
 from dpmodels.ledger.records import Balance, Standing
 from dpmodels.limits import LARGEST_CARD
 from dpmodels.releases.contract import Contract
@@ -33,7 +33,7 @@ def describe(
     report: Mapping[str, Any],
     accounts: Sequence[tuple[Standing, Mapping[str, str] | None]],
     above: Sequence[Balance],
-    given: Mapping[str, str],
+    weakest: Mapping[str, float],
 ) -> dict[str, Any]:
     """Collect the facts of a hand-off.
 
@@ -43,20 +43,20 @@ def describe(
         report: the facts of the publishable report.
         accounts: where the paying account stood, or that of each client, and who signed for the client's charge.
         above: the accounts above the paying one, as they are now.
-        given: what the operator says of purpose, license and retention.
+        weakest: the columns that are farthest off by the report, worst first, and how far at worst.
     """
     return {
         "format": 1,
         "hand_off": terms(manifest),
         "meaning": _meant(manifest),
-        "given": dict(given),
+        "given": manifest.operator_says,
         "content": _content(contract, report),
         "accounts": [{**standing.model_dump(mode="json"), "approved": by} for standing, by in accounts],
         "above": [
             {**one.model_dump(mode="json", include={"account", "delta", "cap"}), "spent": str(one.spent_epsilon)}
             for one in above
         ],
-        "quality": _quality(report),
+        "quality": {**_quality(report), "weakest": dict(weakest)},
         "limits": list(report["not_promised"]),
     }
 
@@ -108,21 +108,33 @@ def differs(folder: Path, manifest: Manifest) -> str:
     try:
         with open_plain(folder, folder / CARD) as file:
             told = json.loads(file.read(LARGEST_CARD))
-        said, meant = told["hand_off"], told["meaning"]
+        said, meant, given = told["hand_off"], told["meaning"], told["given"]
         own = _meant(manifest)
         close = set(own) == set(meant) and all(_close(meant[name], value) for name, value in own.items())
-        accounts = [one["account"] for one in told["accounts"]]
+        accounts = [one.account for one in _standings(told)]
     except (ArtifactError, OSError):
         return ""  # the check of all files reports that it is missing
     except (ValueError, KeyError, TypeError, RecursionError):
         return f"{CARD} is not as nacre writes it"
     if said != terms(manifest):
         return f"{CARD} is about another hand-off, unit, price or approval than the manifest"
+    if SHEET in manifest.artifacts and given != manifest.operator_says:
+        return f"{CARD} says another purpose, recipient, license or retention than the manifest"
     if not close:
         return f"{CARD} says that the budget means something else than its events do"
     if set(accounts) - {line.ledger.account for line in manifest.clients or (manifest,)}:
         return f"{CARD} tells of an account that did not pay"
     return ""
+
+
+def standings(folder: Path) -> list[Standing]:
+    """Return where the accounts stood that paid for a hand-off whose card was found to be in order."""
+    with open_plain(folder, folder / CARD) as file:
+        return _standings(json.loads(file.read(LARGEST_CARD)))
+
+
+def _standings(told: Mapping[str, Any]) -> list[Standing]:
+    return [Standing.model_validate({key: one[key] for key in Standing.model_fields}) for one in told["accounts"]]
 
 
 def _close(said: float | None, own: float | None) -> bool:

@@ -12,6 +12,7 @@ Its format is numbered, and each manifest is written in the oldest format that c
         as they were trained, ``unprotected`` says so, and the manifest states no budget, cost or event of the whole:
         those in the clients' lines are of their certainty scores alone
     5   any of these with a model card and the page for a data-protection officer among its files
+    6   any of these with a data sheet as well, and with what the operator declares of the hand-off, if anything
 """
 
 import json
@@ -27,15 +28,17 @@ from dpmodels.accounting.events import Event
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.ledger.approval import Approval
+from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_MANIFEST
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 MANIFEST = "manifest.json"
 CARD = "model-card.json"
-PAGES = ("model-card.html", "statement.html")
-"""The pages that lay out the facts of the card, for a user and for a data-protection officer."""
-NEWEST = 5
+SHEET = "data-sheet.html"
+PAGES = ("model-card.html", "statement.html", SHEET)
+"""The pages that lay out the facts of the card: for a user, for a data-protection officer, and for whoever gets it."""
+NEWEST = 6
 MOST_FAULTS = 10
 LEFT_OUT = (
     "The release came as a file, without the ledger that paid for it. Its footer names the charge. The account, the "
@@ -203,6 +206,8 @@ class Manifest(Line, _Head):
         clients: of a federation, those that took part; dropped: by client, why it was left out; trust: who drew the
             noise, each client (local), or an aggregator that saw the exact sums of all (central).
         unprotected: says of models that travelled as they were trained that no epsilon holds.
+        declared: what the operator says of the hand-off. The ledger has it too, in the entry of a charge that this
+            run made; a run that was paid for before says what it says of its own hand-off.
         artifacts: the SHA-256 of every other file, by its path in the folder.
     """
 
@@ -215,6 +220,7 @@ class Manifest(Line, _Head):
     dropped: dict[Text, Text] | None = None
     trust: Literal["local", "central"] | None = None
     unprotected: Text | None = None
+    declared: Declared | None = None
     artifacts: dict[str, Sha256]
 
     @property
@@ -242,8 +248,15 @@ class Manifest(Line, _Head):
         return self.total_spent or self.price.spent
 
     @property
+    def operator_says(self) -> dict[str, str]:
+        """What the operator declared; nothing in manifests of earlier formats, whose cards alone have it."""
+        return self.declared.said if self.declared else {}
+
+    @property
     def oldest_format(self) -> int:
         """The oldest format that can hold the manifest's content."""
+        if self.declared is not None or SHEET in self.artifacts:
+            return 6
         if CARD in self.artifacts:
             return 5
         of_parts = any((self.part, self.report and self.report.part, self.approved_as, self.cautions))
@@ -269,15 +282,21 @@ class Manifest(Line, _Head):
             )
         if self.unit == str(PrivacyUnit(kind="sentence")) and self.cautions is None:
             raise ValueError("lacks the field cautions, without which nobody may rely on what hides one sentence")
-        if len(self.artifacts.keys() & {CARD, *PAGES}) not in (0, 1 + len(PAGES)):
+        pages = {CARD, *PAGES}
+        if self.artifacts.keys() & pages not in (set(), pages - {SHEET}, pages):
             raise ValueError(f"lists one of {', '.join((CARD, *PAGES))} without the others, and they belong together")
+        if self.declared is not None and SHEET not in self.artifacts:
+            raise ValueError(f"has the field declared, and lists no {SHEET}, which says it to whoever gets this")
         if self.format != self.oldest_format:
             raise ValueError(f"says that it is of format {self.format}, and has fields of another one")
         return self
 
     def to_json(self) -> str:
         """Write the manifest without empty fields."""
-        return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=1)
+        content = self.model_dump(mode="json", exclude_none=True)
+        if self.declared is not None:
+            content["declared"] = self.operator_says
+        return json.dumps(content, indent=1)
 
 
 def digest_of_all(hashes: Iterable[str]) -> str:
@@ -331,9 +350,9 @@ def parse_manifest(content: bytes) -> Manifest:
     raise ManifestError([*told, *([f"{MANIFEST} has {more} more faults of this kind"] if more else [])])
 
 
-def printable(text: str) -> str:
+def printable(text: str, most: int = 120) -> str:
     """Make text from an unknown source safe to show on a terminal: short, and without control characters."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text[:120])
+    return "".join(sign if sign.isprintable() else "?" for sign in text[:most])
 
 
 def _plain(content: bytes) -> dict[str, Any]:

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
+from dpmodels import amounts
 from dpmodels.accounting.events import check_adjacency
 from dpmodels.accounting.tally import MAX_KINDS, Tally
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.files import open_plain, sha256_plain
-from dpmodels.hand_off.card import differs
+from dpmodels.hand_off.card import differs, standings
 from dpmodels.hand_off.manifest import (
     CARD,
     MANIFEST,
@@ -35,6 +36,7 @@ from dpmodels.hand_off.signature import NOBODY, SIGNATURE, check_signature
 from dpmodels.keys import key_text
 from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.approval import Asked
+from dpmodels.ledger.records import Standing
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_REPORT, LARGEST_YAML
 from dpmodels.privacy import Adjacency
@@ -43,21 +45,29 @@ from dpmodels.schema.lint import parse
 
 HANDED_OVER = re.compile(
     r"(synthetic(/(parents|children))?|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|soft-labels\.parquet|schema\.yaml|"
-    r"report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html"
+    r"report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html|data-sheet\.html"
 )
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
+MOST_ACCOUNTS = 3
 
 
 @dataclass
 class Verified:
-    """What the check found: faults, the number of unchanged files, and sentences on charge, signature and limits."""
+    """What the check found: faults, the number of unchanged files, and sentences on what was promised and who paid.
+
+    What an account had spent before, and its cap, rest on the word of whoever signed; ``declared`` is the operator's.
+    """
 
     faults: list[str] = field(default_factory=list)
     files: int = 0
     signature: str = NOBODY
     charge: str = ""
     budget: str = ""
+    unit: str = ""
+    account: str = ""
+    approved: str = ""
+    declared: dict[str, str] = field(default_factory=dict)
     cautions: list[str] = field(default_factory=list)
 
 
@@ -88,8 +98,13 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
         _check_approved(manifest, found)
         if CARD in manifest.artifacts and not found.faults and (fault := differs(folder, manifest)):
             found.faults.append(fault)
+        if CARD in manifest.artifacts and not found.faults:
+            found.account = _stood(standings(folder))
         found.charge = _paid(manifest)
         found.budget = _spent(manifest)
+        found.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
+        found.approved = printable(manifest.approved.officer) if manifest.approved else "by nobody that this file names"
+        found.declared = {name: printable(said, 300) for name, said in manifest.operator_says.items()}
         found.cautions = list(manifest.cautions or ())
     try:
         found.signature = check_signature(folder, content, wanted)
@@ -281,6 +296,18 @@ def _spent(manifest: Manifest) -> str:
     delta = f"delta={spent.delta}" if spent.delta else "delta=0 (pure)"
     each = f" for each {printable(manifest.part)}" if manifest.part else ""
     return f"epsilon={manifest.whole_cost.epsilon} at {delta}{each}, as its events add up"
+
+
+def _stood(accounts: Sequence[Standing]) -> str:
+    """Say where the accounts stood that paid, the heaviest first where there are several."""
+    heaviest = sorted(accounts, key=lambda one: -one.after)[:MOST_ACCOUNTS]
+    said = [
+        f"{printable(one.account)} had spent epsilon={amounts.spent(one.before)} before and {amounts.spent(one.after)} "
+        f"after, of a cap of {amounts.written(one.cap)} at delta={amounts.written(one.delta)}"
+        for one in heaviest
+    ]
+    more = len(accounts) - len(heaviest)
+    return "; ".join([*said, *([f"{more} more in {CARD}"] if more else [])])
 
 
 def _paid(manifest: Manifest) -> str:

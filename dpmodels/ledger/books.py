@@ -78,6 +78,10 @@ class Limit:
         """Return the epsilon of the heaviest line with the charges that are asked for."""
         return self._largest(self.after)
 
+    def cost(self, tally: Tally) -> Decimal:
+        """Return the epsilon of a tally alone, at the cap's delta."""
+        return self._largest((tally,))
+
     def _largest(self, lines: tuple[Tally, ...]) -> Decimal:
         from dpmodels.accounting.composition import spent_epsilon
 

@@ -1,6 +1,7 @@
 """The ledger's database: SQLite in one file, or PostgreSQL; the only module that speaks their dialects.
 
-A writing transaction locks what it reads against every other writer until it is durable: on SQLite the whole ledger
+A SQLite file that cannot be written, such as a copy for an auditor, is read without making any other file beside it. A
+writing transaction locks what it reads against every other writer until it is durable: on SQLite the whole ledger
 (BEGIN IMMEDIATE), on PostgreSQL the rows of its accounts, and the table of entries while it appends.
 """
 
@@ -19,6 +20,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from dpmodels import artifact
 from dpmodels.errors import InvalidArgument, LedgerError
 from dpmodels.ledger import store
+from dpmodels.ledger.frozen import Frozen
 
 T = TypeVar("T")
 HEAD = "0002"  # the newest migration
@@ -40,12 +42,16 @@ class Database:
         name = str(path_or_url)
         self._url = make_url(name) if "://" in name else URL.create("sqlite", database=name)
         self._process, self._inherited = os.getpid(), list[Engine]()
+        self.frozen: Frozen | None = None
         if self._url.get_backend_name() == "sqlite":
             _make_sqlite_file(self._url)
+            self.frozen = Frozen.of(Path(self._url.database or ""))
         elif self._url.get_backend_name() != "postgresql":
             raise InvalidArgument("ledger", self._url.get_backend_name(), "be a SQLite file or a PostgreSQL URL")
         self._engine = self._connect()
         if self.read(_version) != HEAD:
+            if self.frozen is not None:
+                raise self.frozen.refusal("it is of an earlier version, or no ledger")
             self.write(_make_or_migrate)
         self.read(lambda connection: connection.execute(select(store.entries.c.seq).limit(1)))
 
@@ -66,11 +72,13 @@ class Database:
         return self._run(work, write=True, keep=False)
 
     def _connect(self) -> Engine:
-        engine = _engine(self._url)
+        engine = _engine(self._url, self.frozen)
         weakref.finalize(self, _close, engine, os.getpid())
         return engine
 
     def _run(self, work: Callable[[Connection], T], write: bool, keep: bool = True) -> T:
+        if write and self.frozen is not None:
+            raise self.frozen.refusal("nothing was charged or changed")
         if os.getpid() != self._process:  # forked: the parent's connections stay open and are never touched here
             self._inherited.append(self._engine)
             self._process = os.getpid()
@@ -81,9 +89,13 @@ class Database:
                     answer = work(connection)
                     if not keep:
                         transaction.rollback()
+                    if self.frozen is not None:
+                        self.frozen.check_unchanged()
                     return answer
             except (SQLAlchemyError, sqlite3.Error) as error:
                 if not (_is_passing(error) and attempt < _ATTEMPTS):
+                    if self.frozen is not None and self.frozen.has_journal:
+                        raise self.frozen.unrecovered() from error
                     reason = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
                     raise LedgerError(f"the ledger cannot be {'written' if write else 'read'}: {reason}") from error
             time.sleep(0.005 * attempt)
@@ -179,7 +191,7 @@ def _readable(data: bytes) -> str:
     return data.decode(errors="backslashreplace")
 
 
-def _engine(url: URL) -> Engine:
+def _engine(url: URL, frozen: Frozen | None = None) -> Engine:
     """Set a database up. Connections are kept: to close SQLite's last one would rewrite its log every time."""
     kept: dict[str, Any] = {"pool_size": 4, "max_overflow": 200, "hide_parameters": True}
     if url.get_backend_name() == "postgresql":
@@ -189,13 +201,15 @@ def _engine(url: URL) -> Engine:
             return create_engine(psycopg, connect_args={"options": limits}, pool_pre_ping=True, **kept)
         except ModuleNotFoundError:
             raise LedgerError("a PostgreSQL ledger needs psycopg: pip install 'nacre[postgres]'") from None
-    engine = create_engine(url, **kept)
+    engine = create_engine(frozen.url if frozen else url, **kept)
+    settings = ["busy_timeout=60000", "foreign_keys=ON"]
+    settings += [] if frozen else ["journal_mode=WAL", "synchronous=FULL"]
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
         connection.isolation_level = None  # transactions begin below, not in the driver
         connection.text_factory = _readable
-        for setting in ("busy_timeout=60000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        for setting in settings:
             connection.execute(f"PRAGMA {setting}")
 
     @event.listens_for(engine, "begin")

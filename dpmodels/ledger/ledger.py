@@ -20,6 +20,7 @@ from dpmodels.ledger import audit, books, opening, store, weighing
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.books import Limit
 from dpmodels.ledger.database import Database, lock
+from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.records import (
     CAP_TERMS,
     TRANSITIONS,
@@ -46,6 +47,11 @@ class Ledger:
 
     def __init__(self, path_or_url: str | Path) -> None:
         self._database = Database(path_or_url)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Tell whether the ledger lies where it cannot be written, so that it can be looked at and nothing else."""
+        return self._database.frozen is not None
 
     def open_account(self, name: str, *, dataset: str, budget_cap: PrivacyBudget, **terms: Any) -> Account:
         """Open an account, or return it if it is open with exactly these terms.
@@ -226,13 +232,14 @@ class Ledger:
         *others: Charge,
         approval: Approval | None = None,
         first_opens: Opens = None,
+        declared: Declared | None = None,
     ) -> Reservation:
         """Charge the account, or return the charge made before under the same key; with others, all or none.
 
         The other charges are of the same account or of its siblings, such as the clients of a federation or the nights
         of a month. The whole family must then fit under the cap of every child and of every account above.
         ``first_opens`` are accounts that are opened in the same transaction where their names are not open yet, so a
-        charge that fails leaves no account behind.
+        charge that fails leaves no account behind. What is ``declared`` is kept in the entry of each new charge.
 
         Privacy:
             The balances are read and the charges are written in one transaction that excludes every other writer of
@@ -258,7 +265,7 @@ class Ledger:
             if not weighed.accepted:
                 return weighed
             if weighed.fresh:
-                store.append(connection, weighed.drafts(approval))
+                store.append(connection, weighed.drafts(approval, declared))
             own = {fresh.key: cost for fresh, cost in weighed.fresh}
             return weighed.held or Reservation(charge=charge, state="reserved", cost=own[charge.key])
 

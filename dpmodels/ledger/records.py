@@ -24,6 +24,9 @@ TRANSITIONS = {
     ("reserved", "void"): "voided",
 }
 
+# What a reserve entry holds beside its charge; entries of earlier versions lack some of it.
+BESIDE = ("cost", "tally", "approval", "declared")
+
 # The fields that an account's `cap` entry may change; all others stay as they were opened.
 CAP_TERMS = ("cap", "run_cap", "expires", "officer")
 
@@ -260,7 +263,7 @@ def follow(life: Iterable[Entry]) -> Reservation:
 
 def read_reserve(content: dict[str, Any]) -> tuple[Charge, Tally]:
     """Read the charge and its cost from a reserve entry; ledgers older than tallies wrote the charge only."""
-    own = {key: value for key, value in content.items() if key not in ("cost", "tally", "approval", *UNCHARGED)}
+    own = {key: value for key, value in content.items() if key not in (*BESIDE, *UNCHARGED)}
     charge = Charge.model_validate(own)
     cost = Tally.model_validate(content["cost"]) if "cost" in content else Tally.of([charge.priced])
     return charge, cost

@@ -11,6 +11,7 @@ from dpmodels.errors import BudgetExhausted, LedgerError
 from dpmodels.ledger import books
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.books import Family, Limit
+from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.records import Account, Charge, Quote, Reservation
 from dpmodels.ledger.store import Draft
 
@@ -45,8 +46,10 @@ class Weighed:
         officer, ledger = found[0]
         return officer, asked(ledger, self.family, self.charges)
 
-    def drafts(self, approval: Approval | None) -> list[Draft]:
+    def drafts(self, approval: Approval | None, declared: Declared | None) -> list[Draft]:
         """Return the entries of the fresh charges; a family's first carries the approval, and the others name it.
+
+        What was declared stands in each of them.
 
         Raises:
             LedgerError: the account's officer did not sign the charges.
@@ -58,6 +61,7 @@ class Weighed:
         for charge, cost in self.fresh:
             tallies[charge.account] += cost
             payload = {**charge.model_dump(mode="json"), "cost": cost.brief, "tally": tallies[charge.account].brief}
+            payload |= {"declared": declared.said} if declared and declared.said else {}
             if signed is not None:
                 payload["approval"] = signed if alone or not drafts else {"with": drafts[0].charge}
             drafts.append(Draft(charge.account, charge.key, "reserve", 1, payload))
@@ -82,7 +86,8 @@ class Weighed:
         """Return the error that says what was asked for and what remains."""
         limit, asked = self.limit, self.charges[0].budget.delta_exact
         remaining = min(limit.remaining(), limit.cap)
-        return BudgetExhausted(limit.name, self._requested(), remaining, limit.cap, limit.delta, asked)
+        costs = limit.cost(sum((cost for _, cost in self.fresh), Tally())) if asked != limit.delta else None
+        return BudgetExhausted(limit.name, self._requested(), remaining, limit.cap, limit.delta, asked, costs)
 
     def _requested(self) -> Decimal:
         """Return the epsilon that is asked for in all, of the account of which most is asked."""

@@ -102,6 +102,10 @@ class System(ABC, Generic[Design]):
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
 
+    def held_bytes(self, design: Design) -> int:
+        """Say about how many bytes a measurement holds of each record at once, at most; 0 where records stream."""
+        return 0
+
     def settled(self, contract: Any) -> BaseModel:
         """Return all parameters with their values; those whose defaults depend on the contract are set here."""
         settled: BaseModel = self.measurement

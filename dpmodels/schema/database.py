@@ -80,7 +80,7 @@ def names_of_query(query: Query) -> list[str]:
         return names
 
 
-def _batches(query: Query, codec: Codec, batch_rows: int) -> Batches:
+def _batches(query: Query, codec: Codec, batch_rows: int) -> Iterator[pa.RecordBatch]:
     """Yield an empty batch when the names were checked, then the rows."""
     with _answer(query, batch_rows) as (names, chunks):
         codec.check_names(names)

@@ -53,7 +53,7 @@ class Part:
     def read(self, batch_rows: int) -> Batches:
         """Read the rows, with the columns that the file's folders are named after."""
         keys = {key: cast_text(pa.array([text], pa.string()), self.kinds[key], key) for key, text in self.file.keys}
-        for batch in guarded(READERS[self.file.format](self, batch_rows), self.file.place, _fault(self.file)):
+        for batch in guarded(iter(READERS[self.file.format](self, batch_rows)), self.file.place, _fault(self.file)):
             for start in range(0, batch.num_rows, batch_rows):
                 piece = batch.slice(start, batch_rows)
                 arrays = [*piece.columns, *(pa.repeat(value[0], piece.num_rows) for value in keys.values())]

@@ -1,5 +1,7 @@
 """Read a table from files, from images or from a database, as a stream of batches in bounded memory."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -10,12 +12,39 @@ from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.database import Query, read_query
 from dpmodels.schema.encode import Codec
-from dpmodels.schema.formats import parts_of
+from dpmodels.schema.formats import Part, parts_of
 from dpmodels.schema.partition import held
 from dpmodels.schema.pictures import Batches, is_pictures, read_pictures
 from dpmodels.schema.places import find_files, is_uri
 from dpmodels.schema.schema import Schema
 from dpmodels.schema.users import bounded
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """The rows of a part of a file, read from the start at each iteration, by whoever has this: it holds none itself.
+
+    What it holds, the file's place and the schema, is public, so it can be sent to a machine that reads the rows.
+    """
+
+    part: Part
+    schema: Schema
+    batch_rows: int
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        if not (is_uri(self.part.file.place) or Path(self.part.file.path).exists()):
+            raise DataError("", f"{self.part.file.place} must be readable by whoever encodes it; it is not there")
+        yield from _kept(self.part.read(self.batch_rows), self.schema)
+
+
+def are_apart(place: str | Path | Query, schema: Schema) -> bool:
+    """Tell whether the parts of a table can be read by different machines, which each find its files.
+
+    They cannot where all is read from front to back by one: images, the answer to a query, and tables of users.
+    """
+    if isinstance(place, Query) or schema.unit.user is not None:
+        return False
+    return is_uri(str(place)) or not is_pictures(Path(place))
 
 
 def load_parts(place: str | Path | Query, schema: Schema, batch_rows: int) -> list[Sensitive[Batches]]:
@@ -45,7 +74,7 @@ def load_parts(place: str | Path | Query, schema: Schema, batch_rows: int) -> li
     parts = [part for file in find_files(str(place)) for part in parts_of(file, codec)]
     if schema.unit.user is not None:
         return [Sensitive(_kept(chain.from_iterable(part.read(batch_rows) for part in parts), schema))]
-    return [Sensitive(_kept(part.read(batch_rows), schema)) for part in parts]
+    return [Sensitive(FileRows(part, schema, batch_rows)) for part in parts]
 
 
 def _kept(batches: Batches, schema: Schema) -> Batches:

@@ -5,7 +5,7 @@ the partition of its day, cut down from the moment as it is written, without a z
 of their own value; a null, and a value that the schema does not list, are in none.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from typing import Annotated, Any
 
@@ -65,7 +65,7 @@ def narrowed(column: Column, value: str) -> Column:
     return type(column).model_validate({**kept, **changes, "nullable": False})
 
 
-def held(batches: Iterator[pa.RecordBatch], partition: Partition, column: Column) -> Iterator[pa.RecordBatch]:
+def held(batches: Iterable[pa.RecordBatch], partition: Partition, column: Column) -> Iterator[pa.RecordBatch]:
     """Leave out the rows of other partitions, and those of none.
 
     Privacy: Sensitive -> Sensitive; whether a row stays depends on that row and the public schema alone (stability 1).

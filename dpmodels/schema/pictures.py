@@ -1,6 +1,6 @@
 """Read images that are not in a table: an .npz of arrays, or a folder of PNG files in one sub-folder a label."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from dpmodels.schema.columns import Discrete, names_of
 from dpmodels.schema.image import Image, decode_image
 from dpmodels.schema.schema import Schema
 
-Batches = Iterator[pa.RecordBatch]
+Batches = Iterable[pa.RecordBatch]
 
 
 def is_pictures(path: Path) -> bool:

@@ -1,6 +1,6 @@
 """Whose row it is: one form for the ids of users, however files type them, and the rows of each that are kept."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ UNSEEN = r"[\p{Cc}\p{Cf}\x{115F}\x{1160}\x{3164}\x{FE00}-\x{FE0F}]"
 """Characters that show nothing: two ids that differ by them alone look like one user."""
 
 
-def bounded(batches: Iterator[pa.RecordBatch], unit: PrivacyUnit) -> Iterator[pa.RecordBatch]:
+def bounded(batches: Iterable[pa.RecordBatch], unit: PrivacyUnit) -> Iterator[pa.RecordBatch]:
     """Keep the first ``max_rows`` rows of each user; one counter a user is held in memory.
 
     Privacy: a user is an id. Ids are text or whole numbers, the same of both in every file, so that no user has two

@@ -186,6 +186,10 @@ class PrivateTraining(Synthesizer[Phases]):
             raise Unsuitable(f"{self.method} hides one record, not {contract.unit}; use another method, such as nacre")
         return self.phases(spec, contract)
 
+    def held_bytes(self, design: Phases) -> int:
+        """Count the vectors of a record, which training reads again and again."""
+        return design.vectors.held_bytes
+
     def event(self, design: Phases, budget: PrivacyBudget) -> ComposedEvent:
         """Charge the looks, and DP-SGD's steps with what the looks leave of the budget."""
         whole, sgd = gaussian_noise_multiplier(budget), design.sgd

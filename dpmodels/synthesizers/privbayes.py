@@ -82,6 +82,10 @@ class PrivBayes(Synthesizer[Network]):
         """Charge two vectors, and every selection as the Gaussian that covers it."""
         return design.event(gaussian_noise_multiplier(budget))
 
+    def held_bytes(self, design: Network) -> int:
+        """Count the cells of a record, two bytes a column: as they are read, joined, and turned into columns."""
+        return 3 * 2 * len(design.first.partition.columns)
+
     def programme(self, design: Network) -> Programme:
         """Sum the fine histograms, select the network, then sum its tables.
 

@@ -38,6 +38,27 @@ def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
+def confirm(title: str, facts: Mapping[str, str], question: str, yes: bool, as_json: bool) -> None:
+    """Show what a command is about to do, and ask; JSON is left to what the command prints once it is done.
+
+    Raises:
+        Abort: the answer is no.
+    """
+    if not as_json:
+        print_facts(title, facts)
+    elif not yes:
+        typer.echo("\n".join(as_lines(facts)), err=True)
+    if not yes:
+        typer.confirm(question, abort=True, err=True)
+
+
+def say(text: str, facts: Mapping[str, Any], as_json: bool) -> None:
+    """Print what a command did: a sentence, or facts for a program."""
+    if as_json:
+        return print_json(facts)
+    typer.echo(text)
+
+
 def exit_on(failed: bool) -> None:
     """End with the exit code of checks that fail, if some do and whoever called wanted that."""
     if failed:

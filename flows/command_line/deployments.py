@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from flows.command_line.options import Home
+from flows.command_line.options import AsJson, Home
 from flows.config import HOME
 
 app = typer.Typer()
@@ -23,19 +23,26 @@ def deploy(
         typer.Option("--automations", help="Also mark dead flow runs crashed, and pause schedules of spent accounts."),
     ] = False,
     notify: Annotated[str, typer.Option(help="Notification block, TYPE/NAME, told at 80 % and 100 % of a cap.")] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Register the deployments with the Prefect server of PREFECT_API_URL; their schedules are inactive as shipped.
 
     Example: PREFECT_API_URL=http://127.0.0.1:4200/api nacre deploy
     """
-    from flows.with_prefect.deploy import SHIPPED
+    from flows.command_line.console import print_json
+    from flows.with_prefect.deploy import SHIPPED, read_deployments
     from flows.with_prefect.deploy import deploy as register
 
+    place = (file or SHIPPED).absolute()
     if show:
-        typer.echo((file or SHIPPED).read_text(encoding="utf-8"), nl=False)
-    else:
-        for name in register((file or SHIPPED).absolute(), automations, notify):
-            typer.echo(f"automation {name}")
+        return (
+            print_json(read_deployments(place)) if as_json else typer.echo(place.read_text(encoding="utf-8"), nl=False)
+        )
+    made = register(place, automations, notify, aside=as_json)
+    if as_json:
+        return print_json({"deployments": [one["name"] for one in read_deployments(place)], "automations": made})
+    for name in made:
+        typer.echo(f"automation {name}")
 
 
 @app.command()

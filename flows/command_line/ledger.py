@@ -120,11 +120,12 @@ def officer(
 
 
 @app.command("moved")
-def moved(reason: Reason, home: Home = None, ledger: Url = None) -> None:
+def moved(reason: Reason, home: Home = None, ledger: Url = None, as_json: AsJson = False) -> None:
     """Say that the home was moved, or its ledger put back from a copy, and that no other copy is used any more.
 
     Example: nacre ledger moved --reason "new disk; the old one is destroyed"
     """
+    from flows.command_line.console import say
     from tasks.home import home_faults, remember
 
     place, book = (home or HOME).absolute(), existing_ledger(home, ledger)
@@ -134,7 +135,7 @@ def moved(reason: Reason, home: Home = None, ledger: Url = None) -> None:
     if lacking:
         raise NacreError(str(lacking[0]))
     remember(place, ledger or "", book, reason)
-    typer.echo("the home knows its ledger again")
+    say("the home knows its ledger again", {"home": str(place), "reason": reason}, as_json)
 
 
 @app.command("show")
@@ -262,15 +263,16 @@ def export(
     target: Annotated[Path, typer.Argument(help="New file: .parquet (entries) or .json (entries and accounts).")],
     home: Home = None,
     ledger: Url = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write the whole chain to a file, hashes included.
 
     Example: nacre ledger export chain.parquet
     """
+    from flows.command_line.console import say
     from flows.command_line.ledger_show import export_ledger
 
-    export_ledger(existing_ledger(home, ledger), target)
-    typer.echo(target)
+    say(str(target), {"file": str(target), **export_ledger(existing_ledger(home, ledger), target)}, as_json)
 
 
 def existing_ledger(home: Path | None, url: str | None = None) -> "Ledger":

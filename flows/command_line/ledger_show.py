@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,31 +10,35 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
+from dpmodels import amounts
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, follow, lives
 from dpmodels.ledger.store import Entry
-from flows.burn_down import short_amount
-from flows.command_line.console import print_facts, print_json, print_table
+from flows.command_line.console import note, print_facts, print_json, print_table
 from flows.description import charge_in_words, one_of
 
 
 def show_accounts(ledger: Ledger, accounts: Iterable[Account], as_json: bool = False) -> None:
     """Print caps and balances; epsilons are at the cap's delta."""
-    rows = [_account(ledger, account) for account in accounts]
+    rows = [facts_of_account(ledger, account) for account in accounts]
     if as_json:
         return print_json(rows)
     table = _table("account", "cap", "spent", "remaining", "used", "charges")
     for row in rows:
         below = f" (of {row['parent']})" if row["parent"] else ""
-        about = f"{row['dataset']}, by {row['unit']}, delta={short_amount(row['delta'])}"
+        about = f"{row['dataset']}, by {row['unit']}, delta={amounts.written(row['delta'])}"
         table.add_row(f"{row['name']}{below}\n[dim]{escape(about)}[/dim]", *_amounts(row), str(row["charges"]))
     print_table(table)
+    if any(map(_why, rows)):
+        note("what remains is for one release, and more than cap - spent: releases together cost less than their sum")
 
 
 def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
     """Print one account and the state of each of its charges."""
-    charges = [follow(life) for life in lives(ledger.entries(account=account.name)).values()]
+    entries = ledger.entries(account=account.name)
+    charges = [follow(life) for life in lives(entries).values()]
+    said = {entry.charge: entry.content["declared"] for entry in entries if "declared" in entry.content}
     rows = [
         {
             "charge": held.key,
@@ -44,20 +47,21 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
             "epsilon": repr(held.charge.budget.epsilon),
             "mechanism": held.charge.mechanism,
             "charged": charge_in_words(held.charge.priced, one_of(held.charge.budget)),
+            "declared": said.get(held.key, {}),
         }
         for held in charges
     ]
     if as_json:
-        return print_json({**_account(ledger, account), "charged": rows})
-    row = _account(ledger, account)
+        return print_json({**facts_of_account(ledger, account), "charged": rows})
+    row = facts_of_account(ledger, account)
     cap, spent, remaining, used = _amounts(row)
     terms: dict[str, object] = {
         "account": account.name, "above it": account.parent, "data set": account.dataset, "unit": row["unit"],
         "officer": account.officer and f"{account.officer.name}, key {account.officer.public_key}",
         "owner": account.owner, "note": account.note, "composition": account.composition,
-        "cap": f"epsilon={cap} at delta={short_amount(row['delta'])}",
-        "spent": f"{spent}, {used} of the cap (by RDP {_rounded(row['renyi_epsilon'], ROUND_CEILING)})",
-        "remaining": remaining, "maximum of one run": account.run_cap, "last day": account.expires,
+        "cap": f"epsilon={cap} at delta={amounts.written(row['delta'])}",
+        "spent": f"{spent}, {used} of the cap (by RDP {amounts.spent(row['renyi_epsilon'])})",
+        "remaining": f"{remaining}{_why(row)}", "maximum of one run": account.run_cap, "last day": account.expires,
     }  # fmt: skip
     print_facts("account", {term: str(value) for term, value in terms.items() if value})
     table = _table("charge", "run", "state", "epsilon", "mechanism")
@@ -65,6 +69,11 @@ def show_account(ledger: Ledger, account: Account, as_json: bool) -> None:
         table.add_row(row["charge"][:12], *(row[key] for key in ("run", "state", "epsilon", "mechanism")))
     print_table(table)
     print_facts("charged", {row["charge"][:12]: row["charged"] for row in rows})
+    declared = {
+        row["charge"][:12]: "\n".join(map(": ".join, row["declared"].items())) for row in rows if row["declared"]
+    }
+    if declared:
+        print_facts("declared by whoever ran", declared)
 
 
 def show_entries(entries: list[Entry], as_json: bool) -> None:
@@ -109,8 +118,15 @@ def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times
     }
     if as_json:
         print_json(facts)
-    else:
-        print_facts("plan", {key: str(value) for key, value in facts.items()})
+        return quote.accepted
+    why = amounts.composes(before.cap, before.spent_epsilon, before.remaining_epsilon)
+    facts |= {
+        "spent_before": amounts.spent(before.spent_epsilon),
+        "spent_after": amounts.spent(quote.spent_after),
+        "cap": amounts.written(quote.cap),
+        "remaining_before": amounts.remaining(before.remaining_epsilon) + (f", in one release; {why}" if why else ""),
+    }
+    print_facts("plan", {key: str(value) for key, value in facts.items()})
     return quote.accepted
 
 
@@ -127,8 +143,8 @@ def show_recovered(found: list[dict[str, str]], as_json: bool) -> None:
     print_table(table)
 
 
-def export_ledger(ledger: Ledger, target: Path) -> None:
-    """Write the chain to Parquet, or the chain and the accounts to JSON.
+def export_ledger(ledger: Ledger, target: Path) -> dict[str, object]:
+    """Write the chain to Parquet, or the chain and the accounts to JSON; return its length and its newest hash.
 
     Raises:
         ArtifactError: the file exists, or has another ending.
@@ -144,13 +160,14 @@ def export_ledger(ledger: Ledger, target: Path) -> None:
         schema = pa.schema([(name, whole.get(name, pa.string())) for name in Entry.model_fields])
         pq.write_table(pa.Table.from_pylist(rows, schema=schema), target)
     elif target.suffix == ".json":
-        accounts = [_account(ledger, account) for account in ledger.accounts()]
+        accounts = [facts_of_account(ledger, account) for account in ledger.accounts()]
         target.write_text(json.dumps({"format": 1, "accounts": accounts, "entries": rows}, indent=1), encoding="utf-8")
     else:
         raise ArtifactError(f"{target} must end in .parquet or .json")
+    return {"entries": len(rows), "newest_hash": rows[-1]["hash"] if rows else ""}
 
 
-def _account(ledger: Ledger, account: Account) -> dict[str, Any]:
+def facts_of_account(ledger: Ledger, account: Account) -> dict[str, Any]:
     """Return an account and its balance, ready for JSON; amounts are decimals written out."""
     balance = ledger.balance(account.name)
     amounts = balance.model_dump(mode="json", exclude={"account"})
@@ -165,12 +182,14 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 def _amounts(row: dict[str, Any]) -> list[str]:
     """Show cap, spent, remaining and the share used; the spent epsilon is rounded up, the remaining one down."""
-    spent, remaining = _rounded(row["spent_epsilon"], ROUND_CEILING), _rounded(row["remaining_epsilon"], ROUND_FLOOR)
-    return [short_amount(row["cap"]), spent, remaining, f"{row['used']:.0%}"]
+    spent, remaining = amounts.spent(row["spent_epsilon"]), amounts.remaining(row["remaining_epsilon"])
+    return [amounts.written(row["cap"]), spent, remaining, f"{row['used']:.0%}"]
 
 
-def _rounded(amount: object, rounding: str) -> str:
-    return f"{Decimal(str(amount)).quantize(Decimal('0.0001'), rounding).normalize():f}"
+def _why(row: dict[str, Any]) -> str:
+    """Say why what remains of an account is not what its cap is above what it spent; empty where it is."""
+    why = amounts.composes(row["cap"], row["spent_epsilon"], row["remaining_epsilon"])
+    return f", in one release; {why}" if why else ""
 
 
 def _table(*columns: str) -> Table:

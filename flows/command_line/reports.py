@@ -37,15 +37,17 @@ def export(
     hand_off: Annotated[Path, typer.Argument(help="Hand-off whose synthetic table is copied.")],
     to: Annotated[str, typer.Argument(help="New or empty folder, or a URI such as s3://bucket/folder.")],
     by: Annotated[list[str] | None, typer.Option(help="Column, or several, whose values are folders.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Copy the synthetic table of a hand-off, once it was verified, to a folder or an object store.
 
     Example: nacre export hand-off s3://clinic-public/visits/ --by ward
     """
+    from flows.command_line.console import say
     from tasks.export import export as copy
 
     copy(hand_off, to, by or ())
-    typer.echo(f"the synthetic table of {hand_off} is in {to}")
+    say(f"the synthetic table of {hand_off} is in {to}", {"hand-off": str(hand_off), "to": to, "by": by or []}, as_json)
 
 
 @app.command()

@@ -214,20 +214,21 @@ def approve(
     home: Home = None,
     ledger: Url = None,
     yes: Annotated[bool, typer.Option("--yes", help="Sign without asking.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Sign for what a run will be charged, as the officer of its account; shows the plan first, and asks.
 
     Example: nacre approve RUN --key officer.pem
     """
-    from flows.command_line.show import show_approved, show_asked
+    from flows.command_line.console import confirm
+    from flows.command_line.show import show_approved
+    from flows.description import describe_run
     from tasks.accounts import sign_run
     from tasks.store import Run
 
     found = Run.find(home or HOME, run, ledger)
-    show_asked(found)
-    if not yes:
-        typer.confirm("Sign for this?", abort=True, err=True)
-    show_approved(found, *sign_run(found, key))
+    confirm("plan", describe_run(found), "Sign for this?", yes, as_json)
+    show_approved(found, *sign_run(found, key), as_json)
 
 
 @app.command()
@@ -236,20 +237,21 @@ def adopt(
     home: Home = None,
     ledger: Url = None,
     yes: Annotated[bool, typer.Option("--yes", help="Take it over without asking.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Take over a run that an earlier version started, once you have read what its files say.
 
     Example: nacre adopt RUN
     """
-    from flows.command_line.show import show_found
+    from flows.command_line.console import confirm, say
+    from flows.command_line.show import facts_found
     from tasks.adopt import find_old
 
     found = find_old(home or HOME, run, ledger or "")
-    show_found(found)
-    if not yes:
-        typer.confirm("Is all of this as you know it?", abort=True, err=True)
+    facts = facts_found(found)
+    confirm("plan and settings, as they were found", facts, "Is all of this as you know it?", yes, as_json)
     found.take_over()
-    typer.echo(f"next: nacre resume {run}")
+    say(f"next: nacre resume {run}", {"run": run, **facts, "next": f"nacre resume {run}"}, as_json)
 
 
 @app.command()
@@ -258,36 +260,44 @@ def remove(
     home: Home = None,
     ledger: Url = None,
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Delete the files of a run that nobody is working on; what it was charged stays charged.
 
     Example: nacre remove RUN
     """
-    from flows.command_line.show import show_removal
+    from flows.command_line.console import confirm, say
+    from flows.command_line.show import facts_of_removal
     from tasks.remove import remove as take_away
     from tasks.store import Run
 
     found = Run.find(home or HOME, run, ledger)
-    show_removal(found)
-    if not yes:
-        typer.confirm("Delete these folders?", abort=True, err=True)
+    facts = facts_of_removal(found)
+    confirm("to be deleted", facts, "Delete these folders?", yes, as_json)
     take_away(found)
-    typer.echo(f"run {run} is gone; its charges stay in the ledger")
+    say(f"run {run} is gone; its charges stay in the ledger", {"run": run, **facts}, as_json)
 
 
 @app.command()
-def demo(folder: Annotated[Path, typer.Option(help="Where the demo works.")] = Path("demo")) -> None:
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the demo works.")] = Path("demo"), as_json: AsJson = False
+) -> None:
     """Run the whole pipeline on a real public table, the RAND Health Insurance Experiment.
 
     Example: nacre demo --folder demo
     """
-    from flows.command_line.ledger_show import show_accounts
-    from flows.command_line.show import show_hand_off
+    from flows.command_line.console import print_json
+    from flows.command_line.ledger_show import facts_of_account, show_accounts
+    from flows.command_line.show import hand_off, show_hand_off
     from flows.demo import describe_utility, run_demo
     from tasks.home import ledger_of
 
     run = run_demo(folder)
-    show_hand_off(run)
     ledger = ledger_of(run)
-    show_accounts(ledger, [ledger.account(run.settings.account)])
+    account = ledger.account(run.settings.account)
+    if as_json:
+        facts = {"hand-off": hand_off(run), "account": facts_of_account(ledger, account)}
+        return print_json({**facts, "utility": describe_utility(run)})
+    show_hand_off(run)
+    show_accounts(ledger, [account])
     typer.echo(describe_utility(run))

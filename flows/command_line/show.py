@@ -14,10 +14,10 @@ from dpmodels.ledger.approval import Approval, Asked
 from dpmodels.ledger.records import Quote
 from dpmodels.releases.contract import Contract
 from dpmodels.schema.expectations import Verdicts
-from flows.command_line.console import exit_on, print_facts, print_json, print_table
+from flows.command_line.console import exit_on, print_facts, print_json, print_table, say
 from flows.command_line.summary import show_outcome
 from flows.config import ClientPrivacyConfig, PrivacyConfig, PureConfig
-from flows.description import describe, describe_run
+from flows.description import describe
 from flows.planning import cautions_about, cautions_of
 from tasks.adopt import Found, quote_old
 from tasks.draw_rows import Drawn
@@ -34,7 +34,7 @@ PRODUCTS = {
     "soft-labels.parquet": "soft labels",
 }
 """What a hand-off holds besides its report, and what it is called."""
-PAGES = {"statement.html": "statement for an officer", "model-card.html": "model card"}
+PAGES = {"statement.html": "statement for an officer", "data-sheet.html": "data sheet", "model-card.html": "model card"}
 
 
 def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig) -> None:
@@ -72,14 +72,15 @@ def show_hand_off(run: Run, as_json: bool = False, fail_on_checks: bool = False)
     """Print where the files of a hand-off are; of a client's run, where its release is."""
     if run.settings.federation:
         return print_facts("released", {"run": run.name, "release": str(run.place("sanitize"))}, as_json)
-    print_facts("hand-off", _hand_off(run), as_json)
+    print_facts("hand-off", hand_off(run), as_json)
     if not as_json:
         show_outcome(run)
     warned = print_warnings(run.place("validate") / "report.json")
     exit_on(fail_on_checks and bool(warned))
 
 
-def _hand_off(run: Run) -> dict[str, str]:
+def hand_off(run: Run) -> dict[str, str]:
+    """Say where the files of a hand-off are, and who paid."""
     facts = {
         "run": run.name,
         **{what: str(run.settings.out / name) for name, what in PRODUCTS.items() if (run.settings.out / name).exists()},
@@ -102,26 +103,24 @@ def show_fitted(run: Run, changes: Changes, as_json: bool, fail_on_checks: bool)
     show_hand_off(run, as_json, fail_on_checks)
 
 
-def show_asked(run: Run) -> None:
-    """Print the plan that an officer is asked to sign for."""
-    print_facts("plan", describe_run(run))
-
-
-def show_approved(run: Run, approval: Approval, asked: Asked) -> None:
+def show_approved(run: Run, approval: Approval, asked: Asked, as_json: bool) -> None:
     """Print what an officer signed."""
-    typer.echo(f"signed by {approval.officer}:\n{asked.text}signature {approval.signature}")
-    typer.echo(f"next: nacre resume {run.name}")
+    said, then = (
+        f"signed by {approval.officer}:\n{asked.text}signature {approval.signature}",
+        f"nacre resume {run.name}",
+    )
+    signed = {"run": run.name, "officer": approval.officer, "signed": asked.text, "signature": approval.signature}
+    say(f"{said}\nnext: {then}", {**signed, "next": then}, as_json)
 
 
-def show_found(found: Found) -> None:
-    """Print what a run of an earlier version will do if it is taken over."""
-    print_facts("plan", describe(found.plan.lines, quote_old(found)))
-    typer.echo("settings, as they were found")
-    print_facts("", {name: str(value) for name, value in found.settings})
+def facts_found(found: Found) -> dict[str, str]:
+    """Say what a run of an earlier version will do if it is taken over, and its settings, as they were found."""
+    settings = {f"setting {name}": str(value) for name, value in found.settings}
+    return describe(found.plan.lines, quote_old(found)) | settings
 
 
-def show_removal(run: Run) -> None:
-    """Print which files of a run would be deleted, and what stays: its charges and its hand-off."""
+def facts_of_removal(run: Run) -> dict[str, str]:
+    """Say which files of a run would be deleted, and what stays: its charges and its hand-off."""
     zones = dict[str, list[str]]()
     for folder in folders_of(run):
         zones.setdefault(f"{folder.parent.name} folder", []).append(str(folder))
@@ -132,7 +131,7 @@ def show_removal(run: Run) -> None:
         facts[f"charge {held.key[:12]}"] = f"{amount}, {held.state}: {kept}"
     if payer := run.settings.paid_by:
         facts["paid by"] = f"run {payer}, whose release it sampled again"
-    print_facts("to be deleted", facts | {"stays": f"{run.settings.out}, what was handed over"})
+    return facts | {"stays": f"{run.settings.out}, what was handed over"}
 
 
 def show_drawn(drawn: Drawn, out: Path, as_json: bool) -> None:
@@ -188,8 +187,9 @@ def show_verified(folder: Path, public_key: Path | None, as_json: bool) -> None:
         typer.echo(fault, err=True)
     if found.faults:
         raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s)")
-    facts = {"files": f"{found.files} as the manifest has them", "budget": found.budget, "charge": found.charge}
-    print_facts("hand-off", {**facts, "signature": found.signature}, as_json)
+    facts = {"files": f"{found.files} as the manifest has them", "budget": found.budget, "unit": found.unit}
+    facts |= {"charge": found.charge, "account": found.account or "not known here", "approved": found.approved}
+    print_facts("hand-off", {**facts, **found.declared, "signature": found.signature}, as_json)
     for caution in found.cautions:
         typer.echo(f"caution: {caution}", err=True)
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from dpmodels import amounts
 from dpmodels.ledger.records import Balance
 from tasks.home import ledger_of
 from tasks.store import Run
@@ -53,6 +54,14 @@ def balances(run: Run) -> dict[str, Balance]:
     return {name: ledger.balance(name) for name in named_accounts(run) if name in opened}
 
 
+def _remains(balance: Balance) -> str:
+    """Say what remains of a cap for one release, and why it is not the cap less what was spent."""
+    left, cap = amounts.remaining(balance.remaining_epsilon), amounts.written(balance.cap)
+    why = amounts.composes(balance.cap, balance.spent_epsilon, balance.remaining_epsilon)
+    said = f"epsilon={left} of cap={cap} remains at delta={amounts.written(balance.delta)}"
+    return f"{said}, in one release; {why}" if why else said
+
+
 def publish_budget(run: Run, before: Mapping[str, Balance]) -> None:
     """Publish the accounts' balances with the flow run, and emit an event for every mark that the run passed."""
     from prefect.artifacts import create_table_artifact
@@ -63,7 +72,7 @@ def publish_budget(run: Run, before: Mapping[str, Balance]) -> None:
         create_table_artifact(
             key=f"budget-{key_of(name)}",
             table=[{**row, "used": f"{after.used:.1%}"}],
-            description=f"epsilon={after.remaining_epsilon} of cap={after.cap} remains at delta={after.delta}",
+            description=_remains(after),
         )
         for mark in passed(before.get(name), after):
             emit_event(

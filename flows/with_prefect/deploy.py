@@ -20,8 +20,10 @@ POOLS = {
 }
 
 
-def deploy(file: Path, automations: bool = False, notify: str = "") -> list[str]:
+def deploy(file: Path, automations: bool = False, notify: str = "", aside: bool = False) -> list[str]:
     """Make the work pools that are missing and register every deployment of a file; return the automations made.
+
+    With ``aside`` what Prefect says goes to standard error.
 
     Raises:
         NacreError: no server is configured, or Prefect refuses the file.
@@ -47,7 +49,8 @@ def deploy(file: Path, automations: bool = False, notify: str = "") -> list[str]
         said = f"no Prefect server answers at {url} ({type(fault).__name__})"
         raise NacreError(f"{said}; start it, or correct PREFECT_API_URL; nothing was registered") from None
     words = ["--no-prompt", "deploy", "--all", "--prefect-file", str(file)]
-    done = subprocess.run([sys.executable, "-m", "prefect", *words], cwd=file.parent, stdin=subprocess.DEVNULL)
+    command, out = [sys.executable, "-m", "prefect", *words], 2 if aside else None
+    done = subprocess.run(command, cwd=file.parent, stdin=subprocess.DEVNULL, stdout=out)
     if done.returncode:
         raise NacreError(f"Prefect refused {file}; it says above why")
     return register(specs, notify) if automations or notify else []

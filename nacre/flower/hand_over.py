@@ -20,6 +20,7 @@ from dpmodels.federated.public import PublicRecords
 from dpmodels.federated.soft_labels import write_soft_labels
 from dpmodels.hand_off.manifest import MANIFEST, NEWEST, ClientLine, Manifest, digest_of_all
 from dpmodels.hand_off.signature import sign_manifest
+from dpmodels.ledger.declared import Declared
 from dpmodels.privacy import Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release, read_release
@@ -30,7 +31,7 @@ from tasks.accounts import charge_of
 from tasks.card import lay_out
 from tasks.classify import CLASSIFIER, SOFT_LABELS, Classified, made_of
 from tasks.federate import RECORDS, UNPLANNED, about, create
-from tasks.publish import TO_COME, artifacts, blur_times
+from tasks.publish import TO_COME, artifacts, blur_times, declared
 from tasks.publish import line as cost_of
 from tasks.store import replace_folder
 
@@ -75,8 +76,8 @@ def hand_over(
     (part / "report.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     (part / "report.html").write_text(render(facts), encoding="utf-8")
     (part / "schema.yaml").write_text(about(line).whole.to_yaml(), encoding="utf-8")
-    said = manifest(prepared, taken, dropped)
-    lay_out(part, said, about(line).whole, config.statement.model_dump())
+    said = manifest(prepared, taken, dropped, config.statement)
+    lay_out(part, said, about(line).whole)
     whole = said.model_copy(update={"artifacts": artifacts(part)})
     (part / MANIFEST).write_text(whole.to_json(), encoding="utf-8")
     if config.runtime.signing_key is not None:
@@ -98,7 +99,9 @@ def report(
     return summarise_federation(parties, hashes, made.said, made.rated)
 
 
-def manifest(prepared: Prepared, taken: Mapping[str, Taken], dropped: Mapping[str, str]) -> Manifest:
+def manifest(
+    prepared: Prepared, taken: Mapping[str, Taken], dropped: Mapping[str, str], statement: Declared
+) -> Manifest:
     """Make the manifest: one line for each client that took part, and why the others did not; the files come later."""
     line, contract = prepared.whole, about(prepared.whole).whole
     heaviest = max((own.told for own in taken.values()), key=lambda told: told.price.spent.epsilon)
@@ -120,6 +123,7 @@ def manifest(prepared: Prepared, taken: Mapping[str, Taken], dropped: Mapping[st
             "clients": [own.told for own in taken.values()],
             "trust": "local",
             **({"dropped": dict(dropped)} if dropped else {}),
+            **declared(statement),
             "artifacts": TO_COME,
         }
     )

@@ -19,7 +19,7 @@ from dpmodels.evaluation.internal.compare import render_comparison, score_lines
 from dpmodels.evaluation.internal.frame import Rows
 from dpmodels.evaluation.internal.report import BANNER, Options, evaluate_table, load_real
 from dpmodels.evaluation.pages.audit import render_audit
-from dpmodels.evaluation.pages.card import render_card, render_statement
+from dpmodels.evaluation.pages.card import render_card, render_sheet, render_statement
 from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.evaluation.pages.internal import render_internal
 from dpmodels.evaluation.pages.report import render
@@ -163,7 +163,9 @@ def cards() -> dict[str, str]:
         for name in ("card", "card-embedded", "card-federation")
     )
     for one in (table, documents, clients):
-        one["given"] = dict.fromkeys(("purpose", "license", "retention"), long)
+        one["given"] = dict.fromkeys(("purpose", "recipient", "license", "retention"), long)
+        one["quality"]["weakest"] = dict.fromkeys((f"column {number} of a long name" for number in range(5)), 0.123)
+        one["quality"]["warnings"] = [f"a long name of column {number}: {long}" for number in range(9)]
         above = {"cap": "5", "delta": "1e-5", "spent": "3"}
         one["above"] = [{"account": f"above-{number}", **above} for number in range(3)]
     signed = {"officer": "The Data-Protection Officer of the Hospitals", "public_key": "A" * 43 + "="}
@@ -171,18 +173,28 @@ def cards() -> dict[str, str]:
     clients["hand_off"]["clients"] *= 9
     why = "its records are not what the contract says of them"
     clients["hand_off"]["dropped"] = {f"client-{number}": why for number in range(9)}
+    unprotected = {**clients["hand_off"], "epsilon": None, "unprotected": UNPROTECTED}
+    rounds = {**clients, "meaning": {}, "hand_off": unprotected}
     return {
         "card": render_card(table),
         "statement": render_statement(table),
+        "data sheet": render_sheet(wide(table)),
+        "data sheet of documents": render_sheet(documents),
+        "data sheet of rounds": render_sheet(rounds),
         "statement of documents": render_statement(documents),
         "statement of clients": render_statement(clients),
         "statement of central trust": render_statement(
             {**clients, "hand_off": {**clients["hand_off"], "trust": "central"}}
         ),
-        "statement of rounds": render_statement(
-            {**clients, "meaning": {}, "hand_off": {**clients["hand_off"], "epsilon": None, "unprotected": UNPROTECTED}}
-        ),
+        "statement of rounds": render_statement(rounds),
     }
+
+
+def wide(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the card of a table of 600 columns."""
+    kinds = ("integer", "categorical", "number", "boolean", "datetime", "identifier")
+    columns = [{"name": f"a column of number {number}", "type": kinds[number % 6]} for number in range(600)]
+    return {**facts, "content": {**facts["content"], "columns": columns, "left_out": ["name", "address"]}}
 
 
 def federation(system: System, rounds: int = 0) -> dict[str, Any]:

@@ -17,6 +17,7 @@ PLOTS = {
     "audit": 1,
 }
 SHEETS = ["statement", *(f"statement of {what}" for what in ("clients", "central trust", "rounds", "documents"))]
+SHEETS += ["data sheet", "data sheet of documents", "data sheet of rounds"]
 NAMES = [*PLOTS, "checks", "raw checks", "comparison", "card", *SHEETS]
 DESKTOP, PHONE = 1200, 390
 UNDRAWN = """
@@ -124,7 +125,7 @@ def test_the_eye_sees_what_is_wrong(browser, axe, tmp_path):
 
 
 @pytest.mark.parametrize("name", SHEETS)
-def test_a_statement_is_printed_on_one_sheet_however_much_there_is_to_say(browser, pages, name):
+def test_a_statement_and_a_data_sheet_are_printed_on_one_sheet_however_much_there_is_to_say(browser, pages, name):
     browser.open(pages[name], DESKTOP)
     assert browser.printed_pages() == 1
     browser.open(pages["table"], DESKTOP)

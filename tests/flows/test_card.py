@@ -11,9 +11,10 @@ import pytest
 from scipy.stats import norm
 
 import nacre
+from dpmodels import amounts
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.meaning import in_words
-from dpmodels.hand_off.manifest import CARD, read_manifest
+from dpmodels.hand_off.manifest import CARD, PAGES, SHEET, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
@@ -41,7 +42,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert run_cli(*synthesize_words(folder, rows=40))[0] == 0
     named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it")
     assert run_cli("ledger", "officer", "clinic", *named, *home)[0] == 0
-    given = {"purpose": PURPOSE, "retention": "Until 2027-03-01.", "report_epsilon": 0.5}
+    given = {"purpose": PURPOSE, "recipient": "Ward 7", "retention": "Until 2027-03-01.", "report_epsilon": 0.5}
     assert run_cli(*synthesize_words(folder, rows=40, out=folder / "second", **given))[0] == 1
     waiting = next(
         one.parent.name
@@ -75,13 +76,39 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
 
 
 def test_the_pages_say_what_the_operator_said_and_nothing_where_nothing_was_said(site: Path) -> None:
-    for page in ("statement.html", "model-card.html"):
+    for page in PAGES:
+        assert "Recipient: Ward 7" in text_of(site / "second" / page)
         assert PURPOSE in text_of(site / "second" / page) and "<wards>" not in (site / "second" / page).read_text()
         assert "Purpose" not in text_of(site / "out" / page) and "License:" not in text_of(site / "second" / page)
     assert "Until 2027-03-01." in text_of(site / "second" / "statement.html")
     assert json.loads((site / "out" / CARD).read_text())["given"] == {}
     code, _, err = run_cli(*synthesize_words(site, out=site / "third", purpose="one\nline"))
     assert code == 1 and "purpose" in err and not (site / "third").exists()
+
+
+def test_ledger_manifest_and_verify_say_what_the_operator_said(site: Path) -> None:
+    said = {"purpose": PURPOSE, "recipient": "Ward 7", "retention": "Until 2027-03-01."}
+    manifest = read_manifest(site / "second")
+    assert manifest.operator_says == said and read_manifest(site / "out").operator_says == {}
+    ledger = Ledger(site / "home" / "ledger.sqlite")
+    declared = [entry.content.get("declared") for entry in ledger.entries() if entry.kind == "reserve"]
+    assert declared == [None, said, said] and ledger.verify() == []  # the second run charged release and report
+    facts = json.loads(run_cli("verify", site / "second", "--json")[1])
+    assert {name: facts[name] for name in said} == said and facts["approved"] == "Dana"
+    standing = ledger.standing(*(line.ledger.charge for line in manifest.lines))
+    spent = f"before and {amounts.spent(standing.after)} after, of a cap of 5 at delta=1e-5"
+    assert spent in facts["account"] and facts["unit"] == "record, add_or_remove_one"
+    shown = json.loads(run_cli("ledger", "show", "clinic", "--home", site / "home", "--json")[1])
+    assert [charge["declared"] for charge in shown["charged"]] == [{}, said, said]
+
+
+def test_the_data_sheet_says_what_it_is_and_what_it_is_not_for(site: Path) -> None:
+    said, card = text_of(site / "second" / SHEET), json.loads((site / "second" / CARD).read_text())
+    assert "What it must not be used for" in said and "No decision about a single person." in said
+    assert all(column["name"] in said for column in card["content"]["columns"])
+    weakest = next(iter(card["quality"]["weakest"]))
+    assert f"{weakest} " in said and "ask before you pass it on" in text_of(site / "out" / SHEET)
+    assert "plus 1 in 100,000 (δ)" in said
 
 
 def test_guesses_and_odds_are_those_of_gaussian_noise(site: Path) -> None:
@@ -123,6 +150,7 @@ def test_what_python_says_is_on_the_sheet_too(site: Path, tmp_path: Path) -> Non
 LIES: dict[str, Callable[[dict], object]] = {
     "another hand-off, unit, price or approval": lambda card: card["hand_off"].update(unit="user (x, at most 9 rows)"),
     "unit, price or approval": lambda card: card["hand_off"].update(approved={"officer": "Eve", "public_key": "x"}),
+    "another purpose, recipient": lambda card: card["given"].update(recipient="Everybody"),
     "price or approval": lambda card: card["hand_off"]["charges"][0].update(epsilon="0.1"),
     "means something else": lambda card: card["meaning"].update(right_guesses=0.501),
     "did not pay": lambda card: card["accounts"][0].update(account="another"),
@@ -142,11 +170,12 @@ def test_a_card_that_says_other_than_its_manifest_is_a_fault(site: Path, tmp_pat
 
 
 def test_a_hand_off_has_all_of_card_and_pages_or_is_of_an_older_version(site: Path, tmp_path: Path) -> None:
-    own = rewritten(site / "out", tmp_path / "own", "statement.html", lambda content: content)
-    manifest = json.loads((own / "manifest.json").read_text())
-    del manifest["artifacts"]["statement.html"]
-    (own / "statement.html").unlink()
-    (own / "manifest.json").write_text(json.dumps(manifest))
-    assert any("belong together" in fault for fault in verify_hand_off(own).faults)
+    for place, (page, told) in enumerate({"statement.html": "belong together", SHEET: "of another one"}.items()):
+        own = rewritten(site / "out", tmp_path / f"own-{place}", page, lambda content: content)
+        manifest = json.loads((own / "manifest.json").read_text())
+        del manifest["artifacts"][page]
+        (own / page).unlink()
+        (own / "manifest.json").write_text(json.dumps(manifest))
+        assert any(told in fault for fault in verify_hand_off(own).faults)
     old = GOLDEN / "FORMAT-1" / "approved"
     assert verify_hand_off(old).faults == [] and not (old / CARD).exists()

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import typer.main
 import yaml
+from typer.main import get_command
 
 from dpmodels.evaluation.audit.made.clinic import make_table
 from flows.command_line import app
@@ -206,3 +207,17 @@ def test_budgets_that_promise_little_are_warned_of(tmp_path):
     words = [word for word in synthesize_words(tmp_path, target_epsilon=25)[1:] if word != "--no-prefect"]
     code, out, err = run_cli("plan", *words)
     assert code == 0 and "warning: epsilon=25.0 is above 20" in err and "warning" not in out
+
+
+def test_every_command_that_prints_facts_takes_json():
+    """``serve`` runs until it is stopped, and what the two commands of schemas print is a file."""
+
+    def walk(command, *path):
+        for name, sub in getattr(command, "commands", {}).items():
+            yield from walk(sub, *path, name)
+        if not hasattr(command, "commands"):
+            yield " ".join(path), {flag for option in command.params for flag in option.opts}
+
+    commands = dict(walk(get_command(app.app)))
+    lacking = {name for name, flags in commands.items() if "--json" not in flags}
+    assert lacking == {"serve", "schema init", "schema json-schema"} and len(commands) > 30

@@ -93,7 +93,8 @@ def _plan_words(folder: Path) -> list[object]:
 def test_what_does_not_fit_is_refused_in_every_place(asked: Path) -> None:
     facts, said = describe_config(config_of(asked, target_epsilon=2.0))
     assert said and not said.accepted and facts["answer"] == "would be REFUSED"
-    assert facts["cap less spent"] == "epsilon=1.5 before, 0 after"
+    assert facts["account"].endswith("cap epsilon=1.5 at delta=1e-5")
+    assert facts["spent"] == "epsilon=0 before, 2 after"
     assert run_cli(*_plan_words(asked), "--target-epsilon", 2)[0] == 1
 
 

@@ -66,7 +66,7 @@ def test_each_client_is_charged_once_and_the_federation_costs_what_its_heaviest_
     assert len(set(spent)) == 1 and 2.99 < spent[0] <= 3
     assert each_charged_once(ended) and ledger.verify() == []
     assert (
-        manifest.format == 5
+        manifest.format == 6
         and manifest.part == "client"
         and manifest.spent.epsilon == manifest.clients[0].spent.epsilon
     )

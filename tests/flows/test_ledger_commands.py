@@ -68,6 +68,9 @@ def test_show_entries_and_verify_speak_json(done: Path) -> None:
     assert entries[0]["content"]["dataset"] == "clinic"
     verified = json.loads(ask(done, "verify", "--json")[1])
     assert verified == {"faults": [], "newest_hash": entries[-1]["hash"]}
+    target = done / "chain.parquet"
+    said = json.loads(ask(done, "export", target, "--json")[1])
+    assert said == {"file": str(target), "entries": len(entries), "newest_hash": entries[-1]["hash"]}
     for words in (("show",), ("show", "clinic"), ("entries",), ("entries", "clinic"), ("recover",)):
         code, out, _ = ask(done, *words)
         assert code == 0 and out

@@ -6,8 +6,9 @@ python -m tests.hand_off.make_golden
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,11 +30,12 @@ GOLDEN = Path(__file__).parent / "golden"
 ROWS = 30
 
 
-def started(folder: Path, **privacy: object) -> Run:
-    """Start a run on a small table."""
+def started(folder: Path, said: Mapping[str, str] = MappingProxyType({}), **privacy: object) -> Run:
+    """Start a run on a small table, of which its operator says something or nothing."""
     data, schema, file = write_clinic(folder)
     privacy = {"target_epsilon": 1.0, "delta": 1e-5, **privacy}
     options = {"data": data, "schema": schema, "out": folder / "out", "rows": ROWS, "privacy": privacy}
+    options["statement"] = dict(said)
     runtime = {"home": folder / "home", "prefect": False}
     return start(SynthesizeConfig.build({**options, "runtime": runtime}, file))
 
@@ -52,7 +54,7 @@ def lost_scores(folder: Path) -> Path:
     return carry_out(run, prefect=False).settings.out
 
 
-def approved(folder: Path) -> Path:
+def approved(folder: Path, said: Mapping[str, str] = MappingProxyType({})) -> Path:
     """Have an officer sign."""
     write_clinic(folder)
     key, public = write_key(folder / "dana.pem")
@@ -61,9 +63,15 @@ def approved(folder: Path) -> Path:
     named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it")
     assert run_cli("ledger", "open", "clinic", *terms, *home)[0] == 0
     assert run_cli("ledger", "officer", "clinic", *named, *home)[0] == 0
-    run = started(folder)
+    run = started(folder, said)
     sign_run(run, key)
     return carry_out(run, prefect=False).settings.out
+
+
+def declared(folder: Path) -> Path:
+    """Say everything that an operator may say of a hand-off."""
+    said = {"purpose": "To plan beds.", "recipient": "The board", "license": "CC BY 4.0", "retention": "A month."}
+    return approved(folder, said)
 
 
 def embedded(folder: Path) -> Path:
@@ -152,6 +160,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
         "card-embedded": embedded,
         "card-federation": federation,
     },
+    "FORMAT-6": {"declared": declared, "sheet-federation": federation},
 }
 """A manifest with a charged report is beside the golden releases. What is made now is of the newest format."""
 

@@ -36,6 +36,8 @@ SAYS = {
     "card-elsewhere": {"fitted_again_as", "left_out"},
     "card-embedded": {"approved", "approved_as", "part", "cautions"},
     "card-federation": {"part", "cautions", "clients", "dropped"},
+    "declared": {"approved", "declared"},
+    "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }
 Json = dict[str, Any]
 
@@ -216,7 +218,7 @@ def nested(depth: int) -> str:
         (json.dumps(facts()).encode("utf-16"), "no JSON"),
         (b"\xff\xfe{}", "no JSON"),
         ("{" + " " * (100 * 2**20), "larger than 4 MiB"),
-        ('{"format": 6}', "of format 6, later than 5: use a newer nacre"),
+        ('{"format": 7}', "of format 7, later than 6: use a newer nacre"),
         ('{"format": 1' + "0" * 4000 + "}", "of format 100000000, later"),
         ('{"format": true}', "the field format"),
     ],
@@ -272,7 +274,12 @@ def test_what_is_no_signature_is_a_fault(own: Path, content: str) -> None:
     (own / "manifest.sig").write_text(content)
     whole = verify_hand_off(CHARGED)
     assert verify_hand_off(own) == Verified(
-        faults=["manifest.sig is not a signature of this manifest"], files=5, charge=whole.charge, budget=whole.budget
+        faults=["manifest.sig is not a signature of this manifest"],
+        files=5,
+        charge=whole.charge,
+        budget=whole.budget,
+        unit=whole.unit,
+        approved=whole.approved,
     )
 
 

@@ -1,7 +1,9 @@
 """One open account and one charge, small enough to read in every test of the ledger, on both databases."""
 
+import os
+import subprocess
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.privacy import PrivacyBudget
 
 MakeCharge = Callable[..., Charge]
+ReadOnly = Callable[[Path], None]
 CAP = PrivacyBudget(epsilon=1.0, delta=1e-5)
 
 
@@ -54,3 +57,23 @@ def make_charge(run: str = "run-1", epsilon: float = 0.5, **other: object) -> Ch
 @pytest.fixture
 def charge() -> MakeCharge:
     return make_charge
+
+
+@pytest.fixture
+def read_only() -> Iterator[ReadOnly]:
+    """Return what makes a folder one where nothing can be written; whoever may write everything mounts it so."""
+    mounted = []
+
+    def close(folder: Path) -> None:
+        if os.getuid():
+            folder.chmod(0o500)
+        elif subprocess.run(["mount", "--bind", folder, folder], capture_output=True, check=False).returncode:
+            pytest.skip("this user can write everywhere, and may mount nothing")
+        else:
+            mounted.append(folder)
+            subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
+        assert not os.access(folder, os.W_OK)
+
+    yield close
+    for folder in mounted:
+        subprocess.run(["umount", "--lazy", folder], check=True)

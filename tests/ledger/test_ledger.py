@@ -15,9 +15,12 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy import event as statements
 
+from dpmodels import amounts
+from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent
 from dpmodels.errors import BudgetExhausted, InvalidArgument, LedgerError
+from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import TRANSITIONS
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
@@ -110,8 +113,38 @@ def test_a_refusal_names_what_was_asked_and_what_remains(ledger, charge) -> None
     remaining = ledger.balance("clinic").remaining_epsilon
     assert Decimal("0.2") < remaining < Decimal("0.9")
     assert (refusal.value.requested, refusal.value.remaining) == (Decimal("0.9"), remaining)
-    assert "requested epsilon=0.9" in str(refusal.value) and f"remaining epsilon={remaining}" in str(refusal.value)
+    assert "requested epsilon=0.9" in str(refusal.value)
+    assert f"remaining epsilon={remaining:.9f}"[:-5] in str(refusal.value)  # four places, rounded down
+    assert "delta=1e-5; nothing was drawn" in str(refusal.value)
     ledger.reserve(charge("run-3", epsilon=float(remaining)))
+
+
+def test_a_refusal_names_delta_where_delta_is_the_cause(ledger, charge) -> None:
+    """Epsilon 0.9 at delta 1e-3 is below the cap of 1, and costs more than 1 at the account's delta of 1e-5."""
+    wide = PrivacyBudget(epsilon=0.9, delta=1e-3)
+    event = GaussianEvent(noise_multiplier=gaussian_noise_multiplier(wide))
+    with pytest.raises(BudgetExhausted) as refusal:
+        ledger.reserve(charge(budget=wide, event=event))
+    costs = amounts.spent(spent_epsilon([event], CAP.delta_exact))
+    assert "refuses the charge because of the delta: requested epsilon=0.9, remaining epsilon=1 of" in str(
+        refusal.value
+    )
+    assert f"(at that delta the request, which is for delta=0.001, costs epsilon={costs})" in str(refusal.value)
+
+
+def test_what_is_declared_stands_in_the_chain_and_changes_no_charge(ledger, charge, path) -> None:
+    said = Declared(purpose="To plan beds.", recipient="The ward")
+    held = ledger.reserve(charge(), declared=said)
+    (reserve,) = [entry for entry in ledger.entries() if entry.kind == "reserve"]
+    assert reserve.content["declared"] == {"purpose": "To plan beds.", "recipient": "The ward"}
+    assert held.key == charge().key and ledger.reserve(charge(), declared=Declared(purpose="Another.")) == held
+    assert ledger.verify() == [] and len(ledger.entries()) == 2
+    edited = reserve.payload.replace("The ward", "Everybody")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE entries SET payload = ? WHERE seq = ?", (edited, reserve.seq))
+    assert "was edited" in ledger.verify()[0]
+    with pytest.raises(LedgerError, match="edited"):
+        ledger.reserve(charge("run-2", epsilon=0.1))
 
 
 def test_a_quote_writes_nothing_and_keeps_its_word(ledger, charge) -> None:

@@ -9,22 +9,36 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import dask.config
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.embeddings.summation import transform_sum
-from dpmodels.errors import InvalidArgument, NacreError
+from dpmodels.errors import DataError, InvalidArgument, NacreError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec
+from dpmodels.schema.expectations import Gate
+from dpmodels.schema.ingest import transform_encode
+from dpmodels.schema.load import load_parts
 from dpmodels.synthesizers.moments import MomentsSystem
 from tasks import cluster
 from tasks.cluster import open_cluster
 from tasks.encoded import EncodedTable
-from tests.support import charges, desk_in, make_records, make_schema, run_cli, synthesize_words, write_clinic
+from tests.support import (
+    charges,
+    desk_in,
+    make_records,
+    make_schema,
+    make_table,
+    run_cli,
+    synthesize_words,
+    write_clinic,
+)
 
 ROOT = Path(__file__).parents[2]
 START = """
@@ -33,9 +47,10 @@ from distributed import Scheduler, Worker
 
 async def main(kind, address):
     if kind == "scheduler":
-        server = Scheduler(host="127.0.0.1", port=0, dashboard=False)
+        server = Scheduler(host="127.0.0.1", port=0, dashboard=False, protocol=sys.argv[4])
     else:
-        server = Worker(address, host="127.0.0.1", nthreads=1, dashboard=False, local_directory=sys.argv[3])
+        own = {"protocol": sys.argv[4], "local_directory": sys.argv[3]}
+        server = Worker(address, host="127.0.0.1", nthreads=1, dashboard=False, **own)
     async with server:
         print(server.address, flush=True)
         await server.finished()
@@ -47,14 +62,14 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 class Processes:
     """The scheduler and the workers of one cluster, each a process of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.running = folder, []
+    def __init__(self, folder: Path, protocol: str = "tcp://", **named: str) -> None:
+        self.folder, self.running, self.protocol, self.named = folder, [], protocol, named
         self.scheduler, self.address = self.start("scheduler", "")
         self.workers = [self.start("worker", self.address)[0] for _ in range(2)]
 
     def start(self, kind: str, address: str) -> tuple[subprocess.Popen[str], str]:
-        words = [sys.executable, "-c", START, kind, address, str(self.folder)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_LOGGING__DISTRIBUTED": "error"}
+        words = [sys.executable, "-c", START, kind, address, str(self.folder), self.protocol]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_LOGGING__DISTRIBUTED": "error", **self.named}
         with open(self.folder / "log", "a") as log:
             process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
         self.running.append(process)
@@ -96,7 +111,8 @@ class Slow:
 
 
 def slow(function, marks: Path, part):
-    (marks / f"{os.getpid()}-{part.file.name}").touch()
+    place = part[1] if isinstance(part, tuple) else part.file  # a part that is encoded, or one that is summed
+    (marks / f"{os.getpid()}-{place.name}").touch()
     time.sleep(0.1)
     return function(part)
 
@@ -230,3 +246,88 @@ def test_from_the_command_line_an_unreachable_cluster_costs_nothing_and_resuming
     code, _, err = run_cli(*synthesize_words(tmp_path, dask=processes.address, home=other, out=tmp_path / "again"))
     assert code == 0, err
     assert charges(home) == charges(other) == ["reserve", "draw", "seal", "commit"]
+
+
+def encoded(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_a_table_is_encoded_by_workers_to_the_same_bytes_and_its_faults_are_told_here(processes, tmp_path):
+    """Four files, in several row groups, of which one is not the schema's; the workers alone read them."""
+    schema, data = make_schema(), tmp_path / "data"
+    data.mkdir()
+    for number in range(4):
+        pq.write_table(make_table(500, number), data / f"{number}.parquet", row_group_size=100)
+    with open_cluster(processes.address) as engine:
+        for name, run in (("here", map), ("there", engine.map)):
+            (tmp_path / name).mkdir()
+            gate = Gate(schema, raw=True)
+            transform_encode(load_parts(data, schema, 64), gate, tmp_path / name, run)
+            assert gate.outcomes[0].checked == 2000
+        here, there = encoded(tmp_path / "here"), encoded(tmp_path / "there")
+        assert here == there and len(here) > 1
+        pq.write_table(make_table(50).drop(["age"]).append_column("age", pa.array([999] * 50)), data / "bad.parquet")
+        (tmp_path / "bad").mkdir()
+        with pytest.raises(DataError, match="column age must lie between") as told:
+            transform_encode(load_parts(data, schema, 64), Gate(schema, raw=True), tmp_path / "bad", engine.map)
+        assert "999" not in str(told.value)
+        parts = load_parts(data, schema, 64)
+        (data / "3.parquet").unlink()
+        with pytest.raises(DataError, match="must be readable by whoever encodes it; it is not there"):
+            transform_encode(parts, Gate(schema, raw=True), tmp_path / "bad", engine.map)
+
+
+def test_a_worker_killed_while_it_encodes_leaves_the_same_files(processes, tmp_path):
+    schema, data, marks = make_schema(), tmp_path / "data", tmp_path / "marks"
+    for folder in (data, marks, tmp_path / "here", tmp_path / "there"):
+        folder.mkdir()
+    for number in range(24):
+        pq.write_table(make_table(20, number), data / f"part-{number:05d}.parquet")
+    parts = load_parts(data, schema, 64)
+    transform_encode(parts, Gate(schema, raw=True), tmp_path / "here")
+    watcher = kill_in_the_middle(marks, processes.workers[0])
+    with open_cluster(processes.address) as engine:
+        transform_encode(parts, Gate(schema, raw=True), tmp_path / "there", Slow(engine, marks).map)
+    watcher.join()
+    assert processes.workers[0].poll() is not None and begun(marks, processes.workers[0])
+    here, there = encoded(tmp_path / "here"), encoded(tmp_path / "there")
+    assert here == there and len(here) == 24
+
+
+def certificates(folder: Path) -> dict[str, str]:
+    """Make an authority and a certificate of it, as docs/production.md says; return how Dask finds them."""
+    folder.mkdir()
+    for command in (
+        "req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca",
+        "req -newkey rsa:2048 -nodes -keyout dask.key -out dask.csr -subj /CN=dask",
+        "x509 -req -in dask.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out dask.pem -days 2",
+    ):
+        subprocess.run(["openssl", *command.split()], cwd=folder, check=True, capture_output=True)
+    roles = {f"{role}__{kind}": file for role in ("SCHEDULER", "WORKER", "CLIENT") for kind, file in PEM.items()}
+    return {
+        f"DASK_DISTRIBUTED__COMM__TLS__{key}": str(folder / file)
+        for key, file in {**roles, "CA_FILE": "ca.pem"}.items()
+    }
+
+
+PEM = {"CERT": "dask.pem", "KEY": "dask.key"}
+
+
+@pytest.mark.timeout(900)
+def test_a_cluster_over_tls_makes_a_whole_run_and_lets_in_nobody_without_a_certificate(tmp_path):
+    write_clinic(tmp_path)
+    folder, named = tmp_path / "tls", certificates(tmp_path / "tls")
+    cluster = Processes(tmp_path, "tls://", **named)
+    shown = {"ca-file": "ca.pem", "client.cert": PEM["CERT"], "client.key": PEM["KEY"]}
+    shown = {f"distributed.comm.tls.{key}": str(folder / file) for key, file in shown.items()}
+    try:
+        assert cluster.address.startswith("tls://")
+        words = synthesize_words(tmp_path, dask=cluster.address)
+        code, _, err = run_cli(*words)
+        assert code == 1 and "must be met with a certificate" in err and charges(tmp_path / "home") == []
+        with dask.config.set(shown):
+            code, _, err = run_cli(*words)
+        assert code == 0, err
+    finally:
+        cluster.stop()
+    assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]

@@ -1,24 +1,29 @@
-"""The two pages of a model card: one for whoever uses a hand-off, and one sheet for a data-protection officer."""
+"""The pages of a model card: one for whoever uses a hand-off, a sheet for an officer, and a data sheet."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from dpmodels import amounts
 from dpmodels.accounting.meaning import in_words
 from dpmodels.evaluation.pages import embedded, federated, report
 from dpmodels.evaluation.pages.page import percent, render_page, short, thousands
 
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
 REPLACED = "replace_one"
-NOTHING = {"purpose": "", "license": "", "retention": ""}
+NOTHING = dict.fromkeys(("purpose", "recipient", "license", "retention"), "")
 FEW_CLIENTS = 2
 """So many clients' accounts fit on the sheet; of more it names the heaviest, and the card has all."""
 
 
+MOST_NAMES, MOST_WARNINGS, MOST_WORDS = 600, 4, 110
+"""Letters of columns' names, warnings, and letters of a warning, for which a data sheet has room."""
+
+
 def render_card(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a hand-off out for whoever uses it."""
-    said, quality = facts["hand_off"], facts["quality"]
+    quality = facts["quality"]
     scores = [
         (f"{one['score']}, {model['model']}", short(one["value"]), short(one["low"]), short(one["high"]))
         for model in quality.get("classifiers", ())
@@ -26,11 +31,7 @@ def render_card(facts: Mapping[str, Any]) -> str:
     ]
     return render_page(
         "card.html",
-        card=facts,
-        given=NOTHING | facts["given"],
-        said=said,
-        words=_words(facts),
-        done=federated.CENTRAL if "trust" in said else DONE.get(said["method"].removesuffix("-ae"), report.ELSE_DONE),
+        **_told(facts),
         columns=[(one["name"], one["type"]) for one in facts["content"].get("columns", ())],
         scores=scores,
         accounts=[_account(one, name) for one, name in _of_whom(facts)],
@@ -42,15 +43,59 @@ def render_statement(facts: Mapping[str, Any]) -> str:
     accounts = [_account(one, name) for one, name in _of_whom(facts)]
     return render_page(
         "statement.html",
-        card=facts,
-        given=NOTHING | facts["given"],
-        said=facts["hand_off"],
-        words=_words(facts),
+        **_told(facts),
         accounts=accounts[:FEW_CLIENTS],
         further=len(accounts[FEW_CLIENTS:]),
         dropped=list(facts["hand_off"]["dropped"].items())[:FEW_CLIENTS],
         above=[_above(one) for one in facts["above"]],
     )
+
+
+def render_sheet(facts: Mapping[str, Any]) -> str:
+    """Lay the facts of a hand-off out on one sheet for whoever gets it: what it is, and what it is not for."""
+    quality, content = facts["quality"], facts["content"]
+    warned = [_cut(one) for one in quality["warnings"]]
+    return render_page(
+        "data-sheet.html",
+        **_told(facts),
+        names=_names(content.get("columns", ())),
+        classes=_listed(content.get("classes", ())),
+        left_out=_listed(content.get("left_out", ())),
+        weakest=[f"{name} {percent(error)}" for name, error in quality["weakest"].items()],
+        warned=warned[:MOST_WARNINGS],
+        further=len(warned[MOST_WARNINGS:]),
+    )
+
+
+def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what every page of a card is told."""
+    said = facts["hand_off"]
+    done = federated.CENTRAL if "trust" in said else DONE.get(said["method"].removesuffix("-ae"), report.ELSE_DONE)
+    return {"card": facts, "given": NOTHING | facts["given"], "said": said, "words": _words(facts), "done": done}
+
+
+def _names(columns: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
+    """Sort columns by type: each type with its number, and its columns' names as far as there is room."""
+    kinds: dict[str, list[str]] = {}
+    for one in columns:
+        kinds.setdefault(one["type"], []).append(one["name"])
+    room = max(60, MOST_NAMES // max(1, len(kinds)))
+    return [(f"{len(names)} {kind}", _listed(names, room)) for kind, names in kinds.items()]
+
+
+def _listed(names: Sequence[str], room: int = MOST_NAMES) -> str:
+    """Join names as far as there is room, and say how many more there are."""
+    shown = list[str]()
+    for name in names:
+        if sum(map(len, shown)) + len(name) + 2 * len(shown) > room and shown:
+            break
+        shown.append(_cut(name))
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more, which model-card.html names" if more else "")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_WORDS else f"{text[: MOST_WORDS - 1]}…"
 
 
 def _of_whom(facts: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], str]]:
@@ -68,22 +113,18 @@ def _account(one: Mapping[str, Any], client: str) -> dict[str, Any]:
         "name": one["account"],
         "client": client,
         "delta": short(float(one["delta"])),
-        "cap": _up(one["cap"]),
-        "before": _up(one["before"]),
-        "after": _up(one["after"]),
-        "added": _up(str(own)),
-        "remaining": f"{math.floor(1000 * Decimal(one['remaining'])) / 1000:g}",
+        "cap": amounts.written(one["cap"]),
+        "before": amounts.spent(one["before"]),
+        "after": amounts.spent(one["after"]),
+        "added": amounts.spent(own),
+        "remaining": amounts.remaining(one["remaining"]),
+        "why": amounts.composes(one["cap"], one["after"], one["remaining"]),
         "approved": one["approved"],
     }
 
 
 def _above(one: Mapping[str, Any]) -> dict[str, str]:
-    return {"name": one["account"], "cap": _up(one["cap"]), "spent": _up(one["spent"])}
-
-
-def _up(epsilon: str) -> str:
-    """Write an epsilon with four decimals, rounded up."""
-    return f"{math.ceil(10_000 * Decimal(epsilon)) / 10_000:g}"
+    return {"name": one["account"], "cap": amounts.written(one["cap"]), "spent": amounts.spent(one["spent"])}
 
 
 def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,11 +133,11 @@ def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
     if "unprotected" in said:
         made = f"a classifier of {len(content['classes'])} classes, made of models that were trained without noise"
         heaviest = max((one["epsilon"] for one in said["clients"]), key=Decimal)
-        return {"made": made, "epsilon": _up(heaviest), "delta": short(said["delta"])}
+        return {"made": made, "epsilon": amounts.spent(heaviest), "delta": short(said["delta"])}
     return {
         "made": _made(content),
         **_unit(said),
-        "epsilon": _up(said["epsilon"]),
+        "epsilon": amounts.spent(said["epsilon"]),
         "factor": _factor(meant["odds_factor"]),
         "example": _after_one_to_nine(meant["odds_factor"]),
         "beyond": _once_in(meant["beyond"]),

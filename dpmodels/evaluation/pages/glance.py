@@ -13,6 +13,8 @@ TOLERANCE = 1.1
 """A fit is called close up to this multiple of what noise and drawing explain."""
 WORST = 3
 """Columns that are named."""
+WEAKEST = 5
+"""Columns that a data sheet names."""
 
 
 def glance(report: Facts) -> dict[str, str]:
@@ -34,6 +36,12 @@ def glance(report: Facts) -> dict[str, str]:
 def fits(look: Facts) -> bool:
     """Tell whether noise and drawing explain what a generator leaves of a released sum."""
     return bool(look["left"] <= TOLERANCE * look["explained"])
+
+
+def weakest(report: Facts) -> dict[str, float]:
+    """Return some columns of which an error is known, worst first, and the error to expect at worst."""
+    known = [one for one in worst_first(report.get("columns", ())) if "warning" not in one]
+    return {one["name"]: error_at_worst(one) for one in known[:WEAKEST]}
 
 
 def worst_first(columns: Sequence[Facts]) -> list[Facts]:

@@ -1,0 +1,29 @@
+"""What whoever runs declares. The ledger keeps it in its chain, and the manifest and the public pages repeat it."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Said = Annotated[str, Field(max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class Declared(BaseModel):
+    """What whoever runs says of a release and its hand-off, word for word; public, and no part of any promise.
+
+    Attributes:
+        purpose: what the hand-off is for.
+        recipient: who gets it.
+        license: under which terms.
+        retention: how long the sensitive zone is kept.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    purpose: Said = ""
+    recipient: Said = ""
+    license: Said = ""
+    retention: Said = ""
+
+    @property
+    def said(self) -> dict[str, str]:
+        """What was said; whatever was not is left out."""
+        return self.model_dump(exclude_defaults=True)
