@@ -90,9 +90,12 @@ class BudgetExhausted(NacreError):
         cap: Decimal,
         delta: Decimal,
         asked_delta: Decimal | None = None,
+        no_delta_left: bool = False,
     ) -> None:
         other = asked_delta not in (None, delta)
         another = f" (the request is for delta={asked_delta}; an account adds up at its own delta)" if other else ""
+        if no_delta_left:
+            another = "; its delta is the cause: thresholds, whose deltas add up, would take all of it"
         super().__init__(
             f"account {account} refuses the charge: requested epsilon={requested}, remaining epsilon={remaining} "
             f"of cap={cap} at delta={delta}{another}; nothing was drawn (`nacre ledger cap` changes a cap, openly)"

@@ -82,7 +82,8 @@ class Weighed:
         """Return the error that says what was asked for and what remains."""
         limit, asked = self.limit, self.charges[0].budget.delta_exact
         remaining = min(limit.remaining(), limit.cap)
-        return BudgetExhausted(limit.name, self._requested(), remaining, limit.cap, limit.delta, asked)
+        none_left = limit.spent_after().is_infinite()
+        return BudgetExhausted(limit.name, self._requested(), remaining, limit.cap, limit.delta, asked, none_left)
 
     def _requested(self) -> Decimal:
         """Return the epsilon that is asked for in all, of the account of which most is asked."""
