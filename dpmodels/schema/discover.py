@@ -7,6 +7,8 @@ A file with such a word is the draft of a schema. It is fit for one command alon
 charge (synthesizers/discovery.py) and writes it into the file (schema/discovered.py).
 """
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -16,8 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.privacy import Adjacency, PrivacyUnit
-from dpmodels.schema.columns import Categorical, Identifier
-from dpmodels.schema.fingerprint import sha256_json
+from dpmodels.schema.columns import Identifier
 from dpmodels.schema.schema import Schema
 
 WORD = "discover"
@@ -73,20 +74,19 @@ class Discovery(BaseModel):
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the contract."""
-        return sha256_json(self.model_dump(mode="json"))
+        """SHA-256 of the contract's canonical JSON."""
+        content = json.dumps(self.model_dump(mode="json"), separators=(",", ":"), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
 
     @property
     def reading(self) -> Schema:
-        """A schema by which the table is read as it is; nothing in it is held to anything."""
-        return Schema(name=self.name, unit=self.unit, columns={name: _ANY for name in self.columns})
+        """What a table is read by: a schema that holds no value to anything, and so is none for a run."""
+        columns = {name: Identifier(type="identifier") for name in self.columns}
+        return Schema.model_construct(name=self.name, unit=self.unit, columns=columns)
 
     def to_yaml(self) -> str:
         """Write the contract as YAML."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-
-
-_ANY = Identifier(type="identifier")
 
 
 def marks(data: Any) -> dict[str, tuple[str, ...]]:
@@ -164,6 +164,3 @@ def editor_schema() -> dict[str, Any]:
             told = f"{about} `{WORD}` leaves it to a charged release, `nacre schema discover`."
             definition["properties"][key] = {"anyOf": [said, {"const": WORD}], "description": told}
     return written
-
-
-__all__ = ["Categorical", "Discovery", "Wanted", "contract_of", "editor_schema", "marks", "stand_in"]

@@ -1,5 +1,6 @@
 """Read a table from files, from images or from a database, as a stream of batches in bounded memory."""
 
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -46,6 +47,26 @@ def load_parts(place: str | Path | Query, schema: Schema, batch_rows: int) -> li
     if schema.unit.user is not None:
         return [Sensitive(_kept(chain.from_iterable(part.read(batch_rows) for part in parts), schema))]
     return [Sensitive(_kept(part.read(batch_rows), schema)) for part in parts]
+
+
+class RawRows:
+    """The rows of a table as they are read; each iteration reads them anew. At most one batch is in memory."""
+
+    def __init__(self, place: str | Path | Query, schema: Schema, batch_rows: int) -> None:
+        self._given = place, schema, batch_rows
+
+    def check(self) -> None:
+        """Open the files and check the names of their columns; of a query nothing is asked yet.
+
+        Raises:
+            DataError: as for ``load_parts``.
+        """
+        if not isinstance(self._given[0], Query):
+            load_parts(*self._given)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for part in load_parts(*self._given):
+            yield from part.reveal()
 
 
 def _kept(batches: Batches, schema: Schema) -> Batches:
