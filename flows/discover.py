@@ -1,7 +1,7 @@
 """The flow of a discovery: plan -> count under a charge -> write what was found into the draft.
 
-A discovery is known by its plan: the same draft, budget and account are the same run, which is charged once. Given again
-it prints the same schema, for nothing; cut off, it goes on.
+A discovery is known by its plan: the same draft, budget and account are the same run, which is charged once. Given
+again it prints the same schema, for nothing; cut off, it goes on.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,8 @@ def discover(config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | 
     """Release what a draft marks, under one charge, and write it into the draft; charged once for one plan.
 
     Raises:
-        NacreError: the draft has faults or marks nothing, no account is open, or its cap leaves no room; nothing was read.
+        NacreError: the draft has faults or marks nothing, no account is open, or its cap leaves no room. Nothing was
+            read then.
     """
     text, contract = load_draft(config.table_schema)
     privacy = config.privacy

@@ -99,8 +99,8 @@ def find(
     run = Run.find(home, name, ledger, dask)
     if isinstance(run.plan.release.contract, Discovery):
         raise Unsuitable(
-            f"run {name} discovers what a schema lacks: give `nacre schema discover` again with the same draft, epsilon "
-            "and delta; it goes on where it stopped, without a second charge"
+            f"run {name} discovers what a schema lacks: give `nacre schema discover` again with the same draft, "
+            "epsilon and delta; it goes on where it stopped, without a second charge"
         )
     given: dict[str, Any] = {"device": device and pick_device(device), "out": out and out.absolute()}
     if allow_unprotected_models:

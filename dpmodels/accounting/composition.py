@@ -3,8 +3,8 @@
 Amounts are decimals on a grid of 1e-12, always rounded up, so that the comparison with a cap is exact. Every answer
 depends on the tally alone and is remembered, so an account's spending is computed once for each appended charge.
 
-Thresholds have a delta and nothing else (events.py). Their deltas are taken off the delta at which the rest is added up;
-where they take more than there is, no epsilon holds, and what is spent is infinite.
+Thresholds have a delta and nothing else (events.py). Their deltas are taken off the delta at which the rest is added
+up; where they take more than there is, no epsilon holds, and what is spent is infinite.
 """
 
 import math
@@ -15,7 +15,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.accounting.calibration import gaussian_delta, gaussian_epsilon, gaussian_noise_multiplier
-from dpmodels.accounting.events import Event, GaussianEvent, LaplaceEvent, Leaf, SampledGaussianEvent
+from dpmodels.accounting.events import (
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    Leaf,
+    SampledGaussianEvent,
+    ThresholdEvent,
+)
 from dpmodels.accounting.renyi import ORDERS, filter_cost, filter_epsilon, tally_divergence
 from dpmodels.accounting.tally import SCALE, Parallel, Tally, parse_kind
 from dpmodels.privacy import PrivacyBudget
@@ -238,7 +245,8 @@ def _distribution(part: Leaf | Parallel, grid: float) -> "PrivacyLossDistributio
             )
         case LaplaceEvent():
             return pld.from_laplace_mechanism(part.noise_multiplier, value_discretization_interval=grid)
-    parameters = common.DifferentialPrivacyParameters(part.epsilon, 0.0)
+    epsilon, delta = (0.0, part.delta) if isinstance(part, ThresholdEvent) else (part.epsilon, 0.0)
+    parameters = common.DifferentialPrivacyParameters(epsilon, delta)
     return pld.from_privacy_parameters(parameters, value_discretization_interval=grid)
 
 

@@ -228,10 +228,15 @@ class _Drawing(Walk):
         if self.kept:
             packed = self.kept.pop(0)
         else:
-            exact, scale = step.counts(data), {"noise_multiplier": noise_multiplier, "threshold": step.threshold}
+            exact = step.counts(data)
             self.begin()
-            released = measure_thresholded(exact, l2_sensitivity=step.l2_sensitivity, **scale).value
-            packed = step.pack(released)
+            released = measure_thresholded(
+                exact,
+                l2_sensitivity=step.l2_sensitivity,
+                noise_multiplier=noise_multiplier,
+                threshold=step.threshold,
+            )
+            packed = step.pack(released.value)
             self.state.keep_vector(packed)
         self.named, vector = step.unpack(packed)
         return self.named, vector

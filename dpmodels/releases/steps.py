@@ -161,8 +161,8 @@ class CountKeys:
     def pack(self, released: KeyCounts) -> Vector:
         """Write what was released as whole numbers, in which a draw is kept until it is sealed."""
         text = np.frombuffer(json.dumps(released.keys.to_pylist()).encode(), dtype=np.uint8)
-        parts = [[len(released.found)], released.public, released.found, released.columns, text]
-        return np.concatenate(parts).astype(np.int64)
+        parts = [released.public, released.found, released.columns, text]
+        return np.concatenate([np.array([len(released.found)]), *parts]).astype(np.int64)
 
     def unpack(self, packed: Vector) -> tuple[pa.Table, Vector]:
         """Return column and key of every count, and the counts."""

@@ -3,8 +3,8 @@
     carrier: {type: categorical, values: discover}
     delay: {type: integer, min: discover, max: discover, nullable: true, max_null_share: discover}
 
-A file with such a word is the draft of a schema. It is fit for one command alone, which releases what is missing under a
-charge (synthesizers/discovery.py) and writes it into the file (schema/discovered.py).
+A file with such a word is the draft of a schema. It is fit for one command alone, which releases what is missing under
+a charge (synthesizers/discovery.py) and writes it into the file (schema/discovered.py).
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Write what was discovered into the draft of a schema: only the marks change, so comments and order stay.
 
-Whatever was found comes from noisy counts, so this is post-processing. The schema says under ``sources`` which keys come
-from a charged release, and from which, so that whoever signs it sees it.
+Whatever was found comes from noisy counts, so this is post-processing. The schema says under ``sources`` which keys
+come from a charged release, and from which, so that whoever signs it sees it.
 """
 
 import json
@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import yaml
@@ -60,7 +60,7 @@ def complete(text: str, found: Mapping[str, Found], origin: str) -> Completed:
         found: by column.
         origin: says in words which charged release this is from.
     """
-    root, data = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
+    data, root = yaml.safe_load(text), cast(yaml.MappingNode, yaml.compose(text, Loader=yaml.SafeLoader))
     edits, remarks, told = list[tuple[int, int, str]](), list[str](), list[str]()
     columns = _value(root, "columns")
     for name, keys in marks(data).items():

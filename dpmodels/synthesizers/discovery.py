@@ -7,17 +7,17 @@
     read      values: those released; bounds: the outermost cells or years that surely hold rows, less what almost
               nothing is in; shares of nulls: a noisy count over a noisy count, with room for the noise
 
-**Unit and adjacency.** A record, or a user with at most ``max_rows`` rows (ingest drops the rest), is added or removed.
+**Unit and adjacency.** A record, or a user with at most ``max_rows`` rows (the rest is not read), is added or removed.
 
-**Sensitivity.** With K marked columns a row adds at most K + 1 ones, so a unit moves the vector of all counts by at most
-max_rows sqrt(K + 1) in L2 norm (mechanisms/threshold.py). Cells and years are a public lattice, so bounds come from noisy
-counts alone, and which of them are empty is not told for free.
+**Sensitivity.** With K marked columns a row adds at most K + 1 ones, so a unit moves the vector of all counts by at
+most max_rows sqrt(K + 1) in L2 norm (mechanisms/threshold.py). Cells and years are a public lattice, so bounds come
+from noisy counts alone, and which of them are empty is not told for free.
 
 **What is released.** The noisy counts of public keys, and names and noisy counts of those values that reach the
 threshold. Nothing else: no exact count, no bound, no number of values.
 
-**Charge.** One, composed before anything is drawn: a Gaussian at delta less the share of the threshold, and the threshold
-with the rest of delta. ``accounting/events.py`` says why these deltas add.
+**Charge.** One, composed before anything is drawn: a Gaussian at delta less the share of the threshold, and the
+threshold with the rest of delta. ``accounting/events.py`` says why these deltas add.
 
 What it does not promise: a value that enough units hold is released as it is, whatever it says. The threshold protects
 units, not meanings: a column of free text in which a hundred people name the same person shows that name.
@@ -26,7 +26,7 @@ units, not meanings: a column of free text in which a hundred people name the sa
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, localcontext
-from math import ceil
+from math import ceil, sqrt
 from typing import Annotated, Any
 
 import numpy as np
@@ -101,7 +101,7 @@ class Counting:
     def l2_sensitivity(self) -> int:
         """How far a unit moves all counts, rounded up. Units: lattice steps."""
         rows = self.contract.unit.max_rows * self.spec.steps_per_row
-        return ceil(rows * (len(self.contract.wanted) + 1) ** 0.5 * (1 + 1e-12))
+        return ceil(rows * sqrt(len(self.contract.wanted) + 1) * (1 + 1e-12))
 
     def events(self, budget: PrivacyBudget) -> tuple[GaussianEvent, tuple[ThresholdEvent, ...]]:
         """Return what pays for the noise, and for the threshold where there is one."""
@@ -207,7 +207,8 @@ def _found(name: str, counts: NoisyCounts, design: Counting) -> Found:
 
 def _value(key: str) -> Any:
     """Read a value from its key, which begins with its kind."""
-    return {"s": str, "i": int, "b": lambda text: text == "true"}[key[0]](key[1:])
+    kind, text = key[0], key[1:]
+    return text if kind == "s" else int(text) if kind == "i" else text == "true"
 
 
 def _ends(noisy: Mapping[int, float], stddev: float, spec: DiscoveryMeasurement) -> tuple[int, int] | None:
