@@ -61,8 +61,10 @@ def discover(config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | 
     release = run.finished("sanitize")
     charged = release is None
     if release is None:
-        release = discover_stage(_prepared(run, config, given))
-        forget_given(run)
+        try:
+            release = discover_stage(_prepared(run, config, given))
+        finally:
+            forget_given(run)
     origin = f"charged release {run.name}, epsilon={privacy.target_epsilon}, delta={privacy.delta}"
     made = complete(text, read_found(release), origin)
     return Discovered(run, made.text, made.remarks, charged)
@@ -79,6 +81,8 @@ def _run_of(config: SynthesizeConfig, line: Line) -> Run:
         if not run.exists and held is None:
             return create_run(config, [line], name, out=run.control, training={}, rows=None)
         if run.exists and run.settings.account == account and (held is None or held.state != "voided"):
+            if held is None:
+                ledger.check(charge_of(name, line, account))
             return run
     raise LedgerError("there is no name left for this run")
 

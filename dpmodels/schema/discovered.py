@@ -14,9 +14,11 @@ from typing import Any, cast
 import numpy as np
 import yaml
 
+from dpmodels.limits import LARGEST_YAML
 from dpmodels.schema.discover import SHARE, marks
 
 TODO = "TODO"
+TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, which no command reads"
 WIDTH = 110
 INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
@@ -76,6 +78,8 @@ def complete(text: str, found: Mapping[str, Found], origin: str) -> Completed:
     edits.append(_source(text, root, f"{origin}: {'; '.join(told)}"))
     for start, end, written in sorted(edits, reverse=True):
         text = text[:start] + written + text[end:]
+    if len(text) > LARGEST_YAML:
+        remarks.append(f"the schema {TOO_LARGE}: take rare values out of it before it is used")
     return Completed(text, tuple(remarks))
 
 

@@ -183,7 +183,7 @@ def _counted(array: pa.Array, counts: str, what: Coordinates) -> Ints:
     """Count nulls, what cannot be read, and cells or years; of a column of which nothing more is asked, nulls alone."""
     cells = what.within(counts)
     if not counts:
-        return np.array([array.null_count, 0])
+        return np.array([_sum(_nulls(array).cast(pa.int64())), 0])
     read: Callable[[pa.Array], tuple[NDArray[np.bool_], NDArray[np.float64]]] = (
         _numbers if counts == "cells" else _years
     )
@@ -201,11 +201,9 @@ def _numbers(array: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return which are null, and the numbers; NaN where there is none."""
     import pandas as pd
 
-    kind = array.type
-    null = array.is_null(nan_is_null=True)
+    kind, null = array.type, _nulls(array)
     if is_text(kind):
-        trimmed = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
-        null = pc.or_kleene(null, pc.is_in(trimmed, pa.array([*MISSING.to_pylist(), ""], pa.large_string())))
+        trimmed = _trimmed(array)
         x = pd.to_numeric(pd.Series(trimmed.to_numpy(zero_copy_only=False)), errors="coerce").to_numpy(np.float64)
     elif pa.types.is_time(kind) or pa.types.is_duration(kind):
         x = array.view(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(pa.float64(), safe=False)
@@ -217,12 +215,23 @@ def _numbers(array: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     return null.to_numpy(zero_copy_only=False), values
 
 
+def _nulls(array: pa.Array) -> pa.Array:
+    """Tell which rows hold nothing, or a text that stands for nothing where no text is expected."""
+    null = array.is_null(nan_is_null=True)
+    if not is_text(array.type):
+        return null
+    return pc.or_(null, pc.is_in(_trimmed(array), pa.array([*MISSING.to_pylist(), ""], pa.large_string())))
+
+
+def _trimmed(array: pa.Array) -> pa.Array:
+    return pc.utf8_trim_whitespace(array.cast(pa.large_string()))
+
+
 def _years(array: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return which are null, and the years, in UTC where a time has a zone; NaN where there is none."""
-    null = array.is_null()
+    null = _nulls(array)
     if is_text(array.type):
-        trimmed = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
-        null = pc.or_kleene(null, pc.is_in(trimmed, pa.array([*MISSING.to_pylist(), ""], pa.large_string())))
+        trimmed = _trimmed(array)
         day = pc.match_substring_regex(trimmed, DAY)
         x = pc.if_else(day, pc.utf8_slice_codeunits(trimmed, 0, 4), None).cast(pa.float64())
     elif pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):

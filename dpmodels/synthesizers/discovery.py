@@ -47,7 +47,7 @@ from dpmodels.releases.steps import CountKeys, NoisyCounts, Programme
 from dpmodels.releases.system import System, fingerprint_of
 from dpmodels.schema.discover import Discovery
 from dpmodels.schema.discovered import Found
-from dpmodels.statistics.key_counts import NULL, ROWS, UNREAD, Coordinates, Figures, transform_key_counts
+from dpmodels.statistics.key_counts import NULL, UNREAD, Coordinates, Figures, transform_key_counts
 
 COUNTING, NAMING = "counts of keys", "names of keys"
 
@@ -180,10 +180,10 @@ class DiscoverySystem(System[Counting]):
 def _found(name: str, counts: NoisyCounts, design: Counting) -> Found:
     """Read one column of the counts."""
     spec, wanted = design.spec, design.contract.wanted[name]
-    own = counts.names.append_column("n", pa.array(counts.vector / spec.steps_per_row))
-    own = own.filter(pc.or_(pc.equal(own["column"], name), pc.equal(own["column"], "")))
+    named = counts.names.append_column("n", pa.array(counts.vector / spec.steps_per_row))
+    own = named.slice(1).filter(pc.equal(named.slice(1)["column"], name))  # the first count is that of the rows
     of: dict[str, float] = dict(zip(own["key"].to_pylist(), own["n"].to_pylist(), strict=True))
-    rows, nulls, unread = of.pop(ROWS), of.pop(NULL), of.pop(UNREAD)
+    rows, nulls, unread = named["n"][0].as_py(), of.pop(NULL), of.pop(UNREAD)
     stddev = counts.noise_stddev / spec.steps_per_row
     room = spec.null_room * stddev
     share = (max(nulls, 0.0) + room) / max(rows - room, 1.0)

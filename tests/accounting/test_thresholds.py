@@ -67,7 +67,9 @@ def test_a_tally_adds_and_takes_away_exactly_and_old_ones_stay_as_they_were_writ
 def test_parallel_parts_cost_their_largest_delta():
     parts = ParallelEvent(by="night", events=(PURE, HALF, GAUSS))
     tally = Tally.of([parts])
-    assert tally.delta == Tally.of([HALF]).delta and tally.besides == Tally.of([ParallelEvent(by="n", events=(PURE, GAUSS, PURE))])
+    assert tally.delta == Tally.of([HALF]).delta and tally.besides == Tally.of(
+        [ParallelEvent(by="n", events=(PURE, GAUSS, PURE))]
+    )
     assert spent_epsilon([parts], DELTA) <= spent_epsilon([PURE, GAUSS, HALF], DELTA)
 
 

@@ -19,7 +19,9 @@ STDDEV = lattice_noise_stddev(SENSITIVITY, MULTIPLIER)
 
 def released(found: list[int], threshold: int, public: int = 0) -> KeyCounts:
     keys = pa.array([f"s{index:06}" for index in range(len(found))], pa.large_string())
-    counts = KeyCounts(np.zeros(public, np.int64), keys, np.zeros(len(found), np.int64), np.array(found, np.int64) * STEPS)
+    counts = KeyCounts(
+        np.zeros(public, np.int64), keys, np.zeros(len(found), np.int64), np.array(found, np.int64) * STEPS
+    )
     made = measure_thresholded(
         Sensitive(counts), l2_sensitivity=SENSITIVITY, noise_multiplier=MULTIPLIER, threshold=threshold
     )

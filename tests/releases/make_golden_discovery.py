@@ -16,8 +16,8 @@ from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.release import FORMAT, read_release
 from dpmodels.schema.discover import Discovery, Wanted
 from dpmodels.synthesizers.discovery import DiscoverySystem
-from tests.support import measured
 from tests.releases.make_golden import sha256
+from tests.support import measured
 
 GOLDEN = Path(__file__).parent / "golden_discovery"
 BUDGET = PrivacyBudget(epsilon=2.0, delta=1e-6)

@@ -118,7 +118,9 @@ def test_what_was_found_is_written_and_the_rest_stays():
     assert made.remarks == ()
 
 
-@pytest.mark.parametrize("given", ["sources: [a book]\n", "sources:\n  - a book\n", "sources:\n- a book\n", "sources: []\n"])
+@pytest.mark.parametrize(
+    "given", ["sources: [a book]\n", "sources:\n  - a book\n", "sources:\n- a book\n", "sources: []\n"]
+)
 def test_sources_that_are_there_stay(given):
     schema, faults = parse(complete(DRAFT.replace("columns:", given + "columns:"), FOUND, "RUN").text)
     assert schema is not None, faults

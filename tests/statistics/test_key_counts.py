@@ -27,7 +27,10 @@ def counted(array: pa.Array, counts: str, batch_rows: int = 1000) -> dict[str, i
 
 
 VALUES = {
-    "text": (pa.array(["a", "b", "a", None, "", "longer", "\x1b[1m"]), {"sa": 2, "sb": 1, "s": 1, "null": 1, "unread": 2}),
+    "text": (
+        pa.array(["a", "b", "a", None, "", "longer", "\x1b[1m"]),
+        {"sa": 2, "sb": 1, "s": 1, "null": 1, "unread": 2},
+    ),
     "dictionary": (pa.array(["a", "b", "a", None]).dictionary_encode(), {"sa": 2, "sb": 1, "null": 1}),
     "integer": (pa.array([1, 2, 1, None, 2**60]), {"i1": 2, "i2": 1, "null": 1, "unread": 1}),
     "float": (pa.array([1.0, 2.5, float("nan"), None, -0.0]), {"i1": 1, "i0": 1, "null": 2, "unread": 1}),
