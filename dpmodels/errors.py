@@ -97,10 +97,13 @@ class BudgetExhausted(NacreError):
         delta: Decimal,
         asked_delta: Decimal | None = None,
         costs: Decimal | None = None,
+        no_delta_left: bool = False,
     ) -> None:
         asked, other = amounts.spent(requested), asked_delta not in (None, delta) and costs is not None
         cause, another = " because of the delta" if other and requested <= remaining else "", ""
-        if other:
+        if no_delta_left:
+            cause, another = "", "; its delta is the cause: thresholds, whose deltas add up, would take all of it"
+        elif other:
             another = (
                 f" (at that delta the request, which is for delta={amounts.written(asked_delta)}, costs "
                 f"epsilon={amounts.spent(costs)})"

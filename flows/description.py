@@ -11,7 +11,16 @@ from itertools import groupby
 
 from dpmodels import amounts
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import Event, Leaf, ParallelEvent, PureEvent, SampledGaussianEvent, leaves, priced
+from dpmodels.accounting.events import (
+    Event,
+    Leaf,
+    ParallelEvent,
+    PureEvent,
+    SampledGaussianEvent,
+    ThresholdEvent,
+    leaves,
+    priced,
+)
 from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.evaluation.published.embedded import cautions
@@ -19,7 +28,9 @@ from dpmodels.evaluation.published.federated import cautions as cautions_of_clie
 from dpmodels.ledger.records import Quote
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.plan import Line
+from dpmodels.schema.discover import Discovery
 from dpmodels.schema.federation import SCORES, Federation
+from dpmodels.synthesizers.discovery import DiscoverySystem
 from dpmodels.synthesizers.registry import create
 from flows.config import EmbedConfig, SynthesizeConfig
 from flows.planning import cautions_about, make_plans, make_quote, officer_for, whole_budget
@@ -82,7 +93,7 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
     facts |= _account(said) if said else _opens(contract.name, cap.epsilon_exact, cap.delta_exact)
     if signer is not None:
         facts["officer"] = f"{signer} must sign before anything is charged" if signer else "nobody must sign"
-    if place and not plan.family:
+    if place and not plan.family and not isinstance(plan.contract, Discovery):
         facts["training"] = f"from the release alone, so it costs nothing more; {place}"
     return facts
 
@@ -93,6 +104,8 @@ def _noise(plan: Line) -> Mapping[str, float]:
         from tasks.federate import create as create_federated  # it needs torch, which not every installation has
 
         return create_federated(plan.method, plan.measurement).noise(plan)
+    if isinstance(plan.contract, Discovery):
+        return DiscoverySystem.of_line(plan).noise(plan)
     return {} if plan.family else create(plan.method, plan.measurement, {}).noise(plan)
 
 
@@ -131,6 +144,8 @@ def _words(part: Leaf | ParallelEvent, one: str) -> str:
         case PureEvent():
             factor = f"{math.exp(part.epsilon):.4g}"
             return f"pure, epsilon={part.epsilon:.6f}: one {one} makes no answer more than {factor} times as likely"
+        case ThresholdEvent():
+            return f"by a threshold, delta={part.delta:g}: the probability that what one {one} alone has is named"
         case SampledGaussianEvent():
             kind = f"{part.steps} steps of DP-SGD, each record with probability {part.sampling_probability:g}"
         case _:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dpmodels.errors import Unsuitable
 from dpmodels.privacy import Sensitive
+from dpmodels.schema.discover import Discovery
 from dpmodels.schema.federation import SCORES, Federation
 from dpmodels.schema.given import transform_write
 from flows import embed_documents
@@ -98,6 +99,11 @@ def find(
         NacreError: there is no run of this name, or no such device, or nothing that needs this consent.
     """
     run = Run.find(home, name, ledger, dask)
+    if isinstance(run.plan.release.contract, Discovery):
+        raise Unsuitable(
+            f"run {name} discovers what a schema lacks: give `nacre schema discover` again with the same draft, "
+            "epsilon and delta; it goes on where it stopped, without a second charge"
+        )
     given: dict[str, Any] = {"device": device and pick_device(device), "out": out and out.absolute()}
     if allow_unprotected_models:
         if run.plan.release.method != SCORES or not run.settings.clients:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from dpmodels.errors import NacreError
 
 if TYPE_CHECKING:
+    from nacre.discovery import discover
     from nacre.documents import embed_documents
     from nacre.federations import federate
     from nacre.free import marginals, sample
@@ -38,6 +39,7 @@ __all__ = [
     "Result",
     "Schema",
     "Spent",
+    "discover",
     "draft_schema",
     "embed_documents",
     "federate",
@@ -53,6 +55,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "discovery": ("discover",),
     "documents": ("embed_documents",),
     "federations": ("federate",),
     "given": ("Schema", "draft_schema", "load_schema"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dpmodels.errors import NacreError
 from dpmodels.hand_off.manifest import MANIFEST
+from dpmodels.schema.discover import Discovery
 from tasks.store import Run
 
 
@@ -43,5 +44,8 @@ def _listed(run: Run, settings: Path) -> Listed:
     if own.federation:
         state = f"part of {own.federation}"
     else:
-        state = "handed over" if (own.out / MANIFEST).is_file() else "unfinished"
+        done = (own.out / MANIFEST).is_file()
+        state = "handed over" if done else "unfinished"
+        if isinstance(line.contract, Discovery):
+            state = "discovered" if run.reached else state
     return Listed(run.name, day, line.contract.name, line.method, run.reached, state)

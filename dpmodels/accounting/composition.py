@@ -2,17 +2,27 @@
 
 Amounts are decimals on a grid of 1e-12, always rounded up, so that the comparison with a cap is exact. Every answer
 depends on the tally alone and is remembered, so an account's spending is computed once for each appended charge.
+
+Thresholds have a delta and nothing else (events.py). Their deltas are taken off the delta at which the rest is added
+up; where they take more than there is, no epsilon holds, and what is spent is infinite.
 """
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.accounting.calibration import gaussian_delta, gaussian_epsilon, gaussian_noise_multiplier
-from dpmodels.accounting.events import Event, GaussianEvent, LaplaceEvent, Leaf, SampledGaussianEvent
+from dpmodels.accounting.events import (
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    Leaf,
+    SampledGaussianEvent,
+    ThresholdEvent,
+)
 from dpmodels.accounting.renyi import ORDERS, filter_cost, filter_epsilon, tally_divergence
 from dpmodels.accounting.tally import SCALE, Parallel, Tally, parse_kind
 from dpmodels.privacy import PrivacyBudget
@@ -43,9 +53,15 @@ def spent_epsilon(spending: Spending, delta: Decimal, order: int | None = None) 
         Adaptive composition under the adjacency that every event is proved under (``check_adjacency``). Gaussians
         compose exactly: mu^2 is the sum of the mu_i^2 (Dong, Roth and Su 2019, corollary 3.3), whatever their order.
         Pure epsilons add up, as decimals. Where delta is above 0, the epsilon by privacy loss distributions holds as
-        well, and the smaller of the two is the price.
+        well, and the smaller of the two is the price. A threshold of delta q is, for the worst pair of neighbors, a
+        coin that gives the unit away with probability q and is silent otherwise; so the rest is priced at delta - q,
+        in a Renyi filter as well (Whitehouse et al. 2023, theorem 1, of filters of approximate divergences).
     """
-    tally = _tally(spending)
+    tally, delta = _apart(spending, delta)
+    if delta < 0:
+        return Decimal("Infinity")
+    if order is not None and tally and not delta:
+        return Decimal("Infinity")
     if order is not None:
         return _ceiling(filter_epsilon(tally.renyi / SCALE, order, _float_below(delta)))
     pure = tally.pure_epsilon
@@ -60,10 +76,12 @@ def spent_delta(spending: Spending, epsilon: float) -> float:
 
     Privacy: Gaussians compose exactly, and pure releases of epsilon E are never told apart better than a coin that is
         turned with a probability of 1 / (1 + e^E) (Kairouz, Oh and Viswanath 2015). All else is composed by privacy
-        loss distributions, which are pessimistic.
+        loss distributions, which are pessimistic. The deltas of thresholds are added.
     """
-    tally = _tally(spending)
-    pure = tally.pure_epsilon
+    whole = _tally(spending)
+    if whole.delta:
+        return min(1.0, spent_delta(whole.besides, epsilon) + math.nextafter(float(whole.threshold_delta), 1.0))
+    tally, pure = whole, whole.pure_epsilon
     if not tally:
         return 0.0
     if pure is not None:  # (e^E - e^epsilon) / (1 + e^E), written so that nothing overflows
@@ -78,14 +96,16 @@ def pld_epsilon(spending: Spending, delta: Decimal) -> Decimal:
 
     Units: delta is above 0.
     """
-    tally = _tally(spending)
+    tally, delta = _apart(spending, delta)
+    if delta <= 0:
+        return spent_epsilon(tally, delta)
     return _by_pld(tally, _float_below(delta)) if tally else Decimal(0)
 
 
 def renyi_epsilon(spending: Spending, delta: Decimal) -> Decimal:
     """Return the looser epsilon of Renyi accounting over many orders, rounded up; for comparison only."""
-    tally = _tally(spending)
-    if not delta:  # the Renyi divergence of order infinity is the pure epsilon
+    tally, delta = _apart(spending, delta)
+    if delta <= 0:  # the Renyi divergence of order infinity is the pure epsilon
         return spent_epsilon(tally, delta)
     return _ceiling(_renyi(tally.key, _float_below(delta))) if tally else Decimal(0)
 
@@ -96,22 +116,22 @@ def remaining_epsilon(spending: Spending, cap: Decimal, delta: Decimal, order: i
     The epsilon of a Gaussian release is found by a search for the largest that fits: cap - spent would be far too
     small, because epsilons of Gaussian releases do not add up. Those of pure releases do. The answer is rounded down to
     1e-9, or to a five-hundredth of the cap where each trial needs a privacy loss distribution; it is 0 when not even
-    the smallest budget (0.001) fits.
+    the smallest budget (0.001) fits. The further release is one at the whole delta, also where thresholds took some.
     """
-    tally = _tally(spending)
-    if not delta:
-        left = cap - spent_epsilon(tally, delta)
+    tally, left_delta = _apart(spending, delta)
+    if left_delta <= 0:
+        left = cap - spent_epsilon(tally, left_delta)
         return left if left >= LEAST else Decimal(0)
     grid = max(REMAINING_GRID, cap / 500) if tally.others else REMAINING_GRID
-    return _remaining(tally.key, cap, delta, order, grid)
+    return _remaining(tally.key, cap, (delta, left_delta), order, grid)
 
 
 @lru_cache(maxsize=4096)
-def _remaining(key: tuple, cap: Decimal, delta: Decimal, order: int | None, grid: Decimal) -> Decimal:  # type: ignore[type-arg]
-    tally = _of_key(key)
+def _remaining(key: tuple, cap: Decimal, deltas: tuple[Decimal, Decimal], order: int | None, grid: Decimal) -> Decimal:  # type: ignore[type-arg]
+    tally, (whole, delta) = _of_key(key), deltas
 
     def fits(epsilon: Decimal) -> bool:
-        budget = PrivacyBudget(epsilon=float(epsilon), delta=_float_below(delta))
+        budget = PrivacyBudget(epsilon=float(epsilon), delta=_float_below(whole))
         further = [GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget))]
         cost = Tally.of(further) if order is None else filter_cost(further, order)
         spent = (
@@ -225,7 +245,8 @@ def _distribution(part: Leaf | Parallel, grid: float) -> "PrivacyLossDistributio
             )
         case LaplaceEvent():
             return pld.from_laplace_mechanism(part.noise_multiplier, value_discretization_interval=grid)
-    parameters = common.DifferentialPrivacyParameters(part.epsilon, 0.0)
+    epsilon, delta = (0.0, part.delta) if isinstance(part, ThresholdEvent) else (part.epsilon, 0.0)
+    parameters = common.DifferentialPrivacyParameters(epsilon, delta)
     return pld.from_privacy_parameters(parameters, value_discretization_interval=grid)
 
 
@@ -254,9 +275,16 @@ def _tally(spending: Spending) -> Tally:
     return spending if isinstance(spending, Tally) else Tally.of(spending)
 
 
+def _apart(spending: Spending, delta: Decimal) -> tuple[Tally, Decimal]:
+    """Return a spending without its thresholds, and the delta that these leave, rounded down; it may be negative."""
+    tally = _tally(spending)
+    with localcontext(prec=60, rounding=ROUND_FLOOR):
+        return tally.besides, delta - tally.threshold_delta if tally.delta else delta
+
+
 def _of_key(key: tuple) -> Tally:  # type: ignore[type-arg]
-    gaussian, others, renyi = key
-    return Tally(gaussian=gaussian, others=dict(others), renyi=renyi)
+    gaussian, others, renyi, delta = key
+    return Tally(gaussian=gaussian, others=dict(others), renyi=renyi, delta=delta)
 
 
 def _ceiling(epsilon: float) -> Decimal:

@@ -67,6 +67,24 @@ class PureEvent(_EventModel):
     mechanism: str = ""
 
 
+class ThresholdEvent(_EventModel):
+    """The keys of a noisy count that the data itself names, such as the values of a column; only its delta is here.
+
+    The counts have noise of their own, charged as an event of its own. A key that one unit alone brings passes the
+    threshold with a probability of at most ``delta``, over all keys that one unit can bring (mechanisms/threshold.py).
+
+    Privacy:
+        Let D have one unit more than D', and let S be the keys of D'. On S the release is one noisy vector for both.
+        What D releases beside S depends on independent noise, and is nothing with probability 1 - q, where q is at most
+        delta. So the larger of both divergences is at every epsilon at most (1 - q) times that of the vector, plus q:
+        the deltas of thresholds add to the delta of everything else, at every epsilon, and no epsilon buys them off.
+    """
+
+    kind: Literal["threshold"] = "threshold"
+    delta: Annotated[float, Field(ge=1e-30, lt=1)]
+    mechanism: str = ""
+
+
 class ComposedEvent(_EventModel):
     """Several releases from the same data, adaptively chosen or not."""
 
@@ -103,7 +121,7 @@ def priced(event: "Event", part: str) -> "Event":
     return ParallelEvent(by=part, events=(event,)) if part else event
 
 
-Leaf = GaussianEvent | LaplaceEvent | SampledGaussianEvent | PureEvent
+Leaf = GaussianEvent | LaplaceEvent | SampledGaussianEvent | PureEvent | ThresholdEvent
 Event = Annotated[Leaf | ComposedEvent | ParallelEvent, Field(discriminator="kind")]
 ComposedEvent.model_rebuild()
 ParallelEvent.model_rebuild()
@@ -124,15 +142,16 @@ def check_adjacency(events: Iterable[Event], adjacency: Adjacency) -> None:
 
     Gaussian, Laplace and pure events are priced from a ratio to a sensitivity, or from an epsilon, which the system
     that plans them proves under the adjacency of the budget; so their price is the same under each adjacency. The price
-    of Poisson samples is proved under add-or-remove-one alone, where a unit that is in no sample changes nothing.
+    of Poisson samples is proved under add-or-remove-one alone, where a unit that is in no sample changes nothing; so is
+    that of thresholds, where a unit that is replaced would take keys away and bring others.
 
     Raises:
-        InvalidArgument: there are sampled Gaussians and the adjacency is replace-one.
+        InvalidArgument: there are sampled Gaussians or thresholds and the adjacency is replace-one.
     """
     for event in leaves(events):
         if isinstance(event, ParallelEvent):
             check_adjacency(event.events, adjacency)
-        elif isinstance(event, SampledGaussianEvent) and adjacency != Adjacency.ADD_OR_REMOVE_ONE:
-            raise InvalidArgument(
-                "adjacency", adjacency, "be add_or_remove_one for DP-SGD: the price of Poisson samples is proved there"
-            )
+        elif isinstance(event, SampledGaussianEvent | ThresholdEvent) and adjacency != Adjacency.ADD_OR_REMOVE_ONE:
+            what = "a threshold" if isinstance(event, ThresholdEvent) else "DP-SGD"
+            rule = f"be add_or_remove_one for {what}: the price of Poisson samples and of thresholds is proved there"
+            raise InvalidArgument("adjacency", adjacency, rule)

@@ -75,6 +75,11 @@ def probability_beyond(events: Sequence[Event], epsilon: float) -> float:
         than epsilon; so the probability is at most delta(e) / (1 - exp(e - epsilon)) for each e below epsilon.
     """
     tally = Tally.of(events)
+    return min(1.0, float(tally.threshold_delta) * (1 + 1e-9) + _beyond(tally.besides, epsilon))
+
+
+def _beyond(tally: Tally, epsilon: float) -> float:
+    """Return that bound for a tally without thresholds, whose loss is infinite with the probability of their deltas."""
     if tally.pure_epsilon is not None and tally.pure_epsilon <= epsilon:
         return 0.0
     if not tally.others:
@@ -83,7 +88,7 @@ def probability_beyond(events: Sequence[Event], epsilon: float) -> float:
         mu = tally.mu_squared**0.5
         return min(1.0, float(ndtr(mu / 2 - epsilon / mu)) * (1 + 1e-9)) if mu else 0.0
     lower = [epsilon * place / TRIALS for place in range(TRIALS)]
-    return min(1.0, *(spent_delta(events, each) / -math.expm1(each - epsilon) for each in lower if each < epsilon))
+    return min(1.0, *(spent_delta(tally, each) / -math.expm1(each - epsilon) for each in lower if each < epsilon))
 
 
 def _up(value: float) -> float:

@@ -24,6 +24,7 @@ from dpmodels.accounting.events import (
     ParallelEvent,
     PureEvent,
     SampledGaussianEvent,
+    ThresholdEvent,
     leaves,
 )
 from dpmodels.accounting.tally import Parallel, Tally, exact
@@ -52,6 +53,8 @@ def divergence(part: Leaf | Parallel, order: int) -> float:
             e, a = part.epsilon, order
             log_p, log_q = -math.log1p(math.exp(-e)), -e - math.log1p(math.exp(-e))
             return _conjugate([a * log_p + (1 - a) * log_q, a * log_q + (1 - a) * log_p], a, 1e-15)
+        case ThresholdEvent():
+            raise ValueError("the divergence of a threshold is infinite; its delta is counted apart")
 
 
 def tally_divergence(tally: Tally, order: int) -> float:
@@ -61,15 +64,19 @@ def tally_divergence(tally: Tally, order: int) -> float:
 
 
 def filter_cost(events: Iterable[Event], order: int) -> Tally:
-    """Add up the divergences of events, rounded up: what a charge adds to the tally of a Renyi filter."""
-    total = 0
+    """Add up divergences, rounded up, and deltas of thresholds: what a charge adds to the tally of a Renyi filter."""
+    total, delta = 0, 0
     for part in leaves(events):
         if isinstance(part, ParallelEvent):
-            total += max(filter_cost([each], order).renyi for each in part.events)
+            costs = [filter_cost([each], order) for each in part.events]
+            total, delta = total + max(cost.renyi for cost in costs), delta + max(cost.delta for cost in costs)
+            continue
+        if isinstance(part, ThresholdEvent):
+            delta += exact(part.delta)
             continue
         times = part.steps if isinstance(part, SampledGaussianEvent) else 1
         total += times * exact(max(divergence(part, order), 1e-30) * (1 + _MARGIN))
-    return Tally(renyi=total)
+    return Tally(renyi=total, delta=delta)
 
 
 def filter_epsilon(spent: float, order: int, delta: float) -> float:

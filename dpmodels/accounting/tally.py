@@ -7,6 +7,7 @@ into the ledger's entries, where the hash chain protects it.
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -21,6 +22,7 @@ from dpmodels.accounting.events import (
     ParallelEvent,
     PureEvent,
     SampledGaussianEvent,
+    ThresholdEvent,
     leaves,
 )
 from dpmodels.errors import Unsuitable
@@ -41,33 +43,50 @@ class Tally(BaseModel):
         gaussian: the sum of 1 / noise_multiplier^2 over all Gaussian releases, in units of 2^-160.
         others: every other release, as canonical JSON, with the number of times it was made; parallel parts of which
             none is surely the heaviest are such a release.
-        renyi: in an account that is a Renyi filter, the Renyi divergences at its order, in units of 2^-160; the other
+        renyi: in an account that is a Renyi filter, the Renyi divergences at its order, in units of 2^-160; the first
             two fields are then empty.
+        delta: the sum of the deltas of all thresholds, in units of 2^-160. What is left of an account's delta is that
+            at which everything else is added up.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     gaussian: Annotated[int, Field(ge=0)] = 0
     others: dict[str, Annotated[int, Field(ge=1)]] = {}
     renyi: Annotated[int, Field(ge=0)] = 0
+    delta: Annotated[int, Field(ge=0)] = 0
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> "Tally":
         """Add events up; parallel parts count as their heaviest."""
-        gaussian, others = 0, Counter[str]()
+        gaussian, delta, others = 0, 0, Counter[str]()
         for part in leaves(events):
             if isinstance(part, GaussianEvent):
                 gaussian += exact(part.noise_multiplier**-2)
             elif isinstance(part, ParallelEvent):
                 cost = _parallel(part)
                 gaussian, others = gaussian + cost.gaussian, others + Counter(cost.others)
+                delta += cost.delta
+            elif isinstance(part, ThresholdEvent):
+                delta += exact(part.delta)
             else:
                 others[_kind(part)] += part.steps if isinstance(part, SampledGaussianEvent) else 1
-        return cls(gaussian=gaussian, others=dict(others))
+        return cls(gaussian=gaussian, others=dict(others), delta=delta)
 
     @property
-    def key(self) -> tuple[int, tuple[tuple[str, int], ...], int]:
+    def key(self) -> tuple[int, tuple[tuple[str, int], ...], int, int]:
         """The tally as something hashable, equal for equal tallies."""
-        return self.gaussian, tuple(sorted(self.others.items())), self.renyi
+        return self.gaussian, tuple(sorted(self.others.items())), self.renyi, self.delta
+
+    @property
+    def besides(self) -> "Tally":
+        """The tally without its thresholds."""
+        return self.model_copy(update={"delta": 0}) if self.delta else self
+
+    @property
+    def threshold_delta(self) -> Decimal:
+        """The sum of the deltas of all thresholds, rounded up to 40 digits."""
+        with localcontext(prec=40, rounding=ROUND_CEILING):
+            return Decimal(self.delta) / Decimal(SCALE)
 
     @property
     def brief(self) -> dict[str, object]:
@@ -82,7 +101,7 @@ class Tally(BaseModel):
     @property
     def pure_epsilon(self) -> Fraction | None:
         """The exact sum of all epsilons, each the decimal that was written; None where not every release is pure."""
-        if self.gaussian or self.renyi:
+        if self.gaussian or self.renyi or self.delta:
             return None
         each = [(_pure_epsilon(part), times) for part, times in self.kinds]
         return None if any(epsilon is None for epsilon, _ in each) else sum((e * n for e, n in each if e), Fraction(0))
@@ -93,7 +112,7 @@ class Tally(BaseModel):
         return self.gaussian / SCALE
 
     def __bool__(self) -> bool:
-        return bool(self.gaussian or self.others or self.renyi)
+        return bool(self.gaussian or self.others or self.renyi or self.delta)
 
     def __add__(self, other: "Tally") -> "Tally":
         return self._with(other, 1)
@@ -109,6 +128,7 @@ class Tally(BaseModel):
             gaussian=self.gaussian + sign * other.gaussian,
             others={kind: times for kind, times in others.items() if times},
             renyi=self.renyi + sign * other.renyi,
+            delta=self.delta + sign * other.delta,
         )
 
 
@@ -143,19 +163,19 @@ def _pure_epsilon(part: Leaf | Parallel) -> Fraction | None:
 
 
 def exact(value: float) -> int:
-    """Write a float between 2^-107 and infinity in units of 2^-160, without rounding."""
+    """Write a float above 2^-107 in units of 2^-160, without rounding."""
     numerator, denominator = value.as_integer_ratio()
     return numerator * (SCALE // denominator)
 
 
 def heaviest(tallies: Iterable[Tally]) -> list[Tally]:
     """Leave out every tally that is surely lighter than another, because the other covers it."""
-    best: dict[tuple[tuple[str, int], ...], Tally] = {}
+    best: dict[tuple[tuple[tuple[str, int], ...], int], Tally] = {}
     for tally in tallies:
-        _, others, _ = tally.key
-        held = best.get(others)
+        _, others, _, delta = tally.key
+        held = best.get((others, delta))
         if held is None or (tally.gaussian, tally.renyi) > (held.gaussian, held.renyi):
-            best[others] = tally
+            best[others, delta] = tally
     left = list(best.values())
     return [one for one in left if not any(_covers(other, one) for other in left if other is not one)]
 
@@ -167,10 +187,11 @@ def heaviest_parts(events: Sequence[Event]) -> list[Event]:
 
 
 def _parallel(event: ParallelEvent) -> Tally:
-    """Reduce parallel parts to the heaviest, or to those that may be the heaviest."""
-    parts = heaviest(Tally.of([part]) for part in event.events)
+    """Reduce parallel parts to the heaviest, or to those that may be; of their thresholds the largest delta counts."""
+    whole = [Tally.of([part]) for part in event.events]
+    delta, parts = Tally(delta=max(part.delta for part in whole)), heaviest(part.besides for part in whole)
     if len(parts) == 1:
-        return parts[0]
+        return parts[0] + delta
     if len(parts) > MAX_KINDS:
         raise Unsuitable(
             f"the parts by {event.by} have too many prices; let them have at most {MAX_KINDS} different ones"
@@ -178,7 +199,7 @@ def _parallel(event: ParallelEvent) -> Tally:
     texts = sorted(json.dumps(part.brief, sort_keys=True, separators=(",", ":")) for part in parts)
     if sum(map(len, texts)) > MAX_TEXT:
         raise Unsuitable(f"the parts by {event.by} hold too many releases, or parts within parts too deep; split them")
-    return Tally(others={f'{{"kind":"parallel","parts":[{",".join(texts)}]}}': 1})
+    return Tally(others={f'{{"kind":"parallel","parts":[{",".join(texts)}]}}': 1}) + delta
 
 
 def _covers(heavy: Tally, light: Tally) -> bool:
@@ -187,7 +208,7 @@ def _covers(heavy: Tally, light: Tally) -> bool:
     The Gaussian releases of a tally are one, so they are compared as one. Two different tallies never cover each other
     mutually.
     """
-    if heavy.gaussian < light.gaussian or heavy.renyi < light.renyi:
+    if heavy.gaussian < light.gaussian or heavy.renyi < light.renyi or heavy.delta < light.delta:
         return False
     left = {kind: heavy.others.get(kind, 0) - light.others.get(kind, 0) for kind in heavy.others}
     missing = {kind: times - heavy.others.get(kind, 0) for kind, times in light.others.items()}

@@ -10,6 +10,7 @@ from dpmodels.accounting.events import (
     LaplaceEvent,
     ParallelEvent,
     SampledGaussianEvent,
+    ThresholdEvent,
     check_adjacency,
 )
 from dpmodels.accounting.tally import heaviest_parts
@@ -27,7 +28,7 @@ def to_dp_accounting(event: Event, adjacency: Adjacency = Adjacency.ADD_OR_REMOV
     lacks becomes an upper bound. A pure event becomes the worst of its kind, two answers whose odds differ by the
     factor e^epsilon: the discrete Laplace mechanism at sensitivity 1 (add-or-remove-one), or randomized response
     (replace-one, where a Laplace event is taken for a pure one). Parallel parts of which none is surely the heaviest
-    are all composed.
+    are all composed. Thresholds have no word there and are left out: their deltas must be taken off the delta first.
 
     Raises:
         InvalidArgument: sampled Gaussians under replace-one, where our price of them is not proved.
@@ -51,6 +52,8 @@ def to_dp_accounting(event: Event, adjacency: Adjacency = Adjacency.ADD_OR_REMOV
             return dp_accounting.SelfComposedDpEvent(sampled, event.steps)
         case LaplaceEvent() if not replaced:
             return dp_accounting.LaplaceDpEvent(event.noise_multiplier)
+        case ThresholdEvent():
+            return dp_accounting.NoOpDpEvent()
     epsilon = 1 / event.noise_multiplier if isinstance(event, LaplaceEvent) else event.epsilon
     if not replaced:
         return dp_event.DiscreteLaplaceDpEvent(epsilon, 1)

@@ -145,5 +145,6 @@ def _dear_enough(event: Event, cost: Tally, order: int) -> bool:
     from dpmodels.accounting.renyi import filter_cost
 
     if order:
-        return cost.renyi >= filter_cost([event], order).renyi * (1 - 1e-9)
+        own = filter_cost([event], order)
+        return cost.renyi >= own.renyi * (1 - 1e-9) and cost.delta == own.delta
     return cost == Tally.of([event])

@@ -87,7 +87,9 @@ class Weighed:
         limit, asked = self.limit, self.charges[0].budget.delta_exact
         remaining = min(limit.remaining(), limit.cap)
         costs = limit.cost(sum((cost for _, cost in self.fresh), Tally())) if asked != limit.delta else None
-        return BudgetExhausted(limit.name, self._requested(), remaining, limit.cap, limit.delta, asked, costs)
+        none_left = limit.spent_after().is_infinite()
+        budget = limit.name, self._requested(), remaining, limit.cap, limit.delta
+        return BudgetExhausted(*budget, asked, costs, none_left)
 
     def _requested(self) -> Decimal:
         """Return the epsilon that is asked for in all, of the account of which most is asked."""

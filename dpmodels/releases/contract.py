@@ -10,6 +10,7 @@ from pydantic import BaseModel, PlainSerializer, PlainValidator
 
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
+from dpmodels.schema.discover import Discovery
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.federation import Federation
 from dpmodels.schema.schema import Schema
@@ -47,7 +48,12 @@ class Contract(Protocol):
         """Write the contract as the YAML that reads back equal to it."""
 
 
-KINDS: dict[str, type[BaseModel]] = {"table": Schema, "documents": Documents, "federation": Federation}
+KINDS: dict[str, type[BaseModel]] = {
+    "table": Schema,
+    "documents": Documents,
+    "federation": Federation,
+    "discovery": Discovery,
+}
 """The kinds of contract by the word under which they are written down."""
 
 

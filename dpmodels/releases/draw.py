@@ -21,6 +21,7 @@ from dpmodels.mechanisms.dp_sgd.spec import Noise
 from dpmodels.mechanisms.exponential import select_exponential
 from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.mechanisms.k_norm import measure_k_norm
+from dpmodels.mechanisms.threshold import measure_thresholded
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.plan import Line
@@ -29,6 +30,7 @@ from dpmodels.releases.state import DrawState
 from dpmodels.releases.steps import (
     Choose,
     ChooseEach,
+    CountKeys,
     Data,
     Each,
     Keep,
@@ -221,12 +223,30 @@ class _Drawing(Walk):
             raise ArtifactError("a step releases for another number of parts than it names; its system is at fault")
         return released
 
+    def count_keys(self, step: CountKeys, noise_multiplier: float, data: Any) -> tuple[pa.Table, Vector]:
+        """Count the keys with noise, unless they were counted before; keys and counts are kept in one piece."""
+        if self.kept:
+            packed = self.kept.pop(0)
+        else:
+            exact = step.counts(data)
+            self.begin()
+            released = measure_thresholded(
+                exact,
+                l2_sensitivity=step.l2_sensitivity,
+                noise_multiplier=noise_multiplier,
+                threshold=step.threshold,
+            )
+            packed = step.pack(released.value)
+            self.state.keep_vector(packed)
+        self.named, vector = step.unpack(packed)
+        return self.named, vector
+
     def columns(self, taken: Taken) -> dict[str, Any]:
         """Name what stands beside each value: its step, its coordinate, or the public columns of its part."""
         steps = _valued(taken)
-        if any(isinstance(step, Each) for step, _ in steps):
+        if any(isinstance(step, Each | CountKeys) for step, _ in steps):
             if len(steps) > 1:
-                raise ArtifactError("what is released for each part is released alone; its system is at fault")
+                raise ArtifactError("what is released by name is released alone; its system is at fault")
             return {name: self.named[name] for name in self.named.column_names}
         named = [
             {"look": np.full(len(vector), number)}
@@ -280,7 +300,7 @@ class _Reading(Walk):
 
     def __init__(self, release: Release) -> None:
         super().__init__(release.line)
-        self.values, self.integers = release.vector, release.chosen
+        self.values, self.integers, self.named = release.vector, release.chosen, release.columns
 
     def sum(self, step: Sum, scale: tuple[int, float], data: Data | None) -> Vector:
         """Return the next values."""
@@ -301,6 +321,13 @@ class _Reading(Walk):
     def sum_each(self, step: SumEach, scale: float, data: Data | None) -> Vector:
         """Return the next values, a row for each part, of which the next integer says how many there are."""
         return self._next(int(self._next_kept(1)[0]) * step.width).reshape(-1, step.width)
+
+    def count_keys(self, step: CountKeys, noise_multiplier: float, data: Data | None) -> tuple[pa.Table, Vector]:
+        """Return as many of the next values as the next integer says, with their names."""
+        vector = self._next(int(self._next_kept(1)[0]))
+        if self.named.column_names != ["column", "key"] or not len(step.public) <= len(vector) == len(self.named):
+            raise ArtifactError("the release names other counts than this version reads from it")
+        return self.named, vector
 
     def keep(self, step: Keep) -> Vector:
         """Return the next integers."""
@@ -323,16 +350,16 @@ def _whole(answer: Vector, dim: int) -> Vector:
 
 def _valued(taken: Taken) -> list[tuple[Step, Vector]]:
     """Return the steps whose values are rows of the file."""
-    return [(step, vector) for step, vector in values_of(taken) if isinstance(step, Sum | Train | Each)]
+    return [(step, vector) for step, vector in values_of(taken) if isinstance(step, Sum | Train | Each | CountKeys)]
 
 
 def _laid_out(taken: Taken) -> tuple[Vector, Vector]:
     """Split what the steps released into the values of the file and the integers of its footer.
 
-    Of what is released for each part the footer has the number of parts.
+    Of what is released for each part, or for each key, the footer has the number of parts or keys.
     """
     integers = [
-        np.array([len(vector)]) if isinstance(step, Each) else vector
+        np.array([len(vector)]) if isinstance(step, Each | CountKeys) else vector
         for step, vector in values_of(taken)
         if not isinstance(step, Sum | Train)
     ]

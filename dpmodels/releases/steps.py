@@ -4,6 +4,7 @@
     option = yield Choose(...)          one of several public options, by the exponential mechanism
     chosen = yield ChooseEach(...)      one of several public options for each part, such as a document
     sums = yield SumEach(...)           a noisy sum for each part
+    counts = yield CountKeys(...)       noisy counts of public keys, and of those that the data names, by a threshold
     kept = yield Keep(...)              integers computed from what was released before, kept with the release
     weights = yield Train(...)          DP-SGD
     answers = yield Parallel(...)       programmes over disjoint parts of the data
@@ -13,6 +14,7 @@ from the event that the step is charged as. So a programme is written once, besi
 the data (``draw``) or without it, from a release (``read``).
 """
 
+import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.summation import transform_sum
 from dpmodels.mechanisms.dp_sgd.spec import SgdSpec
+from dpmodels.mechanisms.threshold import Bringing, KeyCounts
 from dpmodels.privacy import Sensitive
 
 Vector = NDArray[np.int64]
@@ -139,6 +142,52 @@ class SumEach(Each):
 
 
 @dataclass(frozen=True)
+class CountKeys:
+    """Release counts of public keys, and of keys that the data names those that reach a threshold with their noise.
+
+    Attributes:
+        counts: computes the counts; one unit moves them together by at most ``l2_sensitivity`` in L2 norm.
+        public: column and key of each public count; open: the columns whose keys the data names.
+        threshold: in lattice steps; most: the most that one unit brings of keys that only it has.
+    """
+
+    counts: Callable[[Data], Sensitive[KeyCounts]]
+    public: Sequence[tuple[str, str]]
+    open: tuple[str, ...]
+    l2_sensitivity: int
+    threshold: int
+    most: Bringing
+
+    def pack(self, released: KeyCounts) -> Vector:
+        """Write what was released as whole numbers, in which a draw is kept until it is sealed."""
+        text = np.frombuffer(json.dumps(released.keys.to_pylist()).encode(), dtype=np.uint8)
+        parts = [released.public, released.found, released.columns, text]
+        return np.concatenate([np.array([len(released.found)]), *parts]).astype(np.int64)
+
+    def unpack(self, packed: Vector) -> tuple[pa.Table, Vector]:
+        """Return column and key of every count, and the counts."""
+        number, size = int(packed[0]), len(self.public)
+        vector, places, text = np.split(packed[1:], [size + number, size + 2 * number])
+        keys = json.loads(text.astype(np.uint8).tobytes())
+        columns = [*(column for column, _ in self.public), *(self.open[place] for place in places)]
+        named = {"column": columns, "key": [*(key for _, key in self.public), *keys]}
+        return pa.table({name: pa.array(texts, pa.string()) for name, texts in named.items()}), vector
+
+
+@dataclass(frozen=True)
+class NoisyCounts:
+    """What a count of keys released. Units: lattice steps.
+
+    Attributes:
+        names: column and key of each count; the public ones come first. Shapes: ``vector`` [counts].
+    """
+
+    names: pa.Table
+    vector: Vector
+    noise_stddev: float
+
+
+@dataclass(frozen=True)
 class Keep:
     """Keep integers that were computed from what was released before, or of what is public (post-processing).
 
@@ -194,5 +243,5 @@ class Parallel:
     whole_units: bool = False
 
 
-Step = Sum | Choose | ChooseEach | SumEach | Keep | Train | Parallel
+Step = Sum | Choose | ChooseEach | SumEach | CountKeys | Keep | Train | Parallel
 Programme = Generator[Step, Any, None]

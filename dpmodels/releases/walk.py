@@ -8,6 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from dpmodels.accounting.events import (
     Event,
     GaussianEvent,
@@ -15,6 +17,7 @@ from dpmodels.accounting.events import (
     ParallelEvent,
     PureEvent,
     SampledGaussianEvent,
+    ThresholdEvent,
     leaves,
 )
 from dpmodels.errors import ArtifactError
@@ -27,9 +30,11 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.steps import (
     Choose,
     ChooseEach,
+    CountKeys,
     Data,
     Each,
     Keep,
+    NoisyCounts,
     NoisySum,
     Parallel,
     Programme,
@@ -88,6 +93,10 @@ class Walk(ABC):
                 return self.choose_each(step, pure_scale(step.sensitivity, self._each(step, event, events)), data)
             case SumEach(), PureEvent():
                 return self.sum_each(step, k_norm_scale(step.sensitivity, self._each(step, event, events)), data)
+            case CountKeys(), GaussianEvent():
+                stddev = lattice_noise_stddev(step.l2_sensitivity, event.noise_multiplier)
+                self._check_threshold(step, stddev, events)
+                return NoisyCounts(*self.count_keys(step, event.noise_multiplier, data), stddev)
             case Train(), SampledGaussianEvent() if _asked(step) == (event.sampling_probability, event.steps):
                 return self.train(step, event.noise_multiplier, data)
             case Parallel(), _ if event is not None:
@@ -102,6 +111,14 @@ class Walk(ABC):
         if isinstance(event, PureEvent):
             return pure_scale(step.sensitivity, event.epsilon, monotonic=step.monotonic, adjacency=adjacency)
         return exponential_scale(step.sensitivity, event.noise_multiplier, monotonic=step.monotonic)
+
+    def _check_threshold(self, step: CountKeys, stddev: float, events: Iterator[Leaf | ParallelEvent]) -> None:
+        """Refuse a threshold that a unit's own keys reach more often than the next event pays for."""
+        if not step.open:
+            return
+        event = next(events, None)
+        if not isinstance(event, ThresholdEvent) or step.most.shown(step.threshold, stddev) > event.delta:
+            raise ArtifactError("the threshold of a count of keys is lower than what is charged for; nothing was drawn")
 
     def _each(self, step: Each, event: PureEvent, others: Iterator[Leaf | ParallelEvent]) -> float:
         """Return the epsilon of one part; the events of the parts that are charged together follow, all alike.
@@ -154,6 +171,10 @@ class Walk(ABC):
         """Return the noisy sum for each part."""
 
     @abstractmethod
+    def count_keys(self, step: CountKeys, noise_multiplier: float, data: Data | None) -> tuple[pa.Table, Vector]:
+        """Return column and key of every released count, and the noisy counts."""
+
+    @abstractmethod
     def keep(self, step: Keep) -> Vector:
         """Return the integers that are kept."""
 
@@ -169,7 +190,7 @@ def values_of(taken: Taken) -> Iterator[tuple[Step, Vector]]:
             for part in answer:
                 yield from values_of(part)
         else:
-            yield step, answer.vector if isinstance(step, Sum) else answer
+            yield step, answer.vector if isinstance(step, Sum | CountKeys) else answer
 
 
 def _asked(step: Train) -> tuple[float, int]:

@@ -19,6 +19,7 @@ from dpmodels.limits import LARGEST_YAML
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
+from dpmodels.schema.discover import WAITING, WORD, Discovery, contract_of, marks, stand_in
 from dpmodels.schema.documents import Documents, Encoder
 from dpmodels.schema.family import Users
 from dpmodels.schema.federation import Client, Federation
@@ -153,11 +154,53 @@ def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[Schem
         return None, [SchemaFault(0, "file", "is not valid YAML: a character, a date or the nesting is impossible")]
     if outline.tangled:
         return None, outline.faults
+    waiting = marks(data)
     try:
-        contract = _kind_of(data).model_validate(data)
+        contract = _kind_of(data).model_validate(stand_in(data) if waiting else data)
     except ValidationError as error:
-        return None, _order(outline, _schema_faults(error.errors(), data))
+        return None, _order(outline, _schema_faults(error.errors(), data), _waiting(waiting, outline))
+    if waiting:
+        return None, _order(outline, iter(()), _waiting(waiting, outline))
     return (None, outline.faults) if outline.faults else (contract, [])
+
+
+def _waiting(waiting: Mapping[str, tuple[str, ...]], outline: "Outline") -> list[SchemaFault]:
+    """Say in one sentence that something is to be discovered yet, at the first column that is."""
+    places = [("columns", name, key) for name, keys in waiting.items() for key in keys]
+    return [SchemaFault(outline.line(place), ".".join(place), WAITING) for place in places[:1]]
+
+
+def load_draft(path: str | Path) -> tuple[str, Discovery]:
+    """Read the draft of a schema that leaves something to be discovered: its text, and the contract of what that is.
+
+    Raises:
+        SchemaError: the draft has other faults, or leaves nothing to be discovered.
+    """
+    contract, faults = read(path)
+    if contract is None and not all(fault.message == WAITING for fault in faults):
+        raise SchemaError(str(path), [fault for fault in faults if fault.message != WAITING])
+    if contract is not None:
+        message = f"marks nothing with `{WORD}`, such as `values: {WORD}` or `min: {WORD}` (docs/schema.md)"
+        raise SchemaError(str(path), [SchemaFault(0, "file", message)])
+    text = Path(path).read_text(encoding="utf-8")
+    data = yaml.safe_load(text)
+    checked = Schema.model_validate(stand_in(data))
+    if checked.image:
+        raise SchemaError(
+            str(path), [SchemaFault(0, "file", "has an image, and a table of images has no such columns")]
+        )
+    return text, contract_of(data, checked)
+
+
+def load_named(path: str | Path) -> Schema | Documents | Discovery:
+    """Read a contract of which only name, unit and adjacency count; the draft of a schema has these as well.
+
+    Raises:
+        SchemaError: the file has faults.
+    """
+    contract, faults = read(path)
+    waits = contract is None and any(fault.message == WAITING for fault in faults)
+    return load_draft(path)[1] if waits else load_contract(path)
 
 
 def _kind_of(data: Mapping[str, Any]) -> type[Schema] | type[Documents] | type[Federation]:
@@ -320,10 +363,10 @@ def _keys(place: Place, data: Mapping[str, Any]) -> list[str]:
     return list(KINDS[data["columns"][place[1]]["type"]].model_fields)
 
 
-def _order(outline: Outline, found: Iterator[tuple[Place, str]]) -> list[SchemaFault]:
+def _order(outline: Outline, found: Iterator[tuple[Place, str]], waiting: list[SchemaFault]) -> list[SchemaFault]:
     """Join both kinds of fault: one a place, none for a place that YAML or a TODO already explains, by line."""
     told = {fault.where for fault in outline.faults}
-    faults = list(outline.faults)
+    faults = [*outline.faults, *waiting]
     for place, message in found:
         where = ".".join(place) or "file"
         if not any(_covers(where, other) for other in told):

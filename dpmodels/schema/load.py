@@ -77,6 +77,26 @@ def load_parts(place: str | Path | Query, schema: Schema, batch_rows: int) -> li
     return [Sensitive(FileRows(part, schema, batch_rows)) for part in parts]
 
 
+class RawRows:
+    """The rows of a table as they are read; each iteration reads them anew. At most one batch is in memory."""
+
+    def __init__(self, place: str | Path | Query, schema: Schema, batch_rows: int) -> None:
+        self._given = place, schema, batch_rows
+
+    def check(self) -> None:
+        """Open the files and check the names of their columns; of a query nothing is asked yet.
+
+        Raises:
+            DataError: as for ``load_parts``.
+        """
+        if not isinstance(self._given[0], Query):
+            load_parts(*self._given)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for part in load_parts(*self._given):
+            yield from part.reveal()
+
+
 def _kept(batches: Batches, schema: Schema) -> Batches:
     """Leave out the rows that are not of the schema's partition, and those beyond a user's most rows."""
     part = schema.partition

@@ -44,11 +44,11 @@ def open_account(
     Example: nacre ledger open patients --schema patients.yaml --cap-epsilon 3 --cap-delta 1e-5
     """
     from dpmodels.ledger.ledger import Ledger
-    from dpmodels.schema.lint import load_contract
+    from dpmodels.schema.lint import load_named
     from flows.command_line.ledger_show import show_accounts
     from flows.planning import check_delta, make_budget
 
-    contract = load_contract(schema)
+    contract = load_named(schema)
     check_delta(cap_delta, bool(allow_large_delta))
     cap = make_budget(cap_epsilon, cap_delta, contract.unit, "cap_epsilon", contract.adjacency)
     terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap}

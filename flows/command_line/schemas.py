@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from flows.command_line.options import AsJson, Data, QueryText
+from dpmodels.errors import NacreError
+from flows.command_line.options import AllowLargeDelta, AsJson, Data, Home, QueryText, Url
 
 FROM = (
     "Public documentation of the columns: a data dictionary (.csv), SQL that creates the table (.sql), or a dbt "
@@ -55,16 +56,68 @@ def schema_init(
     typer.echo(left, err=True)
 
 
+@app.command("discover")
+def schema_discover(
+    data: Data,
+    schema: Annotated[Path, typer.Option(help="The draft, in which `discover` stands for what is to be found.")],
+    epsilon: Annotated[float, typer.Option(help="Epsilon to spend, 0.001 to 1000.")],
+    delta: Annotated[float, typer.Option(help="Delta, above 0 and below 1; never from the row count.")],
+    query: QueryText = "",
+    out: Annotated[Path | None, typer.Option(help="File to write the schema to. (default: print it)")] = None,
+    account: Annotated[str | None, typer.Option(help="Account that pays. (default: the data set's)")] = None,
+    allow_large_delta: AllowLargeDelta = None,
+    home: Home = None,
+    ledger: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Release what a draft marks `discover`, as one charge, and complete the schema; given again, it costs nothing.
+
+    Example: nacre schema discover flights.parquet --schema draft.yaml --epsilon 0.1 --delta 1e-6 --out flights.yaml
+    """
+    from flows.command_line.console import note, print_json
+    from flows.command_line.show import caution
+    from flows.config import SynthesizeConfig, placed
+    from flows.discover import discover
+    from tasks.store import write_text
+
+    asked = {"data": data, "schema": schema, "target_epsilon": epsilon, "delta": delta, "query": query, "home": home}
+    asked |= {"ledger": ledger, "account": account, "allow_large_delta": allow_large_delta, "out": out or Path("-")}
+    config = SynthesizeConfig.build(placed(asked))
+    if out is not None:
+        check_new(out)
+    caution(config.privacy)
+    made = discover(config)
+    if out is not None:
+        write_text(out, made.schema)
+    paid = f"run {made.run.name}, epsilon={epsilon}, delta={delta}: "
+    note(paid + ("charged once, for ever" if made.charged else "was charged before; printed again, for nothing"))
+    for remark in made.remarks:
+        note(remark)
+    if as_json:
+        print_json({"run": made.run.name, "charged": made.charged, "remarks": made.remarks, "schema": made.schema})
+    elif out is None:
+        typer.echo(made.schema, nl=False)
+
+
+def check_new(out: Path) -> None:
+    """Refuse a place where a file is, or where none can be written, before anything is charged."""
+    from tasks.ready import check_writable
+
+    if out.exists():
+        raise NacreError(f"{out} already exists and is not overwritten; nothing was charged")
+    check_writable(out.absolute().parent)
+
+
 @app.command("json-schema")
 def schema_json_schema() -> None:
     """Print the JSON Schema of a schema's file, by which editors complete keys, explain them, and mark faults.
 
     Example: nacre schema json-schema > nacre.json; nacre schema init flights.parquet --editor nacre.json > flights.yaml
     """
-    from dpmodels.schema.schema import Schema
+    from dpmodels.schema.discover import editor_schema
 
     dialect = "https://json-schema.org/draft/2020-12/schema"
-    typer.echo(json.dumps({"$schema": dialect, **Schema.model_json_schema()}, indent=2))
+    typer.echo(json.dumps({"$schema": dialect, **editor_schema()}, indent=2))
 
 
 @app.command("lint")

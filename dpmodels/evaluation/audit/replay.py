@@ -35,6 +35,7 @@ from dpmodels.accounting.events import (
     ParallelEvent,
     PureEvent,
     SampledGaussianEvent,
+    ThresholdEvent,
     leaves,
 )
 from dpmodels.evaluation.audit.desks import measured, released_file
@@ -200,6 +201,8 @@ def hidden(draw: Draw, event: Leaf) -> float:
 
 def claimed_mu(event: Leaf) -> float:
     """Return mu of the Gaussian that an event is priced as; of a pure one, of the Gaussian that reaches its epsilon."""
+    if isinstance(event, ThresholdEvent):
+        return 0.0
     if isinstance(event, PureEvent):
         return 2 * float(ndtri(expit(event.epsilon)))
     return 1 / float(event.noise_multiplier)

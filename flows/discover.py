@@ -1,0 +1,113 @@
+"""The flow of a discovery: plan -> count under a charge -> write what was found into the draft.
+
+A discovery is known by its plan: the same draft, budget and account are the same run, which is charged once. Given
+again it prints the same schema, for nothing; cut off, it goes on.
+"""
+
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+from dpmodels.errors import LedgerError
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.privacy import Sensitive
+from dpmodels.releases.plan import Line
+from dpmodels.schema.discovered import complete
+from dpmodels.schema.given import transform_write
+from dpmodels.schema.lint import load_draft
+from dpmodels.synthesizers.discovery import DiscoverySystem
+from flows.config import SynthesizeConfig
+from flows.planning import account_for, check_delta, create_run, make_budget, open_home
+from flows.with_prefect.approval import ask_approver
+from tasks.accounts import charge_of
+from tasks.discover import discover as discover_stage
+from tasks.discover import read_found
+from tasks.given import GIVEN, forget_given
+from tasks.source import check_source, settled_source
+from tasks.store import Run, make_private
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """A completed schema.
+
+    Attributes:
+        run: the run whose release the schema was completed from; charged: whether it was charged just now.
+        schema: the schema's text; remarks: what its author should know of it, a sentence each.
+    """
+
+    run: Run
+    schema: str
+    remarks: tuple[str, ...]
+    charged: bool
+
+
+def discover(config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | None = None) -> Discovered:
+    """Release what a draft marks, under one charge, and write it into the draft; charged once for one plan.
+
+    Raises:
+        NacreError: the draft has faults or marks nothing, no account is open, or its cap leaves no room. Nothing was
+            read then.
+    """
+    text, contract = load_draft(config.table_schema)
+    privacy = config.privacy
+    check_delta(privacy.delta, privacy.allow_large_delta)
+    line = DiscoverySystem().plan(
+        contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit, "epsilon")
+    )
+    run = _run_of(config, line)
+    release = run.finished("sanitize")
+    charged = release is None
+    if release is None:
+        try:
+            release = discover_stage(_prepared(run, config, given))
+        finally:
+            forget_given(run)
+    origin = f"charged release {run.name}, epsilon={privacy.target_epsilon}, delta={privacy.delta}"
+    made = complete(text, read_found(release), origin)
+    return Discovered(run, made.text, made.remarks, charged)
+
+
+def _run_of(config: SynthesizeConfig, line: Line) -> Run:
+    """Return the run of a plan: the one that was begun, or a new one where there is none that can go on."""
+    ledger = open_home(config)
+    account = _account(ledger, config, line)
+    for number in count(1):
+        name = f"discover-{line.hash[:16]}" + (f"-{number}" if number > 1 else "")
+        held = ledger.find(charge_of(name, line, account).key)
+        run = Run(home=config.runtime.home.absolute(), name=name, ledger_url=config.runtime.ledger or "")
+        if not run.exists and held is None:
+            return create_run(config, [line], name, out=run.control, training={}, rows=None)
+        if run.exists and run.settings.account == account and (held is None or held.state != "voided"):
+            if held is None:
+                ledger.check(charge_of(name, line, account))
+            return run
+    raise LedgerError("there is no name left for this run")
+
+
+def _account(ledger: Ledger, config: SynthesizeConfig, line: Line) -> str:
+    """Return the account that pays, which must be open: one opened with this budget would have no room for more."""
+    account, opens = account_for(ledger, config.privacy, [line], "")
+    if opens is not None:
+        raise LedgerError(
+            f"no account is open for data set {line.contract.name}, and one that a discovery opened would have no room "
+            f"for what follows it: nacre ledger open {account} --schema {config.table_schema} --cap-epsilon EPSILON "
+            "--cap-delta DELTA"
+        )
+    return account
+
+
+def _prepared(run: Run, config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | None) -> Run:
+    """Have the officer sign if there is one, and say where the rows are; a run that goes on may find them elsewhere."""
+    if given is None:
+        check_source(config.data, config.query)
+    ask_approver(run, lasting_server=False)
+    place: dict[str, Any] = {"data": settled_source(config.data, config.query), "query": config.query}
+    if given is not None:
+        make_private(run.sensitive)
+        transform_write(given, run.sensitive / GIVEN)
+        place = {"data": str(run.sensitive / GIVEN), "query": ""}
+    run.settle(run.settings.model_copy(update=place))
+    return run

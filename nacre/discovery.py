@@ -1,0 +1,58 @@
+"""Find out, under a charge, what a schema's author does not know."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpmodels.privacy import Sensitive
+from dpmodels.schema.given import load_given
+from flows.config import SynthesizeConfig, placed
+from flows.discover import discover as discover_flow
+from nacre.given import SchemaLike, path_of, schema_file
+from nacre.ledgers import Place, home_of, url_of
+from tasks.given import GIVEN
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+def discover(
+    data: "pd.DataFrame | pa.Table | Place | Any",
+    schema: SchemaLike,
+    *,
+    epsilon: float,
+    delta: float,
+    query: str = "",
+    account: str | None = None,
+    allow_large_delta: bool = False,
+    home: Place | None = None,
+    ledger: str | None = None,
+) -> str:
+    """Release the keys that a draft of a schema marks with the word ``discover``, and return the completed YAML.
+
+    Args:
+        data: as for ``synthesize``. Private.
+        schema: a draft such as ``{... "ward": {"type": "categorical", "values": "discover"}}``. Public.
+        epsilon: of this release, charged once to the account, which must be open; ``delta`` likewise.
+        delta: see ``epsilon``.
+        query: SQL, whose answer is the table; ``data`` is then the URL of the database.
+        account: the account that pays; by default that of the data set.
+        allow_large_delta: take a delta above 0.001.
+        home: where state lies; by default ``NACRE_HOME``, or ``.nacre``.
+        ledger: URL of a shared ledger on PostgreSQL; by default ``NACRE_LEDGER``, or the home's own.
+
+    Privacy:
+        One charge for one draft, budget and account: called again, it returns the same text for nothing, whatever
+        the data. What could not be found stands as TODO. Rows given in memory lie in the run's sensitive folder until
+        they were counted.
+
+    Raises:
+        NacreError: the draft marks nothing or has faults, no account is open for it, or its cap leaves no room.
+    """
+    private, path = Sensitive(data), path_of(data)
+    del data  # an error from here on shows no rows, even if its local variables are shown
+    given = load_given(private) if path is None else None
+    asked: dict[str, Any] = dict(data=path or GIVEN, query=query, target_epsilon=epsilon, delta=delta, account=account)
+    asked |= dict(allow_large_delta=allow_large_delta, home=home_of(home), ledger=url_of(ledger), out=Path("-"))
+    with schema_file(schema) as file:
+        return discover_flow(SynthesizeConfig.build(placed({**asked, "schema": file})), given).schema

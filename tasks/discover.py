@@ -1,0 +1,41 @@
+"""Discover: the stage that counts the keys of a table under a charge, and what its release says."""
+
+from collections.abc import Mapping
+
+from dpmodels.artifact import checked
+from dpmodels.privacy import Sensitive
+from dpmodels.releases.draw import check_line
+from dpmodels.releases.release import read_release
+from dpmodels.schema.discover import Discovery
+from dpmodels.schema.discovered import Found
+from dpmodels.schema.load import RawRows
+from dpmodels.synthesizers.discovery import DiscoverySystem
+from tasks.accounts import desk_of
+from tasks.home import remember
+from tasks.sanitize import reserve_run
+from tasks.source import source_of
+from tasks.stage import stage
+from tasks.store import Handle, Run
+
+
+@stage("discover", sensitive=True)
+def discover(run: Run) -> Handle:
+    """Read the raw table once, inside one ledger charge; names of columns are checked before the charge."""
+    line, settings = run.plan.release, run.settings
+    system = DiscoverySystem.of_line(line)
+    check_line(system, line)
+    reading = line.contract.reading if isinstance(line.contract, Discovery) else line.table
+    rows = RawRows(source_of(settings.data, settings.query), reading, settings.batch_rows)
+    rows.check()
+    desk = desk_of(run)
+    reserve_run(run, desk)
+    system.measure(Sensitive(rows), line, desk)
+    remember(run.home, run.ledger_url, desk.ledger)
+    held = desk.held()
+    return run.finish("sanitize", held.artifact_hash if held else "")
+
+
+def read_found(release: Handle) -> Mapping[str, Found]:
+    """Return what a discovery released of each column (post-processing)."""
+    found = read_release(checked(release.path, release.sha256)).value
+    return DiscoverySystem.of_line(found.line).found(found)

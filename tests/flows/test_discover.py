@@ -1,0 +1,178 @@
+"""From a draft to a synthetic table in one account; refused before a row is read; killed anywhere, charged once."""
+
+import json
+import signal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import nacre
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.schema.lint import parse
+from tests.children import ends_at
+from tests.support import charges, make_table, run_cli, synthesize_words, write_clinic
+
+PLANTED = "Zebulon-Quillfeather"
+MARKS = {"ward": {"values": "discover"}, "age": {"min": "discover", "max": "discover"}}
+
+
+def write_draft(folder: Path, rows: int = 3000) -> list[object]:
+    """Write data, a draft and the settings of a quick synthesis; return the words of a discovery."""
+    data, schema, _ = write_clinic(folder, rows=rows)
+    table = make_table(rows)
+    ward = pa.array([PLANTED, *table["ward"].to_pylist()[1:]])
+    pq.write_table(table.set_column(table.schema.get_field_index("ward"), "ward", ward), data)
+    contract, _ = parse(schema.read_text())
+    content = contract.model_dump(mode="json", exclude_defaults=True)
+    content["columns"] = {name: {**column, **MARKS.get(name, {})} for name, column in content["columns"].items()}
+    (folder / "draft.yaml").write_text(json.dumps(content, indent=1))
+    return words(folder)
+
+
+def words(folder: Path, **other: object) -> list[object]:
+    named = {"schema": folder / "draft.yaml", "epsilon": 1, "delta": "1e-6", "home": folder / "home"} | other
+    options = [word for name, value in named.items() for word in (f"--{name.replace('_', '-')}", value)]
+    return ["schema", "discover", folder / "clinic.parquet", *options]
+
+
+def open_account(folder: Path, epsilon: float = 5, delta: float = 1e-5) -> None:
+    cap = ["--cap-epsilon", epsilon, "--cap-delta", delta]
+    code, _, err = run_cli(
+        "ledger", "open", "clinic", "--schema", folder / "draft.yaml", "--home", folder / "home", *cap
+    )
+    assert code == 0, err
+
+
+def test_from_a_draft_to_a_synthetic_table_in_one_account(tmp_path):
+    asked = write_draft(tmp_path)
+    open_account(tmp_path)
+    code, out, err = run_cli(*asked, "--out", tmp_path / "clinic.yaml.new")
+    assert code == 0 and out == "" and "charged once" in err, err
+    written = (tmp_path / "clinic.yaml.new").read_text()
+    schema, faults = parse(written)
+    assert schema is not None, faults
+    assert set(schema.columns["ward"].values) == {"north", "south", "west", "other"}
+    assert PLANTED not in written + err and "epsilon=1.0, delta=1e-06" in schema.sources[0]
+    again = run_cli(*asked)
+    assert again[1] == written and "for nothing" in again[2]
+    (tmp_path / "clinic.yaml").write_text(written)
+    code, _, err = run_cli(*synthesize_words(tmp_path))
+    assert code == 0, err
+    code, out, _ = run_cli("ledger", "show", "clinic", "--home", tmp_path / "home", "--json")
+    both = json.loads(out)["charged"]
+    assert code == 0 and [one["mechanism"] for one in both] == ["discovery", "pearl"]
+    assert "by a threshold, delta=5e-07" in both[0]["charged"]
+    assert [one["state"] for one in both] == ["committed", "committed"]
+    assert run_cli("ledger", "verify", "--home", tmp_path / "home")[0] == 0
+    code, out, _ = run_cli("runs", "--home", tmp_path / "home", "--json")
+    assert sorted(run["state"] for run in json.loads(out)) == ["discovered", "handed over"]
+
+
+def test_it_needs_an_account_with_room_and_reads_nothing_before(tmp_path):
+    asked = write_draft(tmp_path, rows=60)
+    (tmp_path / "clinic.parquet").write_bytes(b"no table at all")
+    assert "nacre ledger open clinic --schema" in run_cli(*asked)[2]
+    open_account(tmp_path, epsilon=0.5)
+    code, _, err = run_cli(*asked)
+    assert code == 1 and "refuses the charge: requested epsilon=1" in err
+    code, _, err = run_cli(*asked, "--epsilon", 0.1)
+    assert code == 1 and "is damaged or not what its name says" in err  # only now was the file looked at
+    assert charges(tmp_path / "home") == []
+
+
+def test_a_delta_that_thresholds_used_up_is_named_as_the_cause(tmp_path):
+    asked = write_draft(tmp_path, rows=60)
+    open_account(tmp_path, delta=1e-6)
+    for epsilon in (0.1, 0.11):
+        assert run_cli(*asked, "--epsilon", epsilon)[0] == 0
+    code, _, err = run_cli(*asked, "--epsilon", 0.12)
+    assert code == 1 and "its delta is the cause" in err
+
+
+MOMENTS = {
+    "counting": ("dpmodels.synthesizers.discovery", "transform_key_counts", True),
+    "before the noise": ("dpmodels.releases.draw", "measure_thresholded", True),
+    "the draw begun": ("dpmodels.mechanisms.threshold", "measure_gaussian", True),
+    "before the seal": ("dpmodels.releases.draw", "write_release", True),
+    "before it is published": ("dpmodels.artifact", "publish", True),
+    "after it was published": ("dpmodels.artifact", "publish", False),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_killed_anywhere_it_goes_on_under_one_charge(tmp_path, moment):
+    asked = write_draft(tmp_path, rows=400)
+    open_account(tmp_path)
+    assert ends_at(*MOMENTS[moment], *asked) == -signal.SIGKILL
+    kinds = charges(tmp_path / "home")
+    assert kinds.count("reserve") == 1 and (moment == "counting" or "draw" in kinds)
+    (run,) = (tmp_path / "home" / "released").iterdir()
+    assert "nacre schema discover" in run_cli("resume", run.name, "--home", tmp_path / "home")[2]
+    code, out, err = run_cli(*asked)
+    assert code == 0 and out, err
+    assert [charges(tmp_path / "home").count(kind) for kind in ("reserve", "seal", "commit")] == [1, 1, 1]
+    assert run_cli(*asked)[1] == out
+
+
+def test_a_charge_that_was_given_back_is_made_anew_by_another_run(tmp_path):
+    asked = write_draft(tmp_path, rows=400)
+    open_account(tmp_path)
+    assert ends_at(*MOMENTS["counting"], *asked) == -signal.SIGKILL
+    ledger = Ledger(tmp_path / "home" / "ledger.sqlite")
+    (entry,) = [entry for entry in ledger.entries() if entry.kind == "reserve"]
+    ledger.void(entry.charge, "the machine went down")
+    code, _, err = run_cli(*asked)
+    assert code == 0 and "-2, epsilon=1.0" in err, err
+
+
+def test_a_draft_is_refused_by_every_other_command(tmp_path):
+    write_draft(tmp_path, rows=60)
+    asked = synthesize_words(tmp_path, schema=tmp_path / "draft.yaml")
+    lint = ["schema", "lint", tmp_path / "draft.yaml"]
+    for command in (asked, ["plan", *asked[1:]], lint):
+        code, _, err = run_cli(*command)
+        assert code == 1 and "waits for a charged release: nacre schema discover" in err, command
+
+
+def test_a_file_that_cannot_be_written_is_found_before_the_charge(tmp_path):
+    asked = write_draft(tmp_path, rows=60)
+    open_account(tmp_path)
+    assert "not overwritten" in run_cli(*asked, "--out", tmp_path / "draft.yaml")[2]
+    assert charges(tmp_path / "home") == []
+
+
+def test_values_that_cannot_be_read_are_in_no_message(tmp_path):
+    asked = write_draft(tmp_path, rows=400)
+    table = pq.read_table(tmp_path / "clinic.parquet")
+    ages = pa.array([f"{PLANTED} {row}" for row in range(table.num_rows)])
+    pq.write_table(table.set_column(table.schema.get_field_index("age"), "age", ages), tmp_path / "clinic.parquet")
+    open_account(tmp_path)
+    code, out, err = run_cli(*asked)
+    assert code == 0 and "TODO" in out and "hold what its type does not" in err
+    assert PLANTED not in out + err
+
+
+def test_python_takes_rows_in_memory_and_leaves_none(tmp_path):
+    write_draft(tmp_path)
+    open_account(tmp_path)
+    frame, draft = pq.read_table(tmp_path / "clinic.parquet").to_pandas(), (tmp_path / "draft.yaml").read_text()
+    home = tmp_path / "home"
+    text = nacre.discover(frame, draft, epsilon=1, delta=1e-6, home=home)
+    assert set(nacre.load_schema(text).columns["ward"].values) == {"north", "south", "west", "other"}
+    assert text == nacre.discover(frame[:10], draft, epsilon=1, delta=1e-6, home=home)
+    assert [path for path in home.rglob("*given*")] == []
+
+
+def test_of_a_user_no_more_rows_are_counted_than_the_schema_says(tmp_path):
+    rows = pa.table(
+        {"who": ["a"] * 5000 + [f"u{row}" for row in range(5000)], "ward": ["only"] * 5000 + ["all"] * 5000}
+    )
+    pq.write_table(rows, tmp_path / "clinic.parquet")
+    draft = "name: clinic\nunit: {user: who, max_rows: 2}\ncolumns:\n  who: {type: identifier}\n"
+    (tmp_path / "draft.yaml").write_text(draft + "  ward: {type: categorical, values: discover}\n")
+    open_account(tmp_path)
+    code, out, err = run_cli(*words(tmp_path))
+    assert code == 0, err
+    assert parse(out)[0].columns["ward"].values == ("all", "other")

@@ -1,0 +1,170 @@
+"""A draft that marks what is to be discovered: refused everywhere else, completed without touching anything beside."""
+
+import json
+
+import pytest
+
+from dpmodels.errors import SchemaError
+from dpmodels.schema.discover import MARKABLE, editor_schema
+from dpmodels.schema.discovered import Found, complete
+from dpmodels.schema.lint import lint, load_contract, load_draft, load_named, parse
+
+DRAFT = """\
+# what is known
+name: visits
+unit: {user: patient, max_rows: 4}
+constraints: [start <= end]
+columns:
+  patient: {type: identifier}
+  ward: {type: categorical, values: discover}  # of the north house
+  fee:
+    type: number
+    min: 0
+    max: discover
+    round: 2
+  age: {type: integer, min: discover, max: discover, dtype: uint8, nullable: true, max_null_share: discover}
+  start: {type: datetime, min: discover, max: discover}
+  end: {type: datetime, min: 2020-01-01, max: discover}
+  twice: {type: derived, formula: age * 2}
+"""
+NOTHING = Found((), None, None, 0.5, 1000.0, 0.0, 10.0, 60.0)
+
+
+def found(**given: object) -> Found:
+    return Found(**{**NOTHING.__dict__, **given})  # type: ignore[arg-type]
+
+
+FOUND = {
+    "ward": found(values=("no", "north")),
+    "fee": found(low=0.0, high=0.05),
+    "age": found(low=0.0, high=500.0, null_share=0.07),
+    "start": found(low=2020.0, high=2023.0),
+    "end": found(low=2020.0, high=2024.0),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "draft.yaml"
+    path.write_text(DRAFT)
+    return path
+
+
+def test_one_sentence_that_names_the_command_refuses_it_everywhere_else(path):
+    (fault,) = lint(path)
+    assert fault.line == 7 and "nacre schema discover DATA --schema THIS_FILE" in fault.message
+    with pytest.raises(SchemaError, match="waits for a charged release: nacre schema discover"):
+        load_contract(path)
+    assert load_named(path).name == "visits"
+
+
+def test_its_contract_holds_what_is_asked_and_nothing_else(path):
+    text, contract = load_draft(path)
+    assert text == DRAFT and contract.unit.max_rows == 4
+    asked = {name: (wanted.counts, wanted.keys) for name, wanted in contract.wanted.items()}
+    assert asked == {
+        "ward": ("values", ("values",)),
+        "fee": ("cells", ("max",)),
+        "age": ("cells", ("min", "max", "max_null_share")),
+        "start": ("years", ("min", "max")),
+        "end": ("years", ("max",)),
+    }
+    path.write_text(DRAFT.replace("round: 2", "round: 3").replace("# what is known", ""))
+    assert load_draft(path)[1].hash == contract.hash
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("dtype: uint8", "dtypo: uint8", "columns.age.dtypo"),
+        ("nullable: true, ", "", "columns.age.max_null_share"),
+        ("max: discover\n    round", "max: TODO\n    round", "columns.fee.max"),
+        ("{type: identifier}", "{type: identifier, keep: discover}", "columns.patient.keep"),
+    ],
+)
+def test_other_faults_are_told_beside_it(path, old, new, where):
+    assert old in DRAFT
+    path.write_text(DRAFT.replace(old, new))
+    assert where in [fault.where for fault in lint(path)]
+    with pytest.raises(SchemaError, match=where):
+        load_draft(path)
+
+
+def test_a_schema_that_marks_nothing_is_no_draft(path):
+    path.write_text("name: a\ncolumns: {x: {type: categorical, values: [discover]}}")
+    assert lint(path) == []
+    with pytest.raises(SchemaError, match="marks nothing"):
+        load_draft(path)
+
+
+def test_what_was_found_is_written_and_the_rest_stays():
+    made = complete(DRAFT, FOUND, "charged release RUN, epsilon=0.1, delta=1e-06")
+    schema, faults = parse(made.text)
+    assert schema is not None, faults
+    assert schema.columns["ward"].values == ("no", "north", "other")
+    assert schema.columns["ward"].outside == schema.columns["ward"].other == "other"
+    assert (schema.columns["fee"].min, schema.columns["fee"].max, schema.columns["fee"].outside) == (0, 0.05, "clip")
+    age = schema.columns["age"]
+    assert (age.min, age.max, age.max_null_share) == (0, 255, 0.07)  # at most what its dtype holds
+    start, end = schema.columns["start"], schema.columns["end"]
+    assert [str(day) for day in (start.min, start.max, end.min, end.max)] == [
+        "2020-01-01", "2023-12-31", "2020-01-01", "2024-12-31",
+    ]  # fmt: skip
+    assert schema.sources == (
+        "charged release RUN, epsilon=0.1, delta=1e-06: values of ward; max of fee; min, max, max_null_share of age; "
+        "min, max of start; max of end",
+    )
+    assert "# of the north house" in made.text and made.text.startswith("# what is known\nname: visits\n")
+    assert made.remarks == ()
+
+
+@pytest.mark.parametrize(
+    "given", ["sources: [a book]\n", "sources:\n  - a book\n", "sources:\n- a book\n", "sources: []\n"]
+)
+def test_sources_that_are_there_stay(given):
+    schema, faults = parse(complete(DRAFT.replace("columns:", given + "columns:"), FOUND, "RUN").text)
+    assert schema is not None, faults
+    assert [source.split(":")[0] for source in schema.sources] == (["RUN", "a book"] if "book" in given else ["RUN"])
+
+
+def test_a_draft_in_braces_is_completed_too():
+    text = '{"name": "a", "columns": {"x": {"type": "categorical", "values": "discover"}}}'
+    schema, faults = parse(complete(text, {"x": found(values=("1", "b"))}, "RUN").text)
+    assert schema is not None and schema.columns["x"].values == ("1", "b", "other"), faults
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "expected"),
+    [
+        ("values: discover", (1, 2), {"values": (1, 2), "outside": "reject-row"}),
+        ("values: discover", (True,), {"values": (True,), "outside": "reject-row"}),
+        ("values: discover, outside: other, other: rest", ("a",), {"values": ("a", "rest"), "other": "rest"}),
+        ("values: discover, outside: other, other: a", ("a",), {"values": ("a",), "other": "a"}),
+        ("values: discover, outside: refuse", ("no", "1"), {"values": ("no", "1"), "outside": "refuse"}),
+        ("values: discover", ("other", 'a"b', "\u00e9, #: x"), {"other": "(other)"}),
+        ("values: discover", tuple(f"value {n}" for n in range(500)), {"outside": "other"}),
+    ],
+)
+def test_values_come_back_as_they_were_whatever_they_are(column, values, expected):
+    text = f"name: a\ncolumns:\n  x: {{type: categorical, {column}}}\n  y: {{type: boolean}}\n"
+    made = complete(text, {"x": found(values=values)}, "RUN").text
+    schema, faults = parse(made)
+    assert schema is not None, faults
+    assert schema.columns["x"].values[: len(values)] == values
+    assert {key: getattr(schema.columns["x"], key) for key in expected} == expected
+    assert max(map(len, made.splitlines())) < 200
+
+
+def test_what_was_not_found_is_a_todo_and_is_told():
+    made = complete(DRAFT, dict.fromkeys(FOUND, NOTHING), "RUN")
+    assert parse(made.text)[0] is None and made.text.count("TODO") == 7
+    assert any("column ward: values could not be found" in remark and "60 rows" in remark for remark in made.remarks)
+    odd = complete(DRAFT, {**FOUND, "age": found(low=5.0, high=1.0, unread=900.0)}, "RUN")
+    assert odd.text.count("TODO") == 2 and "900 of 1,000 rows hold what its type does not" in odd.remarks[1]
+
+
+def test_editors_are_told_of_the_word():
+    written = json.loads(json.dumps(editor_schema()))
+    for kind, keys in MARKABLE.items():
+        for key in keys:
+            assert {"const": "discover"} in written["$defs"][kind.capitalize()]["properties"][key]["anyOf"]
