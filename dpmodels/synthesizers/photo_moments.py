@@ -52,8 +52,8 @@ class PhotoMeasurement(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     coefficients: Annotated[int, Field(ge=1, le=400)] = 100
     chroma: Annotated[float, Field(gt=0, le=1)] = 0.06
-    evening: Annotated[float, Field(ge=0, le=1)] = 1.0
-    radius: Annotated[float, Field(gt=0, le=10)] = 1.2
+    evening: Annotated[float, Field(ge=0, le=1)] = 0.5
+    radius: Annotated[float, Field(gt=0, le=10)] = 1.0
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
     mean_weight: Annotated[float, Field(gt=0, le=10)] = 0.6
     texture: Annotated[float, Field(ge=0, le=4)] = 1.0
@@ -98,13 +98,8 @@ class NacrePhotos(Synthesizer[PhotoMoments]):
         Privacy: post-processing.
         """
         line, (once,) = release.value.line, self.answers(release.value)
-        spec, code = PhotoMeasurement.model_validate(line.measurement), once.embedding.code
-        counts, means, covariances = estimated(once, self.training.shrinkage)
-        scale = once.embedding.radius / code.weights
-        factors = [scale[:, None] * _factor(covariance) for covariance in covariances]
-        settings = {key: getattr(spec, key) for key in ("coefficients", "chroma", "evening")}
-        drawn = means * scale, np.stack(factors), spec.texture
-        return PhotoModel(line.table, settings, *drawn, counts, release.value.entry)
+        spec = PhotoMeasurement.model_validate(line.measurement)
+        return fitted(once, spec, self.training, line.table, release.value.entry)
 
     def marginals(self, release: Release) -> Marginals | None:
         """Return the counts of the classes (post-processing)."""
@@ -126,6 +121,17 @@ class NacrePhotos(Synthesizer[PhotoMoments]):
         """Hash the basis, the clip norm and the weights."""
         steps = design.radius_steps, design.count_step, design.mean_step
         return fingerprint_of(design.code.basis.tolist(), *steps)
+
+
+def fitted(
+    once: NoisySum, spec: PhotoMeasurement, training: PhotoTraining, schema: Schema, entry: str = ""
+) -> PhotoModel:
+    """Fit a Gaussian for each class to the released sum (post-processing)."""
+    counts, means, covariances = estimated(once, training.shrinkage)
+    scale = once.embedding.radius / once.embedding.code.weights
+    factors = np.stack([scale[:, None] * _factor(covariance) for covariance in covariances])
+    settings = {key: getattr(spec, key) for key in ("coefficients", "chroma", "evening")}
+    return PhotoModel(schema, settings, means * scale, factors, spec.texture, counts, entry)
 
 
 def estimated(once: NoisySum, shrinkage: float) -> tuple[Floats, Floats, Floats]:
