@@ -100,7 +100,7 @@ class LightJudge:
         channels = _shape(test.x[:1]).shape[1]
         drawn = torch.randn(filters, channels, 5, 5, generator=torch.Generator().manual_seed(7))
         drawn -= drawn.mean(dim=(2, 3), keepdim=True)
-        self.filters, self.ridge, self.test = drawn / drawn.norm(dim=(1, 2, 3), keepdim=True), ridge, test
+        self.filters, self.ridge, self.test = drawn / drawn.flatten(1).norm(dim=1).view(-1, 1, 1, 1), ridge, test
         self.seen = self._features(test.x)
 
     @torch.no_grad()

@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks.common import ROOT, Table, data_dir, parse, report
 from benchmarks.images import DELTA, load, synthesize
 from benchmarks.judge_images import ImageJudge, Images, LightJudge
+from dpmodels.accounting.events import leaves
 from dpmodels.embeddings.photo_moments import UNIT, PhotoCode
 from dpmodels.generators.photos import PhotoModel
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
@@ -85,9 +86,10 @@ def stages(real: Images, schema: Schema, epsilons: list[float]) -> Iterator[tupl
     pixels = np.rint(255 * real.x).astype(np.uint8)
     records = Records(real.y.astype(np.int32)[:, None], np.zeros((len(real.y), 1)), pixels)
     system = NacrePhotos()
-    embedding = system.design(system.measurement, schema)
-    exact = embedding.lattice_sum(records).numpy()
-    size, spec = embedding.code.dim, system.measurement
+    looks, spec = system.design(system.measurement, schema), system.measurement
+    first = looks.first.lattice_sum(records).numpy()
+    embedding = looks.second(looks.choose(first, 1.0))
+    exact, size = embedding.lattice_sum(records).numpy(), looks.code.dim
 
     def fit(once: NoisySum) -> PhotoModel:
         return fitted(once, spec, system.training, schema)
@@ -99,7 +101,8 @@ def stages(real: Images, schema: Schema, epsilons: list[float]) -> Iterator[tupl
     yield "and one Gaussian a class", sample(fit(NoisySum(exact, 1.0, embedding)), len(real.y))
     for epsilon in epsilons:
         line = system.plan(schema, PrivacyBudget(epsilon=epsilon, delta=DELTA))
-        scale = embedding.l2_sensitivity, line.event.noise_multiplier  # type: ignore[union-attr]
+        event = list(leaves([line.event]))[1]
+        scale = embedding.l2_sensitivity, event.noise_multiplier  # type: ignore[union-attr]
         noisy = measure_gaussian(Sensitive(exact), l2_sensitivity=scale[0], noise_multiplier=scale[1]).value
         model = fit(NoisySum(noisy, lattice_noise_stddev(*scale), embedding))
         yield f"and noise of epsilon {epsilon:g}", sample(model, len(real.y))

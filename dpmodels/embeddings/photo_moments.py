@@ -1,22 +1,24 @@
 """The moments of photographs by class, in a code of their leading cosines.
 
     code(x) = (x - 128) B w         B: cosines of brightness and of two colors; w: a public weight for each; rounded
-    t       = clip_R(code)
-    s       = sum_x [ (a ; b t ; t t') (x) e_class ; t t' ]                     all whole numbers
+    first   = sum_x [ R / 4 ; t ; |t|^2 / R ],  t = clip_R(code)
+    second  = sum_x [ (a ; b t ; t t') (x) e_class ; t t' ],  t = clip_R(code - center)         all whole numbers
 
 Photographs vary alike wherever one looks, so their cosines hardly vary together, and cosine number (u, v) has a
 variance of about 1 / (u^2 + v^2), brightness far more than color. That is public knowledge. It chooses and weights what
 is coded, and it is what the rest is drawn from (generators/photos.py).
 
 Privacy: unit one image, add or remove. Whatever its pixels are, t is a vector of whole numbers of norm at most
-R = 2**CODE_BITS (embeddings/image_moments.py, ``clipped``), and enters one count, one sum, the matrix of its class and
-that of all classes: it moves s by at most sqrt((D a R^2)^2 + (D b R^2)^2 + 2 (D R^2)^2) in L2 norm
-(statistics/class_moments.py has D); m rows a unit, m times that. Only the clip bounds t. That brightness and colors are
-an orthonormal turn of red, green and blue, and cosines are orthonormal, keeps a code below 128 sqrt(3 H W) steps of
-intensity, and so every sum of ``encode`` and of squares below 2**53 and exact. B, w and R are public.
+R = 2**CODE_BITS (embeddings/image_moments.py, ``clipped``). It enters the first look once: sqrt(R^2 / 16 + R^2 + R^2).
+In the second it enters one count, one sum, the matrix of its class and that of all classes:
+sqrt((D a R^2)^2 + (D b R^2)^2 + 2 (D R^2)^2) in L2 norm (statistics/class_moments.py has D); m rows a unit, m times
+that. Only the clip bounds t. That brightness and colors are an orthonormal turn of red, green and blue, and cosines are
+orthonormal, keeps a code below about 128 sqrt(3 H W) steps of intensity, and so every sum of ``encode`` and of squares
+below 2**53 and exact. B, w and R are public; the center is public or released earlier.
 """
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -34,11 +36,13 @@ from dpmodels.statistics.symmetric import DIAGONAL, symmetric_dim, unpack
 
 MIDDLE = 128
 """What is taken off every number of a pixel."""
-BASIS_BITS = 12
+BASIS_BITS = 11
 UNIT = 255 << BASIS_BITS
 """Steps of a code for one unit of intensity."""
 TURN = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / np.sqrt([[3], [2], [6]])
 """Brightness and two colors of red, green and blue."""
+COUNTED = 1 << CODE_BITS - 2
+"""What an image adds to the count of the first look."""
 VARIANCE = 0.0234
 """Of the cosine of frequency 1 of photographs' brightness, for each pixel, where black and white are 1 apart."""
 
@@ -64,7 +68,7 @@ class PhotoCode:
         longest = max(column.height, column.width)
         u, v = (np.arange(side) * (longest / side) for side in (column.height, column.width))
         channels = np.array([1.0, chroma, chroma / 4])[: column.channels]
-        shape = channels[:, None, None] / (1 + u[:, None] ** 2 + v**2)
+        shape = channels[:, None, None] / np.maximum(u[:, None] ** 2 + v**2, 0.5)
         self.prior: Floats = VARIANCE * column.height * column.width * shape.ravel()
         self.places = np.argsort(-self.prior, kind="stable")[: min(coefficients, column.numbers)]
         self.weights: Floats = (self.prior[self.places] / self.prior.max()) ** (-evening / 2)
@@ -77,8 +81,13 @@ class PhotoCode:
 
     @property
     def usual_norm(self) -> float:
-        """Return the root mean square norm that the prior expects of a code, in units of intensity."""
-        return math.sqrt(float((self.weights**2 * self.prior[self.places]).sum()))
+        """Return the root mean square norm that the prior expects of a code, in steps."""
+        return UNIT * math.sqrt(float((self.weights**2 * self.prior[self.places]).sum()))
+
+    @property
+    def longest(self) -> int:
+        """Return the norm in steps that no code passes, up to the rounding of the basis."""
+        return math.ceil((MIDDLE << BASIS_BITS) * math.sqrt(len(self.prior)))
 
     @cached_property
     def basis(self) -> Whole:
@@ -102,6 +111,35 @@ class PhotoCode:
         return pixels.reshape(len(every), -1)
 
 
+class PhotoSpread(Embedding):
+    """The number of images, and the sum and the squared norm of their codes; clipped where no code is."""
+
+    def __init__(self, code: PhotoCode, max_rows: int) -> None:
+        self.code, self.dim = code, code.dim + 2
+        self.l2_sensitivity = max_rows * integer_radius((COUNTED**2) + 2 * (1 << 2 * CODE_BITS))
+
+    def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
+        """Sum a batch; exact on the CPU, which is where images are coded."""
+        total = np.zeros(self.dim, dtype=np.int64)
+        for codes, _ in _coded(self.code, records):
+            t = clipped(codes, self.code.longest)
+            norms = (t * t).sum(axis=1) >> CODE_BITS
+            total += np.concatenate([[COUNTED * len(t)], t.sum(axis=0), [norms.sum()]])
+        return torch.from_numpy(total)
+
+    def unpack(self, released: Whole) -> tuple[float, Floats, float]:
+        """Split a released vector: the number of images, and the sums of codes and of squares, in steps of a code."""
+        scale = self.code.longest / 2.0**CODE_BITS
+        square = float(released[-1]) * 2.0**CODE_BITS * scale**2
+        total: Floats = released[1:-1].astype(np.float64) * scale
+        return float(released[0]) / COUNTED, total, square
+
+    def coordinates(self) -> dict[str, NDArray[np.generic]]:
+        """Name every coordinate of the vector."""
+        parts = np.repeat(["count", "sum", "square"], [1, self.code.dim, 1])
+        return {"part": parts, "row": np.concatenate([[0], np.arange(self.code.dim), [0]])}
+
+
 class PhotoMoments(ClassMoments, Embedding):
     """Count, sum and second moment of clipped codes for each class, and their second moment over all classes.
 
@@ -109,11 +147,10 @@ class PhotoMoments(ClassMoments, Embedding):
     """
 
     def __init__(
-        self, code: PhotoCode, classes: int, radius: float, weights: tuple[float, float], max_rows: int
+        self, code: PhotoCode, classes: int, center: Whole, radius: int, weights: tuple[float, float], max_rows: int
     ) -> None:
         super().__init__(classes, code.dim, *weights, bits=CODE_BITS, pooled=False)
-        self.code, self.radius = code, radius
-        self.radius_steps = max(1, round(radius * UNIT))
+        self.code, self.center, self.radius = code, center, radius
         counts, means, squares = self.count_step**2, (self.mean_step << CODE_BITS) ** 2, DIAGONAL << 2 * CODE_BITS
         self.by_class = self.dim
         self.dim += symmetric_dim(self.size)
@@ -121,12 +158,9 @@ class PhotoMoments(ClassMoments, Embedding):
 
     def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
         """Sum the moments of a batch; exact on the CPU, which is where images are coded."""
-        if records.pixels is None:
-            raise Unsuitable("the records hold no images; encode them with a schema that has an image")
-        total, label = np.zeros(self.by_class, dtype=np.int64), records.labels(self.code.class_column)
-        for start in range(0, len(records), BLOCK_ROWS):
-            block = slice(start, start + BLOCK_ROWS)
-            total += self.total(clipped(self.code.encode(records.pixels[block]), self.radius_steps), label[block])
+        total = np.zeros(self.by_class, dtype=np.int64)
+        for codes, label in _coded(self.code, records):
+            total += self.total(clipped(codes - self.center, self.radius), label)
         matrices = total[self.classes * (1 + self.size) :].reshape(self.classes, -1)
         return torch.from_numpy(np.concatenate([total, matrices.sum(axis=0)]))
 
@@ -150,6 +184,16 @@ class PhotoMoments(ClassMoments, Embedding):
             "row": np.concatenate([np.tile(first, self.classes), np.tile(rows, self.classes + 1)]),
             "column": np.concatenate([np.tile(first, self.classes), np.tile(columns, self.classes + 1)]),
         }
+
+
+def _coded(code: PhotoCode, records: Records) -> Iterator[tuple[Floats, Whole]]:
+    """Yield the codes and labels of images, block by block."""
+    if records.pixels is None:
+        raise Unsuitable("the records hold no images; encode them with a schema that has an image")
+    label = records.labels(code.class_column)
+    for start in range(0, len(records), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        yield code.encode(records.pixels[block]), label[block]
 
 
 def cosines(side: int) -> Floats:

@@ -1,9 +1,9 @@
-"""Read images that are not in a table: an .npz of arrays, or a folder of PNG files in one sub-folder a label."""
+"""Images that are not in a table: an .npz of arrays, or a folder of PNG files in one sub-folder a label."""
 
 import math
 import struct
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpmodels.errors import DataError
+from dpmodels.errors import DataError, Unsuitable
 from dpmodels.schema.columns import Discrete, names_of
-from dpmodels.schema.image import Image, decode_image
+from dpmodels.schema.convert import plain
+from dpmodels.schema.image import Image, decode_image, encode_image
 from dpmodels.schema.schema import Schema
 
 Batches = Iterator[pa.RecordBatch]
+LONGEST_NAME = 200
 
 
 def is_pictures(path: Path) -> bool:
@@ -81,6 +83,35 @@ def _read_folder(path: Path, schema: Schema, name: str, column: Image, batch_row
 
     types = pa.schema([(name, column.arrow_type), (target, label_type)])
     return types, (batch(start) for start in range(0, len(files), batch_rows))
+
+
+def write_pictures(batches: Iterable[pa.RecordBatch], schema: Schema, path: Path) -> None:
+    """Write the images of a table as numbered PNG files, in a folder for each label, as they are read.
+
+    Raises:
+        Unsuitable: the schema has no image, or its labels do not name folders.
+    """
+    from PIL import Image as Picture
+
+    labels = {value: name for name, value in _labels(schema).items()} if schema.image else {}
+    target = schema.target or ""
+    if schema.image is None or schema.modelled[target].nullable or any(map(_is_no_folder, labels.values())):
+        raise Unsuitable(f"schema {schema.name} cannot be PNG files: it needs images, and labels that can name folders")
+    name, column = schema.image
+    for label in labels.values():
+        (path / label).mkdir(parents=True)
+    number = 0
+    for batch in batches:
+        pixels = encode_image(name, column, plain(batch.column(name))).reshape(-1, *column.shape)
+        for image, value in zip(pixels, batch.column(target).to_pylist(), strict=True):
+            number += 1
+            Picture.fromarray(image).save(path / labels[value] / f"{number:08d}.png")
+
+
+def _is_no_folder(label: str) -> bool:
+    """Tell whether a label cannot name a folder."""
+    fine = label.isprintable() and label.strip(". ") and len(label.encode()) <= LONGEST_NAME
+    return not fine or "/" in label or "\\" in label
 
 
 def _labels(schema: Schema) -> dict[str, Any]:

@@ -1,6 +1,8 @@
-"""Nacre for photographs, in color or gray: the moments of each class and of all in public cosines, in one look.
+"""Nacre for photographs, in color or gray: the moments of each class and of all in public cosines, in one charge.
 
-    measure   s = sum_x [ (a ; b t ; t t') (x) e_class ; t t' ]  + noise            embeddings/photo_moments.py
+    measure   the mean and the mean squared norm of all codes + noise       -> a center, and a clip norm R
+              s = sum_x [ (a ; b t ; t t') (x) e_class ; t t' ],  t = clip_R(code - center)  + noise
+                                                                            embeddings/photo_moments.py
     fit       W   = the covariance of all within their classes, from the matrix of all and those of the classes
               T_y = W with the variances of class y, as far as they stand out of their noise
               C_y = T_y + what of the class's own covariance stands out of the noise
@@ -8,9 +10,12 @@
 
 Few images or a small budget leave the classes their means and variances, more of both their own covariances.
 
-Privacy: one Gaussian mechanism on one sum of proved norm; fitting is post-processing.
+Privacy: both looks get discrete Gaussian noise, of multipliers z / sqrt(share) and z / sqrt(1 - share) over their
+sensitivities; the second may depend on the released first, and together they cost no more than one of multiplier z
+(synthesizers/image_moments.py).
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -19,22 +24,23 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
-from dpmodels.accounting.events import GaussianEvent
+from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.embeddings.image_moments import CODE_BITS
-from dpmodels.embeddings.photo_moments import PhotoCode, PhotoMoments
+from dpmodels.embeddings.photo_moments import COUNTED, UNIT, PhotoCode, PhotoMoments, PhotoSpread
 from dpmodels.generators.photos import PhotoModel
 from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.releases.steps import NoisySum, Programme, Sum
+from dpmodels.releases.steps import Keep, NoisySum, Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.symmetric import DIAGONAL, shrink
 from dpmodels.synthesizers.marginals import Marginals, of_classes
 
 Floats = NDArray[np.float64]
-MOST_RATIO = 10.0
-"""A class's variance is within this factor of that of all."""
+Whole = NDArray[np.int64]
+MOST_RATIO, MOST_UNUSUAL = 10.0, 4.0
+"""A class's variance is within the first factor of that of all; the norm of codes within the second of the prior's."""
 
 
 class PhotoMeasurement(BaseModel):
@@ -44,7 +50,8 @@ class PhotoMeasurement(BaseModel):
         coefficients: number of cosines that are coded; the rest is texture.
         chroma: public variance of the first color beside that of brightness; the second color has a fourth of it.
         evening: 0 leaves the cosines as they vary by the prior, 1 weights them to the same variance.
-        radius: norm that codes are clipped to, as a multiple of the root mean square norm that the prior expects.
+        first_share: share of the squared sensitivity (so of the budget, mu squared) that the first look takes.
+        radius: norm that codes are clipped to, as a multiple of the root mean square norm that the first look found.
         count_weight, mean_weight: weights of a count and of a first moment, where a second moment has 1.
         texture: standard deviation of the public texture, as a multiple of what the prior says.
     """
@@ -53,7 +60,8 @@ class PhotoMeasurement(BaseModel):
     coefficients: Annotated[int, Field(ge=1, le=400)] = 100
     chroma: Annotated[float, Field(gt=0, le=1)] = 0.06
     evening: Annotated[float, Field(ge=0, le=1)] = 0.5
-    radius: Annotated[float, Field(gt=0, le=10)] = 1.0
+    first_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.05
+    radius: Annotated[float, Field(gt=0, le=10)] = 0.8
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
     mean_weight: Annotated[float, Field(gt=0, le=10)] = 0.6
     texture: Annotated[float, Field(ge=0, le=4)] = 1.0
@@ -70,57 +78,92 @@ class PhotoTraining(BaseModel):
     shrinkage: Annotated[float, Field(ge=0, le=2)] = 0.3
 
 
+class PhotoLooks:
+    """The two embeddings of a plan; the second exists once the first is released."""
+
+    def __init__(self, spec: PhotoMeasurement, schema: Schema) -> None:
+        self.spec, self.schema = spec, schema
+        self.code = PhotoCode(schema, spec.coefficients, spec.chroma, spec.evening)
+        self.first = PhotoSpread(self.code, schema.unit.max_rows)
+        self.usual = self.second(np.array([*[0] * self.code.dim, round(self.code.usual_norm)]))
+
+    def choose(self, first: Whole, noise_stddev: float) -> Whole:
+        """Return the center and the clip norm of the second look, in steps of a code (post-processing).
+
+        A center that does not stand out of its noise is none. Units: ``noise_stddev`` in lattice steps.
+        """
+        count, total, square = self.first.unpack(first)
+        noise = noise_stddev * self.code.longest / 2.0**CODE_BITS
+        images = max(count, noise_stddev / COUNTED, 1.0)
+        center, error = total / images, (noise / images) ** 2 * self.code.dim
+        center *= max(0.0, 1 - error / max(float(center @ center), 1e-12))
+        center *= min(1.0, self.code.longest / max(float(np.linalg.norm(center)), 1e-12))
+        norm = math.sqrt(max(0.0, square / images - float(center @ center)))
+        usual = self.code.usual_norm
+        radius = self.spec.radius * min(max(norm, usual / MOST_UNUSUAL), usual * MOST_UNUSUAL)
+        return np.rint([*center, max(1.0, radius)]).astype(np.int64)
+
+    def second(self, chosen: Whole) -> PhotoMoments:
+        """Return the second embedding, made of what ``choose`` returned."""
+        weights, rows = (self.spec.count_weight, self.spec.mean_weight), self.schema.unit.max_rows
+        return PhotoMoments(self.code, self.schema.classes, chosen[:-1], int(chosen[-1]), weights, rows)
+
+
 @dataclass(frozen=True)
-class NacrePhotos(Synthesizer[PhotoMoments]):
-    """Nacre for photographs; its design is the embedding."""
+class NacrePhotos(Synthesizer[PhotoLooks]):
+    """Nacre for photographs; its design is the two looks, and the second's sensitivity is known beforehand."""
 
     method = "nacre-photos"
     measurement: PhotoMeasurement = field(default_factory=PhotoMeasurement)
     training: PhotoTraining = field(default_factory=PhotoTraining)
 
-    def design(self, spec: PhotoMeasurement, contract: Schema) -> PhotoMoments:
+    def design(self, spec: PhotoMeasurement, contract: Schema) -> PhotoLooks:
         """Make the public code; the schema must have an image."""
-        code = PhotoCode(contract, spec.coefficients, spec.chroma, spec.evening)
-        weights = spec.count_weight, spec.mean_weight
-        return PhotoMoments(code, contract.classes, spec.radius * code.usual_norm, weights, contract.unit.max_rows)
+        return PhotoLooks(spec, contract)
 
-    def event(self, design: PhotoMoments, budget: PrivacyBudget) -> GaussianEvent:
-        """Charge one Gaussian event."""
-        return GaussianEvent(noise_multiplier=gaussian_noise_multiplier(budget))
+    def event(self, design: PhotoLooks, budget: PrivacyBudget) -> ComposedEvent:
+        """Charge two Gaussians: the first takes ``first_share`` of the budget's squared mu, the second the rest."""
+        z, share = gaussian_noise_multiplier(budget), design.spec.first_share
+        parts = ("center", z / math.sqrt(share)), ("moments by class", z / math.sqrt(1 - share))
+        return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=own, mechanism=name) for name, own in parts))
 
-    def programme(self, design: PhotoMoments) -> Programme:
-        """Sum the moments once."""
-        yield Sum.of(design)
+    def programme(self, design: PhotoLooks) -> Programme:
+        """Sum the codes and their norms, then the moments about the center."""
+        first = yield Sum.of(design.first)
+        chosen = yield Keep.of(design.choose(first.vector, first.noise_stddev))
+        yield Sum.of(design.second(chosen))
 
     def fit(self, release: Released[Release], craft: Craft) -> PhotoModel:
         """Estimate a Gaussian for each class; in seconds, without checkpoints.
 
         Privacy: post-processing.
         """
-        line, (once,) = release.value.line, self.answers(release.value)
+        line, (_, _, second) = release.value.line, self.answers(release.value)
         spec = PhotoMeasurement.model_validate(line.measurement)
-        return fitted(once, spec, self.training, line.table, release.value.entry)
+        return fitted(second, spec, self.training, line.table, release.value.entry)
 
     def marginals(self, release: Release) -> Marginals | None:
         """Return the counts of the classes (post-processing)."""
-        (once,) = self.answers(release)
-        counts = once.embedding.unpack_all(once.vector)[0]
-        return of_classes(release.line.table, counts, once.noise_stddev / once.embedding.count_step)
+        _, _, second = self.answers(release)
+        counts = second.embedding.unpack_all(second.vector)[0]
+        return of_classes(release.line.table, counts, second.noise_stddev / second.embedding.count_step)
 
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
-        moments = self.of(line)
-        steps = line.noise_stddev(0, moments.l2_sensitivity)
+        looks = self.of(line)
+        first = line.noise_stddev(0, looks.first.l2_sensitivity)
+        steps = line.noise_stddev(1, looks.usual.l2_sensitivity)
         return {
-            "images in a class": steps / moments.count_step,
+            "images, first look": first / COUNTED,
+            "sum of codes over all images, where the longest is 1": first / 2.0**CODE_BITS,
+            "images in a class": steps / looks.usual.count_step,
             "sum of squares of a code over a class, where the clip norm is 1": _unit_noise(steps),
             "sum of squares of a code over all images, where the clip norm is 1": _unit_noise(steps),
         }
 
-    def fingerprint(self, design: PhotoMoments) -> str:
-        """Hash the basis, the clip norm and the weights."""
-        steps = design.radius_steps, design.count_step, design.mean_step
-        return fingerprint_of(design.code.basis.tolist(), *steps)
+    def fingerprint(self, design: PhotoLooks) -> str:
+        """Hash the basis and the weights."""
+        return fingerprint_of(design.code.basis.tolist(), design.usual.count_step, design.usual.mean_step)
 
 
 def fitted(
@@ -128,10 +171,11 @@ def fitted(
 ) -> PhotoModel:
     """Fit a Gaussian for each class to the released sum (post-processing)."""
     counts, means, covariances = estimated(once, training.shrinkage)
-    scale = once.embedding.radius / once.embedding.code.weights
-    factors = np.stack([scale[:, None] * _factor(covariance) for covariance in covariances])
+    scale = 1 / (UNIT * once.embedding.code.weights)
+    means = (once.embedding.center + once.embedding.radius * means) * scale
+    factors = np.stack([(once.embedding.radius * scale)[:, None] * _factor(each) for each in covariances])
     settings = {key: getattr(spec, key) for key in ("coefficients", "chroma", "evening")}
-    return PhotoModel(schema, settings, means * scale, factors, spec.texture, counts, entry)
+    return PhotoModel(schema, settings, means, factors, spec.texture, counts, entry)
 
 
 def estimated(once: NoisySum, shrinkage: float) -> tuple[Floats, Floats, Floats]:

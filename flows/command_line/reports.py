@@ -37,6 +37,7 @@ def export(
     hand_off: Annotated[Path, typer.Argument(help="Hand-off whose synthetic table is copied.")],
     to: Annotated[str, typer.Argument(help="New or empty folder, or a URI such as s3://bucket/folder.")],
     by: Annotated[list[str] | None, typer.Option(help="Column, or several, whose values are folders.")] = None,
+    png: Annotated[bool, typer.Option("--png", help="Write images as PNG files, in a folder for each label.")] = False,
 ) -> None:
     """Copy the synthetic table of a hand-off, once it was verified, to a folder or an object store.
 
@@ -44,7 +45,7 @@ def export(
     """
     from tasks.export import export as copy
 
-    copy(hand_off, to, by or ())
+    copy(hand_off, to, by or (), png)
     typer.echo(f"the synthetic table of {hand_off} is in {to}")
 
 

@@ -5,16 +5,23 @@ import pytest
 import torch
 
 from dpmodels.embeddings.image_moments import CODE_BITS
-from dpmodels.embeddings.photo_moments import BASIS_BITS, MIDDLE, TURN, UNIT, PhotoCode, PhotoMoments, cosines
+from dpmodels.embeddings.photo_moments import COUNTED, MIDDLE, TURN, UNIT, PhotoCode, PhotoMoments, PhotoSpread, cosines
 from dpmodels.evaluation.audit.made import colors, pictures
 from dpmodels.evaluation.audit.made.colors import make_records, make_schema, strange_colors
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.photo_moments import NacrePhotos, PhotoMeasurement
+from dpmodels.synthesizers.photo_moments import NacrePhotos, PhotoLooks, PhotoMeasurement
 
 
-def design(schema: Schema, **spec: float) -> PhotoMoments:
+def looks(schema: Schema, **spec: float) -> PhotoLooks:
     return NacrePhotos().design(PhotoMeasurement(**{"coefficients": 30, **spec}), schema)
+
+
+def design(schema: Schema, wider: float = 1.0, **spec: float) -> PhotoMoments:
+    """Return the second look about a center that is off the middle."""
+    both = looks(schema, **spec)
+    center = np.random.default_rng(3).normal(0, both.code.usual_norm / 20, both.code.dim)
+    return both.second(np.rint([*center, wider * both.code.usual_norm]).astype(np.int64))
 
 
 def large(height: int, width: int) -> Schema:
@@ -22,6 +29,7 @@ def large(height: int, width: int) -> Schema:
     return make_schema(columns={"picture": column, "kind": make_schema().columns["kind"].model_dump()})
 
 
+FIRST = looks(make_schema()).first
 COLOR, GRAY = design(make_schema()), design(pictures.make_schema())
 LARGE = design(large(64, 64), coefficients=40)
 
@@ -59,9 +67,32 @@ def test_no_image_moves_the_sum_by_more_than_its_bound_and_some_reach_it(embeddi
     assert max(found) > 0.99 * embedding.l2_sensitivity**2  # clipped images reach it, up to rounding
 
 
+def test_no_image_moves_the_first_look_by_more_than_its_bound_and_the_brightest_come_near():
+    found = [squared(FIRST.lattice_sum(labelled(image[None]))) for image in (*strange_colors(), *extreme(COLOR))]
+    assert 0.3 * FIRST.l2_sensitivity**2 < max(found) <= FIRST.l2_sensitivity**2
+    records = make_records(300)
+    count, total, square = FIRST.unpack(FIRST.lattice_sum(records).numpy())
+    codes = FIRST.code.encode(records.pixels)
+    assert count == 300 and np.allclose(total, codes.sum(axis=0), atol=300 * FIRST.code.longest / 2**CODE_BITS)
+    assert square == pytest.approx((codes**2).sum(), rel=0.01)
+
+
+def test_the_center_and_the_clip_are_those_of_the_images_unless_noise_hides_them():
+    both, records = looks(make_schema(), radius=1.0), make_records(500)
+    codes, released = both.code.encode(records.pixels), both.first.lattice_sum(records).numpy()
+    *center, radius = both.choose(released, 1.0)
+    assert np.allclose(center, codes.mean(axis=0), atol=both.code.usual_norm / 100)
+    off = np.linalg.norm(codes - codes.mean(axis=0), axis=1)
+    assert radius == pytest.approx((off**2).mean() ** 0.5, rel=0.02)
+    hidden = both.choose(released, 1e4 * COUNTED)
+    assert not hidden[:-1].any() and both.code.usual_norm / 4.1 < hidden[-1] < 4.1 * both.code.usual_norm
+    nothing = both.choose(np.zeros_like(released), 1.0)
+    assert not nothing[:-1].any() and nothing[-1] >= 1
+
+
 def test_strange_colors_and_those_that_a_search_finds_stay_within_the_bound():
     """Hill climbing over pixels, from white, black, pure channels and checkerboards; nothing is clipped at first."""
-    wide = design(make_schema(), radius=10)
+    wide = design(make_schema(), wider=10)
     rng, pixels = np.random.default_rng(4), np.concatenate([strange_colors(), make_records(10).pixels])
     assert max(moved(COLOR, pixels)) <= COLOR.l2_sensitivity**2
     best = np.array(moved(wide, pixels))
@@ -86,7 +117,8 @@ def test_neighbours_differ_by_exactly_one_image_of_its_class_and_of_all():
 
 
 def test_rows_of_one_unit_move_the_sum_by_as_many_bounds():
-    several = PhotoMoments(COLOR.code, 2, COLOR.radius, (0.15, 0.6), 3)
+    several = PhotoMoments(COLOR.code, 2, COLOR.center, COLOR.radius, (0.15, 0.6), 3)
+    assert PhotoSpread(COLOR.code, 3).l2_sensitivity == 3 * FIRST.l2_sensitivity
     assert several.l2_sensitivity == 3 * COLOR.l2_sensitivity
     assert squared(several.lattice_sum(labelled(np.full((3, 360), 255, dtype=np.uint8)))) <= several.l2_sensitivity**2
 
@@ -94,12 +126,12 @@ def test_rows_of_one_unit_move_the_sum_by_as_many_bounds():
 @pytest.mark.parametrize("schema", [make_schema(), large(64, 64), large(64, 4)], ids=["12x10", "64x64", "64x4"])
 def test_codes_are_whole_and_small_enough_for_exact_sums(schema: Schema):
     code = PhotoCode(schema, 400, 0.06, 0.0)  # the largest weights
-    basis, numbers = code.basis, code.basis.shape[0]
-    whole = extreme(PhotoMoments(code, 2, 1.0, (0.15, 0.6), 1), 5)[-20:]
+    basis = code.basis
+    whole = extreme(PhotoMoments(code, 2, np.zeros(code.dim, np.int64), 1, (0.15, 0.6), 1), 5)[-20:]
     codes = code.encode(whole)
     assert np.array_equal(codes, (whole.astype(np.int64) - MIDDLE) @ basis)
-    bound = 1.05 * MIDDLE * numbers**0.5 * 2**BASIS_BITS  # an orthonormal turn keeps norms; B is one up to rounding
-    assert np.linalg.norm(codes, axis=1).max() <= bound and bound**2 < 2**53
+    bound = 1.05 * code.longest  # an orthonormal turn keeps norms, and the basis is one up to rounding
+    assert np.linalg.norm(codes, axis=1).max() <= bound and (2 * bound) ** 2 < 2**53  # twice: a center is taken off
     assert np.abs(basis).sum(axis=0).max() * MIDDLE < 2**53
 
 
@@ -119,7 +151,7 @@ def test_colors_are_turned_and_cosines_orthonormal_so_that_a_code_keeps_what_it_
 def test_brightness_and_slow_cosines_come_first_and_weigh_least():
     code = PhotoCode(make_schema(), 360, 0.06, 1.0)
     assert code.places[0] == 0 and (np.diff(code.weights) >= -1e-12).all() and code.weights.max() == 1
-    assert (code.places[:10] < 120).all()
+    assert (code.places[:8] < 120).all()
     assert np.allclose(PhotoCode(make_schema(), 30, 0.06, 0.0).weights, 1)
 
 
@@ -127,7 +159,7 @@ def test_unpacked_moments_are_those_of_the_clipped_codes_and_the_last_is_of_all(
     records = make_records(200)
     counts, sums, squares, every = COLOR.unpack_all(COLOR.lattice_sum(records).numpy())
     codes = COLOR.code.encode(records.pixels)
-    t = codes / np.maximum(np.linalg.norm(codes, axis=1), COLOR.radius_steps)[:, None]
+    t = (codes - COLOR.center) / np.maximum(np.linalg.norm(codes - COLOR.center, axis=1), COLOR.radius)[:, None]
     for label in (0, 1):
         members = t[records.states[:, 0] == label]
         assert counts[label] == pytest.approx(len(members))
