@@ -4,12 +4,12 @@ scores     the command line's releases at each epsilon with every seed, beside t
 ceilings   real images through each stage of the generator, without noise up to the last, by the light judge
 """
 
-import math
 import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from benchmarks.common import ROOT, Table, data_dir, parse, report
 from benchmarks.images import DELTA, load, synthesize
 from benchmarks.judge_images import ImageJudge, Images, LightJudge
 from dpmodels.accounting.events import leaves
-from dpmodels.embeddings.photo_moments import UNIT, PhotoCode
+from dpmodels.embeddings.photo_moments import UNIT, PhotoCode, PhotoMoments
 from dpmodels.generators.photos import PhotoModel
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
@@ -29,13 +29,14 @@ from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.photo_moments import NacrePhotos, fitted
 
 TRAIN, TEST = "cifar10_train15k.parquet", "cifar10_test5k.parquet"
-EPSILONS, ROWS = (1.0, 10.0), 15_000
+EPSILONS, ROWS, FILTERS = (1.0, 10.0), 15_000, 32
 
 
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1], help="of nacre-photos")
+    parser.add_argument("--stages", nargs="+", default=[""], help="of the ceilings: those whose names hold such a word")
     parser.add_argument("--epochs", type=int, default=5, help="of the CNN; 0 leaves it out")
 
 
@@ -44,19 +45,20 @@ class Jury:
 
     def __init__(self, epochs: int) -> None:
         self.real, test = load(data_dir() / TRAIN), load(data_dir() / TEST)
-        self.epochs, self.cnn, self.light = epochs, ImageJudge(test, None), LightJudge(test, filters=64)
+        self.epochs, self.cnn, self.light = epochs, ImageJudge(test, None), LightJudge(test, filters=FILTERS)
 
     def scores(self, made: Images, seed: int) -> list[float]:
         """Return the accuracy of the CNN, and of the light judge, on the real test images."""
-        cnn = self.cnn.judge(made, ROWS, self.epochs, seed).cnn if self.epochs else math.nan
-        return [cnn, self.light.accuracy(made)]
+        cnn = [self.cnn.judge(made, ROWS, self.epochs, seed).cnn] if self.epochs else []
+        return [*cnn, self.light.accuracy(made)]
 
 
 def scores_table(args: Namespace) -> Table:
     """Judge releases of the command line beside the real images."""
     jury = Jury(args.epochs)
     title = f"cifar10, CNN on {ROWS} images and {args.epochs} epochs, delta={DELTA}"
-    table = Table(title, ["method", "epsilon", "CNN", "light judge", "seconds", "peak MiB"], digits=4)
+    columns = ["method", "epsilon", *["CNN"][: args.epochs], "light judge", "seconds", "peak MiB"]
+    table = Table(title, columns, digits=4)
     table.add("real data", "–", *jury.scores(jury.real, 0), "–", "–")
     print(table.rows[-1], file=sys.stderr, flush=True)
     for epsilon in args.epsilons:
@@ -76,37 +78,42 @@ def ceilings_table(args: Namespace) -> Table:
     schema = load_schema(ROOT / "benchmarks" / "schemas" / "cifar10.yaml")
     table = Table("cifar10, ceilings, light judge", ["stage", "accuracy"], digits=4)
     for stage, images in stages(jury.real, schema, args.epsilons):
-        table.add(stage, jury.light.accuracy(images))
-        print(table.rows[-1], file=sys.stderr, flush=True)
+        if any(word in stage for word in args.stages):
+            table.add(stage, [jury.light.accuracy(images()) for _ in args.seeds[: None if "noise" in stage else 1]])
+            print(table.rows[-1], file=sys.stderr, flush=True)
     return table
 
 
-def stages(real: Images, schema: Schema, epsilons: list[float]) -> Iterator[tuple[str, Images]]:
-    """Name the stages with real images as each leaves them."""
+def stages(real: Images, schema: Schema, epsilons: list[float]) -> Iterator[tuple[str, Callable[[], Images]]]:
+    """Name the stages, with what makes real images as each leaves them; the last have noise, drawn anew each time."""
     pixels = np.rint(255 * real.x).astype(np.uint8)
     records = Records(real.y.astype(np.int32)[:, None], np.zeros((len(real.y), 1)), pixels)
     system = NacrePhotos()
-    looks, spec = system.design(system.measurement, schema), system.measurement
-    first = looks.first.lattice_sum(records).numpy()
-    embedding = looks.second(looks.choose(first, 1.0))
-    exact, size = embedding.lattice_sum(records).numpy(), looks.code.dim
+    looks, spec, rows = system.design(system.measurement, schema), system.measurement, len(real.y)
 
-    def fit(once: NoisySum) -> PhotoModel:
-        return fitted(once, spec, system.training, schema)
+    @cache
+    def exact() -> tuple[PhotoMoments, np.ndarray]:
+        first = looks.first.lattice_sum(records).numpy()
+        second = looks.second(looks.choose(first, 1.0))
+        return second, second.lattice_sum(records).numpy()
 
-    yield "real images", real
-    yield f"{size} cosines, no texture", coded(embedding.code, real, pixels, 0.0)
-    yield f"{size} cosines", coded(embedding.code, real, pixels, spec.texture)
-    # a noise so small that it stands for none
-    yield "and one Gaussian a class", sample(fit(NoisySum(exact, 1.0, embedding)), len(real.y))
-    for epsilon in epsilons:
-        line = system.plan(schema, PrivacyBudget(epsilon=epsilon, delta=DELTA))
-        event = list(leaves([line.event]))[1]
+    def fit(epsilon: float | None) -> PhotoModel:
+        embedding, total = exact()
+        if epsilon is None:  # a noise so small that it stands for none
+            return fitted(NoisySum(total, 1.0, embedding), spec, system.training, schema)
+        event = list(leaves([system.plan(schema, PrivacyBudget(epsilon=epsilon, delta=DELTA)).event]))[1]
         scale = embedding.l2_sensitivity, event.noise_multiplier  # type: ignore[union-attr]
-        noisy = measure_gaussian(Sensitive(exact), l2_sensitivity=scale[0], noise_multiplier=scale[1]).value
-        model = fit(NoisySum(noisy, lattice_noise_stddev(*scale), embedding))
-        yield f"and noise of epsilon {epsilon:g}", sample(model, len(real.y))
-        yield f"and noise of epsilon {epsilon:g}, no texture", sample(replace(model, texture=0.0), len(real.y))
+        noisy = measure_gaussian(Sensitive(total), l2_sensitivity=scale[0], noise_multiplier=scale[1]).value
+        return fitted(NoisySum(noisy, lattice_noise_stddev(*scale), embedding), spec, system.training, schema)
+
+    yield "real images", lambda: real
+    yield f"{looks.code.dim} cosines, no texture", lambda: coded(looks.code, real, pixels, 0.0)
+    yield f"{looks.code.dim} cosines", lambda: coded(looks.code, real, pixels, spec.texture)
+    yield "and one Gaussian a class", lambda: sample(fit(None), rows)
+    for epsilon in epsilons:
+        name = f"and noise of epsilon {epsilon:g}"
+        yield name, lambda epsilon=epsilon: sample(fit(epsilon), rows)  # type: ignore[misc]
+    yield f"{name}, no texture", lambda: sample(replace(fit(epsilons[-1]), texture=0.0), rows)
 
 
 def coded(code: PhotoCode, real: Images, pixels: np.ndarray, texture: float) -> Images:
