@@ -11,6 +11,8 @@ import pytest
 import yaml
 from PIL import Image
 
+from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.accounting.events import leaves
 from dpmodels.errors import InvalidArgument, NacreError
 from dpmodels.evaluation.audit.made import pictures
 from dpmodels.evaluation.audit.made.colors import make_colors, make_records, make_schema
@@ -47,6 +49,19 @@ def test_color_goes_to_it_by_default_and_gray_does_if_asked():
         with pytest.raises(InvalidArgument, match="be nacre-photos") as refused:
             create(method, {}, {}).plan(make_schema(), BUDGET)
         assert "\n" not in str(refused.value)
+
+
+def test_each_look_gets_the_noise_it_is_charged_for(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(gaussian, "_sampler", lambda values, stddev: asked.append(stddev) or values)
+    line = PHOTOS.plan(make_schema(), BUDGET)
+    measured(PHOTOS, tmp_path, line, make_records(50))
+    looks, (first, second) = PHOTOS.of(line), [event.noise_multiplier for event in leaves([line.event])]
+    assert asked == [
+        gaussian.lattice_noise_stddev(looks.first.l2_sensitivity, first),
+        gaussian.lattice_noise_stddev(looks.usual.l2_sensitivity, second),
+    ]
+    assert (1 / first**2 + 1 / second**2) ** -0.5 == pytest.approx(gaussian_noise_multiplier(BUDGET), rel=1e-12)
 
 
 def test_images_drawn_without_noise_have_the_moments_of_the_real_ones(tmp_path, monkeypatch):
