@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.embeddings.base import Embedding
-from dpmodels.embeddings.image_moments import BLOCK_ROWS, CODE_BITS, clipped
+from dpmodels.embeddings.image_moments import CODE_BITS, clipped
 from dpmodels.errors import Unsuitable
 from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import integer_radius
@@ -43,6 +43,8 @@ TURN = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / np.sqrt([[3], [2], [6]])
 """Brightness and two colors of red, green and blue."""
 COUNTED = 1 << CODE_BITS - 2
 """What an image adds to the count of the first look."""
+BLOCK_NUMBERS = 1 << 22
+"""Numbers of images that are coded at a time."""
 VARIANCE = 0.0234
 """Of the cosine of frequency 1 of photographs' brightness, for each pixel, where black and white are 1 apart."""
 
@@ -112,24 +114,24 @@ class PhotoCode:
 
 
 class PhotoSpread(Embedding):
-    """The number of images, and the sum and the squared norm of their codes; clipped where no code is."""
+    """The number of images, and the sum and the squared norm of their clipped codes."""
 
-    def __init__(self, code: PhotoCode, max_rows: int) -> None:
-        self.code, self.dim = code, code.dim + 2
+    def __init__(self, code: PhotoCode, radius: int, max_rows: int) -> None:
+        self.code, self.radius, self.dim = code, radius, code.dim + 2
         self.l2_sensitivity = max_rows * integer_radius((COUNTED**2) + 2 * (1 << 2 * CODE_BITS))
 
     def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
         """Sum a batch; exact on the CPU, which is where images are coded."""
         total = np.zeros(self.dim, dtype=np.int64)
         for codes, _ in _coded(self.code, records):
-            t = clipped(codes, self.code.longest)
+            t = clipped(codes, self.radius)
             norms = (t * t).sum(axis=1) >> CODE_BITS
             total += np.concatenate([[COUNTED * len(t)], t.sum(axis=0), [norms.sum()]])
         return torch.from_numpy(total)
 
     def unpack(self, released: Whole) -> tuple[float, Floats, float]:
         """Split a released vector: the number of images, and the sums of codes and of squares, in steps of a code."""
-        scale = self.code.longest / 2.0**CODE_BITS
+        scale = self.radius / 2.0**CODE_BITS
         square = float(released[-1]) * 2.0**CODE_BITS * scale**2
         total: Floats = released[1:-1].astype(np.float64) * scale
         return float(released[0]) / COUNTED, total, square
@@ -190,9 +192,9 @@ def _coded(code: PhotoCode, records: Records) -> Iterator[tuple[Floats, Whole]]:
     """Yield the codes and labels of images, block by block."""
     if records.pixels is None:
         raise Unsuitable("the records hold no images; encode them with a schema that has an image")
-    label = records.labels(code.class_column)
-    for start in range(0, len(records), BLOCK_ROWS):
-        block = slice(start, start + BLOCK_ROWS)
+    label, rows = records.labels(code.class_column), max(1, BLOCK_NUMBERS // len(code.prior))
+    for start in range(0, len(records), rows):
+        block = slice(start, start + rows)
         yield code.encode(records.pixels[block]), label[block]
 
 

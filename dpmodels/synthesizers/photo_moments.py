@@ -15,6 +15,7 @@ sensitivities; the second may depend on the released first, and together they co
 (synthesizers/image_moments.py).
 """
 
+import hashlib
 import math
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -51,7 +52,9 @@ class PhotoMeasurement(BaseModel):
         chroma: public variance of the first color beside that of brightness; the second color has a fourth of it.
         evening: 0 leaves the cosines as they vary by the prior, 1 weights them to the same variance.
         first_share: share of the squared sensitivity (so of the budget, mu squared) that the first look takes.
-        radius: norm that codes are clipped to, as a multiple of the root mean square norm that the first look found.
+        first_radius: norm that codes are clipped to at the first look, as a multiple of what the prior expects of it.
+        radius: norm that codes are clipped to at the second look, as a multiple of the root mean square norm that the
+            first look found about the center.
         count_weight, mean_weight: weights of a count and of a first moment, where a second moment has 1.
         texture: standard deviation of the public texture, as a multiple of what the prior says.
     """
@@ -61,6 +64,7 @@ class PhotoMeasurement(BaseModel):
     chroma: Annotated[float, Field(gt=0, le=1)] = 0.06
     evening: Annotated[float, Field(ge=0, le=1)] = 0.5
     first_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.05
+    first_radius: Annotated[float, Field(gt=0, le=10)] = 1.5
     radius: Annotated[float, Field(gt=0, le=10)] = 0.8
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
     mean_weight: Annotated[float, Field(gt=0, le=10)] = 0.6
@@ -84,7 +88,8 @@ class PhotoLooks:
     def __init__(self, spec: PhotoMeasurement, schema: Schema) -> None:
         self.spec, self.schema = spec, schema
         self.code = PhotoCode(schema, spec.coefficients, spec.chroma, spec.evening)
-        self.first = PhotoSpread(self.code, schema.unit.max_rows)
+        widest = min(round(spec.first_radius * self.code.usual_norm), self.code.longest)
+        self.first = PhotoSpread(self.code, max(1, widest), schema.unit.max_rows)
         self.usual = self.second(np.array([*[0] * self.code.dim, round(self.code.usual_norm)]))
 
     def choose(self, first: Whole, noise_stddev: float) -> Whole:
@@ -93,11 +98,11 @@ class PhotoLooks:
         A center that does not stand out of its noise is none. Units: ``noise_stddev`` in lattice steps.
         """
         count, total, square = self.first.unpack(first)
-        noise = noise_stddev * self.code.longest / 2.0**CODE_BITS
+        noise = noise_stddev * self.first.radius / 2.0**CODE_BITS
         images = max(count, noise_stddev / COUNTED, 1.0)
         center, error = total / images, (noise / images) ** 2 * self.code.dim
         center *= max(0.0, 1 - error / max(float(center @ center), 1e-12))
-        center *= min(1.0, self.code.longest / max(float(np.linalg.norm(center)), 1e-12))
+        center *= min(1.0, self.first.radius / max(float(np.linalg.norm(center)), 1e-12))
         norm = math.sqrt(max(0.0, square / images - float(center @ center)))
         usual = self.code.usual_norm
         radius = self.spec.radius * min(max(norm, usual / MOST_UNUSUAL), usual * MOST_UNUSUAL)
@@ -155,7 +160,7 @@ class NacrePhotos(Synthesizer[PhotoLooks]):
         steps = line.noise_stddev(1, looks.usual.l2_sensitivity)
         return {
             "images, first look": first / COUNTED,
-            "sum of codes over all images, where the longest is 1": first / 2.0**CODE_BITS,
+            "sum of codes over all images, where the clip norm is 1": first / 2.0**CODE_BITS,
             "images in a class": steps / looks.usual.count_step,
             "sum of squares of a code over a class, where the clip norm is 1": _unit_noise(steps),
             "sum of squares of a code over all images, where the clip norm is 1": _unit_noise(steps),
@@ -163,7 +168,8 @@ class NacrePhotos(Synthesizer[PhotoLooks]):
 
     def fingerprint(self, design: PhotoLooks) -> str:
         """Hash the basis and the weights."""
-        return fingerprint_of(design.code.basis.tolist(), design.usual.count_step, design.usual.mean_step)
+        basis = hashlib.sha256(np.ascontiguousarray(design.code.basis, dtype="<i8").tobytes()).hexdigest()
+        return fingerprint_of(basis, design.first.radius, design.usual.count_step, design.usual.mean_step)
 
 
 def fitted(

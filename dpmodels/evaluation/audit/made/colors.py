@@ -54,7 +54,7 @@ def strange_colors() -> np.ndarray:
 
 
 EXTREMES = {
-    "picture": [list(image) for image in strange_colors()[[0, 4, 1, 5]]],
+    "picture": [list(image) for image in strange_colors()[[0, 4, 8, 5]]],
     "kind": ["disc", "disc", "bar", "bar"],
 }
-"""White, black, red, and a checkerboard, of both kinds."""
+"""White, black, half of each, and a checkerboard, of both kinds."""
