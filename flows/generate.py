@@ -21,7 +21,8 @@ def generate(run: str) -> None:
         NacreError: this worker can.
     """
     found = run_here(run)
-    reachable = {str(path): os.access(path, os.R_OK) for path in (found.home / "sensitive", found.settings.data)}
+    places = (found.home / "sensitive", found.settings.data, found.settings.parents)
+    reachable = {str(path): os.access(path, os.R_OK) for path in places if path}
     publish_blindness(found, reachable)
     if seen := [path for path, readable in reachable.items() if readable]:
         raise NacreError(f"this worker can read {', '.join(seen)}; the pool nacre-gpu must not mount it")

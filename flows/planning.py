@@ -11,9 +11,11 @@ from pydantic import ValidationError
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.errors import InvalidArgument, LedgerError
 from dpmodels.evaluation.published.charged import Scores, read_measurement
+from dpmodels.evaluation.published.report import ROWS_ALONE
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
+from dpmodels.releases.contract import Contract
 from dpmodels.releases.plan import Line, Plan
 from dpmodels.schema.lint import load_for_run
 from dpmodels.schema.schema import Schema
@@ -47,12 +49,16 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
     method = create(name, config.model.measurement, config.model.training)
     if isinstance(contract, Schema) and config.rows and (faults := contract.too_few(config.rows)):
         raise InvalidArgument("rows", config.rows, f"be fewer: {' '.join(faults[0])}")
+    users = contract.users if isinstance(contract, Schema) else None
+    if config.parents and (users is None or not users.columns):
+        rule = "be left out: the schema does not say which columns are the users' own (`users: {columns: [...]}`)"
+        raise InvalidArgument("parents", config.parents, rule)
     privacy, scores = config.privacy, read_measurement(config.report)
     check_delta(privacy.delta, privacy.allow_large_delta)
     plans = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
     if privacy.report_epsilon is not None:
-        if not isinstance(contract, Schema):
-            rule = "be left out: only the report on a table has charged scores"
+        if not isinstance(contract, Schema) or users:
+            rule = "be left out: only the report on a single table has charged scores"
             raise InvalidArgument("report_epsilon", privacy.report_epsilon, rule)
         budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
         plans.append(Scores(scores).plan(contract, budget))
@@ -129,6 +135,12 @@ def cautions_of(epsilon: float, delta: float) -> Iterator[str]:
         yield f"delta={delta} is above {LARGE_DELTA}: that share of the records may be released whole"
 
 
+def cautions_about(contract: Contract) -> Iterator[str]:
+    """Say what a contract does not promise of its synthetic rows."""
+    if isinstance(contract, Schema) and contract.unit.user and not contract.users:
+        yield ROWS_ALONE
+
+
 def whole_budget(plans: Sequence[Line]) -> PrivacyBudget:
     """Return the least budget for all lines of a plan: the target of a single line, or what several cost together."""
     budget = plans[0].budget
@@ -166,6 +178,7 @@ def bind(config: HandOverConfig, **own: Any) -> Settings:
     bound: dict[str, Any] = {name: value.absolute() for name, value in kept.items() if isinstance(value, Path)}
     if isinstance(config, SynthesizeConfig):
         bound["data"] = settled_source(config.data, config.query)
+        bound["parents"] = config.parents and settled_source(config.parents)
     return Settings(**kept | bound | own | {"ledger": config.runtime.ledger or ""})
 
 

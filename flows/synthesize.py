@@ -72,6 +72,8 @@ def start(
     check_ready(runtime.device, config.out, runtime.signing_key)
     if given is None:
         check_source(config.data, config.query)
+    if config.parents:
+        check_source(config.parents)
     run = create_run(config, plans, name, partition)
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)

@@ -84,16 +84,17 @@ class Result:
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """The synthetic rows, or the embedded documents, read from the hand-off when they are first asked for."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        """The synthetic rows, or the embedded documents, read from the hand-off when they are first asked for.
 
+        Of users and their rows these are the rows; ``parents`` are the users.
+        """
         place = self.folder / ("embeddings" if self.manifest.part else "synthetic")
-        try:
-            frame: pd.DataFrame = pq.read_table(place).to_pandas()
-        except (OSError, pa.ArrowException, UnicodeDecodeError):
-            raise ArtifactError(f"{place} is missing, or cannot be read as Parquet") from None
-        return frame
+        return _read_table(place / "children" if (place / "children").is_dir() else place)
+
+    @cached_property
+    def parents(self) -> "pd.DataFrame":
+        """The synthetic users, one row each, of a table of users and their rows."""
+        return _read_table(self.folder / "synthetic" / "parents")
 
     @cached_property
     def classifier(self) -> "FederatedClassifier | TrainedClassifier":
@@ -133,7 +134,8 @@ class Result:
         elif said.part:
             made = f"{facts['documents']} embeddings"
         else:
-            made = f"{facts['synthetic_rows']} synthetic rows, {len(facts['columns'])} modeled columns"
+            kind = facts.get("rows_are", "rows")
+            made = f"{facts['synthetic_rows']} synthetic {kind}, {len(facts['columns'])} modeled columns"
         cost = f"epsilon={spent.epsilon}, delta={spent.delta}" if said.has_price else "no epsilon holds"
         return (
             f"<nacre hand-off of {said.data_set}\n"
@@ -157,6 +159,17 @@ def verify(folder: Place, public_key: Place | None = None) -> Verified:
     if found.faults:
         raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s): {'; '.join(found.faults)}")
     return found
+
+
+def _read_table(place: Path) -> "pd.DataFrame":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        frame: pd.DataFrame = pq.read_table(place).to_pandas()
+    except (OSError, pa.ArrowException, UnicodeDecodeError):
+        raise ArtifactError(f"{place} is missing, or cannot be read as Parquet") from None
+    return frame
 
 
 def _read(path: Path) -> str:

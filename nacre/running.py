@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpmodels.errors import DataError
+from dpmodels.errors import DataError, Unsuitable
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.given import load_given
 from flows import fit as fit_again
@@ -28,6 +28,7 @@ def synthesize(
     schema: SchemaLike,
     *,
     query: str = "",
+    parents: Place = "",
     epsilon: float,
     delta: float,
     method: str | None = None,
@@ -54,6 +55,7 @@ def synthesize(
         data: a pandas DataFrame (its index is left out), a polars or Dask DataFrame, a pyarrow Table or reader, or
             whatever else gives Arrow batches; or the path, the pattern or the URI of files. Private.
         query: SQL, whose answer is the table; ``data`` is then the URL of the database.
+        parents: the path or the URI of a table of one row a user, where ``data`` holds the users' rows.
         schema: a path, YAML text, a dictionary or a ``Schema``. Public; nothing of it may be taken from the data.
         epsilon: of the release, 0.001 to 1000; ``delta`` lies above 0 and, unless ``allow_large_delta``, is at most
             0.001. It is charged to the account once, before any noise is drawn, and nothing gives it back.
@@ -90,13 +92,17 @@ def synthesize(
         NacreError: the message says what is wrong, in one sentence with no private value. If the run can be resumed, a
             note on the error names it.
     """
-    private = Sensitive(data)
+    own, private = path_of(parents), Sensitive(data)
+    if own is None:
+        raise Unsuitable("parents must be a path or a URI; write the users' table to a Parquet file first")
     path = path_of(data)
     del data  # an error from here on shows no rows, even if its local variables are shown
     given = load_given(private) if path is None else None
     name, place = new_name(), home_of(home)
     asked: dict[str, Any] = dict(data=path or place / "sensitive" / name / GIVEN, out=out or place / "hand-offs" / name)
-    asked |= dict(query=query, target_epsilon=epsilon, delta=delta, report_epsilon=report_epsilon, account=account)
+    asked |= dict(
+        query=query, parents=own, target_epsilon=epsilon, delta=delta, report_epsilon=report_epsilon, account=account
+    )
     asked |= dict(allow_large_delta=allow_large_delta, method=method, measurement=dict(measurement or {}))
     asked |= dict(training=dict(training or {}), rows=rows, seed=seed, device=device, prefect=False, home=place)
     asked |= dict(ledger=url_of(ledger), dask=from_environment("dask"), signing_key=signing_key)

@@ -4,7 +4,8 @@ Privacy: post-processing; no data is read, no ledger is opened and nothing is ch
 """
 
 import json
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -14,17 +15,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.artifact import write_whole
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.conditional import sample_where
 from dpmodels.generators.constraints import sample_valid
 from dpmodels.schema.conditions import Conditions
 from dpmodels.schema.embedded import codec_of
+from dpmodels.schema.flat import units_in
 from dpmodels.schema.schema import Schema
+from tasks.of_users import tables_of, write_split
 from tasks.pools import limited_pools
 from tasks.ready import check_new_file, pick_device
 from tasks.receive import check_received
 from tasks.sample import read_generator
-from tasks.store import Run
+from tasks.store import Run, replace_folder
 
 FOOTER = b"nacre.sample"
 
@@ -51,6 +54,8 @@ def draw_rows(
 ) -> Iterator[tuple[pa.Table, Drawn]]:
     """Yield tables of synthetic rows that meet all conditions, each with what is known by then.
 
+    Of users and their rows, ``rows`` counts users, and the tables are flat (dpmodels/schema/family.py).
+
     Without a seed they are drawn by the one after the run's, so that they are other rows than the run's own.
 
     Raises:
@@ -68,13 +73,15 @@ def draw_rows(
         model = read_generator(made.path, made.sha256)
         codec = codec_of(model.schema)
         facts = Drawn(run.name, model.release_entry, run.plan.release.method, seed, tuple(where))
+        if where and isinstance(model.schema, Schema) and model.schema.users:
+            raise Unsuitable("users are drawn with all their rows, so no condition can be set; filter the tables")
         if where and isinstance(model.schema, Schema):
             batches = sample_where(model, Conditions(model.schema, where), rows, seed, device)
         else:
             batches = ((records, 1.0) for records in sample_valid(model, rows, seed, device))
         for records, share in batches:
             table = codec.decode(records, drawn)
-            drawn += len(records)
+            drawn += units_in(model.schema, records)
             yield (
                 table,
                 Drawn(**asdict(facts) | {"rows": drawn, "share": share, "records": share * model.default_rows()}),
@@ -84,26 +91,49 @@ def draw_rows(
 def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int | None, device: str = "auto") -> Drawn:
     """Write drawn rows to one Parquet file, whose footer says where they are from; the file is whole or absent.
 
+    Of users and their rows it is a folder of two tables.
+
     Raises:
         ArtifactError: the place is taken or cannot be written.
     """
     check_new_file(out)
-    check_new_file(out)
     facts: list[Drawn] = []
 
-    def write(path: Path) -> None:
-        writer = None
-        try:
-            for table, known in draw_rows(run, rows, where, seed, device):
-                writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
-                writer.write_table(table)
-                facts.append(known)
-            if writer:
-                said: dict[str, Any] = asdict(facts[-1]) | {"nacre_version": version("nacre")}
-                writer.add_key_value_metadata({FOOTER: json.dumps(said).encode()})
-        finally:
-            if writer:
-                writer.close()
+    def tables() -> Iterator[pa.Table]:
+        for table, known in draw_rows(run, rows, where, seed, device):
+            facts.append(known)
+            yield table
 
-    write_whole(out, write)
+    def footer() -> dict[bytes, bytes]:
+        said: dict[str, Any] = asdict(facts[-1]) | {"nacre_version": version("nacre")}
+        return {FOOTER: json.dumps(said).encode()}
+
+    if tables_of(run.plan.release.contract):
+        _write_two(run.plan.release.contract, tables(), out, footer)
+    else:
+        write_whole(out, lambda path: _write_one(tables(), path, footer))
     return facts[-1]
+
+
+def _write_one(tables: Iterator[pa.Table], path: Path, footer: Callable[[], dict[bytes, bytes]]) -> None:
+    writer = None
+    try:
+        for table in tables:
+            writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
+            writer.write_table(table)
+        if writer:
+            writer.add_key_value_metadata(footer())
+    finally:
+        if writer:
+            writer.close()
+
+
+def _write_two(contract: Any, flat: Iterator[pa.Table], out: Path, footer: Callable[[], dict[bytes, bytes]]) -> None:
+    part = out.absolute().with_name(f".part-{out.name}")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    try:
+        write_split(contract, flat, part, "part-00000.parquet", footer)
+        replace_folder(part, out.absolute())
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.evaluation.internal.compare import compare_tables, distinct_names, write_comparison
 from dpmodels.evaluation.internal.frame import ParquetBatches
 from dpmodels.evaluation.internal.report import QUICK, Options, evaluate_run, write_report
@@ -13,7 +13,9 @@ from dpmodels.releases.release import read_release
 from dpmodels.schema.schema import Schema
 from tasks.encoded import EncodedTable
 from tasks.engine import Threads, cores
+from tasks.of_users import tables_of
 from tasks.pools import limit_pools
+from tasks.progress import progress_bar
 from tasks.receive import receive
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private
@@ -29,6 +31,8 @@ def evaluate(
     memorization or membership.
     """
     schema, settings = run.plan.release.table, run.settings
+    if test is not None and tables_of(run.plan.release.contract):
+        raise Unsuitable("rows of other users cannot be compared with: leave --test out for users and their rows")
     real = Sensitive(EncodedTable(ingested.path, schema))
     held = None if test is None else Sensitive(ParquetBatches(test, schema, settings.batch_rows))
     received = receive(run)
@@ -36,7 +40,8 @@ def evaluate(
     release = read_release(run.read("sanitize")).value
     options = _on_limited_threads(options or Options(seed=settings.seed, only=QUICK))
     threads = Threads(settings.threads or cores())
-    return Handle(path=write_report(evaluate_run(real, held, made, release, options, threads.map), run.sensitive))
+    with progress_bar("evaluate"):
+        return Handle(path=write_report(evaluate_run(real, held, made, release, options, threads.map), run.sensitive))
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ def compare(
     place: Place, tables: Sequence[Path], real: Path, test: Path | None, schema: Schema, options: Options
 ) -> Path:
     """Judge any synthetic tables against the same real rows; write figures and page into the private folder."""
+    if schema.users:
+        raise Unsuitable("users and their rows are two tables, and tables are compared one by one")
     make_private(place.sensitive)
     named = dict(zip(distinct_names(tables), tables, strict=True))
     found = compare_tables(named, real, test, schema, _on_limited_threads(options), Threads(options.workers).map)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
-from dpmodels.errors import ArtifactError, DataError, InvalidArgument
+from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.schema.columns import Discrete
 from dpmodels.schema.lint import load_schema
@@ -46,7 +46,10 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -
     if not table.is_dir():
         raise ArtifactError(f"the hand-off {hand_off} holds no synthetic table")
     schema = load_schema(hand_off / "schema.yaml")
-    if wrong := [name for name in by if not isinstance(schema.columns.get(name), Discrete)]:
+    if schema.users:
+        raise Unsuitable(f"{table} holds a table of users and one of their rows; copy these folders as they are")
+    columns = schema.columns
+    if wrong := [name for name in by if not isinstance(columns.get(name), Discrete)]:
         raise InvalidArgument("by", wrong[0], "be a column that lists its values, or is true or false")
     if to.startswith("https:"):
         raise InvalidArgument("to", "https://…", "be a folder, or a URI that can be written")

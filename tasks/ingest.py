@@ -1,6 +1,7 @@
 """Ingest: read the raw data, check it against its contract, and write it encoded into the sensitive zone."""
 
 from tasks.kinds import kind_of
+from tasks.progress import progress_bar
 from tasks.stage import stage
 from tasks.store import Handle, Run, make_private, replace_folder
 
@@ -13,6 +14,7 @@ def ingest(run: Run) -> Handle:
         return Handle(path=target)
     part = run.sensitive / ".part-encoded"
     make_private(part)
-    kind_of(run.plan.release.contract).encode(run, part)
+    with progress_bar("ingest"):
+        kind_of(run.plan.release.contract).encode(run, part)
     replace_folder(part, target)
     return Handle(path=target)

@@ -1,4 +1,4 @@
-"""The kinds of contract: what the stages ask of a table and of a set of documents, each in a module of its own."""
+"""The kinds of contract: what the stages ask of tables, users and their rows, and documents, in a module each."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,8 @@ from dpmodels.evaluation.published.fidelity import Measured
 from dpmodels.releases.contract import Contract
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.expectations import Verdicts
-from tasks import of_documents, of_tables
+from dpmodels.schema.schema import Schema
+from tasks import of_documents, of_tables, of_users
 from tasks.store import Run
 
 
@@ -44,4 +45,6 @@ class Kind(Protocol):
 
 def kind_of(contract: Contract) -> Kind:
     """Return the kind of a contract."""
-    return of_documents if isinstance(contract, Documents) else of_tables
+    if isinstance(contract, Documents):
+        return of_documents
+    return of_users if isinstance(contract, Schema) and contract.users else of_tables

@@ -9,6 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.artifact import sha256_of
 from dpmodels.errors import ArtifactError
@@ -31,6 +33,8 @@ from dpmodels.releases.plan import REPORT, Line
 from dpmodels.schema.federation import SCORES, UNPROTECTED
 from tasks.accounts import charges_of, desk_of
 from tasks.card import write_card
+from tasks.of_users import tables_of, write_split
+from tasks.parquet import read_batches
 from tasks.ready import check_free
 from tasks.receive import forget, receive
 from tasks.stage import stage
@@ -46,10 +50,14 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
     """Copy the synthetic table that was checked, and the report, and write the manifest that accounts for them."""
 
     def table(folder: Path) -> None:
-        received, place = receive(run), folder / MADE["sample"]
+        received, place, contract = receive(run), folder / MADE["sample"], run.plan.release.contract
         place.mkdir()
         for file in members(received.folder, received.synthetic):
-            copy_plain(file.parents[1], file, place / file.name)
+            if tables_of(contract):
+                flat = (pa.Table.from_batches([batch]) for batch in read_batches(file, run.settings.batch_rows))
+                write_split(contract, flat, place, file.name)
+            else:
+                copy_plain(file.parents[1], file, place / file.name)
 
     handed_over = assemble(run, release, report, table)
     forget(run)

@@ -20,6 +20,7 @@ from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.load import Model, load_generator
 from dpmodels.late import torch
 from dpmodels.schema.embedded import codec_of
+from dpmodels.schema.flat import units_in
 from tasks.engine import Engine, open_engine
 from tasks.progress import progress_bar
 from tasks.ready import pick_device
@@ -84,7 +85,7 @@ class FileSampler:
         tables: list[pa.Table] = []
         for records in sample_valid(model, rows, self.seed, self.device, first_batch):
             tables.append(codec.decode(records, first_row))
-            first_row += len(records)
+            first_row += units_in(model.schema, records)
             if sum(map(len, tables)) >= GROUP_ROWS or sum(table.nbytes for table in tables) >= GROUP_BYTES:
                 yield pa.concat_tables(tables)
                 tables = []

@@ -68,7 +68,8 @@ class Settings(BaseModel):
     """What the stages of one run need besides the plan; nothing here can change what is charged.
 
     Attributes:
-        data: a path, a pattern or a URI; of a database where there is a ``query``.
+        data: a path, a pattern or a URI; of a database where there is a ``query``. parents: that of the users' table,
+            empty where there is none.
         ledger: the URL of the ledger that the run was started with, empty for the home's own. It is compared with the
             ledger that a process is given, and never opened.
         opens: the account's terms, if the run is to open it.
@@ -85,6 +86,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     data: Place
     query: str = ""
+    parents: Place = ""
     out: Path
     account: str
     opens: Opening | None = None

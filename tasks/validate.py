@@ -24,10 +24,12 @@ from dpmodels.schema.schema import Schema
 from tasks.accounts import desk_of
 from tasks.engine import Engine, Threads, cores, open_engine
 from tasks.kinds import FileCheck, kind_of
+from tasks.of_users import check_tables
 from tasks.parquet import parquet_files, read_batches
+from tasks.progress import progress_bar
 from tasks.receive import receive, reject
 from tasks.stage import stage
-from tasks.store import Handle, Run, write_text
+from tasks.store import MADE, Handle, Run, write_text
 
 BATCH_ROWS = 65_536
 
@@ -44,7 +46,7 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     rows = settings.rows or load_generator(received.generator).default_rows()
     measured = Measured.of(released)
     check = kind.file_check(contract, rows, settings.batch_rows, measured)
-    with open_engine(settings.threads, run.dask) as engine:
+    with progress_bar("validate"), open_engine(settings.threads, run.dask) as engine:
         gate, tally = check_table(received.synthetic, check, engine)
     report = run.place("validate")
     report.mkdir(exist_ok=True)
@@ -123,8 +125,10 @@ def check_hand_off(folder: Path, schema_file: Path | None) -> Verdicts:
         rows = int(json.loads((folder / "report.json").read_text(encoding="utf-8"))["synthetic_rows"])
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError("", f"{folder} has no report.json that can be read") from None
-    return _checked(folder / "synthetic", contract, rows)
+    return _checked(folder / MADE["sample"], contract, rows)
 
 
 def _checked(path: Path, contract: Schema | Documents, rows: int | None) -> Verdicts:
+    if isinstance(contract, Schema) and contract.users:
+        return check_tables(path, contract, rows)
     return check_table(path, kind_of(contract).file_check(contract, rows, BATCH_ROWS, None), Threads(cores()))[0]

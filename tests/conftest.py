@@ -90,6 +90,7 @@ LONGEST = [
 ]
 """Files of the most minutes, which begin: what is long and comes last leaves the other workers idle."""
 NIGHTLY = [
+    r"flows/test_deployments.py::test_a_night_runs_on_schedule_and_another_survives_its_worker\[postgresql\]",
     r"flows/test_deployments.py::test_an_approved_run_is_trained_where_the_data_cannot_be_seen\[postgresql\]",
     r"flows/test_federate.py::test_the_server_opens_no_clients_file.*\[(rounds|one noise for all)\]",
     r"flows/test_federate_rounds.py::test_a_client_that_is_killed_in_a_round",

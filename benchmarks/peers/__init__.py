@@ -1,15 +1,17 @@
 """Other tools on the same cells, the same budget and the same schema, each in a virtual environment of its own.
 
 A peer is given the table as cell numbers (``Codec.to_cells``), so that all methods see the same public cells, and gives
-cell numbers back. A peer that fails or runs out of time is reported as such.
+cell numbers back. A peer that fails or runs out of time is reported as such. ``PEER_DPMM`` and ``PEER_SMARTNOISE`` name
+the interpreter of an environment that is there already.
 """
 
 import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,10 +42,8 @@ REQUIREMENTS = {
     "dpmm": ["dpmm==0.1.9"],
     "smartnoise": ["smartnoise-synth==1.0.8", "torch>=2.8,<2.14"],
 }
-PEERS = {
-    peer.name: peer
-    for peer in (Peer("dpmm", "aim"), Peer("dpmm", "mst"), Peer("dpmm", "priv-bayes"), Peer("smartnoise", "mst"))
-}
+DPMM = ("aim", "aim-target", "mst", "priv-bayes")
+PEERS = {peer.name: peer for peer in (*(Peer("dpmm", method) for method in DPMM), Peer("smartnoise", "mst"))}
 
 
 @dataclass(frozen=True)
@@ -67,17 +67,21 @@ def run_peer(
     seconds: int = SECONDS,
 ) -> Outcome:
     """Fit and sample as many rows as the real table has, in a process of its own."""
-    folder.mkdir(parents=True, exist_ok=True)
     cells = pd.DataFrame(codec.to_cells(codec.encode(real)), columns=list(codec.columns))
+    sizes = dict(zip(codec.columns, map(int, codec.cell_sizes), strict=True))
+    task = {"sizes": sizes, "epsilon": epsilon, "delta": delta, "seed": seed, "target": codec.schema.target}
+    outcome = run_cells(peer, cells, task, folder, seconds)
+    if outcome.table is None:
+        return outcome
+    records = codec.from_cells(outcome.table.to_numpy().astype(np.int32), np.random.default_rng(seed))
+    return replace(outcome, table=codec.decode(records).to_pandas())
+
+
+def run_cells(peer: Peer, cells: pd.DataFrame, task: dict[str, Any], folder: Path, seconds: int = SECONDS) -> Outcome:
+    """Fit and sample cell numbers; ``task`` holds sizes, epsilon, delta, seed and target."""
+    folder.mkdir(parents=True, exist_ok=True)
     cells.to_csv(folder / "real.csv", index=False)
-    task = {
-        "method": peer.method,
-        "sizes": dict(zip(codec.columns, map(int, codec.cell_sizes), strict=True)),
-        "epsilon": epsilon,
-        "delta": delta,
-        "seed": seed,
-    }
-    (folder / "task.json").write_text(json.dumps(task))
+    (folder / "task.json").write_text(json.dumps({"method": peer.method, **task}))
     command = [str(_python(peer.tool)), str(HERE / f"run_{peer.tool}.py"), str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
@@ -87,13 +91,13 @@ def run_peer(
     if ran.code:
         last = ran.output.strip().splitlines()[-1:] or ["no output"]
         return Outcome(None, ran.seconds, ran.peak_mib, "out of time" if ran.code == 124 else last[0][:80])
-    made = pd.read_csv(folder / "synthetic.csv")[list(codec.columns)].to_numpy().astype(np.int32)
-    records = codec.from_cells(made, np.random.default_rng(seed))
-    return Outcome(codec.decode(records).to_pandas(), ran.seconds, ran.peak_mib)
+    return Outcome(pd.read_csv(folder / "synthetic.csv")[list(cells)], ran.seconds, ran.peak_mib)
 
 
 def _python(tool: str) -> Path:
-    """Return the interpreter of a tool's environment, which is made at its first use."""
+    """Return the interpreter of a tool's environment, which is made at its first use where ``PEER_DPMM`` names none."""
+    if named := os.environ.get(f"PEER_{tool.upper()}"):
+        return Path(named)
     home = ENVIRONMENTS / tool
     if not (home / "ready").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)

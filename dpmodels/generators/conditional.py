@@ -112,7 +112,7 @@ def sample_where(
     schema, share = model.schema, None
     if not isinstance(schema, Schema):
         raise Unsuitable("embedded documents have no columns, so no conditions can be set on them; leave --where out")
-    if isinstance(model, MixtureModel) and not schema.rules and not schema.null_limits:
+    if isinstance(model, MixtureModel) and not schema.constraints and not schema.null_limits:
         model = GivenMixture.of_mixture(model, conditions)
         share = model.share
     found, drawn, most = 0, 0, max(TRIES * rows, LEAST_TRIES)

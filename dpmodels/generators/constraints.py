@@ -1,8 +1,9 @@
 """Synthetic rows that keep the schema's constraints and null limits: post-processing of what a generator draws.
 
 A generator draws each value within a cell without looking at the other columns, so some rows break ``lower <= upper``.
-Where the two cells overlap, the values could have fallen in either order, and are exchanged. The other rows come from
-noise, and are drawn anew, class by class, so that the classes keep their shares.
+Where the two cells overlap, the values could have fallen in either order, and are exchanged. Where a row breaks ``when
+sick then fee > 0`` although the cell of its fee reaches above 0, the fee is drawn anew from that part of its cell. The
+other rows come from noise, and are drawn anew, class by class, so that the classes keep their shares.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,9 +15,11 @@ from numpy.typing import NDArray
 from dpmodels.errors import DataError
 from dpmodels.generators.sampling import Sampler, batch_sizes, batch_stream
 from dpmodels.schema.columns import Continuous
+from dpmodels.schema.conditions import bounds, numbers_of
 from dpmodels.schema.constraints import Constraint
 from dpmodels.schema.convert import decode_numbers, encode_numbers
 from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.implications import Implication
 from dpmodels.schema.schema import Schema
 
 POOL_ROWS = 4096
@@ -49,9 +52,9 @@ def sample_valid(model: Sampler, rows: int, seed: int, device: str = "cpu", firs
 def _repaired(batch: Records, rules: "Rules", spares: "Spares") -> Records:
     """Put in order, or replace, the rows that break a constraint or exceed a null limit."""
     limits = rules.null_limits
-    if not rules.constraints and not limits:
+    if not rules.all and not limits:
         return batch
-    records = rules.order(batch)
+    records = rules.settle(batch, batch_stream(spares.seed, spares.batch, POOLS * (len(limits) + 2)))
     records = spares.replace(records, ~rules.hold(records), rules.hold)
     for name, limit in limits.items():
         nulls = np.flatnonzero(rules.null(records, name))
@@ -65,7 +68,8 @@ class Rules:
     """The constraints of a schema, on encoded rows."""
 
     def __init__(self, schema: Schema) -> None:
-        self.constraints, self.null_limits = schema.rules, schema.null_limits
+        self.constraints, self.implications, self.null_limits = schema.rules, schema.implications, schema.null_limits
+        self.all = (*self.constraints, *self.implications)
         self.place = {name: index for index, name in enumerate(schema.modelled)}
         self.columns = schema.modelled
         self.codec, self.target = Codec(schema), schema.class_index
@@ -75,6 +79,8 @@ class Rules:
         kept = ~self.null(records, not_null) if not_null else np.ones(len(records), dtype=np.bool_)
         for rule in self.constraints:
             kept &= rule.holds(self._numbers(records, rule.lower), self._numbers(records, rule.upper))
+        for implication in self.implications:
+            kept &= self._keeps(records, implication)
         return kept
 
     def null(self, records: Records, name: str) -> Mask:
@@ -82,7 +88,32 @@ class Rules:
         null: Mask = records.states[:, self.place[name]] == self.columns[name].null_state
         return null
 
-    def order(self, records: Records) -> Records:
+    def settle(self, records: Records, rng: np.random.Generator) -> Records:
+        """Mend the rows that break a constraint although the cells of their values do not ask for it."""
+        return self._order(self._redraw(records, rng) if self.implications else records)
+
+    def _keeps(self, records: Records, rule: Implication) -> Mask:
+        """Tell which rows keep one ``when ... then ...``."""
+        at = {name: (records.states[:, self.place[name]], records.values[:, self.place[name]]) for name in rule.columns}
+        return rule.kept({name: (seen[0], numbers_of(self.columns[name], *seen)) for name, seen in at.items()})
+
+    def _redraw(self, records: Records, rng: np.random.Generator) -> Records:
+        """Draw the values after a ``then`` anew from the part of their cells that keeps it, where there is one."""
+        drawn = Records(records.states, records.values.copy(), records.pixels)
+        for rule in self.implications:
+            broken = ~self._keeps(drawn, rule)
+            for name in dict.fromkeys(one.name for one in rule.then):
+                column, at = self.columns[name], self.place[name]
+                if not isinstance(column, Continuous):
+                    continue
+                low, high = bounds([one for one in rule.then if one.name == name])
+                rows = np.flatnonzero(broken & (drawn.states[:, at] == 0))
+                cells = column.to_cells(drawn.values[rows, at])
+                reach = column.cell_shares(low, high)[cells] > 0
+                drawn.values[rows[reach], at] = column.from_cells(cells[reach], rng, low, high)
+        return drawn
+
+    def _order(self, records: Records) -> Records:
         """Exchange the two values of rows that break a constraint although their cells overlap."""
         states, values = records.states.copy(), records.values.copy()
         ordered = Records(states, values, records.pixels)
@@ -143,14 +174,14 @@ class Spares:
                 todo = np.setdiff1d(todo, rows[:count])
             if not len(todo):
                 return Records(states, values, records.pixels)
-        names = ", ".join(f"`{rule}`" for rule in self.rules.constraints) or "the null limits"
+        names = ", ".join(f"`{rule}`" for rule in self.rules.all) or "the null limits"
         raise DataError("", f"hardly any row that the generator draws keeps {names}; nothing was handed over")
 
     def _draw(self) -> Records:
         """Draw the next pool."""
         self.pools += 1
         rng = batch_stream(self.seed, self.batch, self.pools)
-        return self.rules.order(self.model.draw(POOL_ROWS, rng, self.device))
+        return self.rules.settle(self.model.draw(POOL_ROWS, rng, self.device), rng)
 
     def _labels(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
         return states[:, self.target] if self.target is not None else np.zeros(len(states), dtype=np.int32)

@@ -11,6 +11,7 @@ from dpmodels.generators.model_file import read_model
 from dpmodels.generators.photos import PhotoModel
 from dpmodels.generators.points import PointModel
 from dpmodels.generators.tabular import TabularModel
+from dpmodels.generators.users import UserModel
 from dpmodels.generators.vae_model import VaeModel
 
 Model = BayesNetModel | GanModel | ImageModel | MixtureModel | PhotoModel | PointModel | TabularModel | VaeModel
@@ -22,6 +23,7 @@ KINDS: dict[str, type[Model]] = {
     "network": TabularModel,
     "photos": PhotoModel,
     "points": PointModel,
+    "users": UserModel,
     "vae": VaeModel,
 }
 

@@ -38,6 +38,7 @@ class MixtureModel(Sampler):
         class_counts [classes] float64, noisy and possibly negative as released.
     """
 
+    kind: ClassVar[str] = "mixture"
     batch_rows: ClassVar[int] = 131_072
     schema: Schema
     most_cells: int
@@ -87,13 +88,13 @@ class MixtureModel(Sampler):
             if isinstance(column, Continuous) and column.is_cut
         }
         facts = {"most_cells": self.most_cells, "release_entry": self.release_entry}
-        write_model(path, "mixture", self.schema, tensors, **facts)
+        write_model(path, self.kind, self.schema, tensors, **facts)
 
     @classmethod
     def of(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "MixtureModel":
         """Rebuild what ``save`` wrote."""
         schema, probabilities = facts["schema"], tensors["probabilities"]
-        fine = Partition.fine(schema, facts["most_cells"], conditional=len(probabilities) > 1)
+        fine = Partition.fine(schema.flat, facts["most_cells"], conditional=len(probabilities) > 1)
         merge = tuple(tensors[f"merge/{index}"].numpy() for index in range(len(fine.merge)))
         detail = [tensors[f"detail/{index}"].numpy() for index in range(len(fine.merge))]
         cut = {index: tensors.get(f"edges/{index}") for index in range(len(merge))}

@@ -161,7 +161,7 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         raise ArtifactError(f"the contract {contract.name} is of a kind that no model card is written for")
     kept = {name: one for name, one in contract.columns.items() if not _is_dropped(one)}
     return {
-        "about": "images" if contract.image else "table",
+        "about": "images" if contract.image else "users" if contract.users else "table",
         "rows": report["synthetic_rows"],
         "target": contract.target,
         "columns": [{"name": name, "type": column.type} for name, column in kept.items()],

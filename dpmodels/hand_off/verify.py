@@ -42,7 +42,7 @@ from dpmodels.schema.federation import CENTRAL, SCORES
 from dpmodels.schema.lint import parse
 
 HANDED_OVER = re.compile(
-    r"(synthetic|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|soft-labels\.parquet|schema\.yaml|"
+    r"(synthetic(/(parents|children))?|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|soft-labels\.parquet|schema\.yaml|"
     r"report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html"
 )
 LIFE = ["reserve", "draw", "seal", "commit"]

@@ -65,10 +65,10 @@ class Line(BaseModel):
 
     @property
     def table(self) -> Schema:
-        """The contract of a method that is for tables."""
+        """The contract of a method that is for tables; of users and their rows the one flat table that is measured."""
         if not isinstance(self.contract, Schema):
             raise ArtifactError(f"the line {self.name} of {self.method} is not about a table")
-        return self.contract
+        return self.contract.flat
 
     @property
     def family(self) -> str:

@@ -68,6 +68,7 @@ class System(ABC, Generic[Design]):
         method: name in the registry; measurement: the pydantic model of the public parameters.
         line: name of the line that the system plans; about: the kind of contract that the system is for.
         whole_units: whether parts that are measured side by side keep a unit whole whatever its rows hold.
+        takes_users: whether the system measures users and their rows as two tables (the schema's key ``users``).
     """
 
     method: str
@@ -75,6 +76,7 @@ class System(ABC, Generic[Design]):
     line: ClassVar[str] = RELEASE
     about: ClassVar[type] = Schema
     whole_units: ClassVar[bool] = False
+    takes_users: ClassVar[bool] = False
 
     @abstractmethod
     def design(self, spec: Any, contract: Any) -> Design:
@@ -118,6 +120,8 @@ class System(ABC, Generic[Design]):
         if not isinstance(contract, self.about):
             kind = "documents" if isinstance(contract, Documents) else "a table"
             raise InvalidArgument("method", self.method, f"be one for {kind}")
+        if isinstance(contract, Schema) and contract.users and not self.takes_users:
+            raise InvalidArgument("method", self.method, "be nacre for a schema with `users`")
         spec = self.priced(self.settled(contract), contract, budget)
         design = self.design(spec, contract)
         check_contract(contract, budget)

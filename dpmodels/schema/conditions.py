@@ -1,13 +1,13 @@
-"""Conditions on the rows that are drawn, such as ``age > 60``: how they are written, and which rows meet them.
+"""Conditions on rows, such as ``age > 60`` or ``not sick``: how they are written, and which rows meet them.
 
 As in SQL, a null meets no condition but ``COLUMN = null``. All conditions hold together.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from dpmodels.schema.columns import Continuous, Datetime, Discrete, Number, name
 from dpmodels.schema.convert import decode_numbers
 from dpmodels.schema.interval import Floats
 from dpmodels.schema.records import Records
-from dpmodels.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from dpmodels.schema.schema import Schema
 
 SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "<=": np.less_equal,
@@ -56,22 +58,31 @@ class Condition:
         return met if self.of_state and self.value == self.null and self.sign == "=" else met & (states != self.null)
 
 
-def parse(text: str, schema: Schema) -> Condition:
-    """Read ``COLUMN SIGN VALUE`` and hold the value against the schema.
+def parse(text: str, columns: Mapping[str, Any]) -> Condition:
+    """Read ``COLUMN SIGN VALUE``, or a column of true and false by itself or after ``not``.
 
     Raises:
         Unsuitable: it is no condition, or no value of the column can meet it as it is written.
     """
-    names = sorted((name for name in schema.columns if text.strip().startswith(name)), key=len, reverse=True)
+    text = text.strip()
+    for bare, value in ((text, "true"), (text.removeprefix("not ").strip(), "false")):
+        if is_boolean(columns.get(bare)):
+            return _held(text, bare, columns, "=", value)
+    names = sorted((name for name in columns if text.startswith(name)), key=len, reverse=True)
     for name in names:
-        if found := re.fullmatch(rf"({'|'.join(SIGNS)})\s*(.*)", text.strip()[len(name) :].strip(), re.DOTALL):
-            return _held(text.strip(), name, schema, *found.groups())
-    known = ", ".join(schema.modelled)
+        if found := re.fullmatch(rf"(==|{'|'.join(SIGNS)})\s*(.*)", text[len(name) :].strip(), re.DOTALL):
+            return _held(text, name, columns, found[1].replace("==", "="), found[2])
+    known = ", ".join(name for name, column in columns.items() if isinstance(column, Modelled))
     raise Unsuitable(f"`{text}` is no condition: write a column ({known}), one of = != < <= > >=, and a value")
 
 
-def _held(text: str, name: str, schema: Schema, sign: str, value: str) -> Condition:
-    column = schema.modelled.get(name)
+def is_boolean(column: Any) -> bool:
+    """Tell whether a column, if it is one, holds true and false."""
+    return isinstance(column, Discrete) and column.kind == "boolean"
+
+
+def _held(text: str, name: str, columns: Mapping[str, Any], sign: str, value: str) -> Condition:
+    column = columns[name]
     if not isinstance(column, Continuous | Discrete):
         raise Unsuitable(f"`{text}`: column {name} is not modeled, so no condition can be set on it")
     if value == NULL and column.null_state is not None and NULL not in names_of(column):
@@ -139,8 +150,8 @@ def _some(names: Sequence[str]) -> str:
 class Conditions:
     """Conditions on the rows of one schema, all of which are to be met."""
 
-    def __init__(self, schema: Schema, texts: Sequence[str]) -> None:
-        self.all = [parse(text, schema) for text in texts]
+    def __init__(self, schema: "Schema", texts: Sequence[str]) -> None:
+        self.all = [parse(text, schema.columns) for text in texts]
         self.places = {name: place for place, name in enumerate(schema.modelled)}
 
     def __str__(self) -> str:
@@ -161,14 +172,18 @@ class Conditions:
 
 def hold(own: Sequence[Condition], states: NDArray[np.int32], values: Floats) -> Mask:
     """Tell which values of one column, given by states and unit values, meet all of its conditions."""
-    column = own[0].column
-    if isinstance(column, Continuous):
-        numbers = decode_numbers(column, states, values)
-    else:
-        keys = column.keys if isinstance(column, Discrete) and column.kind in ("integer", "number") else []
-        numbers = np.append(np.array(keys, dtype=np.float64), np.nan)[np.minimum(states, len(keys))]
+    numbers = numbers_of(own[0].column, states, values)
     met: Mask = np.logical_and.reduce([one.holds(states, numbers) for one in own])
     return met
+
+
+def numbers_of(column: Modelled, states: NDArray[np.int32], values: Floats) -> Floats:
+    """Return the numbers that states and unit values stand for, NaN where they stand for none."""
+    if isinstance(column, Continuous):
+        return decode_numbers(column, states, values)
+    keys = column.keys if isinstance(column, Discrete) and column.kind in ("integer", "number") else []
+    numbers: Floats = np.append(np.array(keys, dtype=np.float64), np.nan)[np.minimum(states, len(keys))]
+    return numbers
 
 
 def bounds(own: Sequence[Condition]) -> tuple[float, float]:

@@ -1,5 +1,7 @@
 """Rules between two columns of one row, such as ``start <= end``: how they are written, and which rows keep them.
 
+The other rules of a schema, such as ``when sick then fee > 0``, are in ``dpmodels/schema/implications.py``.
+
 A row in which either column is null keeps the rule, as in SQL.
 """
 
@@ -12,7 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.errors import Unsuitable
 from dpmodels.schema.columns import Continuous, Datetime
+from dpmodels.schema.implications import Implication, is_implication
 
 FORM = re.compile(r"(.+?)\s*(<=|>=|<|>)\s*(.+)")
 Mask = NDArray[np.bool_]
@@ -47,8 +51,8 @@ def constraint_faults(texts: Any, columns: Mapping[str, Any]) -> list[tuple[str,
     """List what is wrong with the constraints of a schema, as (place in the file, message)."""
     faults, read = [], []
     for index, text in enumerate(texts):
-        constraint = Constraint.parse(text)
-        message = _fault(constraint, columns)
+        constraint = None if is_implication(text) else Constraint.parse(text)
+        message = _implication_fault(text, columns) if is_implication(text) else _fault(constraint, columns)
         if message:
             faults.append((f"constraints.{index}", f"`{text}` {message}"))
         elif constraint:
@@ -56,9 +60,18 @@ def constraint_faults(texts: Any, columns: Mapping[str, Any]) -> list[tuple[str,
     return faults or _contradictions(read, columns)
 
 
+def _implication_fault(text: str, columns: Mapping[str, Any]) -> str:
+    try:
+        Implication.parse(text, columns)
+    except Unsuitable as fault:
+        return f"cannot be kept: {fault}"
+    return ""
+
+
 def _fault(constraint: Constraint | None, columns: Mapping[str, Any]) -> str:
     if constraint is None:
-        return "must compare two columns, as in `start <= end`, with one of <=, <, >=, >"
+        form = "must compare two columns, as in `start <= end`, with one of <=, <, >=, >"
+        return f"{form}, or be a rule such as `when sick then fee > 0`"
     names = (constraint.lower, constraint.upper)
     unknown = [name for name in names if name not in columns]
     if unknown:

@@ -177,7 +177,7 @@ def _find(column: Any, array: pa.Array) -> tuple[NDArray[np.int32], Mask]:
     return found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32), null
 
 
-def states_of(column: Categorical, array: pa.Array) -> NDArray[np.int32]:
+def states_of(column: Discrete, array: pa.Array) -> NDArray[np.int32]:
     """Return the place of each value among the listed ones; -1 for null and for a value that is not listed."""
     return _find(column, joined(array))[0]
 

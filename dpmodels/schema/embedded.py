@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpmodels.errors import DataError
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.flat import FlatCodec
 from dpmodels.schema.schema import Schema
 
 BITS = 14
@@ -106,7 +107,9 @@ class EmbeddedCodec:
 
 def codec_of(contract: Any) -> Any:
     """Return what writes and reads the rows of a contract."""
-    return Codec(contract) if isinstance(contract, Schema) else EmbeddedCodec(contract)
+    if not isinstance(contract, Schema):
+        return EmbeddedCodec(contract)
+    return FlatCodec(contract) if contract.users else Codec(contract)
 
 
 def labels_of(contract: Documents) -> Schema:

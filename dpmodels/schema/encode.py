@@ -68,6 +68,8 @@ class Codec:
                 raise DataError(name, "is in the data more than once")
         extra = sum(name not in declared for name in names)
         unknown = f"the data has {extra} column(s) that the schema lacks; a file without a header has values there"
+        if "" in names:
+            unknown += ", and an index that pandas wrote, or a delimiter of two characters, leaves a name empty"
         if missing := [name for name in declared if name not in names]:
             raise DataError(missing[0], "is in the schema but not in the data" + f"; {unknown}" * bool(extra))
         if extra:
@@ -125,7 +127,7 @@ class Codec:
             elif self.schema.image and name == self.schema.image[0]:
                 arrays.append(self._images(records))
             elif isinstance(identifier := self.schema.columns[name], Identifier):
-                arrays.append(identifier.make(first_row, len(records)))
+                arrays.append(self._identifiers(name, identifier, first_row, records))
         return pa.Table.from_arrays(arrays, schema=self.output_schema)
 
     def codes_of(self, records: Records) -> Sequence[Codes]:
@@ -196,6 +198,10 @@ class Codec:
         if column is None or records.pixels is None or records.pixels.shape != (len(records), column.numbers):
             raise Unsuitable(f"the records hold no images for column {name}; encode them with this schema")
         return decode_image(column, records.pixels)
+
+    def _identifiers(self, name: str, identifier: Identifier, first_row: int, records: Records) -> pa.Array:
+        """Make the identifiers of a column, one a row."""
+        return identifier.make(first_row, len(records))
 
     def _check_shape(self, array: NDArray[np.int32]) -> None:
         if array.ndim != 2 or array.shape[1] != len(self.columns):

@@ -18,6 +18,7 @@ from dpmodels.schema.convert import as_numbers, check_type, plain, to_keys
 from dpmodels.schema.derive import follows
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.image import check_image_type, images_fit
+from dpmodels.schema.implications import HELD
 from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
 from dpmodels.schema.suite import NOT_NULL, ROW_COUNT, Rule, suite_for
@@ -121,10 +122,12 @@ class Gate(Verdicts):
 
         Privacy: as ``check``.
         """
-        names = set(batch.schema.names) == set(self.outcomes[0].rule.arguments["column_set"])
+        rules = {HELD + rule.text for rule in self.schema.implications}
+        names = set(batch.schema.names) == set(self.outcomes[0].rule.arguments["column_set"]) - rules
         gaps = (gap(self.schema, rule, batch) for rule in self.schema.rules)
         near = zip(self.schema.rules, gaps, strict=True)
         broken = any(((apart <= 0) if rule.strict else (apart < 0)).any() for rule, apart in near)
+        broken |= names and not all(one.kept_in(self.schema.columns, batch).all() for one in self.schema.implications)
         derived = self.schema.derived if names else ()
         if not names or broken or not all(follows(name, self.schema.columns, batch).all() for name in derived):
             return self.check(batch)
@@ -160,7 +163,11 @@ class Gate(Verdicts):
         return {name: value for name, value in self.__dict__.items() if name != "_run"}
 
     def _frame(self, batch: pa.RecordBatch | pa.Table) -> dict[str, Any]:
-        return {name: self._series(name, batch) for name in batch.schema.names}
+        frame = {name: self._series(name, batch) for name in batch.schema.names}
+        for rule in self.schema.implications:
+            if set(rule.columns) <= frame.keys():
+                frame.setdefault(HELD + rule.text, rule.kept_in(self.schema.columns, batch))
+        return frame
 
     def _series(self, name: str, batch: pa.RecordBatch | pa.Table) -> Any:
         """Return a column in the pandas form in which null stays null and integers stay integers."""

@@ -25,9 +25,9 @@ BLOCK = 2**22
 """Bytes of a text file that are read at once; no row is longer."""
 MISSING = pa.array(["NA", "N/A", "NaN", "nan", "null", "NULL"])
 DELIMITERS = ",;\t|"
-DAMAGED = "the file is damaged"
+DAMAGED = "the file is damaged or not what its name says"
 ALSO = {
-    "csv": ", or a row has more or fewer fields than there are names",
+    "csv": ", is not in UTF-8, or a row has more or fewer fields than there are names",
     "json": ", or a line has a key, or a kind of value, that earlier lines have not",
 }
 """What else may be wrong with a file of text."""
@@ -53,9 +53,7 @@ class Part:
     def read(self, batch_rows: int) -> Batches:
         """Read the rows, with the columns that the file's folders are named after."""
         keys = {key: cast_text(pa.array([text], pa.string()), self.kinds[key], key) for key, text in self.file.keys}
-        broken = "the connection broke, or " if is_uri(self.file.place) else ""
-        fault = broken + DAMAGED + ALSO.get(self.file.format, "")
-        for batch in guarded(READERS[self.file.format](self, batch_rows), self.file.place, fault):
+        for batch in guarded(READERS[self.file.format](self, batch_rows), self.file.place, _fault(self.file)):
             for start in range(0, batch.num_rows, batch_rows):
                 piece = batch.slice(start, batch_rows)
                 arrays = [*piece.columns, *(pa.repeat(value[0], piece.num_rows) for value in keys.values())]
@@ -70,8 +68,13 @@ def parts_of(file: DataFile, codec: Codec) -> list[Part]:
     """
     part = _opened(file, codec)
     if part is None:
-        raise DataError("", f"{file.place} cannot be read: the file is damaged or not what its name says")
+        raise DataError("", f"{file.place} cannot be read: {_fault(file)}")
     return part
+
+
+def _fault(file: DataFile) -> str:
+    """Say what may be wrong with a file that cannot be read."""
+    return ("the connection broke, or " if is_uri(file.place) else "") + DAMAGED + ALSO.get(file.format, "")
 
 
 def _opened(file: DataFile, codec: Codec) -> list[Part] | None:

@@ -10,6 +10,7 @@ from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.pictures import Batches
+from dpmodels.schema.records import Records
 
 Job = tuple[Sensitive[Batches], Path]
 Found = tuple[Gate, bool]
@@ -39,26 +40,41 @@ def transform_encode(parts: Sequence[Sensitive[Batches]], gate: Gate, folder: Pa
         gate.add(own)
         rows |= some
     gate.settle()
-    if gate.broken:
-        faults = [f"{rule}; {rule.fix}" for rule in gate.broken]
-        raise DataError("", "; ".join(map(str, gate.broken)), faults)
+    check_passed(rows, gate)
+
+
+def check_passed(rows: bool, *gates: Gate) -> None:
+    """Refuse tables that did not pass their settled gates, or hold no rows.
+
+    Raises:
+        DataError: see above; every broken expectation is named.
+    """
+    if broken := [rule for gate in gates for rule in gate.broken]:
+        raise DataError("", "; ".join(map(str, broken)), [f"{rule}; {rule.fix}" for rule in broken])
     if not rows:
         raise DataError("", "the data holds no rows that the schema admits")
 
 
+def encode_checked(batches: Batches, gate: Gate) -> Iterator[tuple[pa.RecordBatch, Records]]:
+    """Yield the batches that fit with their records; one that does not fit is left to the gate to judge."""
+    codec = Codec(gate.schema)
+    for batch in batches:
+        try:
+            records = codec.encode(batch)
+        except DataError:
+            if not gate.check(batch):
+                continue  # keep checking, so that one run names every fault
+            raise
+        if gate.check_encoded(batch) and len(records):
+            yield batch, records
+
+
 def _encode_part(raw: Sensitive[Batches], gate: Gate, target: Path) -> bool:
-    """Encode one part, and tell whether it has rows; a batch that does not fit is left to the gate to judge."""
+    """Encode one part, and tell whether it has rows."""
     codec, rows = Codec(gate.schema), False
     options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, codec.arrow_schema, options=options) as writer:
-        for batch in raw.reveal():
-            try:
-                records = codec.encode(batch)
-            except DataError:
-                if not gate.check(batch):
-                    continue  # keep checking, so that one run names every fault
-                raise
-            if gate.check_encoded(batch) and len(records):
-                rows = True
-                writer.write_batch(codec.to_arrow(records))
+        for _, records in encode_checked(raw.reveal(), gate):
+            rows = True
+            writer.write_batch(codec.to_arrow(records))
     return rows

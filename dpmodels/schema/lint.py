@@ -20,6 +20,7 @@ from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
 from dpmodels.schema.documents import Documents, Encoder
+from dpmodels.schema.family import Users
 from dpmodels.schema.federation import Client, Federation
 from dpmodels.schema.partition import Partition
 from dpmodels.schema.schema import RowCount, Schema, name_faults
@@ -122,11 +123,15 @@ def _run_faults(contract: Schema | Documents, path: Path) -> list[SchemaFault]:
     """List what a new run refuses in a contract that can be read."""
     user = contract.unit.user
     column = contract.columns[user] if user and isinstance(contract, Schema) else None
-    if not isinstance(column, Identifier) or column.keep == "drop":
+    grouped = isinstance(contract, Schema) and contract.users is not None
+    if not isinstance(column, Identifier) or column.keep == "drop" or grouped:
         return []
     root: Any = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     line = Outline(root).line(("columns", str(user), "keep"))
-    message = "must be drop: synthetic rows are not grouped by user, and fresh numbers would make each row a user"
+    message = (
+        "must be drop: without `users` synthetic rows are not grouped by user, and fresh numbers would make each row "
+        "a user"
+    )
     return [SchemaFault(line, f"columns.{user}.keep", message)]
 
 
@@ -308,6 +313,8 @@ def _keys(place: Place, data: Mapping[str, Any]) -> list[str]:
         return list(RowCount.model_fields)
     if place == ("partition",):
         return list(Partition.model_fields)
+    if place == ("users",):
+        return list(Users.model_fields)
     if place[0] == "clients":
         return list(Client.model_fields)
     return list(KINDS[data["columns"][place[1]]["type"]].model_fields)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -27,6 +27,8 @@ PACKED = (".gz", ".bz2", ".zst")
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "https", "file")
 PUBLIC_KEYS = ("region", "scheme", "endpoint_override")
 """What may stand behind the question mark of a URI; a signed URL holds a key there."""
+PATIENCE = 120
+"""Seconds that an object store may be silent in the middle of an answer."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 FAILURES = (pa.ArrowException, OSError, ValueError, KeyError, RuntimeError)
 """What readers raise; the messages may quote the file, or what a server says, so none is passed on."""
@@ -108,12 +110,18 @@ def open_system(place: str) -> tuple[pafs.FileSystem, str]:
 
             return pafs.PyFileSystem(pafs.FSSpecHandler(fsspec.filesystem("https"))), place
         system, path = pafs.FileSystem.from_uri(place)
-        return system, path
+        return _patient(system, place) if isinstance(system, pafs.S3FileSystem) else system, path
     except ImportError:
         lacks = "https:// needs fsspec and aiohttp: pip install 'nacre[https]'"
     except FAILURES:
         lacks = f"{place} cannot be reached: check its name, and the credentials in the environment"
     raise DataError("", lacks)
+
+
+def _patient(system: pafs.S3FileSystem, place: str) -> pafs.S3FileSystem:
+    """Return the same store with more patience: by itself it takes three silent seconds for a broken connection."""
+    own = {key: value for key, value in parse_qsl(urlsplit(place).query) if key in PUBLIC_KEYS}
+    return pafs.S3FileSystem(**{"region": system.region, **own}, connect_timeout=10, request_timeout=PATIENCE)
 
 
 def find_files(place: str) -> list[DataFile]:
@@ -155,13 +163,40 @@ def _listed(system: pafs.FileSystem, path: str, place: str) -> list[tuple[str, i
         infos = system.get_file_info(pafs.FileSelector(root, recursive=True))
     except FAILURES:
         infos = None
+    if infos is None and not is_uri(place):
+        raise DataError("", f"{place} is neither a file nor a folder that can be listed")
     if infos is None:
         raise DataError("", f"{place} cannot be listed: check its name, and the credentials in the environment")
-    files = {info.path[len(root) :].strip("/"): info.size for info in infos if info.type == pafs.FileType.File}
-    if root != path.rstrip("/"):
-        matches = _pattern(path[len(root) :].strip("/"))
-        files = {name: size for name, size in files.items() if matches.fullmatch(name)}
-    return sorted(files.items(), key=lambda file: PurePosixPath(file[0]).parts)
+    matches = _pattern(path[len(root) :].strip("/") or "**")
+    if isinstance(system, pafs.LocalFileSystem):
+        _check_links(Path(root), matches, infos, place)
+    found = {info.path[len(root) :].strip("/"): info.size for info in infos if info.type == pafs.FileType.File}
+    files = [(name, size) for name, size in found.items() if matches.fullmatch(name)]
+    return sorted(files, key=lambda file: PurePosixPath(file[0]).parts)
+
+
+def _check_links(root: Path, matches: re.Pattern[str], infos: Sequence[pafs.FileInfo], place: str) -> None:
+    """Refuse files of which a part is missing, or would be read twice: noise that hides one row hides no twin of it.
+
+    Raises:
+        DataError: two of the files are one, by a link, or one is none, as a link that leads nowhere.
+    """
+
+    def counts(path: Path) -> bool:
+        name = str(path.relative_to(root))
+        return matches.fullmatch(name) is not None and not _hidden(name)
+
+    files = [(Path(info.path), info.type) for info in infos if info.type != pafs.FileType.Directory]
+    files += [(path, pafs.FileType.NotFound) for path in root.rglob("*") if path.is_symlink() and not path.exists()]
+    files = [(path, kind) for path, kind in files if counts(path)]
+    if any(kind != pafs.FileType.File for _, kind in files):
+        raise DataError("", f"{place} holds a link that leads nowhere, or something else that is no file")
+    try:
+        own = {(found.st_dev, found.st_ino) for found in (path.stat() for path, _ in files)}
+    except OSError:
+        raise DataError("", f"{place} changes while it is listed") from None
+    if len(own) < len(files):
+        raise DataError("", f"{place} holds the same file twice, by a link: its rows would count twice")
 
 
 def root_of(path: str) -> str:

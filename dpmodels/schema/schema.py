@@ -16,10 +16,15 @@ from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Column, Derived, Discrete, Identifier, Image, Modelled
 from dpmodels.schema.constraints import Constraint, constraint_faults
 from dpmodels.schema.derive import derived_faults
+from dpmodels.schema.family import Users, flat_columns, users_faults
+from dpmodels.schema.implications import Implication, is_implication
 from dpmodels.schema.partition import Partition, narrowed, partition_faults
 
 PARTITION_NAME = re.compile(r"[a-z0-9_-]+")  # it becomes part of the data set's name
 UNMODELLED = ("identifier", "derived")
+ALONE = ("target", "constraints", "rows", "partition")
+"""Keys that do not go with ``users``."""
+CONSTRAINT = "^(when .+ then .+|.+(<|>).+)$"
 VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
 
 
@@ -52,10 +57,14 @@ class Schema(BaseModel):
     columns: Annotated[dict[str, Column], Field(description="The columns, in their order.")]
     # left out where they are not given, so that a schema without them keeps the hash it had before they existed
     constraints: Annotated[
-        tuple[str, ...], _written("Rules such as start <= end that every row keeps.", strict=False)
+        tuple[Annotated[str, Field(json_schema_extra={"pattern": CONSTRAINT})], ...],
+        _written("Rules that every row keeps, such as start <= end, or when sick then fee > 0.", strict=False),
     ] = ()
     rows: Annotated[RowCount | None, _written("How many rows the raw table may have.")] = None
     partition: Annotated[Partition | None, _written("The column whose values cut the table into parts.")] = None
+    users: Annotated[
+        Users | None, _written("Which columns are the user's own, where users have rows of their own.")
+    ] = None
     sources: Annotated[
         tuple[str, ...], _written("The public documents that bounds and categories are from.", strict=False)
     ] = ()
@@ -81,9 +90,46 @@ class Schema(BaseModel):
         return next(((name, column) for name, column in self.columns.items() if isinstance(column, Image)), None)
 
     @cached_property
+    def flat(self) -> "Schema":
+        """Return the schema of the one table that is encoded: the schema itself, or with ``users`` the flat table.
+
+        There a user is one record, whose rows weigh one in all (schema/family.py), so its unit is a record.
+        """
+        if self.users is None:
+            return self
+        columns = flat_columns(self.users, str(self.unit.user), self.unit.max_rows, self.columns)
+        return Schema(name=self.name, columns=columns)
+
+    @cached_property
+    def parents(self) -> "Schema":
+        """Return the schema of the table of one row a user; only for a schema whose users have columns of their own."""
+        return self._part([str(self.unit.user), *(self.users or Users()).columns], PrivacyUnit())
+
+    @cached_property
+    def children(self) -> "Schema":
+        """Return the schema of the table of the users' rows, without the columns of the parents' table."""
+        own = (self.users or Users()).columns
+        return self._part([name for name in self.columns if name not in own], self.unit)
+
+    @cached_property
+    def joined(self) -> "Schema":
+        """Return the schema of users' rows that hold the columns of their user as well, where both are one table."""
+        return self._part(list(self.columns), self.unit)
+
+    def _part(self, names: list[str], unit: PrivacyUnit) -> "Schema":
+        columns = {name: column for name, column in self.columns.items() if name in names}
+        return Schema(name=self.name, unit=unit, columns=columns)
+
+    @cached_property
     def rules(self) -> tuple[Constraint, ...]:
-        """Return the constraints, read."""
-        return tuple(rule for text in self.constraints if (rule := Constraint.parse(text)))
+        """Return the constraints between two columns, read."""
+        pairs = (Constraint.parse(text) for text in self.constraints if not is_implication(text))
+        return tuple(rule for rule in pairs if rule)
+
+    @cached_property
+    def implications(self) -> tuple[Implication, ...]:
+        """Return the constraints of the form ``when ... then ...``, read."""
+        return tuple(Implication.parse(text, self.columns) for text in self.constraints if is_implication(text))
 
     @cached_property
     def null_limits(self) -> dict[str, float]:
@@ -188,19 +234,37 @@ class Schema(BaseModel):
         faults = faults or constraint_faults(self.constraints, self.columns) or list(derived_faults(self.columns))
         if self.partition is not None and not faults:
             faults = partition_faults(self.partition, self.columns, self.target, self.unit.user)
+            faults += self._bound_to_parts(self.partition.column)
         if self.rows is not None and self.rows.max is not None and not faults:
             faults = self.too_few(self.rows.max)
+        if self.users is not None and not faults:
+            faults = [
+                (key, "must be left out: it is not supported beside `users`") for key in ALONE if getattr(self, key)
+            ]
+            faults += users_faults(self.users, self.unit.user, self.unit.max_rows, self.columns)
         if faults:
             raise ColumnFaults(faults)
         return self
 
+    def _bound_to_parts(self, column: str) -> list[tuple[str, str]]:
+        """List the rules that name the partition column, of which each part holds a single value."""
+        bound = {rule.text for rule in self.implications if column in rule.columns}
+        why = f"names the partition column `{column}`, which has one value in each part; leave the rule out"
+        places = [place for place, text in enumerate(self.constraints) if text.strip() in bound]
+        return [(f"constraints.{place}", f"`{self.constraints[place]}` {why}") for place in places]
+
     def too_few(self, rows: int) -> list[tuple[str, str]]:
         """List the columns whose pattern makes fewer identifiers than there are rows, as (place in the file, why)."""
         made = {name: one.pattern for name, one in self.columns.items() if isinstance(one, Identifier)}
+        own = None if self.users is None else (self.unit.user, *self.users.columns)
+        needs = {name: rows if own is None or name in own else rows * self.unit.max_rows for name in made}
         return [
-            (f"columns.{name}.keep", f"makes {pattern.most} identifiers, fewer than {rows} rows need; make it longer")
+            (
+                f"columns.{name}.keep",
+                f"makes {pattern.most} identifiers, fewer than {needs[name]} rows need; make it longer",
+            )
             for name, pattern in made.items()
-            if pattern is not None and pattern.most < rows
+            if pattern is not None and pattern.most < needs[name]
         ]
 
 

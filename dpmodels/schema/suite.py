@@ -8,6 +8,7 @@ import numpy as np
 
 from dpmodels.schema.base import Modelled
 from dpmodels.schema.columns import Continuous, Datetime, Discrete, Identifier, Integer
+from dpmodels.schema.implications import HELD
 from dpmodels.schema.schema import Schema
 
 ROW_COUNT = "ExpectTableRowCountToBeBetween"
@@ -41,8 +42,9 @@ class Rule:
 
     @property
     def column(self) -> str:
-        """Name the column it is about; empty for the whole table and for a pair of columns."""
-        return str(self.arguments.get("column", ""))
+        """Name the column it is about; empty for the whole table and for a rule of several columns."""
+        name = str(self.arguments.get("column", ""))
+        return "" if name.startswith(HELD) else name
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,7 +76,8 @@ def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rul
     """
     dropped = {name for name, c in schema.columns.items() if isinstance(c, Identifier) and c.keep == "drop" and not raw}
     names = [name for name in schema.columns if name not in dropped]
-    exactly = {"column_set": names, "exact_match": True}
+    rules = [HELD + rule.text for rule in schema.implications]  # shown to the suite as columns of true and false
+    exactly = {"column_set": names + rules, "exact_match": True}
     suite = [Rule("ExpectTableColumnsToMatchSet", exactly, "the columns must be exactly those of the schema")]
     suite += _row_count(schema, raw, rows)
     for name, column in schema.modelled.items():
@@ -88,6 +91,9 @@ def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rul
         pair = {"column_A": rule.upper, "column_B": rule.lower, "or_equal": not rule.strict}
         pair["ignore_row_if"] = "either_value_is_missing"
         suite.append(Rule("ExpectColumnPairValuesAToBeGreaterThanB", pair, f"`{rule}` must hold in every row"))
+    for text in rules:
+        holds = {"column": text, "value_set": [True]}
+        suite.append(Rule("ExpectColumnValuesToBeInSet", holds, f"`{text.strip()}` must hold in every row"))
     return suite
 
 

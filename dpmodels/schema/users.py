@@ -34,7 +34,7 @@ def bounded(batches: Iterator[pa.RecordBatch], unit: PrivacyUnit) -> Iterator[pa
     kinds: set[str] = set()
     name = str(unit.user)
     for batch in batches:
-        ids = _ids(name, batch.column(name), kinds)
+        ids = read_ids(name, batch.column(name), kinds)
         place, found = pd.factorize(ids)
         users = found.tolist()
         earlier = np.array([seen.get(user, 0) for user in users], dtype=np.int64)
@@ -48,7 +48,7 @@ def bounded(batches: Iterator[pa.RecordBatch], unit: PrivacyUnit) -> Iterator[pa
             yield kept
 
 
-def _ids(name: str, column: pa.Array, kinds: set[str]) -> NDArray[Any]:
+def read_ids(name: str, column: pa.Array, kinds: set[str]) -> NDArray[Any]:
     """Return the ids of a batch in the one form in which they are compared; ``kinds`` are those of earlier batches."""
     array = plain(column)
     if array.null_count:

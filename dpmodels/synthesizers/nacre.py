@@ -10,13 +10,17 @@ Privacy: both looks get discrete Gaussian noise of one scale z * Delta, with Del
 embeddings/moments.py). They are Gaussian mechanisms of mu_h = Delta_h / (z Delta) and mu_s = Delta_s / (z Delta); the
 second may depend on the released first, and mu_h^2 + mu_s^2 <= 1 / z^2: together they cost no more than one Gaussian
 of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
+
+Of users with rows of their own (the schema's key ``users``) the looks are at the flat table of schema/family.py, with
+one charge for both tables: each row weighs one over the number of rows of its user, so a user moves a look as far as
+one record does (embeddings/per_user.py has the proof), and all of the above holds with a user for a record.
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -27,10 +31,12 @@ from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.embeddings.moments import Moments, pairs_within
 from dpmodels.embeddings.partition import Partition
+from dpmodels.embeddings.per_user import UserMoments, UserZoomCounts
 from dpmodels.embeddings.zoom import Zoom, ZoomCounts
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
 from dpmodels.generators.targets import details, moment_target, zoomed_shares
+from dpmodels.generators.users import UserModel
 from dpmodels.late import torch
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import PrivacyBudget, Released
@@ -108,6 +114,9 @@ class NacreMeasurement(BaseModel):
 class Looks:
     """The embeddings of a plan; each exists once those before it are released."""
 
+    moments: ClassVar[type[Moments]] = Moments
+    zoom_counts: ClassVar[type[ZoomCounts]] = ZoomCounts
+
     def __init__(self, spec: NacreMeasurement, schema: Schema) -> None:
         columns, labelled = len(schema.modelled), schema.classes > 1
         self.reach = spec.reach(columns - labelled)
@@ -123,7 +132,7 @@ class Looks:
         self.most_cells = math.isqrt(square // classes)
         self.fine = Partition.fine(schema, self.most_fine, conditional)
         self.coarse = Zoom.coarse(self.fine, spec.coarse_cells, spec.zoom_values)
-        self.zoom_radius = ZoomCounts(self.coarse, self.max_rows).l2_sensitivity
+        self.zoom_radius = self.zoom_counts(self.coarse, self.max_rows).l2_sensitivity
         self.zooms = spec.zooms if self.coarse.zoomed else 0
         self.two_way = 1 << VALUE_BITS
         self.one_way = max(1, round(spec.one_way_weight * self.two_way))
@@ -131,7 +140,7 @@ class Looks:
         self.columns, self.pairs = columns, pairs
         second = columns * self.one_way**2 + pairs * self.two_way**2
         step = round(math.sqrt(spec.fine_share / (1 - spec.fine_share) * second / columns))
-        self.first = Moments(self.fine, step, 0, self.max_rows)
+        self.first = self.moments(self.fine, step, 0, self.max_rows)
         self.second_radius = self.max_rows * integer_radius(second)
         self.l2_sensitivity = integer_radius(self.first.l2_sensitivity**2 + self.second_radius**2)
 
@@ -141,7 +150,7 @@ class Looks:
 
     def first_in(self, cells: Zoom) -> Moments:
         """Return the first look on zoomed cells; its norm is that of ``first``, whatever they are."""
-        return Moments(cells.partition, self.first.one_way, 0, self.max_rows)
+        return self.moments(cells.partition, self.first.one_way, 0, self.max_rows)
 
     def second(self, once: NoisySum) -> Moments:
         """Return the second embedding, on cells merged and with weights set by the released first vector.
@@ -156,7 +165,7 @@ class Looks:
         least = math.ceil(self.spec.least_noise * noise_stddev * self.first.one_way / two_way)
         histograms = np.split(counts.sum(axis=0), fine.offsets[1:-1])
         partition = fine.merged(histograms, least, runs, self.most_cells)
-        return Moments(partition, one_way, two_way, self.max_rows, self.reach)
+        return self.moments(partition, one_way, two_way, self.max_rows, self.reach)
 
     def weights(self, smallest: float, noise: float) -> tuple[int, int]:
         """Return the lattice steps of one record in a first and in a second moment, within the planned norm.
@@ -188,17 +197,26 @@ class Looks:
         return runs
 
 
+class UserLooks(Looks):
+    """The looks at the flat table of users and their rows, in which each user weighs one (embeddings/per_user.py)."""
+
+    moments = UserMoments
+    zoom_counts = UserZoomCounts
+
+
 @dataclass(frozen=True)
 class Nacre(Synthesizer[Looks]):
     """Nacre for tables; its design is the two looks."""
 
     method = "nacre"
+    takes_users = True
     measurement: NacreMeasurement = field(default_factory=NacreMeasurement)
     training: MixtureSpec = field(default_factory=MixtureSpec)
 
     def design(self, spec: NacreMeasurement, contract: Schema) -> Looks:
         """Cut the public cells and weigh the looks."""
-        return Looks(spec, without_image(contract, self.method))
+        looks = UserLooks if contract.users else Looks
+        return looks(spec, without_image(contract, self.method).flat)
 
     def event(self, design: Looks, budget: PrivacyBudget) -> ComposedEvent:
         """Charge every zoom its share, and two Gaussians of one scale for the rest: z times the norm of both looks."""
@@ -213,7 +231,7 @@ class Nacre(Synthesizer[Looks]):
         """Zoom, sum the fine histograms, then the moments on cells that are merged by the noisy histograms."""
         cells = design.coarse
         for _ in range(design.zooms):
-            counted = yield Sum.of(ZoomCounts(cells, design.max_rows))
+            counted = yield Sum.of(design.zoom_counts(cells, design.max_rows))
             cells = design.zoom(counted, cells)
         fine = yield Sum.of(design.first_in(cells) if design.zooms else design.first)
         yield Sum.of(design.second(fine), design.second_radius)
@@ -224,7 +242,9 @@ class Nacre(Synthesizer[Looks]):
         Privacy: post-processing.
         """
         line, answers = release.value.line, self.answers(release.value)
-        return self.fit_looks(self.of(line), *answers, craft=craft, entry=release.value.entry)
+        model = self.fit_looks(self.of(line), *answers, craft=craft, entry=release.value.entry)
+        grouped = isinstance(line.contract, Schema) and line.contract.users
+        return UserModel(**{**vars(model), "schema": line.contract}) if grouped else model
 
     def fit_looks(self, looks: Looks, *released: NoisySum, craft: Craft, entry: str = "") -> MixtureModel:
         """Fit a mixture to what was released, look by look (post-processing)."""

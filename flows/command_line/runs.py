@@ -32,11 +32,12 @@ def synthesize(config: SynthesizeConfig, as_json: AsJson = False, fail_on_checks
     Example: nacre synthesize patients.parquet --schema patients.yaml --target-epsilon 1 --delta 1e-5 --out hand-off
     """
     from flows.command_line.console import resumable
-    from flows.command_line.show import caution, show_hand_off
+    from flows.command_line.show import caution, caution_of, show_hand_off
     from flows.synthesize import carry_out, start
 
     caution(config.privacy)
     run = start(config)
+    caution_of(run.plan.release.contract)
     with resumable(run, begins=True):
         carry_out(run, config.runtime.prefect)
     show_hand_off(run, as_json, fail_on_checks)

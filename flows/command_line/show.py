@@ -12,12 +12,13 @@ from rich.table import Table
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.approval import Approval, Asked
 from dpmodels.ledger.records import Quote
+from dpmodels.releases.contract import Contract
 from dpmodels.schema.expectations import Verdicts
 from flows.command_line.console import exit_on, print_facts, print_json, print_table
 from flows.command_line.summary import show_outcome
 from flows.config import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from flows.description import describe, describe_run
-from flows.planning import cautions_of
+from flows.planning import cautions_about, cautions_of
 from tasks.adopt import Found, quote_old
 from tasks.draw_rows import Drawn
 from tasks.noisy_tables import Written
@@ -39,6 +40,12 @@ PAGES = {"statement.html": "statement for an officer", "model-card.html": "model
 def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig) -> None:
     """Warn of a budget that hardly promises anything."""
     for said in cautions_of(privacy.target_epsilon, getattr(privacy, "delta", 0.0)):
+        typer.echo(f"warning: {said}", err=True)
+
+
+def caution_of(contract: Contract) -> None:
+    """Warn of what a contract's synthetic rows are not."""
+    for said in cautions_about(contract):
         typer.echo(f"warning: {said}", err=True)
 
 

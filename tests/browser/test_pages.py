@@ -1,8 +1,11 @@
 """The pages as a person sees them: loaded without a word or a request, drawn, within the screen, readable."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+EXAMPLE = Path(__file__).parents[2] / "docs" / "example" / "report.html"
 PLOTS = {
     "table": 5,
     "every kind": 12,
@@ -54,6 +57,16 @@ def test_a_page_opens_without_a_word_and_without_a_request(browser, pages, name)
     browser.open(pages[name], DESKTOP)
     assert browser.requests() == [pages[name].as_uri()]
     assert browser.complaints() == []
+
+
+def test_the_largest_pages_take_less_than_a_second(browser, pages):
+    """Of processor time, which other work on the machine leaves alone."""
+    browser.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+    for page in sorted([EXAMPLE, *pages.values()], key=lambda page: page.stat().st_size)[-2:]:
+        browser.open(page, DESKTOP)
+        assert browser.run("return document.body.getBoundingClientRect().height") > 600  # it is laid out
+        took = browser.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        assert 0 < next(one["value"] for one in took if one["name"] == "TaskDuration") < 1
 
 
 @pytest.mark.parametrize("name", PLOTS)

@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from tasks import sample as sampling
 from tests.support import charges, make_schema, make_table, run_cli, synthesize_words, write_clinic
 
-SCHEMA = {"constraints": ["dose <= age"]}
+SCHEMA = {"constraints": ["dose <= age", "when ward = west then smoker"]}
 
 
 def write(folder: Path, table: pa.Table) -> None:
@@ -18,10 +19,11 @@ def write(folder: Path, table: pa.Table) -> None:
 
 
 def sound(rows: int = 150) -> pa.Table:
-    """Clinic rows that keep ``dose <= age``."""
+    """Clinic rows that keep both constraints."""
     table = make_table(rows)
     age = [max(age, 10) for age in table["age"].to_pylist()]
-    return table.set_column(1, "age", pa.array(age))
+    smoker = pc.or_(table["smoker"], pc.equal(table["ward"], "west"))
+    return table.set_column(1, "age", pa.array(age)).set_column(4, "smoker", smoker)
 
 
 def planted(column: str, value: object) -> pa.Table:
@@ -32,6 +34,7 @@ def planted(column: str, value: object) -> pa.Table:
     return table.set_column(index, column, pa.array([value, *values[1:]], table.schema.field(index).type))
 
 
+BESIDE = {0: [("dose", 9.5)], "west": [("smoker", False)]}  # what else a synthetic row must hold to break the rule
 DEFECTS = [
     pytest.param("age", 100, "column age must lie between 0 and 99 (ExpectColumnValuesToBeBetween)", id="out of range"),
     pytest.param(
@@ -42,6 +45,12 @@ DEFECTS = [
         0,
         "`dose <= age` must hold in every row (ExpectColumnPairValuesAToBeGreaterThanB)",
         id="broken constraint",
+    ),
+    pytest.param(
+        "ward",
+        "west",
+        "`when ward = west then smoker` must hold in every row (ExpectColumnValuesToBeInSet)",
+        id="broken rule",
     ),
     pytest.param("sick", None, "column sick must not be null (ExpectColumnValuesToNotBeNull)", id="null"),
 ]
@@ -71,7 +80,9 @@ def hand_off(tmp_path_factory):
 
 
 def test_a_hand_off_holds_its_constraint_its_schema_and_its_docs(hand_off):
-    table = pq.read_table(hand_off / "synthetic").to_pandas().dropna()
+    table = pq.read_table(hand_off / "synthetic").to_pandas()
+    assert table["smoker"][table["ward"] == "west"].all() and (table["ward"] == "west").any()
+    table = table.dropna()
     assert (table["dose"] <= table["age"]).all() and len(table) > 20
     docs = (hand_off / "checks.html").read_text()
     assert "SENSITIVE" not in docs and "dose &lt;= age" in docs and ">broken<" not in docs
@@ -125,7 +136,7 @@ def test_the_synthetic_gate_names_the_expectation_and_hands_nothing_over(tmp_pat
         real_parts(draw, *rest)
         part = next(draw.folder.iterdir())
         table = pq.read_table(part)
-        for name, planted_value in ((column, value), *([("dose", 9.5)] if value == 0 else [])):
+        for name, planted_value in ((column, value), *BESIDE.get(value, [])):
             index = table.schema.get_field_index(name)
             field = table.schema.field(index)
             table = table.set_column(index, field, pa.array([planted_value, *table[name].to_pylist()[1:]], field.type))

@@ -1,7 +1,9 @@
 """What a table may be given as: every input is read to the same encoded rows, or refused in one sentence for free."""
 
+import bz2
 import gzip
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -94,6 +96,54 @@ def text(path: Path, content: str) -> Path:
     return path
 
 
+def csv_with(path: Path, change: Callable[[bytes], bytes], delimiter: str = ",") -> Path:
+    """Write the rows as CSV, with its bytes changed."""
+    path.write_bytes(change(as_csv(path.with_name("whole.csv"), delimiter).read_bytes()))
+    path.with_name("whole.csv").unlink()
+    return path
+
+
+def lines_with(path: Path, change: Callable[[bytes], bytes]) -> Path:
+    """Write the rows as JSON lines, with their bytes changed."""
+    path.write_bytes(change(as_json(path).read_bytes()))
+    return path
+
+
+def holding(name: str, values: pa.Array) -> pa.Table:
+    """Return the rows with other values in a column."""
+    return TABLE.set_column(TABLE.schema.get_field_index(name), name, values)
+
+
+def folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def link(path: Path, target: Path) -> Path:
+    path.symlink_to(target)
+    return path
+
+
+def pipe(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
+def beside(write: Callable[[Path], object]) -> Write:
+    """Write a folder of the rows and of one file more."""
+
+    def both(f: Path) -> Path:
+        write(parquet(f / "t" / "0.parquet").with_name("1.parquet"))
+        return f / "t"
+
+    return both
+
+
+def last(value: object) -> Callable[[dict[str, object]], dict[str, object]]:
+    """Give the last rows another age, of whatever kind."""
+    return lambda row: {**row, "age": value} if row["patient"] == TABLE["patient"][-1].as_py() else row
+
+
 def late(row: dict[str, object]) -> dict[str, object]:
     """Give the last rows a key that the first ones, which say what the columns are, have not."""
     return {**row, SECRET: 1, "ward": "w" * 60_000} if row["patient"] == TABLE["patient"][-1].as_py() else row
@@ -112,6 +162,12 @@ WORKS: dict[str, Write] = {
     "csv with control characters": lambda f: as_csv(f / "t.csv", "\x01"),
     "csv with a byte order mark": lambda f: as_csv(f / "t.csv", ";", before=b"\xef\xbb\xbf"),
     "csv, packed": lambda f: as_csv(f / "t.csv.gz", "|"),
+    "csv, packed by bzip2": lambda f: csv_with(f / "t.csv.bz2", bz2.compress),
+    "csv, packed by zstandard": lambda f: csv_with(f / "t.csv.zst", lambda c: pa.compress(c, "zstd", asbytes=True)),
+    "csv, packed line by line": lambda f: csv_with(
+        f / "t.csv.gz", lambda content: b"".join(map(gzip.compress, content.splitlines(keepends=True)))
+    ),
+    "csv with the ends of lines of Windows": lambda f: csv_with(f / "t.csv", lambda c: c.replace(b"\n", b"\r\n")),
     "a folder of csv with different delimiters": lambda f: two(f / "t"),
     "arrow": lambda f: as_arrow(f / "t.arrow"),
     "feather, compressed": lambda f: as_arrow(f / "t.feather", "zstd"),
@@ -127,6 +183,8 @@ WORKS: dict[str, Write] = {
     "a pattern": lambda f: two(f / "t") / "*" / "*.csv*",
     "a pattern of folders": lambda f: f"{hive(f / 't', 'ward')}/**/*.parquet",
     "a pattern over hive folders": lambda f: f"{hive(f / 't', 'ward')}/ward=*",
+    "a link to a file": lambda f: link(f / "l.parquet", parquet(f / "t.parquet")),
+    "a link to a folder": lambda f: link(f / "l", parquet(f / "t" / "0.parquet").parent),
     "a file's URI": lambda f: f"file://{parquet(f / 't.parquet')}",
     "sqlite": lambda f: database(f / "clinic.db"),
 }
@@ -135,6 +193,33 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "a pattern of nothing": (lambda f: f / "other*.parquet", "does not exist or holds no files"),
     "an empty folder": (lambda f: (f / "t").mkdir() or f / "t", "holds no files"),
     "an empty file": (lambda f: text(f / "t.csv", ""), "is empty"),
+    "a header alone": (lambda f: csv_with(f / "t.csv", lambda c: c.partition(b"\n")[0] + b"\n"), "holds no rows"),
+    "parquet without rows": (lambda f: parquet(f / "t.parquet", TABLE.slice(0, 0)), "holds no rows"),
+    "an empty file among others": (beside(lambda path: text(path, "")), "is empty or holds an empty file"),
+    "a damaged file among others": (beside(lambda path: cut(parquet(path))), "the file is damaged"),
+    "a file of other columns among others": (
+        beside(lambda path: parquet(path, TABLE.drop_columns("age"))),
+        "column age: is in the schema but not in the data",
+    ),
+    "a folder of what others left": (lambda f: text(folder(f / "t") / "_SUCCESS", SECRET).parent, "holds no files"),
+    "a folder without data": (
+        lambda f: text(folder(f / "t") / "a.txt", SECRET).parent,
+        "a folder of files of one kind",
+    ),
+    "a folder named like a file": (lambda f: folder(f / "t.csv"), "does not exist or holds no files"),
+    "a link to nothing": (lambda f: link(f / "l.parquet", f / "none"), "does not exist"),
+    "a link to nothing among others": (
+        beside(lambda path: link(path, path.parent / "none")),
+        "a link that leads nowhere",
+    ),
+    "a folder that holds itself": (beside(lambda path: link(path, path.parent)), "by a link"),
+    "a file twice": (
+        beside(lambda path: link(path, path.parent / "0.parquet")),
+        "holds the same file twice, by a link",
+    ),
+    "a pipe": (lambda f: pipe(f / "t.csv"), "is neither a file nor a folder"),
+    "a pipe among others": (beside(pipe), "something else that is no file"),
+    "a device": (lambda f: "/dev/zero", "is neither a file nor a folder"),
     "a workbook": (lambda f: text(f / "t.xlsx", SECRET), "must be a file of one of these kinds"),
     "no suffix": (lambda f: text(f / "t", SECRET), "must be a file of one of these kinds"),
     "packed parquet": (lambda f: parquet(f / "t.parquet").rename(f / "t.parquet.gz"), "must be a file of one of"),
@@ -152,6 +237,72 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "parquet, cut": (lambda f: cut(parquet(f / "t.parquet")), "the file is damaged"),
     "arrow, cut": (lambda f: cut(as_arrow(f / "t.arrow")), "the file is damaged"),
     "csv, packed and cut": (lambda f: cut(as_csv(f / "t.csv.gz"), 0.9), "the file is damaged"),
+    "csv called parquet": (lambda f: as_csv(f / "t.csv").rename(f / "t.parquet"), "not what its name says"),
+    "parquet called csv": (
+        lambda f: parquet(f / "t.parquet").rename(f / "t.csv"),
+        "is in the schema but not in the data",
+    ),
+    "packed, and more behind it": (
+        lambda f: csv_with(f / "t.csv.gz", lambda c: gzip.compress(c) + SECRET.encode()),
+        "the file is damaged",
+    ),
+    "packed, and empty": (lambda f: csv_with(f / "t.csv.gz", lambda _: gzip.compress(b"")), "in the schema but not in"),
+    "an index of pandas": (
+        lambda f: csv_with(f / "t.csv", lambda c: b"," + c.replace(b"\n", b"\n7,")[:-2]),
+        "an index that pandas wrote, or a delimiter of two characters",
+    ),
+    "a delimiter of two characters": (
+        lambda f: csv_with(f / "t.csv", lambda c: c.replace(b",", b"||")),
+        "an index that pandas wrote, or a delimiter of two characters",
+    ),
+    "a name twice": (
+        lambda f: csv_with(f / "t.csv", lambda c: b"\n".join(line + b"," + line for line in c.splitlines())),
+        "is in the data more than once",
+    ),
+    "a name twice in parquet": (
+        lambda f: parquet(f / "t.parquet", pa.table([*TABLE.columns, TABLE["age"]], [*TABLE.column_names, "age"])),
+        "column age: is in the data more than once",
+    ),
+    "lists": (
+        lambda f: parquet(f / "t.parquet", holding("age", pa.array([[1]] * 300))),
+        "a column of its own, or leave",
+    ),
+    "structures": (
+        lambda f: parquet(f / "t.parquet", holding("age", pa.array([{SECRET: 1}] * 300))),
+        "it holds values made of parts; give every part a column of its own",
+    ),
+    "bytes": (lambda f: parquet(f / "t.parquet", holding("ward", TABLE["ward"].cast(pa.binary()))), "it holds binary"),
+    "a zone that does not exist": (
+        lambda f: parquet(f / "t.parquet", holding("age", pa.array([0] * 300, pa.timestamp("s", "Mars/Base")))),
+        "it holds times with a zone",
+    ),
+    "a decimal comma": (
+        lambda f: csv_with(f / "t.csv", lambda c: c.replace(b".", b","), ";"),
+        "column dose: must hold",
+    ),
+    "a value of another encoding": (
+        lambda f: csv_with(f / "t.csv", lambda c: c.replace(b"north", b"n\xf6rth")),
+        "is not in UTF-8",
+    ),
+    "a quote that never ends": (
+        lambda f: csv_with(f / "t.csv", lambda c: c + f'1,2,"{SECRET}'.encode()),
+        "fewer fields",
+    ),
+    "a first line without an end": (lambda f: text(f / "t.csv", SECRET * 100_000), "longer than a megabyte"),
+    "JSON lines, cut": (lambda f: cut(as_json(f / "t.jsonl")), "the file is damaged"),
+    "JSON lines, packed and cut": (lambda f: cut(as_json(f / "t.jsonl.gz")), "the file is damaged"),
+    "JSON of mixed types": (
+        lambda f: as_json(f / "t.jsonl", last(SECRET)),
+        "a kind of value, that earlier lines have not",
+    ),
+    "a list among JSON lines": (
+        lambda f: lines_with(f / "t.jsonl", lambda c: c + f'\n["{SECRET}"]\n'.encode()),
+        "a kind of value, that earlier lines have not",
+    ),
+    "a key twice": (
+        lambda f: lines_with(f / "t.jsonl", lambda c: c.replace(b'"ward"', f'"age": "{SECRET}", "ward"'.encode())),
+        "the file is damaged",
+    ),
     "text called packed": (lambda f: text(f / "t.csv.gz", f"{SECRET}\n"), "the file is damaged or not what"),
     "no header": (lambda f: text(f / "t.csv", f"1;{SECRET}\n2;{SECRET}\n"), "column patient: is in the schema but not"),
     "a column too many": (
@@ -206,6 +357,16 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "a query that is none": (
         lambda f: (database(f / "c.db")[0], f"select '{SECRET}' from nowhere"),
         "the database refuses the query",
+    ),
+    "a query without rows": (lambda f: (database(f / "c.db")[0], "select * from visits where 1 = 0"), "holds no rows"),
+    "a query of two statements": (
+        lambda f: (database(f / "c.db")[0], "select * from visits; drop table visits"),
+        "the database refuses the query",
+    ),
+    "a query with a name twice": (lambda f: (database(f / "c.db")[0], "select *, age from visits"), "more than once"),
+    "a database that is none": (
+        lambda f: (f"sqlite:///{text(f / 'c.db', SECRET)}", "select * from visits"),
+        "refuses the query",
     ),
     "a query of other columns": (lambda f: database(f / "c.db", "age, ward"), "column patient: is in the schema but"),
     "a query of values that do not fit": (

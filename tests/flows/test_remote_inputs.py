@@ -70,6 +70,12 @@ def test_what_an_object_store_lacks_is_said_in_one_sentence(tmp_path, bucket, na
     assert KEY not in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_a_bucket_that_is_not_there_is_refused(tmp_path, bucket):
+    with pytest.raises(NacreError, match=r"does not exist|cannot be listed") as caught:
+        ingested(tmp_path, bucket.format("t.csv.gz").replace("visits/in", "elsewhere"))
+    assert KEY not in str(caught.value) and "\n" not in str(caught.value)
+
+
 def test_a_store_that_does_not_answer_is_named_without_its_key(tmp_path, bucket):
     with pytest.raises(NacreError, match="check its name, and the credentials in the environment") as caught:
         ingested(tmp_path, "s3://visits/in/t.csv?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1")

@@ -138,3 +138,71 @@ def test_chains_of_columns_on_different_lattices_pass_the_gate(seed: int) -> Non
     assert not gate.broken
     nulls = records.states[:, 0] == schema.modelled["low"].null_state
     assert nulls.any() and not nulls.all()
+
+
+CLINIC = """
+name: clinic
+target: sick
+constraints: ["when sick then fee > 0", "when kind = child then age < 18", "when not sick then kind != null"]
+columns:
+  sick: {type: boolean}
+  fee: {type: number, min: 0, max: 900, scale: log, round: 1, zero_inflated: true, nullable: true}
+  age: {type: integer, min: 0, max: 99, cells: 10}
+  kind: {type: categorical, values: [child, adult], nullable: true}
+"""
+
+
+class Visits(Cells):
+    """Draws visits of which a tenth breaks a rule by noise, and more by where a value falls within its cell."""
+
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        sick, child = rng.random((2, rows)) < 0.5
+        fee = np.where(sick | (rng.random(rows) < 0.5), rng.integers(0, 32, rows), 32)  # 32 is exactly zero
+        fee = np.where(rng.random(rows) < 0.1, rng.integers(32, 34, rows), fee)
+        age = np.where(child, rng.integers(0, 2, rows), rng.integers(0, 10, rows))
+        kind = np.where(rng.random(rows) < 0.1, rng.integers(0, 3, rows), np.where(child, 0, 1))
+        return Codec(self.schema).from_cells(np.stack([sick, fee, age, kind], axis=1).astype(np.int32), rng)
+
+
+def test_every_row_keeps_every_rule_of_the_form_when_then_and_the_rest_stays() -> None:
+    schema, faults = parse(CLINIC)
+    assert schema is not None, faults
+    model, rules = Visits(schema), Rules(schema)
+    plain, records = next(model.sample(4096, 0)), draw(model, 4096)
+    broken = ~rules.hold(plain)
+    assert 0.08 < broken.mean() < 0.5 and rules.hold(records).all()
+    table = Codec(schema).decode(records)
+    gate = Gate(schema, raw=False, rows=4096)
+    assert gate.check(table) and not gate.broken
+    frame = table.to_pandas()
+    assert (frame.fee[frame.sick] > 0).sum() + frame.fee[frame.sick].isna().sum() == frame.sick.sum()
+    assert (frame.age[frame.kind == "child"] < 18).all() and frame.kind[~frame.sick].notna().all()
+    kept = np.flatnonzero(~broken)
+    assert np.array_equal(records.states[kept], plain.states[kept])
+    assert np.array_equal(records.values[kept], plain.values[kept])
+    assert np.array_equal(np.bincount(plain.states[:, 0]), np.bincount(records.states[:, 0]))
+    assert np.array_equal(draw(model, 4096).values, records.values)
+
+
+def test_a_value_whose_cell_reaches_into_the_rule_is_drawn_from_that_part_of_it() -> None:
+    schema, _ = parse(CLINIC)
+    assert schema is not None
+    cells = np.tile(np.array([[1, 3, 1, 0]], dtype=np.int32), (2000, 1))  # a child between 10 and 19
+    records = Codec(schema).from_cells(cells, np.random.default_rng(0))
+    rules = Rules(schema)
+    settled = rules.settle(records, np.random.default_rng(1))
+    assert rules.hold(settled).all() and not rules.hold(records).all()
+    assert np.array_equal(Codec(schema).to_cells(settled), cells)
+    ages = Codec(schema).decode(settled)["age"].to_numpy()
+    assert set(ages) == set(range(10, 18)) and np.bincount(ages)[10:].min() > 170
+
+
+def test_a_generator_that_never_keeps_a_rule_of_the_form_when_then_is_told_by_name() -> None:
+    class Never(Visits):
+        def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+            return Codec(self.schema).from_cells(np.tile(np.array([[1, 32, 5, 1]], dtype=np.int32), (rows, 1)), rng)
+
+    schema, _ = parse(CLINIC)
+    assert schema is not None
+    with pytest.raises(DataError, match="`when sick then fee > 0`"):
+        draw(Never(schema), 100)

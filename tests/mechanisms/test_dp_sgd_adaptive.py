@@ -202,7 +202,8 @@ def test_a_training_that_is_killed_resumes_with_the_same_bits_groups_and_bounds(
 
 
 def followed(objective: nn.Module, **spec) -> FollowingGroups:
-    return FollowingGroups(objective, SgdSpec(form_every=1, **spec), Noise(1.0, 100.0), 0.99, whole_tensors=False)
+    own = SgdSpec(**{"form_every": 1} | spec)
+    return FollowingGroups(objective, own, Noise(1.0, 100.0), 0.99, whole_tensors=False)
 
 
 def test_units_of_similar_size_are_a_group_and_biases_one_of_their_own():
@@ -246,6 +247,21 @@ def test_noised_bounds_hand_the_clip_norm_out_by_what_the_gradients_are(size, ap
     following.follow(1, np.rint(noisy).astype(np.int64))
     first, second = following.current.clip_norms
     assert math.isclose(math.hypot(first, second), 2.0) and first > apart * second > 0
+
+
+def test_bounds_are_formed_after_so_many_steps_and_of_a_group_that_noise_hides_by_its_error():
+    """Squares of n draws of noise are off by sqrt(2 / n) of their variance; what is within twice that is hidden."""
+    net, steps, loud = nn.Sequential(nn.Linear(29, 1), nn.Linear(9, 1)), 4, 100.0
+    following = followed(net, groups="layers", bounds="noised", form_every=steps, clip_norm=1.0)
+    begun, half = following.current.clip_norms, 2.0**20
+    released = np.repeat([round(loud * half), 0], [30, 10])
+    for taken in range(1, steps):
+        following.follow(taken, released)
+        assert following.current.clip_norms == begun
+    following.follow(steps, released)
+    first, second = following.current.clip_norms
+    hidden = 2 * math.sqrt(2 / steps) * steps * math.sqrt(10)
+    assert (second / first) ** 2 == pytest.approx(hidden / (steps * (loud**2 - 1) * 30))
 
 
 @pytest.mark.parametrize("bounds", ["quantile", "noised"])

@@ -118,6 +118,8 @@ def _made(content: Mapping[str, Any]) -> str:
         return f"{rows} synthetic embeddings of {dim} numbers, none of which is of one document"
     if about == "images":
         return f"{rows} synthetic images with their labels, drawn from a model; none was copied"
+    if about == "users":
+        return f"{rows} synthetic users and their rows, as tables that join by a made key; none was copied"
     return f"{rows} synthetic rows of {len(content['columns'])} columns, drawn from a model; none was copied"
 
 

@@ -57,8 +57,8 @@ def _fit(looks: Sequence[Facts]) -> str:
         return "as close to the release as its noise allows"
     worst = max(missed, key=lambda look: float(look["left"] / look["explained"]))
     return (
-        f"noise does not explain all that is missed of {', '.join(look['look'] for look in missed)}: "
-        f"{short(worst['left'])} is left, where noise and drawing explain {short(worst['explained'])}"
+        f"further from the released {', '.join(look['look'] for look in missed)} than noise explains: "
+        f"{short(worst['left'])} times the noise, where it and drawing explain {short(worst['explained'])}"
     )
 
 

@@ -64,11 +64,11 @@ class CellTally:
         self.codec, self.rows = codec, 0
         self.cells = [np.zeros(size) for size in codec.cell_sizes]
 
-    def add(self, records: Records) -> None:
-        """Count one more batch."""
-        self.rows += len(records)
+    def add(self, records: Records, units: int | None = None, weights: Floats | None = None) -> None:
+        """Count one more batch; of so many ``units``, where rows of different weight make one."""
+        self.rows += len(records) if units is None else units
         for counts, cells in zip(self.cells, self.codec.to_cells(records).T, strict=True):
-            counts += np.bincount(cells, minlength=len(counts))
+            counts += np.bincount(cells, weights, minlength=len(counts))
 
     def join(self, other: "CellTally") -> None:
         """Add the counts of other rows."""

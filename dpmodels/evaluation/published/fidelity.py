@@ -17,7 +17,9 @@ from dpmodels.releases.steps import NoisySum
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.embedded import labels_of
 from dpmodels.schema.encode import Codec
+from dpmodels.schema.flat import units_in
 from dpmodels.schema.interval import Floats
+from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals, fine_codec
 from dpmodels.synthesizers.registry import create
 
@@ -68,21 +70,23 @@ def compare_with_release(line: Line, sums: Sequence[NoisySum], batches: Iterable
     the release before anything is taken off.
     """
     totals = [torch.zeros(each.embedding.dim, dtype=torch.int64) for each in sums]
-    rows = 0
+    rows, units = 0, 0
     for records in batches:
         kept = records.take(slice(0, FIT_ROWS - rows))
         for total, each in zip(totals, sums, strict=True):
             total += each.embedding.lattice_sum(kept)
-        rows += len(kept)
+        rows, units = rows + len(kept), units + units_in(line.contract, kept)
         if rows >= FIT_ROWS:
             break
+    contract = line.contract
+    rows_of_a_unit = contract.flat.unit.max_rows if isinstance(contract, Schema) else contract.unit.max_rows
     result: list[dict[str, float | int]] = []
     for total, each in zip(totals, sums, strict=True):
         made, steps, vector = total.numpy().astype(np.float64), each.noise_stddev, each.vector
         power = float(made @ made)
         factor = float(made @ vector) / power if power else 0.0
-        norm = each.embedding.l2_sensitivity / line.contract.unit.max_rows
-        drawing = factor**2 * max(rows * norm**2 - power / max(rows, 1), 0.0) / len(vector)
+        norm = each.embedding.l2_sensitivity / rows_of_a_unit
+        drawing = factor**2 * max(units * norm**2 - power / max(units, 1), 0.0) / len(vector)
         rest = vector - factor * made
         result.append(
             {

@@ -16,6 +16,7 @@ from dpmodels.evaluation.published.bins import Bins, CellTally
 from dpmodels.evaluation.published.fidelity import HALF_NORMAL, Measured, compare_with_release, expected_distance
 from dpmodels.evaluation.published.largest import counted_together, largest_cell, warning
 from dpmodels.evaluation.published.sheet import Sheet
+from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.schema.columns import Modelled
 from dpmodels.schema.interval import Floats
@@ -26,6 +27,10 @@ NOT_PROMISED = (
     "The columns' names, bounds and categories come from the public schema and are not protected.",
     "Synthetic rows are drawn from a noisy model: single rows describe nobody, and rare groups can be wrong.",
     "The guarantee covers this release. Further releases about the same people add up, in one ledger account.",
+)
+ROWS_ALONE = (
+    "What is made are rows and not users: no synthetic row belongs to anybody, and how many rows a user has is not "
+    "kept; `users` in the schema keeps it."
 )
 UNCOMPARED = "Nothing here compares with the real rows: such figures are exact statistics of them and stay inside."
 COMPARED = "Of the real rows there are only the scores that were charged for: exact figures of them stay inside."
@@ -70,6 +75,7 @@ def summarise(
         },
         "noise_stddev": dict(measured.noise),
         "synthetic_rows": tally.rows,
+        **({"rows_are": "users"} if isinstance(line.contract, Schema) and line.contract.users else {}),
         "released_records": marginals.records if marginals else None,
         "columns": [
             _column(name, column, cells / max(tally.rows, 1), marginals, line.measurement)
@@ -81,8 +87,17 @@ def summarise(
         "sample_classes": list(sheet.names) if sheet else [],
         "charged": charged,
         "gate": gate,
-        "not_promised": [*NOT_PROMISED, COMPARED if charged and charged["status"] == "measured" else UNCOMPARED],
+        "not_promised": [
+            *NOT_PROMISED,
+            *([ROWS_ALONE] if _makes_rows_alone(line) else []),
+            COMPARED if charged and charged["status"] == "measured" else UNCOMPARED,
+        ],
     }
+
+
+def _makes_rows_alone(line: Line) -> bool:
+    """Tell whether users have rows in the real table that no synthetic user has."""
+    return isinstance(line.contract, Schema) and bool(line.contract.unit.user) and line.contract.users is None
 
 
 def _numbered(names: list[str]) -> list[str]:

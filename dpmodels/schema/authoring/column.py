@@ -95,6 +95,8 @@ def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
     kind, wanted = stated["type"], TYPES.get(facts.kind or "", TODO)
     if kind == "image":
         return stated, []
+    if facts.derived:
+        return {"type": "derived", **facts.derived}, []
     nullable = {"nullable": True} if facts.nullable else {}
     if wanted == "identifier" and kind in ("integer", "categorical", TODO):
         return {"type": "identifier"}, []
@@ -162,9 +164,9 @@ def _bounds(keys: Keys, facts: Facts) -> Keys:
             key: TODO if end is None else whole(end) for key, end in zip(("min", "max"), ends, strict=True)
         } | rounded
     if keys["type"] == "datetime":
-        whole_days = facts.kind == "date" or keys["resolution"] == "day"
-        days = {"resolution": "day"} if whole_days else {}
-        return {"min": _moment(facts.low, 1, whole_days), "max": _moment(facts.high, -1, whole_days), **days}
+        resolution = "day" if facts.kind == "date" else facts.resolution or keys["resolution"]
+        least, most = (_moment(end, into, resolution == "day") for end, into in ((facts.low, 1), (facts.high, -1)))
+        return {"min": least, "max": most, "resolution": resolution}
     return {}
 
 

@@ -3,12 +3,13 @@
 import csv
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from io import StringIO
 from typing import Any
 
 from dpmodels.errors import Unsuitable
-from dpmodels.schema.authoring.facts import Facts, Tables, between, bound, joined, listed, typed
+from dpmodels.schema.authoring.facts import RESOLUTIONS, Facts, Tables, between, bound, joined, listed, typed
+from dpmodels.schema.formula import Misread, names_in
 
 HEADINGS = {
     "name": "name column column_name col variable variable_name var field field_name attribute",
@@ -21,6 +22,9 @@ HEADINGS = {
     "nullable": "nullable null nulls is_nullable allow_null missing missing_allowed optional",
     "required": "required not_null mandatory",
     "decimals": "decimals decimal_places round scale",
+    "resolution": "resolution granularity time_resolution",
+    "formula": "formula derivation calculation expression computed_as calculated_as",
+    "of": "of lookup lookup_of label_of name_of derived_from looked_up_by",
 }
 MEANT = {word: meaning for meaning, words in HEADINGS.items() for word in words.split()}
 YES, NO = (
@@ -31,7 +35,7 @@ NUMBER = r"[-+]?[\d.,]*\d(?:e[-+]?\d+)?"
 RANGE = re.compile(
     rf"\[?\s*({NUMBER}|\d{{4}}-\d\d-\d\d)\s*(?:\.\.+|…|to|–|(?<=\d)\s*-)\s*({NUMBER}|\d{{4}}-\d\d-\d\d)\s*\]?"
 )
-LABELED = re.compile(r"(.+?)(?:\s*=\s*|:\s+|\s+[-–]\s+)\S.*")
+LABELED = re.compile(r"(.+?)(?:\s*=\s*|:\s+|\s+[-–]\s+)(\S.*)")
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
 
 
@@ -51,19 +55,37 @@ def read_dictionary(text: str) -> Tables:
     if long := next((number for number, row in enumerate(rows) if len(row) > len(meanings)), None):
         raise Unsuitable(f"row {long} of the data dictionary has more cells than headings; put its text in quotes")
     cells = [dict(reversed(list(zip(meanings, row, strict=False)))) for row in rows[1:]]
-    return {"": {name: _facts(row) for row in cells if (name := row.get("name", "").strip())}}
+    named = {name: row for row in cells if (name := row.get("name", "").strip())}
+    return {"": {name: _facts(row, named) for name, row in named.items()}}
 
 
-def _facts(row: dict[str, str]) -> Facts:
+def _facts(row: dict[str, str], names: Collection[str]) -> Facts:
     row = {heading: cell.strip() for heading, cell in row.items()}
-    facts = [typed(row.get("type", "")), between(row.get("min") or None, row.get("max") or None)]
+    facts = [_derived(row, names), typed(row.get("type", "")), between(row.get("min") or None, row.get("max") or None)]
     facts += [_range(row["range"])] if row.get("range") else []
-    facts += [_values(row["values"], facts[0].kind)] if row.get("values") else []
+    facts += [_values(row["values"], facts[1].kind)] if row.get("values") else []
     for heading, sense in (("nullable", True), ("required", False)):
         word = row.get(heading, "").lower()
         facts += [Facts(nullable=sense == (word in YES))] if word in YES | NO else []
     facts += [Facts(decimals=int(row["decimals"]))] if row.get("decimals", "").isdecimal() else []
+    if word := row.get("resolution", "").lower():
+        facts += [Facts(resolution=word) if word in RESOLUTIONS else Facts(unread=(f"resolution {word}",))]
     return joined([*facts, Facts(description=row.get("description", ""))])
+
+
+def _derived(row: dict[str, str], names: Collection[str]) -> Facts:
+    """Read what a column follows from: a formula of other columns, or the column whose values it has names for."""
+    formula, of = row.get("formula", ""), row.get("of", "")
+    if of in names:
+        pairs = [LABELED.fullmatch(token) for token in _tokens(row.pop("values", ""))]
+        labels = {pair[1].strip(): pair[2].strip() for pair in pairs if pair}
+        whole = bool(labels) and None not in pairs
+        return Facts(derived={"of": of, "values": labels}) if whole else Facts(unread=(f"the names of {of}",))
+    try:
+        known = bool(formula) and set(names_in(formula)) <= set(names)
+    except Misread:
+        known = False
+    return Facts(derived={"formula": formula}) if known else Facts(unread=("formula",) if formula else ())
 
 
 def _range(cell: str) -> Facts:
@@ -80,14 +102,19 @@ def _values(cell: str, kind: str | None) -> Facts:
             return listed(json.loads(cell))
         except (json.JSONDecodeError, RecursionError):
             cell = cell.strip("[]")
-    mark = next((mark for mark in "|;\n," if mark in cell), None)
-    tokens = [token.strip().strip("\"'") for token in cell.split(mark)] if mark else []
-    tokens = [token for token in tokens if token]
+    tokens = _tokens(cell)
     if not tokens or any(len(token.split()) > MOST_WORDS or token.strip(".") in ("", "…", "etc") for token in tokens):
         return Facts(unread=("values",))
     codes = [LABELED.fullmatch(token) for token in tokens]
     plain = [code[1].strip() for code in codes if code]
     return listed(_scalars(plain if len(plain) == len(tokens) else tokens, kind))
+
+
+def _tokens(cell: str) -> list[str]:
+    """Cut a cell at the first of the marks that it has; a cell without one lists nothing."""
+    mark = next((mark for mark in "|;\n," if mark in cell), None)
+    tokens = [token.strip().strip("\"'") for token in cell.split(mark)] if mark else []
+    return [token for token in tokens if token]
 
 
 def _scalars(tokens: Sequence[str], kind: str | None) -> Sequence[Any]:

@@ -16,9 +16,10 @@ KINDS = {
     "boolean": r"bool(ean)?|bit|logical",
     "date": r"date\d*",
     "moment": r"datetime\d*|timestamp(tz|_ntz|_ltz|_s|_ms|_ns)?|smalldatetime",
-    "identifier": r"id|identifier|uuid|guid|uniqueidentifier",
+    "identifier": r"id|identifier|uuid|guid|uniqueidentifier|free_?text|memo|narrative",
 }
 """The kinds of column, and the words for their types in databases, data frames and data dictionaries."""
+RESOLUTIONS = ("day", "hour", "minute", "second")
 SIZED = re.compile(r"\s*([a-z_]+\d*)[^(]*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE)
 
 LARGEST = 1e300
@@ -41,6 +42,8 @@ class Facts:
         low, high: what its numbers or moments lie between.
         values: all the values that it may have, null aside.
         decimals: that its numbers have at most.
+        resolution: that its moments have, one of ``RESOLUTIONS``.
+        derived: what it follows from, as the keys of a schema; nothing else counts then.
         unread: in words, what the document says of it and was not understood.
     """
 
@@ -50,6 +53,8 @@ class Facts:
     values: tuple[bool | int | float | str, ...] | None = None
     nullable: bool | None = None
     decimals: int | None = None
+    resolution: str | None = None
+    derived: Mapping[str, Any] | None = None
     description: str = ""
     unread: tuple[str, ...] = ()
 
@@ -71,6 +76,8 @@ def joined(facts: Iterable[Facts]) -> Facts:
         values=tuple(value for value in lists[0] if all(value in other for other in lists)) if lists else None,
         nullable=False not in nullable if nullable else None,
         decimals=min((one.decimals for one in several if one.decimals is not None), default=None),
+        resolution=next((one.resolution for one in several if one.resolution), None),
+        derived=next((one.derived for one in several if one.derived), None),
         description=next((one.description for one in several if one.description), ""),
         unread=tuple(words for one in several for words in one.unread),
     )
@@ -87,7 +94,7 @@ def _tightest(choose: Any, bounds: list[Bound]) -> Bound | None:
 
 def typed(words: Any) -> Facts:
     """Read the name of a type, such as ``varchar(20)``, ``decimal(10, 2)``, ``datetime64[ns]``."""
-    found = SIZED.match(words) if isinstance(words, str) else None
+    found = SIZED.match(words.replace("free text", "freetext")) if isinstance(words, str) else None
     if found is None:
         return Facts()
     word, size, scale = found[1].lower().removesuffix("type"), found[2], found[3]

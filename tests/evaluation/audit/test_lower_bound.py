@@ -115,6 +115,16 @@ def test_one_run_is_what_the_binomial_law_says_where_delta_is_nothing():
     assert one_run(200, 100, 100, 1e-3, alpha=0.05) < found
 
 
+@pytest.mark.parametrize(("guesses", "right", "delta"), [(10, 10, 1e-3), (40, 36, 1e-4), (40, 40, 1e-5)])
+def test_one_run_is_the_epsilon_at_which_the_theorem_allows_just_so_many_right_guesses(guesses, right, delta):
+    """Theorem 5.2 of Steinke and others, term by term: at the bound that is found, the chance is alpha."""
+    canaries, alpha = 50, 0.05
+    found = one_run(canaries, guesses, right, delta, alpha)
+    chance = [stats.binom(guesses, 1 / (1 + np.exp(-found))).pmf(k) for k in range(guesses + 1)]
+    extra = max(sum(chance[right - fewer : right]) / fewer for fewer in range(1, right + 1))
+    assert found > 0 and sum(chance[right:]) + 2 * canaries * delta * extra == pytest.approx(alpha)
+
+
 @pytest.fixture
 def oracle() -> ModuleType:
     """Load the auditing module of jax_privacy alone, which needs no jax."""

@@ -164,6 +164,25 @@ def test_a_dictionary_is_read_as_people_write_it(tmp_path: Path, row: str, expec
     assert documented(tmp_path, "d.csv", text).columns(["x"])["x"] == expected
 
 
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("x,timestamp,,Minute,,", Facts(kind="moment", resolution="minute")),
+        ("x,timestamp,,fortnight,,", Facts(kind="moment", unread=("resolution fortnight",))),
+        ("x,free text,,,,", Facts(kind="identifier")),
+        ("x,int,,,y // 100,", Facts(kind="integer", derived={"formula": "y // 100"})),
+        ("x,int,,,n/a,", Facts(kind="integer", unread=("formula",))),
+        ("x,int,,,as in chapter 3,", Facts(kind="integer", unread=("formula",))),
+        ('x,,"a = Ash | b = Elm",,,y', Facts(derived={"of": "y", "values": {"a": "Ash", "b": "Elm"}})),
+        ('x,,"a = Ash | b",,,y', Facts(unread=("the names of y",))),
+        ("x,text,a|b,,,z", Facts(kind="text", values=("a", "b"))),
+    ],
+)
+def test_a_dictionary_says_what_a_column_follows_from(tmp_path: Path, row: str, expected: Facts) -> None:
+    text = f"name,type,values,granularity,formula,lookup\n{row}\ny,text,a|b,,,\n"
+    assert documented(tmp_path, "d.csv", text).columns(["x"])["x"] == expected
+
+
 UNREAD = {"x": Facts(unread=("a CHECK",))}
 
 

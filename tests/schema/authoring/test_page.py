@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel
 
 from dpmodels.privacy import PrivacyUnit
+from dpmodels.schema.family import Users
 from dpmodels.schema.lint import KINDS, lint, parse
 from dpmodels.schema.partition import Partition
 from dpmodels.schema.schema import RowCount, Schema
@@ -30,7 +31,7 @@ columns:
 OF_FILE = [row for row in ROWS if len(row) == 3]
 OF_PARTS = [row for row in ROWS if len(row) == 4 and row[0].strip("`") in Schema.model_fields]
 OF_COLUMNS = [row for row in ROWS if len(row) == 4 and row not in OF_PARTS]
-PARTS: dict[str, type[BaseModel]] = {"unit": PrivacyUnit, "rows": RowCount, "partition": Partition}
+PARTS: dict[str, type[BaseModel]] = {"unit": PrivacyUnit, "users": Users, "rows": RowCount, "partition": Partition}
 
 
 def test_every_key_is_on_the_page_and_every_key_on_the_page_exists() -> None:
@@ -45,6 +46,9 @@ def test_every_key_is_on_the_page_and_every_key_on_the_page_exists() -> None:
 def test_every_example_of_a_key_of_the_file_is_right(row: list[str]) -> None:
     key, example = row[0].strip("`"), yaml.safe_load(row[-1].strip("`"))
     bare = {"name": "x", "columns": yaml.safe_load(BASE)["columns"]}
+    if key == "users":
+        bare["unit"] = {"user": "patient", "max_rows": 4}
+        bare["columns"]["patient"]["keep"] = "regenerate"
     made = make(yaml.safe_dump({**bare, **example}))
     assert example.keys() == {key} and getattr(made, key) != getattr(make(yaml.safe_dump(bare)), key)
 
@@ -79,7 +83,8 @@ def test_an_editor_takes_what_the_lint_takes_and_explains_every_key(schemas: lis
     code, out, _ = run_cli("schema", "json-schema")
     assert code == 0
     known = jsonschema.Draft202012Validator(json.loads(out), format_checker=jsonschema.FormatChecker())
-    for text in (EVERY_KIND, BASE, *(path.read_text() for path in schemas)):
+    rules = BASE + 'constraints: [start <= end, "when sick then start > 2020-06-01"]'
+    for text in (EVERY_KIND, BASE, rules, *(path.read_text() for path in schemas)):
         known.validate(yaml.load(text, Editor))
     for wrong in (
         "unit: user",
@@ -87,6 +92,7 @@ def test_an_editor_takes_what_the_lint_takes_and_explains_every_key(schemas: lis
         "nmae: x",
         "target: 3",
         "constraints: a < b",
+        "constraints: [when sick]",
         "partition: {}",
     ):
         (key,) = yaml.safe_load(wrong)

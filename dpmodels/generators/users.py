@@ -1,0 +1,122 @@
+"""A mixture of the flat table of users and their rows, drawn as users with all their rows (schema/family.py).
+
+    user      its columns and n, the number of its children: from the mixture, in which each user weighs one
+    child j   p(child | user's columns, n, j), exactly: component k weighs
+              p_k(user's columns) p_k(n) p_k(j) p_k(there is a child), and the child's columns are drawn from it
+
+Given the user and the position, children are independent of each other. A probability below ``LEAST`` counts as
+``LEAST``: where no component has mass for all that is given, those decide that lack it for the fewest columns. Values
+of the order column are sorted within a user.
+
+Privacy: post-processing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from dpmodels.embeddings.partition import Counts
+from dpmodels.generators.mixture import Floats, MixtureModel
+from dpmodels.generators.randomness import cumulate, draw_grouped
+from dpmodels.schema.columns import Continuous
+from dpmodels.schema.convert import decode_numbers
+from dpmodels.schema.encode import Records
+from dpmodels.schema.family import CHILDREN, POSITION, Users
+from dpmodels.schema.flat import numbers_of
+from dpmodels.schema.interval import Indices
+
+LEAST = 1e-30
+BLOCK = 2**22
+"""Weights of components that are held at once."""
+
+
+@dataclass
+class UserModel(MixtureModel):
+    """Draws users with their rows; ``rows`` and the released number of records count users."""
+
+    kind: ClassVar[str] = "users"
+    batch_rows: ClassVar[int] = 16_384
+
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        """Draw so many users; a user's rows stand together, by position."""
+        flat = self.partition.codec.schema
+        users = super().draw(rows, rng, device)
+        number = numbers_of(flat, CHILDREN, users)
+        user = np.repeat(np.arange(rows), np.maximum(number, 1))
+        begin = np.cumsum(np.maximum(number, 1)) - np.maximum(number, 1)
+        position = np.where(number[user] > 0, np.arange(len(user)) - begin[user] + 1, 0)
+        cells = self._child_cells(self.partition.cells(users), user, position, rng)
+        drawn = self.partition.codec.from_cells(cells, rng)
+        kept = [index for index, name in enumerate(flat.modelled) if name in (*self._users.columns, CHILDREN)]
+        drawn.states[:, kept] = users.states[user][:, kept]
+        drawn.values[:, kept] = users.values[user][:, kept]
+        name = self._users.order or ""
+        if isinstance(order := flat.modelled.get(name), Continuous):
+            _sort(drawn, list(flat.modelled).index(name), order, user)
+        return drawn
+
+    @property
+    def _users(self) -> Users:
+        return self.schema.users or Users()
+
+    @cached_property
+    def _children(self) -> list[int]:
+        """Places of the children's columns."""
+        given = (*self._users.columns, CHILDREN, POSITION)
+        return [place for place, name in enumerate(self.partition.names) if name not in given]
+
+    def _child_cells(self, given: Counts, user: Counts, position: Counts, rng: np.random.Generator) -> Indices:
+        """Draw the fine cells of all rows' child columns and position; others are 0. Shapes: [rows, F] int32."""
+        sizes, at = [len(merge) for merge in self.partition.merge], self.partition.names.index(POSITION)
+        cells = np.zeros((len(user), len(sizes)), dtype=np.int32)
+        cells[:, at] = position - self._users.fewest
+        for place in self._children:
+            cells[:, place] = sizes[place] - 1  # null, where there is no child
+        child = np.flatnonzero(position > 0)
+        component = np.empty(len(child), dtype=np.int64)
+        for block, weights in self._weights(given, user[child], cells[child, at], at):
+            running = cumulate(weights)
+            component[block] = (running < rng.random(len(running))[:, None]).sum(axis=1)
+        for place, fine in zip(self._children, self._fine, strict=True):
+            cells[child, place] = draw_grouped(cumulate(fine), component, rng)
+        return cells
+
+    def _weights(self, given: Counts, user: Counts, position: Counts, at: int) -> Iterator[tuple[slice, Floats]]:
+        """Yield blocks of children with their components' weights. Shapes: [block, K]."""
+        logs = np.log(np.maximum(self.probabilities[0].numpy().astype(np.float64), LEAST))
+        offsets, present = self.partition.offsets, np.zeros(len(logs))
+        for fine in self._fine:
+            present += np.log(np.maximum(fine.sum(axis=1), LEAST))
+        held = [place for place in range(len(self.partition.merge)) if place not in (*self._children, at)]
+        size = max(1, BLOCK // len(logs))
+        for start in range(0, len(user), size):
+            block = slice(start, start + size)
+            weights = present + logs[:, offsets[at] + self.partition.merge[at][position[block]]].T
+            for place in held:
+                weights += logs[:, offsets[place] + given[user[block], place]].T
+            yield block, np.exp(weights - weights.max(axis=1, keepdims=True))
+
+    @cached_property
+    def _fine(self) -> list[Floats]:
+        """For each column of the children: what each component gives to its fine cells, without null if none may be.
+
+        Shapes: [K, fine cells].
+        """
+        found, offsets = [], self.partition.offsets
+        for place in self._children:
+            coarse = self.probabilities[0].numpy()[:, offsets[place] : offsets[place + 1]]
+            fine = coarse[:, self.partition.merge[place]] * self.detail[place][0]
+            if not self.schema.modelled[self.partition.names[place]].nullable and self._users.fewest == 0:
+                fine[:, -1] = 0
+            found.append(fine)
+        return found
+
+
+def _sort(drawn: Records, place: int, column: Continuous, user: Counts) -> None:
+    """Sort one column within each user, null last."""
+    states, values = drawn.states[:, place].copy(), drawn.values[:, place].copy()
+    order = np.lexsort((decode_numbers(column, states, values), user))
+    drawn.states[:, place], drawn.values[:, place] = states[order], values[order]
