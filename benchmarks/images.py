@@ -58,7 +58,7 @@ def load(path: Path) -> Images:
 
 
 def synthesize(
-    name: str, epsilon: float, seed: int, folder: Path, method: str = "nacre-images"
+    name: str, epsilon: float, seed: int, folder: Path, method: str = "nacre-images", file: str = ""
 ) -> tuple[Images, float, float]:
     """Run the command line in a process of its own: the images, wall seconds, peak MiB."""
     words = {
@@ -70,7 +70,7 @@ def synthesize(
         "--out": folder / "out",
         "--home": folder / "home",
     }
-    data = data_dir() / f"{name}_train.parquet"
+    data = data_dir() / (file or f"{name}_train.parquet")
     command = [sys.executable, "-m", "nacre", "synthesize", data, "--no-prefect"]
     ran = measure([str(word) for word in [*command, *(w for pair in words.items() for w in pair)]], cwd=ROOT)
     if ran.code:

@@ -1,4 +1,4 @@
-"""The judge of grey images: a CNN trained on synthetic ones and tested on real ones, and what a LeNet says of them.
+"""The judge of images: a CNN trained on synthetic ones and tested on real ones, and what a LeNet says of gray ones.
 
 The CNN: three blocks of 3x3 convolution (32, 64, 128), ReLU and max-pooling, dropout of a half, 128 hidden units; Adam
 at 3e-4, batches of 128. The epoch is the one that is best on a held-out twentieth of the *synthetic* images. The
@@ -22,11 +22,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 BATCH, LOOK = 128, 1000
+COLOR = 32 * 32 * 3
 
 
 @dataclass(frozen=True)
 class Images:
-    """Grey images and their labels. Shapes: x [n, 784] float32 in [0, 1]; y [n] int64."""
+    """Images and their labels. Shapes: x [n, 784], in color [n, 3072], float32 in [0, 1]; y [n] int64."""
 
     x: NDArray[np.float32]
     y: NDArray[np.int64]
@@ -48,25 +49,27 @@ class Verdict:
 class ImageJudge:
     """Judges synthetic images against one real test set."""
 
-    def __init__(self, test: Images, lenet: Path) -> None:
-        self.test, self.weights = test, load_file(lenet)
-        self.real = _gauss(self._features(test.x))
+    def __init__(self, test: Images, lenet: Path | None) -> None:
+        self.test, self.weights = test, load_file(lenet) if lenet else {}
+        self.real = _gauss(self._features(test.x)) if lenet else None
 
     def judge(self, made: Images, rows: int, epochs: int, seed: int = 0) -> Verdict:
         """Judge at most ``rows`` synthetic images, drawn by the seed."""
         torch.manual_seed(seed)
         made = made.take(np.random.default_rng(seed).permutation(len(made.x))[:rows])
         best, last = self._train(made, epochs)
-        return Verdict(best, last, self.frechet(made.x))
+        return Verdict(best, last, self.frechet(made.x) if self.real else math.nan)
 
     def frechet(self, x: NDArray[np.float32]) -> float:
         """Return |m - m'|^2 + tr(C + C' - 2 (C C')^(1/2)) of the features' means and covariances."""
+        if self.real is None:
+            raise ValueError("this judge has no LeNet")
         (mean, covariance), (other, others) = self.real, _gauss(self._features(x))
         cross = sqrtm(covariance @ others).real
         return float(((mean - other) ** 2).sum() + np.trace(covariance + others - 2 * cross))
 
     def _train(self, made: Images, epochs: int) -> tuple[float, float]:
-        network, held = _cnn(), len(made.x) // 20
+        network, held = _cnn(made.x.shape[1]), len(made.x) // 20
         optimiser = torch.optim.Adam(network.parameters(), 3e-4)
         best, chosen, last = -1.0, 0.0, 0.0
         kept = made.take(np.arange(held))
@@ -94,9 +97,10 @@ class LightJudge:
     """Ridge regression on what random filters of 5 x 5 pixels see in 4 x 4 places; it has no randomness of its own."""
 
     def __init__(self, test: Images, filters: int = 96, ridge: float = 0.03) -> None:
-        drawn = torch.randn(filters, 1, 5, 5, generator=torch.Generator().manual_seed(7))
+        channels = _shape(test.x[:1]).shape[1]
+        drawn = torch.randn(filters, channels, 5, 5, generator=torch.Generator().manual_seed(7))
         drawn -= drawn.mean(dim=(2, 3), keepdim=True)
-        self.filters, self.ridge, self.test = drawn / drawn.norm(dim=(2, 3), keepdim=True), ridge, test
+        self.filters, self.ridge, self.test = drawn / drawn.flatten(1).norm(dim=1).view(-1, 1, 1, 1), ridge, test
         self.seen = self._features(test.x)
 
     @torch.no_grad()
@@ -172,11 +176,12 @@ def _logits(w: Mapping[str, Tensor], x: Tensor) -> Tensor:
     return functional.linear(_lenet(w, x), w["f7.weight"], w["f7.bias"])
 
 
-def _cnn() -> nn.Sequential:
+def _cnn(numbers: int = 784) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for channels, wider in ((1, 32), (32, 64), (64, 128)):
+    first, places = (3, 16) if numbers == COLOR else (1, 9)
+    for channels, wider in ((first, 32), (32, 64), (64, 128)):
         layers += [nn.Conv2d(channels, wider, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-    head = [nn.Flatten(), nn.Dropout(0.5), nn.Linear(128 * 9, 128), nn.ReLU(), nn.Linear(128, 10)]
+    head = [nn.Flatten(), nn.Dropout(0.5), nn.Linear(128 * places, 128), nn.ReLU(), nn.Linear(128, 10)]
     return nn.Sequential(*layers, *head)
 
 
@@ -188,6 +193,8 @@ def _accuracy(network: nn.Module, images: Images) -> float:
 
 
 def _shape(x: NDArray[np.float32]) -> Tensor:
+    if x.shape[1] == COLOR:
+        return torch.from_numpy(x).view(-1, 32, 32, 3).permute(0, 3, 1, 2).contiguous()
     return torch.from_numpy(x).view(-1, 1, 28, 28)
 
 

@@ -113,11 +113,14 @@ class Result:
         """The page for a data-protection officer; hand-offs of earlier versions have none."""
         return _read(self.folder / "statement.html")
 
-    def export(self, to: Place, by: Sequence[str] = ()) -> None:
-        """Copy the synthetic table to a folder or a URI, whole or not at all; a folder for each value of ``by``."""
+    def export(self, to: Place, by: Sequence[str] = (), png: bool = False) -> None:
+        """Copy the synthetic table to a folder or a URI, whole or not at all; a folder for each value of ``by``.
+
+        With ``png``, write its images as PNG files, in a folder for each label.
+        """
         from tasks.export import export
 
-        export(self.folder, str(to), by)
+        export(self.folder, str(to), by, png)
 
     def verify(self, public_key: Place | None = None) -> Verified:
         """Check every file, the budget and the signature; see ``nacre.verify``."""

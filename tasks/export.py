@@ -17,16 +17,21 @@ from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitabl
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.schema.columns import Discrete
 from dpmodels.schema.lint import load_schema
+from dpmodels.schema.pictures import write_pictures
 from dpmodels.schema.places import FAILURES, is_uri, open_system, settled
+from dpmodels.schema.schema import Schema
 from tasks.ready import check_free
 from tasks.store import MADE
 
+PICTURES = 1024
 DONE = "_SUCCESS"
 """The file that an object store gets last: without it, the rest is not whole."""
 
 
-def export(hand_off: Path, to: str, by: Sequence[str] = ()) -> None:
+def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -> None:
     """Write the synthetic table of a hand-off as Parquet, in a folder for each value of the columns ``by``.
+
+    With ``png``, write its images as PNG files on this machine, in a folder for each label.
 
     A folder on this machine appears at once. In an object store, ``_SUCCESS`` is written last, and what was written
     before a failure is removed.
@@ -49,17 +54,25 @@ def export(hand_off: Path, to: str, by: Sequence[str] = ()) -> None:
     if to.startswith("https:"):
         raise InvalidArgument("to", "https://…", "be a folder, or a URI that can be written")
     to = to.removeprefix("file://")
-    written = _to_store(table, to, by) if is_uri(to) else _to_folder(table, Path(settled(to)), by)
+    if png and (by or is_uri(to)):
+        raise InvalidArgument("png", to, "go to a folder on this machine, and without columns")
+    if is_uri(to):
+        written = _to_store(table, to, by)
+    else:
+        written = _to_folder(table, Path(settled(to)), by, schema if png else None)
     if not written:
         raise DataError("", f"{to} cannot be written: check that it may be, and the credentials in the environment")
 
 
-def _to_folder(table: Path, to: Path, by: Sequence[str]) -> bool:
+def _to_folder(table: Path, to: Path, by: Sequence[str], pictures: Schema | None) -> bool:
     check_free(to)
     part = to.with_name(f".part-{to.name}")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        _write(table, pafs.LocalFileSystem(), str(part), by)
+        if pictures:
+            write_pictures(ds.dataset(table, format="parquet").to_batches(batch_size=PICTURES), pictures, part)
+        else:
+            _write(table, pafs.LocalFileSystem(), str(part), by)
         os.replace(part, to)
     except FAILURES:
         shutil.rmtree(part, ignore_errors=True)

@@ -50,8 +50,8 @@ class ImageCode:
             raise Unsuitable(f"schema {schema.name} has no column of type image; use a table's method, such as nacre")
         column = schema.image[1]
         self.frame = Frame(column.height, column.width)
-        self.basis = smooth_basis(self.frame, min(coefficients, column.pixels), smoothness)
-        self.pose_steps = pose_weight * UNIT * (column.pixels / 784) ** 0.5
+        self.basis = smooth_basis(self.frame, min(coefficients, column.numbers), smoothness)
+        self.pose_steps = pose_weight * UNIT * (column.numbers / 784) ** 0.5
         self.classes, self.class_column = schema.classes, schema.class_index
 
     @property
@@ -109,18 +109,11 @@ class ImageMoments(ClassMoments, Embedding):
     def bounded(self, codes: Whole, labels: Whole) -> Whole:
         """Take off the center of its class, turn and clip each code.
 
-        Privacy: the norm of every result is at most ``2**CODE_BITS``: the squared norm of ``turned`` is a sum of whole
-            numbers below 2**53, so exact; scaling loses a relative 2**-40, more than its roundings can add; truncating
-            toward zero shortens every coordinate.
-
         Shapes: [B, dim], [B] -> [B, d].
         """
         centred = (codes - self.clip.centres[labels]).astype(np.float64)
         turned = np.trunc(np.ldexp(centred @ self.clip.directions.astype(np.float64), -DIRECTION_BITS))
-        norm = np.sqrt((turned * turned).sum(axis=1))
-        scale = np.ldexp(1 - 2.0**-40, CODE_BITS) / np.maximum(norm, self.clip.radius)
-        clipped: Whole = np.trunc(turned * scale[:, None]).astype(np.int64)
-        return clipped
+        return clipped(turned, self.clip.radius)
 
     def coordinates(self) -> dict[str, NDArray[np.generic]]:
         """Name every coordinate of the vector: its class (-1: all), its part, and its place within the part."""
@@ -138,6 +131,21 @@ class ImageMoments(ClassMoments, Embedding):
             "row": np.concatenate([np.tile([0, *each], self.classes), np.tile(rows, self.matrices)]),
             "column": np.concatenate([np.tile([0, *each], self.classes), np.tile(columns, self.matrices)]),
         }
+
+
+def clipped(turned: Floats, radius: int) -> Whole:
+    """Clip vectors of whole numbers to a radius, and write them in steps of ``radius / 2**CODE_BITS``.
+
+    Privacy: the norm of every result is at most ``2**CODE_BITS``: the squared norm of ``turned`` is a sum of whole
+        numbers below 2**53, so exact; scaling loses a relative 2**-40, more than its roundings can add; truncating
+        toward zero shortens every coordinate.
+
+    Shapes: [B, d] -> [B, d].
+    """
+    norm = np.sqrt((turned * turned).sum(axis=1))
+    scale = np.ldexp(1 - 2.0**-40, CODE_BITS) / np.maximum(norm, radius)
+    steps: Whole = np.trunc(turned * scale[:, None]).astype(np.int64)
+    return steps
 
 
 def smooth_basis(frame: Frame, count: int, smoothness: float) -> Whole:

@@ -72,7 +72,7 @@ class Vectors:
         self.basis: Floats | None = None
         if schema.image:
             column = schema.image[1]
-            self.dim = column.pixels
+            self.dim = column.numbers
             whole = smooth_basis(Frame(column.height, column.width), min(COEFFICIENTS, self.dim), SMOOTHNESS)
             self.basis = np.ldexp(whole.astype(np.float64), -BASIS_BITS)
             self.size = self.basis.shape[1]

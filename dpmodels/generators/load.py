@@ -8,18 +8,20 @@ from dpmodels.generators.gan_model import GanModel
 from dpmodels.generators.images import ImageModel
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.model_file import read_model
+from dpmodels.generators.photos import PhotoModel
 from dpmodels.generators.points import PointModel
 from dpmodels.generators.tabular import TabularModel
 from dpmodels.generators.users import UserModel
 from dpmodels.generators.vae_model import VaeModel
 
-Model = BayesNetModel | GanModel | ImageModel | MixtureModel | PointModel | TabularModel | VaeModel
+Model = BayesNetModel | GanModel | ImageModel | MixtureModel | PhotoModel | PointModel | TabularModel | VaeModel
 KINDS: dict[str, type[Model]] = {
     "bayes-net": BayesNetModel,
     "gan": GanModel,
     "images": ImageModel,
     "mixture": MixtureModel,
     "network": TabularModel,
+    "photos": PhotoModel,
     "points": PointModel,
     "users": UserModel,
     "vae": VaeModel,

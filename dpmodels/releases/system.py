@@ -204,5 +204,17 @@ def without_image(schema: Schema, method: str) -> Schema:
         InvalidArgument: the schema has an image, and the method is for columns.
     """
     if schema.image:
-        raise InvalidArgument("method", method, "be nacre-images for a schema with a column of type image")
+        fit = "nacre-photos" if schema.image[1].is_color else "nacre-images"
+        raise InvalidArgument("method", method, f"be {fit} for a schema with a column of type image")
+    return schema
+
+
+def without_color(schema: Schema, method: str) -> Schema:
+    """Return a schema that has no image in color.
+
+    Raises:
+        InvalidArgument: the schema has one, and the method draws ink.
+    """
+    if schema.image and schema.image[1].is_color:
+        raise InvalidArgument("method", method, "be nacre-photos for images in color; it is for gray ones")
     return schema

@@ -26,7 +26,7 @@ HEADER = """\
 #   integer      min, max; cells, scale: log     number      min, max; round: DECIMALS
 #   datetime     min, max; resolution: day       identifier  keep: drop (always for users), regenerate,
 #   "pattern:[A-Z]{2}[0-9]{6}" (made, one for each row) or "text:left out" (in every row; for free text)
-#   image        height, width (grey; beside it one categorical or boolean column, the target)
+#   image        height, width; channels: 3 in color (beside it one categorical or boolean column, the target)
 # Any of them but identifier: nullable: true (and max_null_share: 0.1); outside: refuse, reject-row, clip (intervals) or
 # other (categories). Beside columns, rules every row keeps and the rows the file has: constraints: [start <= end,
 # when sick then fee > 0]; rows: {min: 100, max: 1000}; and the column whose days or values are partitions:

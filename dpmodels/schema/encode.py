@@ -195,7 +195,7 @@ class Codec:
     def _images(self, records: Records) -> pa.Array:
         """Lay the images of records out as a column; only for a schema that has one."""
         name, column = self.schema.image or ("", None)
-        if column is None or records.pixels is None or records.pixels.shape != (len(records), column.pixels):
+        if column is None or records.pixels is None or records.pixels.shape != (len(records), column.numbers):
             raise Unsuitable(f"the records hold no images for column {name}; encode them with this schema")
         return decode_image(column, records.pixels)
 

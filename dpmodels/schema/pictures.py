@@ -1,5 +1,8 @@
-"""Read images that are not in a table: an .npz of arrays, or a folder of PNG files in one sub-folder a label."""
+"""Images that are not in a table: an .npz of arrays, or a folder of PNG files in one sub-folder a label."""
 
+import math
+import struct
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -8,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpmodels.errors import DataError
+from dpmodels.errors import DataError, Unsuitable
 from dpmodels.schema.columns import Discrete, names_of
-from dpmodels.schema.image import Image, decode_image
+from dpmodels.schema.convert import plain
+from dpmodels.schema.image import Image, decode_image, encode_image
 from dpmodels.schema.schema import Schema
 
 Batches = Iterable[pa.RecordBatch]
+LONGEST_NAME = 200
 
 
 def is_pictures(path: Path) -> bool:
@@ -43,7 +48,7 @@ def _read_arrays(path: Path, name: str, column: Image, batch_rows: int) -> tuple
     if not arrays or len({len(np.atleast_1d(array)) for array in arrays.values()}) != 1:
         raise DataError("", f"{path} must be an .npz file of arrays of one length, named as the columns")
     for key, array in arrays.items():
-        if key == name and (array[0].size != column.pixels or array.dtype != np.uint8):
+        if key == name and (array.dtype != np.uint8 or not _is_shape(array.shape[1:], column)):
             raise DataError(name, f"{column.rule}, as unsigned bytes")
         if key != name and array.ndim != 1:
             raise DataError("", f"every array of {path} but the images must be of one dimension")
@@ -80,23 +85,70 @@ def _read_folder(path: Path, schema: Schema, name: str, column: Image, batch_row
     return types, (batch(start) for start in range(0, len(files), batch_rows))
 
 
+def write_pictures(batches: Iterable[pa.RecordBatch], schema: Schema, path: Path) -> None:
+    """Write the images of a table as numbered PNG files, in a folder for each label, as they are read.
+
+    Raises:
+        Unsuitable: the schema has no image, or its labels do not name folders.
+    """
+    from PIL import Image as Picture
+
+    labels = {value: name for name, value in _labels(schema).items()} if schema.image else {}
+    target = schema.target or ""
+    if schema.image is None or schema.modelled[target].nullable or any(map(_is_no_folder, labels.values())):
+        raise Unsuitable(f"schema {schema.name} cannot be PNG files: it needs images, and labels that can name folders")
+    name, column = schema.image
+    for label in labels.values():
+        (path / label).mkdir(parents=True)
+    number = 0
+    for batch in batches:
+        pixels = encode_image(name, column, plain(batch.column(name))).reshape(-1, *column.shape)
+        for image, value in zip(pixels, batch.column(target).to_pylist(), strict=True):
+            number += 1
+            Picture.fromarray(image).save(path / labels[value] / f"{number:08d}.png")
+
+
+def _is_no_folder(label: str) -> bool:
+    """Tell whether a label cannot name a folder."""
+    fine = label.isprintable() and label.strip(". ") and len(label.encode()) <= LONGEST_NAME
+    return not fine or "/" in label or "\\" in label
+
+
 def _labels(schema: Schema) -> dict[str, Any]:
     """Map a folder's name to the value it stands for."""
     column = schema.modelled[schema.target or ""]
     return dict(zip(names_of(column), column.values if isinstance(column, Discrete) else (), strict=True))
 
 
-def _read_png(file: Path, name: str, column: Image) -> NDArray[np.uint8]:
-    from PIL import Image as Picture
-    from PIL import UnidentifiedImageError
+def _is_shape(shape: tuple[int, ...], column: Image) -> bool:
+    """Tell whether arrays of this shape hold images; those in color must have their channels last."""
+    return math.prod(shape) == column.numbers and (not column.is_color or shape in (column.shape, (column.numbers,)))
 
+
+def _read_png(file: Path, name: str, column: Image) -> NDArray[np.uint8]:
+    """Read one PNG file.
+
+    The header is read first: Pillow reads 16 bits as 8, and makes room for as many pixels as a header claims.
+
+    Raises:
+        DataError: it is damaged, or of another kind or size than the schema says.
+    """
+    from PIL import Image as Picture
+
+    wanted = "RGB" if column.is_color else "L", (column.width, column.height)
+    header = struct.pack(">I4sIIBB", 13, b"IHDR", column.width, column.height, 8, 2 if column.is_color else 0)
     pixels = None
     try:
-        with Picture.open(file, formats=["PNG"]) as picture:
-            if picture.mode == "L" and picture.size == (column.width, column.height):
-                pixels = np.asarray(picture, dtype=np.uint8)
-    except (OSError, UnidentifiedImageError, SyntaxError, ValueError):
+        with open(file, "rb") as opened, warnings.catch_warnings(action="ignore"):
+            if opened.read(26)[8:] == header:
+                opened.seek(0)
+                with Picture.open(opened, formats=["PNG"]) as picture:
+                    if (picture.mode, picture.size) == wanted and "transparency" not in picture.info:
+                        pixels = np.asarray(picture, dtype=np.uint8)
+    except Exception:  # of Pillow, zlib and the file system, each of which has its own, and which may quote the file
         pass
     if pixels is None:
-        raise DataError(name, f"must be gray 8-bit PNG files of {column.width} x {column.height} pixels")
+        kind = "color (RGB)" if column.is_color else "gray"
+        size = f"{column.width} x {column.height} pixels"
+        raise DataError(name, f"must be {kind} 8-bit PNG files of {size}, without transparency")
     return pixels.ravel()

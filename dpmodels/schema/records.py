@@ -20,8 +20,8 @@ class Records:
     for states or values, which are then what the rows are, and may be written to.
 
     Shapes:
-        states [B, F] int32; values [B, F] float64 in [0, 1], 0 where the state says it all; pixels [B, H * W] uint8;
-        codes: F arrays of [B], or None.
+        states [B, F] int32; values [B, F] float64 in [0, 1], 0 where the state says it all; pixels [B, numbers of an
+        image] uint8; codes: F arrays of [B], or None.
     """
 
     __slots__ = ("_columns", "_decoded", "codes", "pixels")

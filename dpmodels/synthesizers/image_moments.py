@@ -40,7 +40,7 @@ from dpmodels.privacy import PrivacyBudget, Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Keep, NoisySum, Programme, Sum
-from dpmodels.releases.system import Craft, Synthesizer
+from dpmodels.releases.system import Craft, Synthesizer, without_color
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.symmetric import DIAGONAL, principal_directions, shrink_classes
 from dpmodels.synthesizers.marginals import Marginals, of_classes
@@ -146,8 +146,8 @@ class NacreImages(Synthesizer[ImageLooks]):
         return given if given.texture is not None else given.model_copy(update={"texture": TEXTURE})
 
     def design(self, spec: ImageMeasurement, contract: Schema) -> ImageLooks:
-        """Compute the public basis; the schema must have an image."""
-        return ImageLooks(spec, contract)
+        """Compute the public basis; the schema must have a gray image."""
+        return ImageLooks(spec, without_color(contract, self.method))
 
     def event(self, design: ImageLooks, budget: PrivacyBudget) -> ComposedEvent:
         """Charge two Gaussians: the first takes ``basis_share`` of the budget's squared mu, the second the rest."""

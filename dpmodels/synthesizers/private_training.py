@@ -35,7 +35,7 @@ from dpmodels.releases.draw import read
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Data, NoisySum, Programme, Sum, Train
-from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of
+from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of, without_color
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals, of_classes
 
@@ -180,11 +180,11 @@ class PrivateTraining(Synthesizer[Phases]):
         """Lay out the phases.
 
         Raises:
-            InvalidArgument: the unit is not one record.
+            InvalidArgument: the unit is not one record, or there is an image in color.
         """
         if contract.unit.max_rows != 1:
             raise Unsuitable(f"{self.method} hides one record, not {contract.unit}; use another method, such as nacre")
-        return self.phases(spec, contract)
+        return self.phases(spec, without_color(contract, self.method))
 
     def held_bytes(self, design: Phases) -> int:
         """Count the vectors of a record, which training reads again and again."""

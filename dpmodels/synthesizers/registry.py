@@ -26,6 +26,7 @@ from dpmodels.synthesizers.moments import MomentsMeasurement, MomentsSystem
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from dpmodels.synthesizers.p3gm import P3gmMeasurement, p3gm, p3gm_ae
 from dpmodels.synthesizers.pearl import Pearl, PearlMeasurement
+from dpmodels.synthesizers.photo_moments import NacrePhotos, PhotoMeasurement, PhotoTraining
 from dpmodels.synthesizers.private_training import Untrained
 from dpmodels.synthesizers.privbayes import PrivBayes, PrivBayesTraining
 
@@ -42,6 +43,7 @@ class Method:
 METHODS = {
     "nacre": Method(Nacre, NacreMeasurement, MixtureSpec),
     "nacre-images": Method(NacreImages, ImageMeasurement, MatchingSpec),
+    "nacre-photos": Method(NacrePhotos, PhotoMeasurement, PhotoTraining),
     "document-moments": Method(DocumentMomentsSystem, DocumentMeasurement, Untrained),
     "dp-gan": Method(dp_gan, DpGanMeasurement, Untrained),
     "dp-gm": Method(dp_gm, DpGmMeasurement, Untrained),
@@ -60,7 +62,9 @@ def method_for(contract: Contract, asked: str | None = None) -> str:
     """Name the method for a contract: the one that is asked for, or the contract's default."""
     if isinstance(contract, Documents):
         return "document-moments" if asked in (None, "moments") else asked
-    return asked or ("nacre-images" if isinstance(contract, Schema) and contract.image else "nacre")
+    if asked or not isinstance(contract, Schema) or not contract.image:
+        return asked or "nacre"
+    return "nacre-photos" if contract.image[1].is_color else "nacre-images"
 
 
 def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, Any]) -> Synthesizer[Any]:

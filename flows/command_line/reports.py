@@ -38,6 +38,7 @@ def export(
     to: Annotated[str, typer.Argument(help="New or empty folder, or a URI such as s3://bucket/folder.")],
     by: Annotated[list[str] | None, typer.Option(help="Column, or several, whose values are folders.")] = None,
     as_json: AsJson = False,
+    png: Annotated[bool, typer.Option("--png", help="Write images as PNG files, in a folder for each label.")] = False,
 ) -> None:
     """Copy the synthetic table of a hand-off, once it was verified, to a folder or an object store.
 
@@ -46,7 +47,7 @@ def export(
     from flows.command_line.console import say
     from tasks.export import export as copy
 
-    copy(hand_off, to, by or ())
+    copy(hand_off, to, by or (), png)
     say(f"the synthetic table of {hand_off} is in {to}", {"hand-off": str(hand_off), "to": to, "by": by or []}, as_json)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpmodels.evaluation.audit.made import pictures
+from dpmodels.evaluation.audit.made import colors, pictures
 from dpmodels.evaluation.internal.compare import render_comparison, score_lines
 from dpmodels.evaluation.internal.frame import Rows
 from dpmodels.evaluation.internal.report import BANNER, Options, evaluate_table, load_real
@@ -36,6 +36,7 @@ from dpmodels.schema.federation import UNPROTECTED
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
+from dpmodels.synthesizers.photo_moments import NacrePhotos, PhotoMeasurement
 from tests.evaluation import population
 from tests.evaluation.audit.test_audit import an_audit
 from tests.federated.parties import make_contract, make_examples, make_features
@@ -138,10 +139,12 @@ def pages(tmp_path_factory) -> dict[str, Path]:
     nacre = Nacre(NacreMeasurement(fine_cells=32))
     images = NacreImages(ImageMeasurement(coefficients=12, directions=5))
     shapes: Schema = pictures.make_schema()
+    photos, sky = NacrePhotos(PhotoMeasurement(coefficients=12)), colors.make_schema()
     written = {
         "table": render(facts_of(nacre, make_records(3000), make_records(3000, seed=1))),
         "every kind": render(every_kind()),
         "images": render(facts_of(images, pictures.make_records(300), pictures.make_records(300, seed=1), shapes)),
+        "images in color": render(facts_of(photos, colors.make_records(300), colors.make_records(300, 1), sky)),
         "checks": render_checks(_gate(raw=False, broken=False)),
         "audit": render_audit([an_audit().model_dump(mode="json")]),
         "raw checks": render_checks(_gate(raw=True, broken=True)),
@@ -227,11 +230,14 @@ def inside() -> dict[str, str]:
     shapes = [Rows(pictures.make_schema(), pictures.make_table(60, seed).to_batches()) for seed in range(2)]
     options = Options(workers=1, only=("nearest real images", "copied rows", "marginals", "columns"))
     side = load_real(Sensitive(shapes[0]), None, pictures.make_schema(), options)
+    skies = [Rows(colors.make_schema(), colors.make_table(60, seed).to_batches()) for seed in range(2)]
+    sky = load_real(Sensitive(skies[0]), None, colors.make_schema(), options)
     tables = {"one tool": whole, "another tool with a long name": population.judge(made, real, held)}
     compared = {"banner": BANNER, "data_set": "town", "scores": score_lines(tables), "tables": tables}
     return {
         "internal": render_internal(whole),
         "internal images": render_internal(evaluate_table(side, shapes[1], options).reveal()),
+        "internal images in color": render_internal(evaluate_table(sky, skies[1], options).reveal()),
         "comparison": render_comparison(compared),
     }
 

@@ -10,8 +10,10 @@ PLOTS = {
     "table": 5,
     "every kind": 12,
     "images": 1,
+    "images in color": 1,
     "internal": 9,
     "internal images": 1,
+    "internal images in color": 1,
     "federation": 1,
     "rounds": 3,
     "audit": 1,
@@ -32,6 +34,15 @@ return [...document.querySelectorAll('svg[role=img] text')].filter(text => {
   const box = text.getBBox(), view = text.ownerSVGElement.viewBox.baseVal;
   return box.x < -1 || box.x + box.width > view.width + 1 || box.y + box.height > view.height + 1;
 }).map(text => text.textContent);
+"""
+INKS = """
+const canvas = document.createElement('canvas'), image = document.images[0], inks = [];
+[canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
+const pen = canvas.getContext('2d');
+pen.drawImage(image, 0, 0);
+const data = pen.getImageData(0, 0, canvas.width, canvas.height).data;
+for (let at = 0; at < data.length; at += 44) inks.push([data[at], data[at + 1], data[at + 2]]);
+return inks;
 """
 AXE = """
 const done = arguments[arguments.length - 1];
@@ -67,6 +78,13 @@ def test_every_plot_and_image_is_drawn_and_no_label_is_cut_off(browser, pages, n
     assert browser.run("return document.images.length") == ("images" in name)
     assert browser.run(UNDRAWN) == []
     assert browser.run(CUT_OFF) == []
+
+
+@pytest.mark.parametrize(("name", "colored"), [("images", False), ("images in color", True)])
+def test_a_sheet_of_images_is_shown_in_the_colors_that_they_have(browser, pages, name, colored):
+    browser.open(pages[name], DESKTOP)
+    inks = browser.run(INKS)
+    assert len(inks) > 100 and any(max(ink) - min(ink) > 60 for ink in inks) == colored
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

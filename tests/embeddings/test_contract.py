@@ -15,8 +15,9 @@ from dpmodels.embeddings.image_moments import DIRECTION_BITS, ClipSpec, ImageCod
 from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
+from dpmodels.embeddings.photo_moments import PhotoCode, PhotoMoments
 from dpmodels.embeddings.summation import transform_sum
-from dpmodels.evaluation.audit.made import pictures
+from dpmodels.evaluation.audit.made import colors, pictures
 from dpmodels.evaluation.published.charged import ScoreMeasurement, ScoreTables
 from dpmodels.evaluation.published.scorers import Scorer, fit_scorer
 from dpmodels.privacy import Sensitive
@@ -55,6 +56,11 @@ def image_moments(max_rows: int) -> Embedding:
     return ImageMoments(code, clip, max_rows, pooled=False)
 
 
+def photo_moments(max_rows: int) -> Embedding:
+    code = PhotoCode(colors.make_schema(), 12, 0.06, 0.5)
+    return PhotoMoments(code, 2, np.full(12, 9), 10**5, (0.15, 0.6), max_rows)
+
+
 @cache
 def scorers() -> list[Scorer]:
     return [fit_scorer(kind, make_records(300, seed=1), make_schema(), 20) for kind in ("logistic", "trees")]
@@ -73,7 +79,9 @@ CASES: dict[str, tuple[Callable[[int], Embedding], Callable[[int], Records]]] = 
     "one-way moments": (one_way, make_records),
     "scores on the real rows": (scores, make_records),
     "image moments": (image_moments, pictures.make_records),
+    "photo moments": (photo_moments, colors.make_records),
 }
+SCHEMAS = {image_moments: pictures.make_schema, photo_moments: colors.make_schema}
 every = pytest.mark.parametrize(("make", "records"), CASES.values(), ids=CASES.keys())
 
 
@@ -97,8 +105,8 @@ def test_the_sum_is_the_same_bits_for_every_split_and_order(make, records):
 
 @every
 def test_the_sum_is_the_same_bits_for_every_number_of_threads_compiled_or_not(make, records, tmp_path):
-    embedding, rows = make(1), records(40_000 if make is not image_moments else 600)
-    codec = Codec(pictures.make_schema() if make is image_moments else make_schema())
+    embedding, rows = make(1), records(600 if make in SCHEMAS else 40_000)
+    codec = Codec(SCHEMAS.get(make, make_schema)())
     whole = total(embedding, *map(rows.take, np.array_split(np.arange(len(rows)), 64)))  # too small to be compiled for
     for part, index in enumerate(np.array_split(np.arange(len(rows)), [len(rows) // 2, len(rows) - 9])):
         with pa.ipc.new_file(tmp_path / f"{part}.arrow", codec.arrow_schema) as file:

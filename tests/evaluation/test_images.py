@@ -11,7 +11,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from benchmarks.judge_images import ImageJudge, Images
-from dpmodels.evaluation.audit.made import pictures
+from dpmodels.evaluation.audit.made import colors, pictures
 from dpmodels.evaluation.internal import images
 from dpmodels.evaluation.internal.frame import Rows
 from dpmodels.evaluation.internal.images import frechet, kernel_distances, lenet_features
@@ -19,7 +19,9 @@ from dpmodels.evaluation.internal.report import Options, evaluate_table, load_re
 from dpmodels.evaluation.pages.plots import GAP
 from dpmodels.evaluation.published.sheet import PER_CLASS, Sheet
 from dpmodels.privacy import Sensitive
+from dpmodels.schema.schema import Schema
 
+GRAY = pictures.make_schema()
 IMAGES = ("CNN accuracy", "nearest real images", "distance of image features", "overfitting", "copied rows")
 
 
@@ -52,11 +54,26 @@ def test_the_kernel_distance_is_unbiased_and_grows():
     assert abs(same.mean()) < 0.1 * far.mean()
 
 
-def judge(made: pa.Table, real: pa.Table, held: pa.Table) -> dict:
-    rows = [Rows(pictures.make_schema(), table.to_batches(max_chunksize=64)) for table in (real, held, made)]
+def judge(made: pa.Table, real: pa.Table, held: pa.Table, schema: Schema = GRAY) -> dict:
+    rows = [Rows(schema, table.to_batches(max_chunksize=64)) for table in (real, held, made)]
     options = Options(workers=1, only=IMAGES)
-    side = load_real(Sensitive(rows[0]), Sensitive(rows[1]), pictures.make_schema(), options)
+    side = load_real(Sensitive(rows[0]), Sensitive(rows[1]), schema, options)
     return evaluate_table(side, rows[2], options).reveal()
+
+
+def test_images_in_color_are_judged_by_all_their_colors_and_shown_in_color(monkeypatch):
+    monkeypatch.setattr(images, "STEPS", 60)
+    real, held, made = (colors.make_table(200, seed) for seed in range(3))
+    found = {name: one["result"] for name, one in judge(made, real, held, colors.make_schema())["metrics"].items()}
+    assert found["CNN accuracy"]["tstr_accuracy"] > 0.55
+    data = base64.b64decode(found["nearest real images"]["sheet"].split(",")[1])
+    shown = np.asarray(Image.open(io.BytesIO(data)))
+    assert shown.shape[0] == 24 + GAP and shown.shape[2] == 3
+    lists = made["picture"].combine_chunks().flatten().to_numpy().reshape(-1, 3)
+    blue = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(lists[:, ::-1]).ravel()), 360)
+    worse = judge(made.set_column(0, "picture", blue), real, held, colors.make_schema())["metrics"]
+    fid = "distance of image features"
+    assert worse[fid]["result"]["fid"] > 2 * found[fid]["fid"]  # the same shapes with red and blue exchanged
 
 
 @pytest.mark.slow
@@ -80,6 +97,15 @@ def test_copied_images_are_caught(monkeypatch):
     report = judge(pa.concat_tables([real.slice(0, 60), made.slice(60)]), real, held)
     assert {"overfitting", "copied rows"} <= {check["name"] for check in report["checks"] if check["holds"] is False}
     assert report["metrics"]["nearest real images"]["result"]["root_mean_square_distances"][0] == 0.0
+
+
+def test_the_sheet_of_images_in_color_is_in_color():
+    records, sheet = colors.make_records(60), Sheet(colors.make_schema())
+    sheet.add(records)
+    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(sheet.data_uri().split(",")[1]))))
+    assert shown.shape == (2 * (12 + GAP) - GAP, PER_CLASS * (10 + GAP) - GAP, 3)
+    first = records.pixels[records.states[:, 0] == 0][0].reshape(12, 10, 3)
+    np.testing.assert_array_equal(shown[:12, :10], first)
 
 
 def test_the_sheet_shows_the_first_images_of_each_class_on_a_line_of_its_own():

@@ -98,7 +98,7 @@ def test_what_does_not_fit_is_refused_in_every_place(asked: Path) -> None:
     assert run_cli(*_plan_words(asked), "--target-epsilon", 2)[0] == 1
 
 
-@pytest.mark.parametrize("method", sorted(set(OF_TABLES) - {"nacre-images"}))
+@pytest.mark.parametrize("method", sorted(set(OF_TABLES) - {"nacre-images", "nacre-photos"}))
 def test_every_method_says_its_steps_and_its_noise(tmp_path: Path, method: str) -> None:
     write_clinic(tmp_path)
     facts = describe(make_plans(config_of(tmp_path, method=method)), None, "")

@@ -64,7 +64,7 @@ def test_its_programme_reads_every_value_and_every_choice_of_it(folder, name):
     chosen = [vector for step, vector in answers if isinstance(step, Choose | Keep)]
     assert np.array_equal(np.concatenate(values), release.vector)
     assert np.array_equal(np.concatenate([*chosen, release.chosen[:0]]), release.chosen)
-    assert bool(chosen) == (name in ("privbayes", "nacre-images", "document-moments"))
+    assert bool(chosen) == (name in ("privbayes", "nacre-images", "nacre-photos", "document-moments"))
 
 
 @pytest.mark.parametrize(("folder", "name"), METHODS_RELEASES)

@@ -35,7 +35,7 @@ def test_a_schema_with_an_image_reads_back_and_counts_its_classes():
     assert faults == [] and schema == SCHEMA
     assert parse(schema.to_yaml())[0] == schema
     assert (schema.classes, schema.target_index, list(schema.modelled)) == (2, 0, ["kind"])
-    assert schema.image[0] == "picture" and schema.image[1].pixels == 120
+    assert schema.image[0] == "picture" and schema.image[1].numbers == 120
 
 
 @pytest.mark.parametrize(

@@ -161,14 +161,19 @@ FORMS = {
     "one number": {"target": None, "columns": NUMBER},
     "only the target": {"target": "ward", "columns": WARD},
     "images": {"target": "ward", "columns": {**IMAGE, **WARD}},
+    "color": {"target": "ward", "columns": {"picture": {**IMAGE["picture"], "channels": 3}, **WARD}},
 }
 NEEDS_TWO_COLUMNS = {*TRAINED, "pearl", "dp-merf", "moments"}
 
 
 def refusal(method: str, form: str) -> str:
     """Return what a method says of a form that it does not take."""
-    if (form == "images") != (method == "nacre-images") and method not in TRAINED:
-        return "be nacre-images" if form == "images" else "column of type image"
+    if form == "color":
+        return "" if method == "nacre-photos" else "be nacre-photos"
+    if form == "images":
+        return "" if method in ("nacre-images", "nacre-photos", *TRAINED) else "be nacre-images"
+    if method in ("nacre-images", "nacre-photos"):
+        return "column of type image"
     return "besides the target" if form == "only the target" and method in NEEDS_TWO_COLUMNS else ""
 
 
@@ -182,7 +187,7 @@ def test_it_takes_a_schema_or_says_in_a_sentence_what_it_takes(tmp_path, method,
         assert is_one_sentence(refused.value)
         return
     values = np.zeros((6, len(schema.modelled)))
-    pixels = np.zeros((6, 120), dtype=np.uint8) if schema.image else None
+    pixels = np.zeros((6, schema.image[1].numbers), dtype=np.uint8) if schema.image else None
     records = Records(values.astype(np.int32), values, pixels)
     release, _ = measured(method, tmp_path / "run", quick_plan(method, schema), records)
     makes_rows(method, release, tmp_path)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.evaluation.audit.made import clinic, mails, pictures
+from dpmodels.evaluation.audit.made import clinic, colors, mails, pictures
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Line
 from dpmodels.releases.system import Synthesizer
@@ -49,6 +49,7 @@ class Quick:
 QUICK = {
     "nacre": Quick({"fine_cells": 16}, MIXTURE),
     "nacre-images": Quick({"coefficients": 12, "directions": 5}, {"rounds": 1, "images": 100}, pictures),
+    "nacre-photos": Quick({"coefficients": 12}, {}, colors),
     "document-moments": Quick({}, {}, mails),
     "dp-gan": Quick(GAN),
     "dp-gm": Quick({"latent": 4, "clusters": 2, "iterations": 2, **SGD}),

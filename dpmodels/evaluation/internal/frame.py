@@ -30,7 +30,7 @@ class Frame:
 
     A category that the schema does not list has the place after the last one.
 
-    Shapes: values [n, F] float64; pixels [n, H * W] uint8.
+    Shapes: values [n, F] float64; pixels [n, numbers of an image] uint8.
     """
 
     values: Floats

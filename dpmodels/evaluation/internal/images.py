@@ -70,7 +70,7 @@ def nearest_facts(case: Case) -> dict[str, Any]:
     closest = np.argsort(distances)[:SHOWN]
     column = _image(case)
     return {
-        "sheet": sheet([made[closest], real[place[closest, 0]]], len(closest), column.height, column.width),
+        "sheet": sheet([made[closest], real[place[closest, 0]]], len(closest), column.shape),
         "root_mean_square_distances": [float(distance) for distance in distances[closest]],
         "median_distance": float(np.median(distances)),
     }
@@ -120,8 +120,8 @@ def _space(case: Case, lenet: Path | None) -> tuple[Callable[[Pixels], Floats], 
     if lenet is not None:
         from safetensors.torch import load_file
 
-        if (column.height, column.width) != (LENET_SIDE, LENET_SIDE):
-            raise Skip("the LeNet's images are 28 x 28")
+        if column.shape != (LENET_SIDE, LENET_SIDE):
+            raise Skip("the LeNet's images are gray and 28 x 28")
         weights = load_file(lenet)
         return (lambda pixels: lenet_features(weights, pixels)), f"84 of the LeNet-5 in {lenet.name}"
     hidden = _real_network(case)[:-1]
@@ -154,10 +154,10 @@ def _train(case: Case, rows: Frame) -> nn.Sequential:
 def _cnn(column: Image, classes: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     small = min(column.height, column.width) < 8
-    for channels, wider in ((1, 32), (32, 64), (64, 128)):
+    for channels, wider in ((column.channels, 32), (32, 64), (64, 128)):
         layers += [nn.Conv2d(channels, wider, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2, ceil_mode=small)]
     body = nn.Sequential(*layers, nn.Flatten())
-    width = int(body(torch.zeros(1, 1, column.height, column.width)).shape[1])
+    width = int(body(torch.zeros(1, column.channels, column.height, column.width)).shape[1])
     head = [nn.Dropout(0.5), nn.Linear(width, 128), nn.ReLU(), nn.Linear(128, classes)]
     return nn.Sequential(*body, *head)
 
@@ -170,7 +170,8 @@ def _batched(network: Callable[[Tensor], Tensor], pixels: Pixels, column: Image)
 
 
 def _shaped(pixels: Pixels, column: Image) -> Tensor:
-    return torch.from_numpy(pixels.astype(np.float32) / 255).view(-1, 1, column.height, column.width)
+    last = torch.from_numpy(pixels.astype(np.float32) / 255).view(-1, column.height, column.width, column.channels)
+    return last.permute(0, 3, 1, 2)
 
 
 def _image(case: Case) -> Image:

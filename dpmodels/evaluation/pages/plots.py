@@ -180,15 +180,20 @@ def meter(value: float, top: float) -> Markup:
     ).format(_n(width))
 
 
-def sheet(lines: Sequence[Iterable[NDArray[np.uint8]]], columns: int, height: int, width: int) -> str:
-    """Lay lines of at most ``columns`` grey images out as a PNG in a data URI. Shapes: every image [height * width]."""
+def sheet(lines: Sequence[Iterable[NDArray[np.uint8]]], columns: int, shape: tuple[int, ...]) -> str:
+    """Lay lines of at most ``columns`` images out as a PNG in a data URI.
+
+    Shapes: every image has the numbers of ``shape``: height, width, and 3 if in color.
+    """
     from PIL import Image
 
-    canvas = np.full((len(lines) * (height + GAP) - GAP, columns * (width + GAP) - GAP), 255, dtype=np.uint8)
+    height, width = shape[:2]
+    size = len(lines) * (height + GAP) - GAP, columns * (width + GAP) - GAP
+    canvas = np.full((*size, *shape[2:]), 255, dtype=np.uint8)
     for row, line in enumerate(lines):
         for column, pixels in enumerate(line):
             top, left = row * (height + GAP), column * (width + GAP)
-            canvas[top : top + height, left : left + width] = pixels.reshape(height, width)
+            canvas[top : top + height, left : left + width] = pixels.reshape(shape)
     file = io.BytesIO()
     Image.fromarray(canvas).save(file, format="PNG")
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

@@ -20,6 +20,8 @@ DONE = {
     "mixture of product distributions was fitted to them, and the rows were drawn from it.",
     "nacre-images": "Noisy moments of all images gave a basis, noisy moments of each class in that basis were "
     "released, and images were drawn from Gaussians fitted to them.",
+    "nacre-photos": "Noisy moments of all images and of each class were released, of the cosines in which photographs "
+    "vary most; images were drawn from Gaussians fitted to them, with texture that is public.",
     "document-moments": "Every document was embedded by a public encoder, as the direction of the mean of its "
     "sentences. The noisy mean of all embeddings was released first; the noisy number and mean of each class, and one "
     "covariance, were released about it. Embeddings were drawn from Gaussians with these moments, and brought to norm "

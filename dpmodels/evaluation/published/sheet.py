@@ -39,4 +39,4 @@ class Sheet:
         """Return the sheet as a PNG inside a data URI, or None for a table without images."""
         if self.image is None:
             return None
-        return sheet(self.lines, PER_CLASS, self.image[1].height, self.image[1].width)
+        return sheet(self.lines, PER_CLASS, self.image[1].shape)
