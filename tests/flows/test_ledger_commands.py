@@ -57,7 +57,7 @@ def ask(folder: Path, *words: object) -> tuple[int, str, str]:
     return run_cli("ledger", *words, "--home", folder / "home")
 
 
-def test_show_entries_and_verify_speak_json(done: Path) -> None:
+def test_show_entries_and_verify_speak_json(done: Path, tmp_path: Path) -> None:
     (account,) = json.loads(ask(done, "show", "--json")[1])
     assert account["name"] == "clinic" and account["owner"] == "A. Officer" and account["charges"] == 1
     assert 0.99 < float(account["spent_epsilon"]) <= 1 and 0.49 < account["used"] <= 0.5
@@ -68,7 +68,7 @@ def test_show_entries_and_verify_speak_json(done: Path) -> None:
     assert entries[0]["content"]["dataset"] == "clinic"
     verified = json.loads(ask(done, "verify", "--json")[1])
     assert verified == {"faults": [], "newest_hash": entries[-1]["hash"]}
-    target = done / "chain.parquet"
+    target = tmp_path / "chain.parquet"
     said = json.loads(ask(done, "export", target, "--json")[1])
     assert said == {"file": str(target), "entries": len(entries), "newest_hash": entries[-1]["hash"]}
     for words in (("show",), ("show", "clinic"), ("entries",), ("entries", "clinic"), ("recover",)):

@@ -190,7 +190,7 @@ def test_the_officer_and_the_forecast_are_told_of_both_lines(tmp_path):
     run = start(config_of(tmp_path, account="clinic"))
     text = plan_text(run, Officer(name="A. Officer", public_key="A" * 43 + "="), Asked("", "", "", ()))
     assert "**target**: epsilon=1.0" in text and "**report: target**: epsilon=0.5" in text
-    assert "**account**: clinic, cap epsilon=3.0" in text and "**spent**: epsilon=0 before" in text
+    assert "**account**: clinic, cap epsilon=3 at" in text and "**spent**: epsilon=0 before" in text
     alone = start(config_of(tmp_path / "alone", account="clinic", report_epsilon=None).model_copy(
         update={"runtime": config_of(tmp_path).runtime}
     ))  # fmt: skip

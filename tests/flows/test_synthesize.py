@@ -118,7 +118,7 @@ def test_plan_opens_no_data_and_writes_nothing(clinic):
     assert (
         code == 0
         and "noise_multiplier=3.7306" in out
-        and "opens with this run, cap epsilon=1.0 at delta=0.00001" in out
+        and "opens with this run, cap epsilon=1 at delta=1e-5" in out
     )
     assert not (clinic / "home").exists()
 
