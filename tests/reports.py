@@ -1,6 +1,7 @@
 """Facts of a publishable report without a pipeline: a release made as the systems make it, and rows beside it."""
 
 import numpy as np
+import pyarrow as pa
 
 from dpmodels.evaluation.published.bins import CellTally
 from dpmodels.evaluation.published.charged import Scores
@@ -41,6 +42,9 @@ class Drawn(Walk):
         raise NotImplementedError
 
     def sum_each(self, *_: object) -> np.ndarray:
+        raise NotImplementedError
+
+    def count_keys(self, *_: object) -> tuple[pa.Table, np.ndarray]:
         raise NotImplementedError
 
     def train(self, *_: object) -> np.ndarray:
