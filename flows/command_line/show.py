@@ -115,7 +115,7 @@ def show_approved(run: Run, approval: Approval, asked: Asked, as_json: bool) -> 
 
 def facts_found(found: Found) -> dict[str, str]:
     """Say what a run of an earlier version will do if it is taken over, and its settings, as they were found."""
-    settings = {f"setting {name}": str(value) for name, value in found.settings}
+    settings = {f"setting {name}": str(value) for name, value in found.settings if value not in ("", None)}
     return describe(found.plan.lines, quote_old(found)) | settings
 
 

@@ -33,7 +33,7 @@ def test_users_are_not_regenerated(tmp_path: Path):
     line = schema.read_text().splitlines().index("    keep: regenerate") + 1
     (fault,) = lint(schema)
     assert (fault.line, fault.where) == (line, "columns.patient.keep") and "must be drop" in fault.message
-    with pytest.raises(SchemaError, match="must be drop: synthetic rows are not grouped by user"):
+    with pytest.raises(SchemaError, match="must be drop: without `users` synthetic rows are not grouped by user"):
         load_for_run(schema)
     for words in (synthesize_words(tmp_path), ["plan", *synthesize_words(tmp_path)[1:]], ["schema", "lint", schema]):
         code, _, err = run_cli(*[word for word in words if word != "--no-prefect"])
