@@ -133,7 +133,7 @@ class Partition:
 
 def _with_cells(schema: Schema, most: int) -> Schema:
     columns = {
-        name: column.model_copy(update={"cells": min(most, column.points or most)})
+        name: column.model_copy(update={"cells": min(most, column.interval.points or most)})
         if isinstance(column, Continuous)
         else column
         for name, column in schema.columns.items()

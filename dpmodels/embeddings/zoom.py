@@ -70,7 +70,7 @@ def _values(column: Modelled) -> float:
     """Count the values that an interval column can have; a column without an interval is not zoomed into."""
     if not isinstance(column, Continuous):
         return 0
-    return math.inf if column.points is None else column.points
+    return math.inf if column.interval.points is None else column.interval.points
 
 
 def _cut(edges: Counts, counts: Counts, least: int, parts: int) -> Counts:

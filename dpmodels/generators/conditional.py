@@ -78,9 +78,10 @@ class GivenMixture(MixtureModel):
                 continue
             low, high = bounds(own)
             todo = np.flatnonzero(states == 0)
-            cells = column.to_cells(values[:, place])
+            grid = column.grid
+            cells = grid.of(values[:, place])
             for _ in range(REDRAWS):
-                values[todo, place] = column.from_cells(cells[todo], rng, low, high)
+                values[todo, place] = grid.draw(cells[todo], rng, low, high)
                 todo = todo[~hold(own, states[todo], values[todo, place])]
                 if not len(todo):
                     break

@@ -108,9 +108,10 @@ class Rules:
                     continue
                 low, high = bounds([one for one in rule.then if one.name == name])
                 rows = np.flatnonzero(broken & (drawn.states[:, at] == 0))
-                cells = column.to_cells(drawn.values[rows, at])
-                reach = column.cell_shares(low, high)[cells] > 0
-                drawn.values[rows[reach], at] = column.from_cells(cells[reach], rng, low, high)
+                grid = column.grid
+                cells = grid.of(drawn.values[rows, at])
+                reach = grid.shares(low, high)[cells] > 0
+                drawn.values[rows[reach], at] = grid.draw(cells[reach], rng, low, high)
         return drawn
 
     def _order(self, records: Records) -> Records:
@@ -129,7 +130,7 @@ class Rules:
     def _overlap(self, records: Records, rule: Constraint) -> Mask:
         """Tell where the lower column's cell begins no later than the upper column's cell ends."""
         cells = self.codec.to_cells(records)
-        begin, end = self._column(rule.lower).cell_bounds()[0], self._column(rule.upper).cell_bounds()[1]
+        begin, end = self._column(rule.lower).grid.bounds[0], self._column(rule.upper).grid.bounds[1]
         first, last = (cells[:, self.place[name]] for name in (rule.lower, rule.upper))
         known = (first < len(begin)) & (last < len(end))
         overlap: Mask = known & (begin[np.where(known, first, 0)] <= end[np.where(known, last, 0)])

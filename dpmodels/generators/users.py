@@ -18,6 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpmodels.arrays import Indices
 from dpmodels.embeddings.partition import Counts
 from dpmodels.generators.mixture import Floats, MixtureModel
 from dpmodels.generators.randomness import cumulate, draw_grouped
@@ -26,7 +27,6 @@ from dpmodels.schema.convert import decode_numbers
 from dpmodels.schema.encode import Records
 from dpmodels.schema.family import CHILDREN, POSITION, Users
 from dpmodels.schema.flat import numbers_of
-from dpmodels.schema.interval import Indices
 
 LEAST = 1e-30
 BLOCK = 2**22

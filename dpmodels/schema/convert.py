@@ -190,7 +190,7 @@ def encode_continuous(name: str, column: Any, array: pa.Array) -> tuple[Codes, M
         raise DataError(name, "must hold whole numbers, as its type integer in the schema says")
     outside = (x < column.low) | (x > column.high)  # false for null, which is NaN
     dropped = _refuse(name, column, outside, null)
-    x = column.snap(np.where(null, column.low, x))
+    x = column.interval.snap(np.where(null, column.low, x))
     state = np.zeros(len(x), dtype=np.int32)
     if column.zero_state is not None:
         state[x == 0] = column.zero_state
@@ -209,7 +209,7 @@ def to_ticks(array: pa.Array, tick: str) -> NDArray[np.float64]:
 
 def decode_numbers(column: Continuous, states: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return encoded values as the numbers or ticks that are handed over, null as NaN."""
-    x = column.from_unit(values)
+    x = column.interval.from_unit(values)
     if column.zero_state is not None:
         x[states == column.zero_state] = 0.0
     if column.resolved_dtype == "float32":
@@ -221,11 +221,11 @@ def decode_numbers(column: Continuous, states: NDArray[np.int32], values: NDArra
 
 def encode_numbers(column: Continuous, x: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Return numbers as states and values, after moving them to the column's lattice and into its bounds."""
-    x = column.snap(x)
+    x = column.interval.snap(x)
     states = np.zeros(len(x), dtype=np.int32)
     if column.zero_state is not None:
         states[x == 0] = column.zero_state
-    return states, np.where(states == 0, column.to_unit(x), 0.0)
+    return states, np.where(states == 0, column.interval.to_unit(x), 0.0)
 
 
 def decode_column(column: Any, states: NDArray[np.int32], values: NDArray[np.float64]) -> pa.Array:

@@ -167,7 +167,7 @@ class Codec:
         for index, column in enumerate(self.columns.values()):
             if isinstance(column, Continuous):
                 states = records.states[:, index]
-                value_cell = column.to_cells(records.values[:, index])
+                value_cell = column.grid.of(records.values[:, index])
                 cells[:, index] = np.where(states == 0, value_cell, states + column.cells - 1)
         return cells
 
@@ -180,7 +180,7 @@ class Codec:
                 cell = cells[:, index]
                 has_value = cell < column.cells
                 states[:, index] = np.where(has_value, 0, cell - column.cells + 1)
-                values[has_value, index] = column.from_cells(cell[has_value], rng)
+                values[has_value, index] = column.grid.draw(cell[has_value], rng)
         return Records(states, values)
 
     def _pixels(self, table: Table) -> Pixels | None:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpmodels.arrays import Floats
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled
 from dpmodels.schema.columns import Continuous, Datetime, Derived, Discrete, Identifier, Image, Integer
@@ -19,7 +20,6 @@ from dpmodels.schema.derive import follows
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.image import check_image_type, images_fit
 from dpmodels.schema.implications import HELD
-from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
 from dpmodels.schema.suite import NOT_NULL, ROW_COUNT, Rule, suite_for
 from dpmodels.schema.witnesses import Witnesses, gap

@@ -12,7 +12,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.schema.interval import Continuous, Datetime, Integer
+from dpmodels.schema.continuous import Continuous
+from dpmodels.schema.datetimes import Datetime
+from dpmodels.schema.numbers import Integer
 
 Floats = NDArray[np.float64]
 Operands = Mapping[str, Floats]

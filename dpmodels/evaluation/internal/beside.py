@@ -97,8 +97,8 @@ def _edges(column: Continuous, known: Floats) -> tuple[Floats, float]:
         low, high = known.min(), known.max()
     step = 0.0 if column.decimals is None else 10.0**-column.decimals
     if column.log:
-        begin, end = column.to_unit(np.clip(np.array([low, high]), column.low, column.high))
-        edges = column.from_unit(np.linspace(begin, end, MOST_VALUES + 1))
+        begin, end = column.interval.to_unit(np.clip(np.array([low, high]), column.low, column.high))
+        edges = column.interval.from_unit(np.linspace(begin, end, MOST_VALUES + 1))
         return np.unique(np.append(np.floor(edges / step), np.floor(high / step) + 1)) * step if step else edges, step
     if not step:
         return np.linspace(low, high, MOST_VALUES + 1), step
