@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Mask
 from dpmodels.errors import DataError
 from dpmodels.generators.sampling import Sampler, batch_sizes, batch_stream
 from dpmodels.schema.columns import Continuous
@@ -26,7 +27,6 @@ POOL_ROWS = 4096
 POOLS = 64
 """Pools of spare rows that are drawn for one batch before its constraints are called impossible for this generator."""
 
-Mask = NDArray[np.bool_]
 Check = Callable[[Records], Mask]
 
 

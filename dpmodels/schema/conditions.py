@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.arrays import Floats
+from dpmodels.arrays import Floats, Mask
 from dpmodels.errors import Unsuitable
 from dpmodels.schema.base import Modelled
 from dpmodels.schema.columns import Continuous, Datetime, Discrete, Number, names_of
@@ -32,8 +32,6 @@ SIGNS: dict[str, Callable[[Any, Any], Any]] = {
 }
 EQUAL = ("=", "!=")
 NULL = "null"
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

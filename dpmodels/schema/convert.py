@@ -7,12 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Mask
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled, decimal_digits, described, is_text, zone_of
 from dpmodels.schema.codes import Codes, code_type, number_codes
 from dpmodels.schema.columns import Categorical, Column, Continuous, Datetime, Derived, Discrete, Integer
-
-Mask = NDArray[np.bool_]
 
 
 def arrow_type(column: Modelled) -> pa.DataType:

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpmodels.arrays import Floats
+from dpmodels.arrays import Floats, Mask
 from dpmodels.errors import Unsuitable
 from dpmodels.schema.columns import Continuous, Discrete
-from dpmodels.schema.conditions import Condition, Mask, cell_shares, is_boolean, numbers_of, parse
+from dpmodels.schema.conditions import Condition, cell_shares, is_boolean, numbers_of, parse
 from dpmodels.schema.convert import as_numbers, plain, states_of
 
 WHEN, THEN, AND = "when ", " then ", " and "

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Whole
 from dpmodels.mechanisms.threshold import KeyCounts
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.base import is_text
@@ -26,7 +27,6 @@ YEARS = (1, 9999)
 MERGE = 2**20
 """Counts of found keys that wait before they are added up."""
 DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?$"
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Figures:
         """The numbers of the cells, in the order of what is in them."""
         return range(-len(self.figures), len(self.figures) + 1)
 
-    def cells_of(self, x: NDArray[np.float64]) -> Ints:
+    def cells_of(self, x: NDArray[np.float64]) -> Whole:
         """Return the cell of each number."""
         return np.sign(x).astype(np.int64) * np.searchsorted(self.figures, np.abs(x), side="right")
 
@@ -137,7 +137,7 @@ class _Tally:
         self._size = len(self._waiting[0])
         return self._waiting[0]
 
-    def add(self, array: pa.Array, longest: int) -> Ints:
+    def add(self, array: pa.Array, longest: int) -> Whole:
         """Count more rows in, and return how many are null and how many hold what is no value."""
         if pa.types.is_nested(array.type) or isinstance(array.type, pa.BaseExtensionType):
             return np.array([array.null_count, len(array) - array.null_count])
@@ -179,7 +179,7 @@ def _joined(kind: str, text: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(pa.scalar(kind, text.type), text, pa.scalar("", text.type))
 
 
-def _counted(array: pa.Array, counts: str, what: Coordinates) -> Ints:
+def _counted(array: pa.Array, counts: str, what: Coordinates) -> Whole:
     """Count nulls, what cannot be read, and cells or years; of a column of which nothing more is asked, nulls alone."""
     cells = what.within(counts)
     if not counts:

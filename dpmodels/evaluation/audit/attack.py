@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.errors import NacreError
 from dpmodels.evaluation.audit.desks import measured
 from dpmodels.evaluation.audit.findings import Finding
-from dpmodels.evaluation.audit.lower_bound import ALARM, Floats, one_run
+from dpmodels.evaluation.audit.lower_bound import ALARM, one_run
 from dpmodels.evaluation.audit.quick import QUICK, quick
 from dpmodels.evaluation.audit.subjects import Subject
 from dpmodels.releases.system import Craft

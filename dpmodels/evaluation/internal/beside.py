@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.evaluation.internal.case import Case
 from dpmodels.evaluation.internal.frame import Frame, category_names
 from dpmodels.evaluation.published.bins import written
 from dpmodels.schema.columns import Continuous, Modelled
 
-Floats = NDArray[np.float64]
 MOST_VALUES = 24
 """A number with at most so many values has a bar for each; with more, as many bars over its range."""
 TAIL = 0.005

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.errors import DataError
 from dpmodels.evaluation.sampling import draw
 from dpmodels.schema.base import Modelled, described
@@ -20,7 +21,6 @@ from dpmodels.schema.encode import Records
 from dpmodels.schema.image import encode_image
 from dpmodels.schema.schema import Schema
 
-Floats = NDArray[np.float64]
 Counted = TypeVar("Counted")
 
 
