@@ -15,15 +15,16 @@ import pyarrow as pa
 
 from dpmodels.errors import NacreError
 from dpmodels.evaluation.audit.audit import audit
+from dpmodels.evaluation.audit.data import data_of
 from dpmodels.evaluation.audit.findings import Audit, Finding
 from dpmodels.evaluation.audit.left import held, left_below
 from dpmodels.evaluation.audit.made import clinic
-from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.evaluation.audit.replay import KEYS, ROUNDED, Step, charged, moved_by, steps_of
 from dpmodels.evaluation.audit.subjects import World
 from dpmodels.evaluation.audit.tap import ALL_KINDS, Tap, tapped
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.schema.federation import SCORES
+from dpmodels.synthesizers.quick import QUICK
 from flows.audit_runs import CANARY, GIVEN, carried_out, tables_of
 from tasks.publish import DAY
 from tasks.store import Run
@@ -40,7 +41,7 @@ def audited(method: str, folder: Path, full: bool = False) -> Audit:
     found = audit(method, folder / "method", full)
     if method == SCORES:
         return found
-    report = 0.5 if method in QUICK and QUICK[method].data is clinic else None
+    report = 0.5 if method in QUICK and data_of(method) is clinic else None
     flow = flow_findings(method, folder / "flow", report)
     return found.model_copy(update={"findings": (*found.findings, *flow)})
 

@@ -9,7 +9,7 @@ import pytest
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.zoom import Zoom, ZoomCounts
-from dpmodels.evaluation.audit.quick import inserted
+from dpmodels.evaluation.audit.data import inserted
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 

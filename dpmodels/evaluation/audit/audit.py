@@ -16,11 +16,11 @@ from dpmodels.evaluation.audit.findings import Audit, Finding, Recovered
 from dpmodels.evaluation.audit.gaussians import drawn, reach_finding
 from dpmodels.evaluation.audit.lower_bound import ALPHA
 from dpmodels.evaluation.audit.optimum import optimum_findings
-from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.evaluation.audit.replay import LEAST_REACH, Replay, Step, replayed
 from dpmodels.evaluation.audit.selection import k_norm_findings, loss_finding, sampler_finding
 from dpmodels.evaluation.audit.subjects import Subject, of_method, subject_of
 from dpmodels.evaluation.audit.training import training_findings
+from dpmodels.synthesizers.quick import QUICK
 
 Found = tuple[list[Finding], list[Recovered]]
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dpmodels.errors import InvalidArgument
+from dpmodels.evaluation.audit.data import OTHERS, crowd, data_of, extremes, inserted, quick_plan, with_users
 from dpmodels.evaluation.audit.made import clients, letters
-from dpmodels.evaluation.audit.quick import OTHERS, QUICK, crowd, extremes, inserted, quick, quick_plan, with_users
 from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
 from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement, ScoresMeasurement
 from dpmodels.federated.moments_head import MomentsHead
@@ -24,6 +24,7 @@ from dpmodels.releases.system import System
 from dpmodels.statistics.component_moments import Points
 from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
 from dpmodels.synthesizers.document_sketch import DocumentSketch, DocumentSketchMeasurement
+from dpmodels.synthesizers.quick import QUICK, quick
 from dpmodels.synthesizers.registry import METHODS
 
 OF_CLIENTS = ("federated-both", "federated-heads", "federated-moments", "federated-scores")
@@ -66,14 +67,14 @@ class Subject:
 
 def of_method(method: str, rows_of_a_user: int = 1, epsilon: float = 1.0) -> Subject:
     """Return a method of the registry with its quick settings."""
-    data = QUICK[method].data
+    data = data_of(method)
     schema = data.make_schema() if rows_of_a_user == 1 else with_users(method, rows_of_a_user)
     return of_line(method, quick_plan(method, schema, epsilon), rows_of_a_user)
 
 
 def of_line(method: str, line: Line, rows_of_a_user: int = 1) -> Subject:
     """Return a method of the registry under a plan."""
-    data = QUICK[method].data
+    data = data_of(method)
     table, more = crowd(data), extremes(data)
     middle, end = len(table) // 2, len(table)
     found = [World("D", [table])]
