@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled, decimal_digits, described, is_text, zone_of
 from dpmodels.schema.codes import Codes, code_type, number_codes
-from dpmodels.schema.columns import Categorical, Column, Continuous, Datetime, Derived, Discrete, Integer
+from dpmodels.schema.columns import EXACT, Categorical, Column, Continuous, Datetime, Derived, Discrete, Integer
 
 Mask = NDArray[np.bool_]
+EXACT_TENS = 22
+"""Up to which power of ten is exact as float64: a whole number that is exact, over one of them, is the nearest."""
 
 
 def arrow_type(column: Modelled) -> pa.DataType:
@@ -110,14 +112,26 @@ def to_floats(array: pa.Array) -> NDArray[np.float64]:
 
 
 def _decimals(array: pa.Array) -> NDArray[np.float64]:
-    """Return the float64 nearest to each decimal, which Arrow's own cast misses by a bit."""
-    scale = array.type.scale
-    try:
-        whole = array.cast(pa.decimal64(18, scale)).view(pa.int64())
-    except pa.ArrowException:  # too many digits, and so far beyond any bounds, or finer than any lattice
-        return to_floats(array.cast(pa.float64()))
-    nearest: NDArray[np.float64] = to_floats(whole) / 10.0**scale
-    return nearest
+    """Return the float64 nearest to each decimal, which Arrow's own cast misses by a bit.
+
+    Privacy: of each decimal by itself. Neither how large others in the batch are, nor how many digits the type has,
+        which some readers find by all of the rows, decides how one is rounded.
+    """
+    scale, null = array.type.scale, array.is_null().to_numpy(zero_copy_only=False)
+    if not len(array) or not 0 <= scale <= EXACT_TENS or array.type.bit_width > 128:
+        return _nearest(array)
+    wide = array.cast(pa.decimal128(38, scale))
+    words = np.frombuffer(wide.buffers()[1], dtype="<i8", count=2 * (wide.offset + len(wide)))
+    low, high = words.reshape(-1, 2)[wide.offset :].T
+    exact = null | ((high == low >> 63) & (low >= -EXACT) & (low <= EXACT))
+    x = np.where(null, np.nan, low / 10.0**scale)
+    if not exact.all():
+        x[~exact] = _nearest(array.filter(pa.array(~exact)))
+    return x
+
+
+def _nearest(array: pa.Array) -> NDArray[np.float64]:
+    return to_floats(array.cast(pa.string()).cast(pa.float64()))
 
 
 def as_numbers(column: Continuous, array: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:

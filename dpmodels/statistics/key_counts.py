@@ -18,7 +18,7 @@ from dpmodels.mechanisms.threshold import KeyCounts
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.base import is_text
 from dpmodels.schema.columns import EXACT
-from dpmodels.schema.convert import plain
+from dpmodels.schema.convert import plain, to_floats
 from dpmodels.schema.formats import MISSING
 
 ROWS, NULL, UNREAD = "rows", "null", "unread"
@@ -168,7 +168,7 @@ def _named(values: pa.Array, longest: int) -> pa.Array:
     if pa.types.is_boolean(kind):
         return pc.if_else(values, pa.scalar("btrue", pa.large_string()), pa.scalar("bfalse", pa.large_string()))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        x = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        x = to_floats(values)
         whole = np.isfinite(x) & (x == np.floor(x)) & (np.abs(x) <= EXACT)
         text = pa.array(np.where(whole, x, 0).astype(np.int64)).cast(pa.large_string())
         return pc.if_else(pa.array(whole), _joined("i", text), nothing)
@@ -208,7 +208,7 @@ def _numbers(array: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     elif pa.types.is_time(kind) or pa.types.is_duration(kind):
         x = array.view(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(pa.float64(), safe=False)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        x = array.cast(pa.float64(), safe=False)
+        x = to_floats(array)
     else:
         x = np.full(len(array), np.nan)
     values = x.to_numpy(zero_copy_only=False) if isinstance(x, pa.Array) else x
