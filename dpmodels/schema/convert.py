@@ -1,5 +1,7 @@
 """One column between Arrow and numpy: its types, its states and unit values, and the policy for what lies outside."""
 
+from collections.abc import Iterable
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,17 @@ def arrow_type(column: Modelled) -> pa.DataType:
     if digits := decimal_digits(name):
         return pa.decimal128(*digits)
     return pa.type_for_alias(name)
+
+
+def mixes(values: Iterable[Any]) -> bool:
+    """Tell whether there is text beside bytes, or a day beside a moment: for one of them Arrow takes all for the other.
+
+    Privacy: so what one value is would change what all others are read as.
+    """
+    kinds = set(map(type, values))
+    days, moments = date in kinds, any(issubclass(kind, datetime) and kind.__name__ != "NaTType" for kind in kinds)
+    text, raw = (any(issubclass(kind, other) for kind in kinds) for other in (str, bytes))
+    return (text and raw) or (days and moments)
 
 
 def csv_type(column: Column) -> pa.DataType:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_LINE
-from dpmodels.schema.columns import Categorical
+from dpmodels.schema.columns import Categorical, Identifier
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.pictures import Batches
 from dpmodels.schema.places import FAILURES, DataFile, is_uri
@@ -24,6 +24,7 @@ BUFFER = 2**20
 BLOCK = 2**22
 """Bytes of a text file that are read at once; no row is longer."""
 MISSING = pa.array(["NA", "N/A", "NaN", "nan", "null", "NULL"])
+DROPPED = Identifier(type="identifier")
 DELIMITERS = ",;\t|"
 DAMAGED = "the file is damaged or not what its name says"
 ALSO = {
@@ -156,14 +157,26 @@ def _json(file: DataFile, codec: Codec) -> list[Part]:
     if not isinstance(row, dict):
         raise DataError("", f"{file.place} must hold one JSON object in each line, whose keys are the columns")
     explicit = []
-    for name, kind in kinds.items():
-        spoken = pa.types.is_temporal(kind) or isinstance(row.get(name), str)
-        if name in codec.columns and name not in dict(file.keys) and not isinstance(row.get(name), dict | list):
-            explicit.append((name, pa.string() if spoken else kind))
+    for name, value in ((name, row.get(name)) for name in kinds if name not in dict(file.keys)):
+        if isinstance(value, dict | list):
+            continue
+        column = codec.schema.columns[name]
+        if name in codec.columns:
+            spoken = pa.types.is_temporal(kinds[name]) or isinstance(value, str)
+            explicit.append((name, pa.string() if spoken else kinds[name]))
+        elif not codec.columns and column != DROPPED:  # what is to be discovered (schema/discover.py)
+            explicit.append((name, _json_type(value)))
     part = Part(file, kinds, explicit=pa.schema(explicit))
     with file.stream() as source:
         check_types(file, _open_json(source, part).schema, codec, part.explicit)
     return [part]
+
+
+def _json_type(value: Any) -> pa.DataType:
+    """Return the type to read a column as by its first value alone: by all of them, one record would decide for all."""
+    if isinstance(value, bool):
+        return pa.bool_()
+    return pa.float64() if isinstance(value, int | float) else pa.string()
 
 
 def _read_json(part: Part, _: int) -> Batches:
