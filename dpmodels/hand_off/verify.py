@@ -105,7 +105,7 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
         found.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
         found.approved = printable(manifest.approved.officer) if manifest.approved else "by nobody that this file names"
         found.declared = {name: printable(said, 300) for name, said in manifest.operator_says.items()}
-        found.cautions = list(manifest.cautions or ())
+        found.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
     try:
         found.signature = check_signature(folder, content, wanted)
     except (ArtifactError, OSError) as error:
