@@ -70,9 +70,9 @@ def read_ids(name: str, column: pa.Array, kinds: set[str]) -> NDArray[Any]:
 def _check_spelling(name: str, array: pa.Array) -> None:
     """Refuse text that may be another spelling of the same id."""
     one_form = pc.equal(pc.utf8_trim_whitespace(array), array)
+    one_form = pc.and_(one_form, pc.invert(pc.match_substring_regex(array, UNSEEN)))
     if not pc.all(pc.string_is_ascii(array), min_count=0).as_py():
         one_form = pc.and_(one_form, pc.equal(pc.utf8_normalize(array, form="NFC"), array))
-        one_form = pc.and_(one_form, pc.invert(pc.match_substring_regex(array, UNSEEN)))
     if not pc.all(one_form, min_count=0).as_py():
         rule = "must name a user in Unicode's composed form (NFC), without white space around or unseen characters"
         raise DataError(name, rule)

@@ -85,7 +85,21 @@ def test_text_is_compared_as_text(tmp_path: Path, other: str):
 
 @pytest.mark.parametrize(
     "other",
-    [" 7", "7 ", "7\n", "\u00a07", "7\u3000", "Ame\u0301lie", "\u212b", "7\u200b", "\ufeff7", "7\u00ad", "\u202e7"],
+    [
+        " 7",
+        "7 ",
+        "7\n",
+        "\u00a07",
+        "7\u3000",
+        "Ame\u0301lie",
+        "\u212b",
+        "7\u200b",
+        "\ufeff7",
+        "7\u00ad",
+        "\u202e7",
+        "7\x00",
+        "7\x08",
+    ],
 )
 def test_an_id_with_another_spelling_is_refused(tmp_path: Path, other: str):
     with pytest.raises(DataError, match="column who: must name a user in Unicode's composed form") as told:
