@@ -152,31 +152,28 @@ def _read_csv(part: Part, _: int) -> Batches:
 
 
 def _json(file: DataFile, codec: Codec) -> list[Part]:
-    """Open a file of one object a line; a column is read as text where its first value is text."""
-    kinds, row = codec.csv_types, json.loads(first_line(file))
+    """Open a file of one object a line; a column that is looked at is read as what its first value is.
+
+    Privacy: Arrow reads a column that it is told nothing of by all values of a block: as moments, if all of its text is
+        moments. Then one record would decide what all others are.
+    """
+    kinds, row, apart = codec.csv_types, json.loads(first_line(file)), codec.schema.partition
     if not isinstance(row, dict):
         raise DataError("", f"{file.place} must hold one JSON object in each line, whose keys are the columns")
-    explicit = []
+    explicit, named = [], (codec.schema.unit.user, apart and apart.column)
     for name, value in ((name, row.get(name)) for name in kinds if name not in dict(file.keys)):
         if isinstance(value, dict | list):
             continue
-        column = codec.schema.columns[name]
+        spoken = isinstance(value, str) or (value is None and name not in codec.columns)
         if name in codec.columns:
-            spoken = pa.types.is_temporal(kinds[name]) or isinstance(value, str)
-            explicit.append((name, pa.string() if spoken else kinds[name]))
-        elif not codec.columns and column != DROPPED:  # what is to be discovered (schema/discover.py)
-            explicit.append((name, _json_type(value)))
+            explicit.append((name, pa.string() if spoken or pa.types.is_temporal(kinds[name]) else kinds[name]))
+        elif name in named or (not codec.columns and codec.schema.columns[name] != DROPPED):  # it is to be discovered
+            number = pa.int64() if name in named else pa.float64()
+            explicit.append((name, pa.string() if spoken else pa.bool_() if isinstance(value, bool) else number))
     part = Part(file, kinds, explicit=pa.schema(explicit))
     with file.stream() as source:
         check_types(file, _open_json(source, part).schema, codec, part.explicit)
     return [part]
-
-
-def _json_type(value: Any) -> pa.DataType:
-    """Return the type to read a column as by its first value alone: by all of them, one record would decide for all."""
-    if isinstance(value, bool):
-        return pa.bool_()
-    return pa.float64() if isinstance(value, int | float) else pa.string()
 
 
 def _read_json(part: Part, _: int) -> Batches:
