@@ -101,6 +101,15 @@ def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
+def is_whole(array: pa.Array) -> bool:
+    """Tell whether a column holds what its type says; a damaged file may hold text that is none."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowException:  # it quotes the value
+        return False
+    return True
+
+
 def joined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Join the chunks of a column; one chunk keeps its dictionary."""
     return plain(column) if isinstance(column, pa.ChunkedArray) else column

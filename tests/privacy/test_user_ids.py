@@ -108,6 +108,12 @@ def test_an_id_with_another_spelling_is_refused(tmp_path: Path, other: str):
     assert kept(tmp_path, pa.array(["Am\u00e9lie", "\u00c5"] * 3), pa.array(["Am\u00e9lie"])) == 4
 
 
+def test_an_id_that_is_no_text_is_refused(tmp_path: Path):
+    raw = pa.array([b"a", b"Zebulon\xff"], pa.binary())
+    with pytest.raises(DataError, match="must hold UTF-8 text in every row"):
+        kept(tmp_path, pa.Array.from_buffers(pa.string(), 2, raw.buffers()))
+
+
 @pytest.mark.parametrize("ids", [["7", None], [None, None]])
 def test_a_row_without_a_user_is_refused(tmp_path: Path, ids: list[str | None]):
     for kind in (pa.string(), pa.dictionary(pa.int8(), pa.string())):

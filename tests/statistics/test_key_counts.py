@@ -100,6 +100,13 @@ def test_what_is_no_number_is_counted_as_such_and_never_raised():
     assert counted(pa.array([1, None]), "") == {"rows": 2, "null": 1}
 
 
+@pytest.mark.parametrize("counts", ["values", "cells", "years"])
+def test_text_that_is_no_utf8_is_counted_as_such_and_ends_nothing(counts):
+    raw = pa.array([b"Zebulon\xff", None, b"\xed\xa0\x80"], pa.binary())
+    text = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
+    assert counted(text, counts) == {"rows": 3, "null": 1, "unread": 2}
+
+
 def test_batches_and_merges_do_not_matter(monkeypatch):
     values = [f"v{number % 97}" for number in range(2000)]
     whole = {f"s{value}": times for value, times in Counter(values).items()} | {"rows": 2000}
