@@ -74,7 +74,9 @@ def complete(text: str, found: Mapping[str, Found], origin: str) -> Completed:
             mark = _value(node, key)
             indent = " " * (_indent(text, mark.start_mark.index) + 4)
             written = _flow(said.pop(key), indent)
-            edits.append((mark.start_mark.index, mark.end_mark.index, written + _more(index, keys, node, said)))
+            start, end = mark.start_mark.index, mark.end_mark.index
+            end = start + len(text[start:end].rstrip())  # that of a word in a block lies on the next line
+            edits.append((start, end, written + _more(index, keys, node, said)))
     edits.append(_source(text, root, f"{origin}: {'; '.join(told)}"))
     for start, end, written in sorted(edits, reverse=True):
         text = text[:start] + written + text[end:]

@@ -377,6 +377,10 @@ REFUSED: dict[str, tuple[Write, str]] = {
         lambda f: database(f / "c.db", f"patient, iif(age > 50, '{SECRET}', age) as age, ward, dose, smoker, sick"),
         "column age: holds values of several types",
     ),
+    "a query of bytes beside text": (
+        lambda f: database(f / "c.db", "patient, age, iif(age > 50, x'00', ward) as ward, dose, smoker, sick"),
+        "column ward: holds values of several types",
+    ),
 }
 
 

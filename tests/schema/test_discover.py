@@ -127,8 +127,15 @@ def test_sources_that_are_there_stay(given):
     assert [source.split(":")[0] for source in schema.sources] == (["RUN", "a book"] if "book" in given else ["RUN"])
 
 
-def test_a_draft_in_braces_is_completed_too():
-    text = '{"name": "a", "columns": {"x": {"type": "categorical", "values": "discover"}}}'
+LONG = "name: a\ncolumns:\n  x:\n    type: categorical\n    values: |-\n      discover\n    nullable: true\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"name": "a", "columns": {"x": {"type": "categorical", "values": "discover"}}}', LONG],
+    ids=["json", "block"],
+)
+def test_a_draft_in_braces_or_with_a_block_is_completed_too(text):
     schema, faults = parse(complete(text, {"x": found(values=("1", "b"))}, "RUN").text)
     assert schema is not None and schema.columns["x"].values == ("1", "b", "other"), faults
 
