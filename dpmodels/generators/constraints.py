@@ -4,8 +4,8 @@ A generator draws each value within a cell without looking at the other columns,
 Where the two cells overlap, the values could have fallen in either order, and are exchanged. Where a row breaks ``when
 sick then fee > 0`` although the cell of its fee reaches above 0, the fee is drawn anew from that part of its cell. The
 other rows come from noise, and are drawn anew, class by class, so that the classes keep their shares. Where the noise
-has left hardly any row that keeps the rules, rows are made to fit (``made_to_fit.py``), because the release is paid for;
-the report says of about how many rows that is true.
+has left hardly any row that keeps the rules, rows are made to fit (``made_to_fit.py``), because the release is paid
+for; the report says of about how many rows that is true.
 """
 
 from collections.abc import Iterator

@@ -120,7 +120,7 @@ def test_rows_of_a_generator_that_never_keeps_the_constraint_are_put_in_order_an
 
 def test_rules_that_no_row_can_keep_together_are_named() -> None:
     rules = str([f"when ward = {ward} then start {sign}" for ward in "ab" for sign in ("> 300", "< 100")])
-    with pytest.raises(DataError, match="`when ward = a then start > 300`.*contradict each other"):
+    with pytest.raises(DataError, match=r"`when ward = a then start > 300`.*contradict each other"):
         draw(Cells(make(rules)), 100)
 
 
