@@ -70,6 +70,8 @@ class Codec:
         unknown = f"the data has {extra} column(s) that the schema lacks; a file without a header has values there"
         if "" in names:
             unknown += ", and an index that pandas wrote, or a delimiter of two characters, leaves a name empty"
+        if "__index_level_0__" in names:
+            unknown += "; one is the index that pandas wrote: write the file with index=False"
         if missing := [name for name in declared if name not in names]:
             raise DataError(missing[0], "is in the schema but not in the data" + f"; {unknown}" * bool(extra))
         if extra:

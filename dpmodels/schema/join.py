@@ -63,7 +63,7 @@ def transform_join(
     children = _read(rows, gates[0], user, kinds)
     for gate in gates:
         gate.settle()
-    check_passed(bool(len((own or children).ids)), *gates)
+    check_passed(bool(len((own or children).ids)), *gates, of_users=True)
     table = join_sides(schema, children, own)
     codec = Codec(schema.flat)
     with pa.OSFile(str(folder / "part-00000.arrow"), "wb") as sink, pa.ipc.new_file(sink, codec.arrow_schema) as writer:

@@ -251,6 +251,10 @@ REFUSED: dict[str, tuple[Write, str]] = {
         lambda f: csv_with(f / "t.csv", lambda c: b"," + c.replace(b"\n", b"\n7,")[:-2]),
         "an index that pandas wrote, or a delimiter of two characters",
     ),
+    "an index of pandas in parquet": (
+        lambda f: parquet(f / "t.parquet", TABLE.append_column("__index_level_0__", pa.array(range(len(TABLE))))),
+        "write the file with index=False",
+    ),
     "a delimiter of two characters": (
         lambda f: csv_with(f / "t.csv", lambda c: c.replace(b",", b"||")),
         "an index that pandas wrote, or a delimiter of two characters",
