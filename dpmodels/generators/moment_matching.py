@@ -20,6 +20,8 @@ from dpmodels.late import Tensor, torch
 
 LEAST_COMPONENTS = 64
 """Components a class is left with, however many classes there are."""
+MORE = 4
+"""How many times as many components there may be where noise is small."""
 LOOK_EVERY = 10
 """Steps between two looks at how close the fit is."""
 BETAS = (0.9, 0.9)
@@ -34,7 +36,8 @@ class MixtureSpec(LoopSpec):
     """Training hyper-parameters; none of them can change what was charged.
 
     Attributes:
-        components: of all classes together, though at least ``LEAST_COMPONENTS`` each.
+        components: of all classes together, though at least ``LEAST_COMPONENTS`` each; up to ``MORE`` times as many
+            where noise is so small that the moments show what each of them does.
         directions: dimension of the smooth family that the components start in.
         steps: at most, if the fit does not come as close as noise explains before.
         cooling: the last steps, in which the learning rate falls to nothing.
@@ -94,6 +97,15 @@ class Strip:
     mask: Tensor
 
 
+def components(noise: float, spec: MixtureSpec) -> int:
+    """Return how many components a mixture has: the weight of each is at least two standard deviations of the noise.
+
+    ``noise`` is the standard deviation of a second moment's noise, as a share of all records.
+    """
+    told = spec.components if noise == 0 else round(min(1 / (2 * noise), MORE * spec.components))
+    return max(spec.components, told)
+
+
 class MomentMatching(TrainingLoop):
     """The mixture and its optimizer.
 
@@ -107,8 +119,7 @@ class MomentMatching(TrainingLoop):
 
         super().__init__(spec)
         self.spec = spec
-        classes = len(target.share)
-        self.components = max(LEAST_COMPONENTS, spec.components // classes)
+        self.components = max(LEAST_COMPONENTS, components(target.noise, spec) // len(target.share))
         log_shares = (target.one_way / target.share[:, None].clamp_min(1e-9)).clamp_min(1e-5).log()
         self.mixture = MixtureNetwork(log_shares, target.sizes, self.components, spec.directions, seed).to(device)
         self.optimizer = torch.optim.Adam(self.mixture.parameters(), lr=spec.learning_rate, betas=BETAS)

@@ -19,7 +19,7 @@ from dpmodels.generators.denoise import (
 )
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
-from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget
+from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget, components
 from dpmodels.schema.encode import Records
 from tests.generators.dying import die_after_a_checkpoint
 from tests.support import make_schema
@@ -100,12 +100,19 @@ def test_training_cools_down_once_noise_explains_the_distance_and_goes_on_where_
     assert left[0] > left[1] > left[2], left
 
 
+def test_a_mixture_has_more_components_where_each_stands_out_of_the_noise():
+    counts = [components(noise, MixtureSpec()) for noise in (0.0, 1e-2, 6e-4, 2e-4, 1e-9)]
+    assert counts == [1000, 1000, 1000, 2500, 4000]
+    matching = MomentMatching(noisy_target(2e-3), MixtureSpec(components=100), seed=1, device="cpu")
+    assert matching.components == 250
+
+
 def test_the_truth_misfits_by_one_whatever_the_noise():
     copies = torch.eye(8).repeat(5, 2)  # 40 components in which the columns agree
     exact = torch.cat([copies, torch.full((24, 16), 0.125)])[None]
     for stddev, told in product((0.001, 0.01), (1, 2 / 3, 3 / 2)):
         matching = MomentMatching(replace(noisy_target(stddev), noise=stddev * told), SPEC, seed=1, device="cpu")
-        matching.mixture.forward = lambda: exact  # type: ignore[method-assign]
+        matching.mixture.forward, matching.components = lambda: exact, 64  # type: ignore[method-assign]
         assert (0.85 < matching.misfit() < 1.15) == (told == 1)
 
 
