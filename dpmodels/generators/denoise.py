@@ -119,6 +119,16 @@ def denoise_table(table: Floats, expected: Floats, noise_stddev: float) -> Float
     return result
 
 
+def centered(tables: Floats, offsets: NDArray[np.int64]) -> Floats:
+    """Take the mean of every row and column of every block of two columns away. Shapes: [classes, D, D] -> the same."""
+    result = tables
+    for axis, across in ((1, (-1, 1)), (2, (1, -1))):
+        sizes = np.diff(offsets)
+        means = np.add.reduceat(result, offsets[:-1], axis=axis) / sizes.reshape(across)
+        result = result - np.repeat(means, sizes, axis=axis)
+    return result
+
+
 def split_by_halves(counts: Floats, expected: Floats, noise_stddev: float) -> Floats:
     """Estimate a distribution over ordered cells: ``expected``, except where the counts differ by more than noise.
 

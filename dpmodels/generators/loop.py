@@ -32,10 +32,10 @@ class LoopSpec(BaseModel):
 
 
 class TrainingLoop(ABC):
-    """Steps that have been taken, and those still to take."""
+    """Steps that have been taken, and the one that ends the training; a subclass may bring the end forward."""
 
     def __init__(self, spec: LoopSpec) -> None:
-        self.loop, self.step = spec, 0
+        self.loop, self.step, self.end = spec, 0, spec.steps
 
     @abstractmethod
     def descend(self) -> Tensor:
@@ -66,15 +66,16 @@ class TrainingLoop(ABC):
         """
         settings = {"spec": self.loop.model_dump_json()}
         if checkpoint and checkpoint.exists():
-            self.step = int(load_state(checkpoint, self.parts(), expect=settings)["step"])
-        while self.step < self.loop.steps:
+            state = load_state(checkpoint, self.parts(), expect=settings)
+            self.step, self.end = int(state["step"]), int(state["end"])
+        while self.step < self.end:
             loss = self.descend()
             self.step += 1
-            last = self.step == self.loop.steps
+            last = self.step == self.end
             if progress is not None and (last or self.step % REPORT_EVERY == 0):
-                progress(self.step, self.loop.steps, loss.item())
+                progress(self.step, self.end, loss.item())
             if last or self.step % self.loop.checkpoint_every == 0:
                 if not math.isfinite(loss.item()):
                     raise ArtifactError(f"training diverged at step {self.step}; lower the learning rate")
                 if checkpoint:
-                    save_state(checkpoint, self.parts(), {"step": str(self.step), **settings})
+                    save_state(checkpoint, self.parts(), {"step": str(self.step), "end": str(self.end), **settings})

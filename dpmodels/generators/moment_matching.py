@@ -6,6 +6,7 @@ M and m are the released (denoised) second and first moments as shares of all re
 [K, D] component probabilities. Full batch and deterministic: a resumed run continues exactly where the killed one was.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,13 @@ from dpmodels.late import Tensor, torch
 
 LEAST_COMPONENTS = 64
 """Components a class is left with, however many classes there are."""
+MORE = 4
+"""How many times as many components there may be where noise is small."""
+LOOK_EVERY = 10
+"""Steps between two looks at how close the fit is."""
+BETAS = (0.9, 0.9)
+"""How long Adam remembers. Gradients shrink a hundredfold within the first steps, and a longer memory of their squares
+(.999) would hold the later steps up."""
 STRIP_CELLS = 64
 """Cells whose moments with all later cells are computed at once: half the work where all columns are paired, and less
 where a column is paired with a few only."""
@@ -28,14 +36,18 @@ class MixtureSpec(LoopSpec):
     """Training hyper-parameters; none of them can change what was charged.
 
     Attributes:
-        components: of all classes together, though at least ``LEAST_COMPONENTS`` each.
+        components: of all classes together, though at least ``LEAST_COMPONENTS`` each; up to ``MORE`` times as many
+            where noise is so small that the moments show what each of them does.
         directions: dimension of the smooth family that the components start in.
+        steps: at most, if the fit does not come as close as noise explains before.
+        cooling: the last steps, in which the learning rate falls to nothing.
     """
 
     components: Annotated[int, Field(ge=1)] = 1000
     directions: Annotated[int, Field(ge=1)] = 20
-    steps: Annotated[int, Field(ge=1)] = 300
-    learning_rate: Annotated[float, Field(gt=0)] = 0.03
+    steps: Annotated[int, Field(ge=1)] = 1000
+    learning_rate: Annotated[float, Field(gt=0)] = 0.05
+    cooling: Annotated[int, Field(ge=1)] = 40
     checkpoint_every: Annotated[int, Field(ge=1)] = 100
 
 
@@ -44,14 +56,24 @@ class MomentTarget:
     """Moments as shares of all records, float32.
 
     Shapes: share [classes]; one_way [classes, D], each column summing to the class's share; two_way [classes, D, D],
-    symmetric; sizes: cells of each column; reach: columns further apart were not measured together.
+    symmetric and denoised; noisy: the same with their noise, though the same one-way sums; noise: its standard
+    deviation; sizes: cells of each column; reach: columns further apart were not measured together.
     """
 
     share: Tensor
     one_way: Tensor
     two_way: Tensor
+    noisy: Tensor
+    noise: float
     sizes: list[int]
     reach: int
+
+    @property
+    def noise_norm(self) -> float:
+        """Return the expected norm of the noise in the noisy second moments, whose rows and columns have known sums."""
+        free = [size - 1 for size in self.sizes]
+        pairs = sum(a * sum(free[i + 1 : i + 1 + self.reach]) for i, a in enumerate(free))
+        return self.noise * math.sqrt(len(self.share) * max(pairs, 1))
 
     def strips(self) -> Iterator["Strip"]:
         """Cut the pairs of cells into strips, each pair once."""
@@ -75,22 +97,36 @@ class Strip:
     mask: Tensor
 
 
+def components(noise: float, spec: MixtureSpec) -> int:
+    """Return how many components a mixture has: the weight of each is at least two standard deviations of the noise.
+
+    ``noise`` is the standard deviation of a second moment's noise, as a share of all records.
+    """
+    told = spec.components if noise == 0 else round(min(1 / (2 * noise), MORE * spec.components))
+    return max(spec.components, told)
+
+
 class MomentMatching(TrainingLoop):
-    """The mixture and its optimizer."""
+    """The mixture and its optimizer.
+
+    What was released is the moments plus noise of a known size, and a mixture that is closer to them than the noise is
+    imitates noise. So the training cools down and ends once the distance is what noise explains, whichever number of
+    steps that takes: many where there are many records for each cell. (Morozov's discrepancy principle, 1966.)
+    """
 
     def __init__(self, target: MomentTarget, spec: MixtureSpec, *, seed: int, device: str) -> None:
         from dpmodels.generators.mixture_network import MixtureNetwork
 
         super().__init__(spec)
         self.spec = spec
-        classes = len(target.share)
-        self.components = max(LEAST_COMPONENTS, spec.components // classes)
+        self.components = max(LEAST_COMPONENTS, components(target.noise, spec) // len(target.share))
         log_shares = (target.one_way / target.share[:, None].clamp_min(1e-9)).clamp_min(1e-5).log()
         self.mixture = MixtureNetwork(log_shares, target.sizes, self.components, spec.directions, seed).to(device)
-        self.optimizer = torch.optim.Adam(self.mixture.parameters(), lr=spec.learning_rate)
+        self.optimizer = torch.optim.Adam(self.mixture.parameters(), lr=spec.learning_rate, betas=BETAS)
         self.share, self.one_way = target.share.to(device), target.one_way.to(device)
-        self.two_way = target.two_way.to(device)
+        self.two_way, self.noisy = target.two_way.to(device), target.noisy.to(device)
         self.strips = [replace(strip, mask=strip.mask.to(device)) for strip in target.strips()]
+        self.noise = target.noise_norm
 
     def run(self, checkpoint: Path | None, progress: Progress | None = None) -> Tensor:
         """Train to the end, from the checkpoint if there is one. Shapes: returns [classes, K, D] on the CPU."""
@@ -99,20 +135,38 @@ class MomentMatching(TrainingLoop):
             probabilities: Tensor = self.mixture()
         return probabilities.cpu()
 
+    @property
+    def decay(self) -> float:
+        """Return the part of the learning rate that is left: all of it until the training cools down."""
+        return min(1.0, (self.end - self.step) / self.spec.cooling)
+
     def loss(self) -> Tensor:
-        """Return the squared distance between released and modeled moments."""
-        loss = torch.zeros((), device=self.share.device)
-        for w, m, second, p in zip(self.share, self.one_way, self.two_way, self.mixture(), strict=True):
-            loss = loss + (w * p.mean(dim=0) - m).square().sum()
+        """Return the squared distance between denoised and modeled moments."""
+        p = self.mixture()
+        first: Tensor = (self.share[:, None] * p.mean(dim=1) - self.one_way).square().sum()
+        return first + self.distance(p, self.two_way)
+
+    def misfit(self) -> float:
+        """Return how far the modeled second moments are from the noisy ones, where 1 is what noise alone explains."""
+        with torch.no_grad():
+            apart = float(self.distance(self.mixture(), self.noisy).sqrt())
+        return apart / self.noise if self.noise else math.inf
+
+    def distance(self, p: Tensor, two_way: Tensor) -> Tensor:
+        """Return the squared distance of the modeled second moments of measured pairs from some others."""
+        total = torch.zeros((), device=p.device)
+        for share, second, own in zip(self.share, two_way, p, strict=True):
             for strip in self.strips:
-                gram = p[:, strip.rows].T @ p[:, strip.columns] * (w / self.components)
-                loss = loss + (strip.mask * (gram - second[strip.rows, strip.columns])).square().sum()
-        return loss
+                gram = own[:, strip.rows].T @ own[:, strip.columns] * (share / self.components)
+                total = total + (strip.mask * (gram - second[strip.rows, strip.columns])).square().sum()
+        return total
 
     def descend(self) -> Tensor:
         """Take one step of Adam on the closed-form loss."""
         loss = self.loss()
         self.improve(self.optimizer, self.spec.learning_rate, loss)
+        if self.step % LOOK_EVERY == 0 and self.end == self.spec.steps and self.misfit() <= 1:
+            self.end = min(self.step + 1 + self.spec.cooling, self.end)
         return loss.detach()
 
     def parts(self) -> Mapping[str, Part]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.zoom import Zoom
-from dpmodels.generators.denoise import denoise_pairs, pool, project, split_by_halves, towards_mean
+from dpmodels.generators.denoise import centered, denoise_pairs, pool, project, split_by_halves, towards_mean
 from dpmodels.generators.moment_matching import MomentTarget
 from dpmodels.late import torch
 from dpmodels.schema.columns import Continuous
@@ -39,11 +39,14 @@ def moment_target(
             clean[label, offsets[column] : offsets[column + 1]] = pool(*estimates)
     counts = _agree(clean, moments.partition.sizes)
     total = max(float(counts.sum()), 1.0)
-    two_way = denoise_pairs(pairs, clean, offsets, moments.reach, noise / moments.two_way)
-    shares, first_moments, second_moments = (
-        torch.from_numpy(part / total).float() for part in (counts, clean, two_way)
+    stddev = noise / moments.two_way
+    two_way = denoise_pairs(pairs, clean, offsets, moments.reach, stddev)
+    noisy = two_way + centered(pairs - two_way, offsets)
+    shares, first_moments, second_moments, raw = (
+        torch.from_numpy(part / total).float() for part in (counts, clean, two_way, noisy)
     )
-    return MomentTarget(shares, first_moments, second_moments, moments.partition.sizes, moments.reach), counts
+    sizes, reach = moments.partition.sizes, moments.reach
+    return MomentTarget(shares, first_moments, second_moments, raw, stddev / total, sizes, reach), counts
 
 
 def column_estimates(moments: Moments, one_way: Floats, pairs: Floats, column: int) -> Estimates:

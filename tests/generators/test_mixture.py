@@ -1,13 +1,25 @@
+from dataclasses import replace
+from itertools import pairwise, product
+
 import numpy as np
 import pytest
 import torch
 
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.generators.denoise import denoise_pairs, pool, project, rake, shrink, split_by_halves, towards_mean
+from dpmodels.generators.denoise import (
+    centered,
+    denoise_pairs,
+    pool,
+    project,
+    rake,
+    shrink,
+    split_by_halves,
+    towards_mean,
+)
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
-from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget
+from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget, components
 from dpmodels.schema.encode import Records
 from tests.generators.dying import die_after_a_checkpoint
 from tests.support import make_schema
@@ -22,12 +34,14 @@ def target() -> MomentTarget:
     two_way = torch.zeros(2, 4, 4)
     two_way[0, :2, 2:] = 0.6 * torch.tensor([[0.5, 0.0], [0.0, 0.5]])
     two_way[1, :2, 2:] = 0.4 * torch.outer(torch.tensor([0.9, 0.1]), torch.tensor([0.3, 0.7]))
-    return MomentTarget(share, one_way, two_way + two_way.transpose(1, 2), [2, 2], 1)
+    two_way = two_way + two_way.transpose(1, 2)
+    return MomentTarget(share, one_way, two_way, two_way, 0.0, [2, 2], 1)
 
 
 def test_strips_hold_every_measured_pair_of_cells_once():
     sizes, reach = [30, 50, 20, 5, 40], 2
-    target = MomentTarget(torch.ones(1), torch.zeros(1, 145), torch.zeros(1, 145, 145), sizes, reach)
+    zero = torch.zeros(1, 145, 145)
+    target = MomentTarget(torch.ones(1), torch.zeros(1, 145), zero, zero, 0.0, sizes, reach)
     seen = torch.zeros(145, 145)
     for strip in target.strips():
         seen[strip.rows, strip.columns] += strip.mask
@@ -56,6 +70,74 @@ def test_a_resumed_training_ends_where_an_uninterrupted_one_does(tmp_path, monke
     die_after_a_checkpoint(broken, tmp_path / "b.safetensors", monkeypatch)
     assert broken.step == 4
     assert torch.equal(training().run(tmp_path / "b.safetensors"), straight)
+
+
+def noisy_target(stddev: float) -> MomentTarget:
+    """Two columns of eight cells, one of them the other's shadow, measured with noise of which half was shrunk away."""
+    truth = np.zeros((1, 16, 16))
+    truth[0, :8, 8:] = 0.625 / 8 * np.eye(8) + 0.375 / 64
+    truth += truth.transpose(0, 2, 1)
+    noise = np.zeros_like(truth)
+    noise[0, :8, 8:] = np.random.default_rng(3).normal(0, stddev, (8, 8))
+    noise += noise.transpose(0, 2, 1)
+    noise = centered(noise, np.array([0, 8, 16]))
+    second, noisy = (torch.from_numpy(truth + part * noise).float() for part in (0.5, 1.0))
+    return MomentTarget(torch.ones(1), torch.full((1, 16), 0.125), second, noisy, stddev, [8, 8], 1)
+
+
+def test_training_cools_down_once_noise_explains_the_distance_and_goes_on_where_there_is_none():
+    spec = MixtureSpec(components=64, directions=4, steps=400, cooling=30)
+    ends, left = [], []
+    for stddev in (0.02, 0.004, 0.0):
+        matching = MomentMatching(noisy_target(stddev), spec, seed=1, device="cpu")
+        before = matching.loss().item()
+        matching.run(None)
+        assert matching.step == matching.end
+        ends.append(matching.end)
+        left.append(matching.loss().item() / before)
+        assert stddev == 0 or matching.misfit() < 1
+    assert ends[0] < ends[1] < ends[2] == 400, ends
+    assert left[0] > left[1] > left[2], left
+
+
+def test_a_mixture_has_more_components_where_each_stands_out_of_the_noise():
+    counts = [components(noise, MixtureSpec()) for noise in (0.0, 1e-2, 6e-4, 2e-4, 1e-9)]
+    assert counts == [1000, 1000, 1000, 2500, 4000]
+    matching = MomentMatching(noisy_target(2e-3), MixtureSpec(components=100), seed=1, device="cpu")
+    assert matching.components == 250
+
+
+def test_the_truth_misfits_by_one_whatever_the_noise():
+    copies = torch.eye(8).repeat(5, 2)  # 40 components in which the columns agree
+    exact = torch.cat([copies, torch.full((24, 16), 0.125)])[None]
+    for stddev, told in product((0.001, 0.01), (1, 2 / 3, 3 / 2)):
+        matching = MomentMatching(replace(noisy_target(stddev), noise=stddev * told), SPEC, seed=1, device="cpu")
+        matching.mixture.forward, matching.components = lambda: exact, 64  # type: ignore[method-assign]
+        assert (0.85 < matching.misfit() < 1.15) == (told == 1)
+
+
+def test_a_training_that_dies_while_it_cools_down_resumes_at_the_same_bits(tmp_path, monkeypatch):
+    spec = MixtureSpec(components=64, directions=4, steps=400, cooling=30, checkpoint_every=5)
+    straight = MomentMatching(noisy_target(0.02), spec, seed=1, device="cpu")
+    done = straight.run(None)
+    late = MixtureSpec(**{**spec.model_dump(), "checkpoint_every": straight.end - 10})
+    broken, resumed = (MomentMatching(noisy_target(0.02), late, seed=1, device="cpu") for _ in range(2))
+    die_after_a_checkpoint(broken, tmp_path / "b.safetensors", monkeypatch)
+    assert broken.step == straight.end - 10 and broken.end == straight.end
+    assert torch.equal(resumed.run(tmp_path / "b.safetensors"), done)
+    assert resumed.end == straight.end
+
+
+def test_centered_tables_have_rows_and_columns_of_mean_zero_and_lose_nothing_else():
+    offsets = np.array([0, 3, 4, 9])
+    tables = np.random.default_rng(0).normal(size=(2, 9, 9))
+    found = centered(tables, offsets)
+    for a, b in product(pairwise(offsets), repeat=2):
+        rows, columns = slice(*a), slice(*b)
+        block = tables[:, rows, columns]
+        mean = block.mean(axis=(1, 2), keepdims=True)
+        by_hand = block - block.mean(axis=1, keepdims=True) - block.mean(axis=2, keepdims=True) + mean
+        assert np.allclose(found[:, rows, columns], by_hand)
 
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
