@@ -22,12 +22,14 @@ def target() -> MomentTarget:
     two_way = torch.zeros(2, 4, 4)
     two_way[0, :2, 2:] = 0.6 * torch.tensor([[0.5, 0.0], [0.0, 0.5]])
     two_way[1, :2, 2:] = 0.4 * torch.outer(torch.tensor([0.9, 0.1]), torch.tensor([0.3, 0.7]))
-    return MomentTarget(share, one_way, two_way + two_way.transpose(1, 2), [2, 2], 1)
+    both = two_way + two_way.transpose(1, 2)
+    return MomentTarget(share, one_way, both, both, 0.0, [2, 2], 1)
 
 
 def test_strips_hold_every_measured_pair_of_cells_once():
     sizes, reach = [30, 50, 20, 5, 40], 2
-    target = MomentTarget(torch.ones(1), torch.zeros(1, 145), torch.zeros(1, 145, 145), sizes, reach)
+    nothing = torch.zeros(1, 145, 145)
+    target = MomentTarget(torch.ones(1), torch.zeros(1, 145), nothing, nothing, 0.0, sizes, reach)
     seen = torch.zeros(145, 145)
     for strip in target.strips():
         seen[strip.rows, strip.columns] += strip.mask
@@ -140,12 +142,17 @@ def two_way(table: np.ndarray) -> np.ndarray:
     return whole + whole.T
 
 
+def noise_of(stddev: float, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the noise of the tables of a class and of the sum of the classes, for two columns."""
+    return np.full((2, 2), stddev), np.full((2, 2), stddev * classes**0.5)
+
+
 def test_denoised_pairs_are_nearer_to_the_truth_than_what_was_measured():
     rng, offsets = np.random.default_rng(0), np.array([0, 10, 25])
     p, q = rng.dirichlet(np.ones(10)), rng.dirichlet(np.ones(15))
     truth = two_way(1e4 * np.outer(p, q))
     noisy = truth + two_way(rng.normal(0, 20, (10, 15)))
-    (clean,) = denoise_pairs(noisy[None], 1e4 * np.concatenate([p, q])[None], offsets, 1, 20.0)
+    (clean,) = denoise_pairs(noisy[None], 1e4 * np.concatenate([p, q])[None], offsets, 1, noise_of(20.0, 1))
     assert np.linalg.norm(clean - truth) < 0.5 * np.linalg.norm(noisy - truth)
     assert np.array_equal(clean, clean.T) and not clean[:10, :10].any()
 
@@ -168,8 +175,8 @@ def test_a_small_class_learns_the_shape_of_its_tables_from_a_large_one():
     truth = np.stack([two_way(n * near / near.sum()) for n in (1e5, 1e3)])
     noisy = truth + np.stack([two_way(rng.normal(0, 20, (10, 15))) for _ in range(2)])
     one_way = np.stack([np.concatenate([t[:10].sum(axis=1), t[10:].sum(axis=1)]) for t in truth])
-    together = denoise_pairs(noisy, one_way, offsets, 1, 20.0)[1]
-    alone = denoise_pairs(noisy[1:], one_way[1:], offsets, 1, 20.0)[0]
+    together = denoise_pairs(noisy, one_way, offsets, 1, noise_of(20.0, 2))[1]
+    alone = denoise_pairs(noisy[1:], one_way[1:], offsets, 1, noise_of(20.0, 1))[0]
     assert np.linalg.norm(together - truth[1]) < 0.7 * np.linalg.norm(alone - truth[1])
 
 

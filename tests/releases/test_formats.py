@@ -15,7 +15,7 @@ from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.releases.formats import RULES_OF_1, ZOOM_OF_2, read_plan
+from dpmodels.releases.formats import NACRE_OF_2, RULES_OF_1, read_plan
 from dpmodels.releases.plan import Line, Plan, canonical_hash
 from dpmodels.releases.state import DrawState
 from dpmodels.schema.encode import Codec
@@ -133,10 +133,10 @@ def test_a_line_that_was_planned_before_nacre_zoomed_has_no_zooms_keeps_its_hash
 def test_a_warm_start_that_was_planned_before_nacre_zoomed_has_no_zooms():
     system = create("p3gm", {**QUICK["p3gm"].measurement, "warm_share": 0.3}, {})
     line = system.plan(make_schema(), PrivacyBudget(epsilon=1.0, delta=1e-5))
-    warm = {key: value for key, value in line.measurement["warm"].items() if key not in ZOOM_OF_2}
+    warm = {key: value for key, value in line.measurement["warm"].items() if key not in NACRE_OF_2}
     old = line.model_copy(update={"measurement": {**line.measurement, "warm": warm}})
     found = read_plan(Plan(lines=(old,)).model_dump_json()).release
-    assert found.measurement["warm"] == {**warm, **ZOOM_OF_2} and found.hash == old.hash
+    assert found.measurement["warm"] == {**warm, **NACRE_OF_2} and found.hash == old.hash
 
 
 def test_a_night_is_a_part_and_lines_are_about_the_same_data():
