@@ -50,9 +50,9 @@ from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of, without
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals, NoisyTable, moment_tables, of_moments, with_pairs
 
-PAIR_BITS = 28
-"""A residual weighs 2**28 lattice steps, to be divided by the numbers of cells of both columns. With default weights no
-coordinate of a record of up to 200 columns reaches 2**32, so a sum of 10**9 records stays below 2**62.
+PAIR_BITS = 26
+"""A residual weighs 2**26 lattice steps, to be divided by the numbers of cells of both columns. With default settings
+no coordinate of a record of up to 64 columns reaches 2**28.6, so a sum of 10**10 records stays below 2**62.
 """
 
 
@@ -96,7 +96,7 @@ class NacreMeasurement(BaseModel):
     fine_cells: Annotated[int, Field(ge=2, le=4096)] = 256
     fine_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.3
     one_way_weight: Annotated[float, Field(ge=0.01, le=100)] = 1.0
-    pooled_share: Annotated[float, Field(ge=0, le=0.99)] | None = 0.75
+    pooled_share: Annotated[float, Field(ge=0, le=0.95)] | None = 0.75
     small_class: Annotated[int, Field(ge=0, le=10**6)] = 60
     most_weight: Annotated[int, Field(ge=1, le=100)] = 3
     runs: Annotated[int, Field(ge=2, le=4096)] = 32

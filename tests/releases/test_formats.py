@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.embeddings.moments import Moments
 from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.hand_off.verify import verify_hand_off
@@ -29,7 +30,7 @@ from tasks.ingest import ingest
 from tasks.sanitize import sanitize
 from tasks.store import Run
 from tests.releases.make_golden import GOLDEN
-from tests.support import charges, make_schema, make_table, measured, run_cli, write_clinic
+from tests.support import charges, make_records, make_schema, make_table, measured, run_cli, write_clinic
 
 FOLDER = GOLDEN / "FORMAT-1"
 
@@ -53,7 +54,7 @@ def of_format_1(line: Line) -> dict[str, Any]:
 def begun(folder: Path) -> tuple[Run, list[dict[str, Any]]]:
     """Start a run, and leave its plan as the version before did."""
     write_clinic(folder)
-    (folder / "config.yaml").write_text("{}")
+    (folder / "config.yaml").write_text("{model: {measurement: {pooled_share: null}}}")  # there were no residuals
     settings = {
         "data": folder / "clinic.parquet",
         "schema": folder / "clinic.yaml",
@@ -128,6 +129,17 @@ def test_a_line_that_was_planned_before_nacre_zoomed_has_no_zooms_keeps_its_hash
     release, ledger = measured(system, tmp_path / "run", line, records)
     assert [event.mechanism for event in line.event.events] == ["fine one-way", "one- and two-way"]
     assert len(system.sums(release.value)) == 2 and old.hash in json.dumps(ledger.entries()[1].content)
+
+
+def test_a_line_that_was_planned_before_nacre_measured_residuals_is_of_counts_and_is_still_drawn(tmp_path):
+    system = create("nacre", {**QUICK["nacre"].measurement, "pooled_share": None}, {})
+    planned = system.plan(make_schema(), PrivacyBudget(epsilon=1.0, delta=1e-5))
+    measurement = {key: value for key, value in planned.measurement.items() if key != "pooled_share"}
+    old = planned.model_copy(update={"measurement": measurement})
+    line = read_plan(Plan(lines=(old,)).model_dump_json()).release
+    assert line.measurement == planned.measurement and line.measurement["zooms"] and line.hash == old.hash
+    release, _ = measured(create("nacre", line.measurement, {}), tmp_path / "run", line, make_records(50))
+    assert type(system.sums(release.value)[-1].embedding) is Moments
 
 
 def test_a_warm_start_that_was_planned_before_nacre_zoomed_has_no_zooms():
