@@ -47,6 +47,7 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import NoisySum, Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of, without_image
+from dpmodels.schema.columns import Continuous
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals, NoisyTable, moment_tables, of_moments, with_pairs
 
@@ -148,11 +149,6 @@ class Looks:
         self.zooms = spec.zooms if self.coarse.zoomed else 0
         self.mix = None if spec.pooled_share is None else mix_of(spec.pooled_share, classes)
         self.two_way = 1 << (PAIR_BITS if self.mix else VALUE_BITS)
-        most = math.isqrt(squared_mix(self.mix, classes)) * (self.most_cells // 2) ** 2 if self.mix else 0
-        if most * spec.most_weight > self.two_way // 2:
-            raise InvalidArgument(
-                "square_limit", spec.square_limit, "be smaller, or most_weight or pooled_share be less"
-            )
         self.one_way = max(1, round(spec.one_way_weight * self.two_way))
         pairs = pairs_within(columns, self.reach)
         self.columns, self.pairs = columns, pairs
@@ -160,7 +156,19 @@ class Looks:
         step = round(math.sqrt(spec.fine_share / (1 - spec.fine_share) * self.norm / columns))
         self.first = self.moments(self.fine, step, 0, self.max_rows)
         self.second_radius = self.max_rows * integer_radius(self.norm)
+        self._check_steps()
         self.l2_sensitivity = integer_radius(self.first.l2_sensitivity**2 + self.second_radius**2)
+
+    def _check_steps(self) -> None:
+        """Refuse settings with which a residual could have so many cells that less than a step is left for each."""
+        if not self.mix:
+            return
+        columns = zip(self.fine.columns, self.fine.sizes, strict=True)
+        most = [self.spec.runs + c.states - 1 if isinstance(c, Continuous) else size for c, size in columns]
+        cells = min(math.prod(sorted(most)[-2:]), (self.most_cells // 2) ** 2)
+        if cells * self.spec.most_weight * math.isqrt(4 * squared_mix(self.mix, self.fine.classes)) > 2 * self.two_way:
+            advice = "be smaller, or most_weight or pooled_share be less"
+            raise InvalidArgument("square_limit", self.spec.square_limit, advice)
 
     def zoom(self, counted: NoisySum, cells: Zoom) -> Zoom:
         """Return the cells of the next zoom or of the first look (post-processing)."""

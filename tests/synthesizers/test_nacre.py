@@ -10,7 +10,6 @@ import pytest
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.embeddings.moments import Moments, pairs_within
-from dpmodels.embeddings.residuals import squared_mix
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
@@ -90,13 +89,19 @@ def test_columns_are_cut_into_fewer_runs_the_more_noise_there_is():
     assert max(coarse.partition.sizes) <= least + 2
 
 
-def test_limits_that_leave_no_whole_steps_for_a_residual_are_refused_before_anything_is_charged():
+def test_settings_that_leave_no_whole_step_for_a_residual_are_refused_before_anything_is_charged():
+    codes = {"type": "categorical", "values": [f"c{i}" for i in range(4000)]}
+    columns = {"x": codes, "y": codes, "z": {"type": "boolean"}}
+    schema = Schema.model_validate({"name": "codes", "target": "z", "columns": columns})
+    limits = {"square_limit": 2**26, "pair_limit": 2**24, "most_weight": 9}
     with pytest.raises(InvalidArgument, match="square_limit"):
-        Looks(NacreMeasurement(pooled_share=0.95, square_limit=2**26, pair_limit=2**24), make_schema())
-    widest = Looks(NacreMeasurement(pooled_share=0.95), make_schema())
-    for m in (widest.most_cells // 2, 2):  # as many cells as the limits let two columns have
-        k = widest.most_cells - m
-        assert widest.two_way // widest.spec.most_weight > m * k * math.isqrt(squared_mix(widest.mix, 2))
+        Looks(NacreMeasurement(pooled_share=0.95, **limits), schema)
+    for spec in (NacreMeasurement(), NacreMeasurement(pooled_share=0.95)):
+        looks = Looks(spec, schema)  # whose cells are as many as the limits let two columns have, and weigh least
+        second = looks.second(seen(looks, np.full(looks.first.dim, 10**12), 1e-9 * looks.two_way))
+        least = looks.second(seen(looks, np.full(looks.first.dim, 10**12), 1e12 * looks.two_way))
+        assert sum(second.partition.sizes) > 0.9 * looks.most_cells
+        assert second.scales.min() >= 1 and least.scales.min() >= 1
 
 
 def test_a_sum_of_ten_billion_records_is_within_what_can_be_added_up():
