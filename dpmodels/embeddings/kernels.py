@@ -66,17 +66,15 @@ def count_moments(
     label: Array,
     offsets: Array,
     before: Array,
-    weights: tuple[int, int],
     reach: int,
     width: int,
     out: Array,
 ) -> None:
-    """Add a weight at each record's cells, and one at each pair of cells of columns within ``reach``, in its class.
+    """Count each record's cells, and each pair of cells of columns within ``reach``, in its class.
 
     Shapes: cells [F, B]; label [B]; offsets [F + 1]; before [D], pairs before each cell's; out [classes * width].
     """
     columns, rows = cells.shape
-    one_way, two_way = weights
     total = offsets[columns]
     left, place = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
     for start in range(0, rows, BLOCK):
@@ -86,7 +84,7 @@ def count_moments(
             own = cells[i, start : start + block]
             for row in range(block):
                 cell, base = offsets[i] + own[row], classes[row] * width
-                out[base + cell] += one_way
+                out[base + cell] += 1
                 left[row] = base + total + before[cell] - offsets[i + 1]
             for j in range(i + 1, min(columns, i + 1 + reach)):
                 # addresses first, then additions: the first loop is done many rows at a time
@@ -94,7 +92,7 @@ def count_moments(
                 for row in range(block):
                     place[row] = left[row] + offset + other[row]
                 for row in range(block):
-                    out[place[row]] += two_way
+                    out[place[row]] += 1
 
 
 def add_turns(

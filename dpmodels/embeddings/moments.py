@@ -11,8 +11,9 @@ where a and b are whole lattice steps: the bound is an equality between integers
 times that (triangle inequality).
 """
 
+import math
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ BLOCK_ROWS = 4096
 """Rows multiplied at once. Below 2**24 every float32 product of one-hot rows is an exact integer."""
 
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 
 def pairs_within(columns: int, reach: int) -> int:
@@ -37,7 +39,7 @@ def pairs_within(columns: int, reach: int) -> int:
     return reach * columns - reach * (reach + 1) // 2
 
 
-def _paired_cells(partition: Partition, reach: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _paired_cells(partition: Partition, reach: int) -> tuple[Counts, Counts]:
     """List the pairs of cells of columns at most ``reach`` apart, row by row."""
     columns, offsets = len(partition.sizes), partition.offsets
     furthest = np.minimum(np.arange(columns) + reach, columns - 1)
@@ -52,7 +54,12 @@ class Moments(Embedding):
     ``reach``: how many of the next columns a column is paired with; without it, all of them.
 
     Shapes: the vector is [classes, D + P] flattened: D cells, then P pairs of cells of paired columns, row by row.
+
+    Attributes:
+        counts_margins: whether the tables of pairs say anything about their rows and columns that first moments do not.
     """
+
+    counts_margins: ClassVar[bool] = True
 
     def __init__(
         self, partition: Partition, one_way: int, two_way: int, max_rows: int, reach: int | None = None
@@ -77,16 +84,57 @@ class Moments(Embedding):
         columns = len(self.partition.sizes)
         return columns * self.one_way**2 + pairs_within(columns, self.reach) * self.two_way**2
 
+    @cached_property
+    def steps(self) -> Counts:
+        """Return the lattice steps that a whole number among the features stands for. Shapes: [D + P]."""
+        return np.repeat([self.one_way, self.two_way], [self.cells, len(self.first)])
+
+    @property
+    def paired(self) -> NDArray[np.bool_]:
+        """Tell which two columns were measured together. Shapes: [F, F] symmetric."""
+        place = np.arange(len(self.partition.sizes))
+        apart = np.abs(place[:, None] - place)
+        paired: NDArray[np.bool_] = (apart > 0) & (apart <= self.reach)
+        return paired
+
+    @property
+    def table_stddevs(self) -> tuple[Floats, Floats]:
+        """Return what noise of one step makes of a pair's table: its standard deviation in a class, and in their sum.
+
+        Shapes: two of [F, F], by the two columns; in records.
+        """
+        own = np.full((len(self.partition.sizes),) * 2, 1 / self.two_way)
+        return own, own * math.sqrt(self.partition.classes)
+
+    @property
+    def count_stddevs(self) -> tuple[Floats, Floats]:
+        """Return the same of the counts of pairs of cells that ``unpack`` returns."""
+        return self.table_stddevs
+
     def lattice_sum(self, records: Records, device: "str | torch.device" = "cpu") -> Tensor:
-        """Sum the features of a batch: by compiled counting, or by Gram products where a batch is small or on a GPU."""
+        """Sum the features of a batch."""
+        return self.weighed_sum(records, device, 1)
+
+    def weighed_sum(self, records: Records, device: "str | torch.device", share: int) -> Tensor:
+        """Sum the features of a batch with every step divided by ``share``, rounded down."""
+        sums = self.features(self._counts(records, device)) * (self.steps // share)
+        return torch.from_numpy(sums.ravel())
+
+    def features(self, counts: Counts) -> Counts:
+        """Turn counts into whole numbers that a record adds to, by a linear map. Shapes: [classes, D + P] both."""
+        return counts
+
+    def _counts(self, records: Records, device: "str | torch.device") -> Counts:
+        """Count cells and pairs of cells: by a compiled loop, or by Gram products where rows are few or on a GPU."""
         if torch.device(device).type == "cpu" and len(records) >= COMPILED_ROWS:
-            return torch.from_numpy(self._counted(records))
+            return self._counted(records).reshape(self.partition.classes, -1)
         place = torch.from_numpy(self.partition.cells(records) + self.partition.offsets[:-1]).to(device)
         label = torch.from_numpy(records.labels(self.partition.class_column)).to(device)
-        classes = [self._class_sum(place[label == c]) for c in range(self.partition.classes)]
-        return torch.cat(classes).cpu()
+        classes = [self._class_counts(place[label == c]) for c in range(self.partition.classes)]
+        counts: Counts = torch.stack(classes).cpu().numpy()
+        return counts
 
-    def _counted(self, records: Records) -> NDArray[np.int64]:
+    def _counted(self, records: Records) -> Counts:
         cells = np.empty((len(self._finders), len(records)), dtype=np.uint32)
         for finder, codes, out in zip(self._finders, self.partition.codes(records), cells, strict=True):
             finder.find(codes, out)
@@ -94,25 +142,24 @@ class Moments(Embedding):
         begun = np.bincount(self.first, minlength=self.cells)  # pairs that begin with each cell
         before, width = np.cumsum(begun) - begun, self.dim // self.partition.classes
         vector = np.zeros(self.dim, dtype=np.int64)
-        weights = self.one_way, self.two_way
-        compiled(count_moments)(cells, label, offsets, before, weights, self.reach, width, vector)
+        compiled(count_moments)(cells, label, offsets, before, self.reach, width, vector)
         return vector
 
     @cached_property
     def _finders(self) -> list[CellFinder]:
         return [CellFinder(runs.first, runs.cell, runs.codes) for runs in self.partition.runs]
 
-    def _class_sum(self, place: Tensor) -> Tensor:
-        ones = torch.bincount(place.flatten(), minlength=self.cells) * self.one_way
+    def _class_counts(self, place: Tensor) -> Tensor:
+        ones = torch.bincount(place.flatten(), minlength=self.cells)
         if not self.two_way:
             return ones
         gram = torch.zeros(self.cells, self.cells, dtype=torch.int64, device=place.device)
         for block in torch.split(place, BLOCK_ROWS):
             one_hot = torch.zeros(len(block), self.cells, device=place.device).scatter_(1, block, 1.0)
             gram += (one_hot.T @ one_hot).to(torch.int64)
-        return torch.cat([ones, gram[self.first, self.second] * self.two_way])
+        return torch.cat([ones, gram[self.first, self.second]])
 
-    def unpack(self, released: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def unpack(self, released: Counts) -> tuple[Floats, Floats]:
         """Split a released vector into noisy counts of cells and of pairs of cells (post-processing).
 
         Shapes: [classes, D] and symmetric [classes, D, D], zero where nothing was measured; in records. Without
@@ -122,8 +169,12 @@ class Moments(Embedding):
         side = self.cells if self.two_way else 0
         pairs = np.zeros((len(blocks), side, side))
         if self.two_way:
-            pairs[:, self.first, self.second] = blocks[:, self.cells :] / self.two_way
+            pairs[:, self.first, self.second] = self._tables(blocks[:, self.cells :])
         return blocks[:, : self.cells] / self.one_way, pairs + pairs.transpose(0, 2, 1)
+
+    def _tables(self, blocks: Floats) -> Floats:
+        """Turn what was released of pairs into records. Shapes: [classes, P] both."""
+        return blocks / self.two_way
 
     def coordinates(self) -> dict[str, Any]:
         """Name every coordinate of the vector: its class and its one or two cells (-1: none)."""

@@ -1,10 +1,10 @@
 """What released moments say once the known noise is taken into account: post-processing, no tuning on data.
 
-- One-way counts: every two-way table of a column sums to its one-way counts; average all of them by their variances,
-  and project onto the non-negative counts of the same total.
+- One-way counts: average all that was measured of them by their variances, and project onto the non-negative counts of
+  the same total.
 - Two-way tables: the product of their one-way counts, plus a residual whose singular values are shrunk by what the
   noise adds to them. Columns that are independent lose all their noise, and two columns rarely share many directions.
-  Of several classes the sum is then given each class's marginals: this is where a class with few records starts.
+  The sum of several classes comes first and is given each class's margins: there the residual of a class starts.
 - Rare categories that share a cell: their counts are drawn to their mean, so that noise alone takes none away.
 - Fine cells: a dyadic split departs from the expected one by what of the difference is not noise (Haar shrinkage).
 
@@ -72,31 +72,32 @@ def shrink(residual: Floats, noise_stddev: float) -> Floats:
 
 
 def denoise_pairs(
-    pairs: Floats, one_way: Floats, offsets: NDArray[np.int64], reach: int, noise_stddev: float
+    pairs: Floats, one_way: Floats, offsets: NDArray[np.int64], reach: int, noise_stddevs: tuple[Floats, Floats]
 ) -> Floats:
     """Rebuild the two-way tables of every class from its one-way counts, what the classes share, and its own residual.
 
     Shapes: pairs [classes, D, D] symmetric, one_way [classes, D] non-negative -> [classes, D, D], zero within a column
-    and between columns more than ``reach`` apart.
+    and between columns more than ``reach`` apart; noise_stddevs: of a class's tables and of their sum, [F, F] both.
     """
     blocks = [slice(a, b) for a, b in pairwise(offsets.tolist())]
     clean = np.zeros_like(pairs)
     for j, columns in enumerate(blocks):
-        for rows in blocks[max(j - reach, 0) : j]:
-            margins = [(m[rows], m[columns]) for m in one_way]
-            clean[:, rows, columns] = _denoise_classes(pairs[:, rows, columns], margins, noise_stddev)
+        for i in range(max(j - reach, 0), j):
+            margins = [(m[blocks[i]], m[columns]) for m in one_way]
+            own, whole = (float(each[i, j]) for each in noise_stddevs)
+            clean[:, blocks[i], columns] = _denoise_classes(pairs[:, blocks[i], columns], margins, own, whole)
     return clean + clean.transpose(0, 2, 1)
 
 
-def _denoise_classes(tables: Floats, margins: list[tuple[Floats, Floats]], noise_stddev: float) -> Floats:
-    """Denoise one two-way table of every class; what all classes show of its shape helps the small ones."""
-    expected = [np.outer(row, column) / max(float(row.sum()), 1.0) for row, column in margins]
+def _denoise_classes(tables: Floats, margins: list[tuple[Floats, Floats]], own: float, whole: float) -> Floats:
+    """Denoise one two-way table of every class; what all classes together show of its shape helps the small ones."""
+    expected = np.stack([np.outer(row, column) / max(float(row.sum()), 1.0) for row, column in margins])
     if len(tables) > 1:
-        alone = [denoise_table(table, e, noise_stddev) for table, e in zip(tables, expected, strict=True)]
-        shape = np.maximum(alone, 0).sum(axis=0) + LEAST_SHARE * np.sum(expected, axis=0)
-        expected = [rake(shape, row, column) for row, column in margins]
-    stddev = SHRINKAGE * noise_stddev
-    return np.stack([denoise_table(table, e, stddev) for table, e in zip(tables, expected, strict=True)])
+        together = expected.sum(axis=0)
+        shape = denoise_table(tables.sum(axis=0), together, SHRINKAGE * whole)
+        shape = np.maximum(shape, 0) + LEAST_SHARE * together
+        expected = np.stack([rake(shape, *each) for each in margins])
+    return np.stack([denoise_table(table, e, SHRINKAGE * own) for table, e in zip(tables, expected, strict=True)])
 
 
 def rake(table: Floats, rows: Floats, columns: Floats) -> Floats:
@@ -116,16 +117,6 @@ def denoise_table(table: Floats, expected: Floats, noise_stddev: float) -> Float
     residual = table - expected
     residual -= residual.mean(axis=0) + residual.mean(axis=1, keepdims=True) - residual.mean()
     result: Floats = expected + shrink(residual, noise_stddev)
-    return result
-
-
-def centered(tables: Floats, offsets: NDArray[np.int64]) -> Floats:
-    """Take the mean of every row and column of every block of two columns away. Shapes: [classes, D, D] -> the same."""
-    result = tables
-    for axis, across in ((1, (-1, 1)), (2, (1, -1))):
-        sizes = np.diff(offsets)
-        means = np.add.reduceat(result, offsets[:-1], axis=axis) / sizes.reshape(across)
-        result = result - np.repeat(means, sizes, axis=axis)
     return result
 
 

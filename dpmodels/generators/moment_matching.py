@@ -56,8 +56,9 @@ class MomentTarget:
     """Moments as shares of all records, float32.
 
     Shapes: share [classes]; one_way [classes, D], each column summing to the class's share; two_way [classes, D, D],
-    symmetric and denoised; noisy: the same with their noise, though the same one-way sums; noise: its standard
-    deviation; sizes: cells of each column; reach: columns further apart were not measured together.
+    symmetric and denoised; noisy: the same with their noise, though the same one-way sums; noise: the standard
+    deviation of the noise of an entry; sizes: cells of each column; reach: columns further apart were not measured
+    together.
     """
 
     share: Tensor

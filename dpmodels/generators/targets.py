@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
+from dpmodels.embeddings.residuals import centered
 from dpmodels.embeddings.zoom import Zoom
-from dpmodels.generators.denoise import centered, denoise_pairs, pool, project, split_by_halves, towards_mean
+from dpmodels.generators.denoise import denoise_pairs, pool, project, split_by_halves, towards_mean
 from dpmodels.generators.moment_matching import MomentTarget
 from dpmodels.late import torch
 from dpmodels.schema.columns import Continuous
@@ -39,14 +40,15 @@ def moment_target(
             clean[label, offsets[column] : offsets[column + 1]] = pool(*estimates)
     counts = _agree(clean, moments.partition.sizes)
     total = max(float(counts.sum()), 1.0)
-    stddev = noise / moments.two_way
-    two_way = denoise_pairs(pairs, clean, offsets, moments.reach, stddev)
+    own, whole = (noise * each for each in moments.table_stddevs)
+    two_way = denoise_pairs(pairs, clean, offsets, moments.reach, (own, whole))
     noisy = two_way + centered(pairs - two_way, offsets)
-    shares, first_moments, second_moments, raw = (
-        torch.from_numpy(part / total).float() for part in (counts, clean, two_way, noisy)
-    )
-    sizes, reach = moments.partition.sizes, moments.reach
-    return MomentTarget(shares, first_moments, second_moments, raw, stddev / total, sizes, reach), counts
+    less = np.array(moments.partition.sizes) - 1
+    free = np.outer(less, less) * moments.paired  # how many entries of a table its margins leave free
+    stddev = math.sqrt(float((free * own**2).sum()) / max(int(free.sum()), 1))
+    shares, ones, clear, noised = (torch.from_numpy(part / total).float() for part in (counts, clean, two_way, noisy))
+    sizes = moments.partition.sizes
+    return MomentTarget(shares, ones, clear, noised, stddev / total, sizes, moments.reach), counts
 
 
 def column_estimates(moments: Moments, one_way: Floats, pairs: Floats, column: int) -> Estimates:
@@ -55,7 +57,7 @@ def column_estimates(moments: Moments, one_way: Floats, pairs: Floats, column: i
     cells = slice(offsets[column], offsets[column + 1])
     estimates, variances = [one_way[cells]], [np.full(sizes[column], moments.one_way**-2.0)]
     for other, size in enumerate(sizes):
-        if 0 < abs(other - column) <= moments.reach:
+        if moments.counts_margins and 0 < abs(other - column) <= moments.reach:
             estimates.append(pairs[cells, offsets[other] : offsets[other + 1]].sum(axis=1))
             variances.append(np.full(sizes[column], size / moments.two_way**2))
     return estimates, variances

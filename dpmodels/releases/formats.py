@@ -38,14 +38,17 @@ _P3GM = {
         "sgd": {**_PHASES, "steps": 150, "learning_rate": 5e-4},
     },
 }
-ZOOM_OF_2 = {
+NACRE_OF_2: dict[str, Any] = {
+    "pooled_share": None,
     "zooms": 0,
     "zoom_values": 64,
     "zoom_share": 0.03,
     "coarse_cells": 16,
     "zoom_noise": 3.0,
 }
-"""Parameters of nacre that lines of formats 1 and 2 lack where they were planned before nacre zoomed."""
+"""Parameters of nacre that lines of formats 1 and 2 lack where they were planned before nacre zoomed, or measured
+residuals.
+"""
 RULES_OF_1: dict[str, dict[str, Any]] = {
     "nacre": {
         "small_class": 60,
@@ -56,7 +59,7 @@ RULES_OF_1: dict[str, dict[str, Any]] = {
         "pair_limit": 2**19,
         "square_limit": 2**23,
         "paired_columns": 64,
-        **ZOOM_OF_2,
+        **NACRE_OF_2,
     },
     "nacre-images": {"floor": 3.0},
     "privbayes": {"fine_limit": 2**17, "family_limit": 2**17, "table_limit": 2**14},
@@ -75,17 +78,17 @@ def read_plan(text: str | bytes, report: str | bytes | None = None) -> Plan:
     written = json.loads(text)
     if "lines" in written:
         plan = Plan.model_validate(written)
-        return Plan(lines=tuple(map(_with_zoom, plan.lines)))
+        return Plan(lines=tuple(map(_with_rules, plan.lines)))
     return Plan(lines=tuple(_line(json.loads(each)) for each in (text, report) if each is not None))
 
 
-def _with_zoom(line: Line) -> Line:
-    """Name the zooms of a line of nacre, or of one that begins with nacre, that was planned before there were any."""
+def _with_rules(line: Line) -> Line:
+    """Name what a line of nacre, or of one that begins with nacre, lacks where it was planned before there was such."""
     own = line.measurement
-    if line.method == "nacre" and "zooms" not in own:
-        own = {**ZOOM_OF_2, **own}
-    elif isinstance(warm := own.get("warm"), dict) and "fine_cells" in warm and "zooms" not in warm:
-        own = {**own, "warm": {**ZOOM_OF_2, **warm}}
+    if line.method == "nacre":
+        own = {**NACRE_OF_2, **own}
+    elif isinstance(warm := own.get("warm"), dict) and "fine_cells" in warm:
+        own = {**own, "warm": {**NACRE_OF_2, **warm}}
     if own == line.measurement:
         return line
     return line.model_copy(update={"measurement": own, "former": line.former or Former(hash=line.hash)})

@@ -120,18 +120,19 @@ def moment_tables(once: NoisySum) -> Iterator[NoisyTable]:
     label = () if partition.class_column is None else (list(codec.columns)[partition.class_column],)
     classes = () if partition.class_column is None else (np.arange(partition.classes),)
     one_way, pairs = moments.unpack(once.vector)
+    stddevs = once.noise_stddev * moments.count_stddevs[0] if moments.reach else np.zeros((1, 1))
     cells = [slice(a, b) for a, b in pairwise(partition.offsets)]
 
-    def table(counts: Floats, columns: tuple[int, ...], step: int) -> NoisyTable:
+    def table(counts: Floats, columns: tuple[int, ...], stddev: float) -> NoisyTable:
         shape = counts.shape if label else counts.shape[1:]
         own, places = tuple(names[i] for i in columns), tuple(partition.merge[i] for i in columns)
-        return NoisyTable(label + own, classes + places, counts.reshape(shape), once.noise_stddev / step)
+        return NoisyTable(label + own, classes + places, counts.reshape(shape), stddev)
 
     for i in range(len(names)):
-        yield table(one_way[:, cells[i]], (i,), moments.one_way)
+        yield table(one_way[:, cells[i]], (i,), once.noise_stddev / moments.one_way)
     for i in range(len(names)):
         for j in range(i + 1, min(i + moments.reach + 1, len(names))):
-            yield table(pairs[:, cells[i], cells[j]], (i, j), moments.two_way)
+            yield table(pairs[:, cells[i], cells[j]], (i, j), float(stddevs[i, j]))
 
 
 def with_pairs(
@@ -158,7 +159,7 @@ def with_pairs(
         once = found.columns[name]
         stddev = steps * np.sqrt(variance)
         columns[name] = Marginal(once.counts, once.stddev, partition.merge[index], total, stddev)
-    pair_stddev = steps * math.sqrt(partition.classes) / moments.two_way
+    pair_stddev = steps * float(moments.count_stddevs[1][moments.paired].mean()) if moments.reach else None
     return Marginals(found.codec, columns, pair_stddev, float(np.mean(partition.sizes)))
 
 

@@ -2,14 +2,15 @@
 
     measure   h = sum_x a onehot_fine(x) (x) e_class                       + noise      where the mass of each column is
               cells = merge(h)                                             released     thin cells merged, from h alone
-              s = sum_x [ b onehot(x) ; c onehot(x) onehot(x)' ] (x) e_class  + noise   all 1-way, 2-way, label-3-way
+              s = sum_x [ a onehot(x) (x) e_class ; b r(x) (x) (alpha e_class + beta 1) ]  + noise
+                  r(x) = residuals of pairs of columns: all 2-way and label-3-way marginals that 1-way ones leave open
     denoise   average estimates of the same count, shrink what is noise    generators/denoise.py
     fit       a mixture of product distributions to the moments            generators/moment_matching.py
 
 Privacy: both looks get discrete Gaussian noise of one scale z * Delta, with Delta^2 = Delta_h^2 + Delta_s^2 (proofs:
-embeddings/moments.py). They are Gaussian mechanisms of mu_h = Delta_h / (z Delta) and mu_s = Delta_s / (z Delta); the
-second may depend on the released first, and mu_h^2 + mu_s^2 <= 1 / z^2: together they cost no more than one Gaussian
-of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
+embeddings/moments.py and residuals.py). They are Gaussian mechanisms of mu_h = Delta_h / (z Delta) and
+mu_s = Delta_s / (z Delta); the second may depend on the released first, and mu_h^2 + mu_s^2 <= 1 / z^2: together they
+cost no more than one Gaussian of noise multiplier z (Dong, Roth and Su 2019, corollary 3.3).
 
 Of users with rows of their own (the schema's key ``users``) the looks are at the flat table of schema/family.py, with
 one charge for both tables: each row weighs one over the number of rows of its user, so a user moves a look as far as
@@ -31,8 +32,10 @@ from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.embeddings.moments import Moments, pairs_within
 from dpmodels.embeddings.partition import Partition
-from dpmodels.embeddings.per_user import UserMoments, UserZoomCounts
+from dpmodels.embeddings.per_user import UserMoments, UserResiduals, UserZoomCounts
+from dpmodels.embeddings.residuals import Residuals, mix_of, mixed_stddevs, scaled_to, squared_mix
 from dpmodels.embeddings.zoom import Zoom, ZoomCounts
+from dpmodels.errors import InvalidArgument
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
 from dpmodels.generators.targets import details, moment_target, zoomed_shares
@@ -44,8 +47,14 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import NoisySum, Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of, without_image
+from dpmodels.schema.columns import Continuous
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals, NoisyTable, moment_tables, of_moments, with_pairs
+
+PAIR_BITS = 26
+"""A residual weighs 2**26 lattice steps, to be divided by the numbers of cells of both columns. With default settings
+no coordinate of a record of up to 64 columns reaches 2**28.6, so a sum of 10**10 records stays below 2**62.
+"""
 
 
 class NacreMeasurement(BaseModel):
@@ -62,6 +71,8 @@ class NacreMeasurement(BaseModel):
         fine_share: share of the squared sensitivity of first and second look (so of the budget that zooms leave) that
             the first look takes.
         one_way_weight: weight of a first moment at the second look, where a second moment has 1.
+        pooled_share: share of a pair's squared norm at the second look that the residual of all classes together takes,
+            about; None measures counts of pairs instead of residuals, each in the class of the record alone.
         small_class: size below which a class is small, in standard deviations of a second moment's noise.
         most_weight: upper bound on the extra weight of first moments where the first look finds a small class.
         runs: number of merged cells that the values of an interval column are cut into, where mass and noise allow.
@@ -86,6 +97,7 @@ class NacreMeasurement(BaseModel):
     fine_cells: Annotated[int, Field(ge=2, le=4096)] = 256
     fine_share: Annotated[float, Field(ge=0.01, le=0.9)] = 0.3
     one_way_weight: Annotated[float, Field(ge=0.01, le=100)] = 1.0
+    pooled_share: Annotated[float, Field(ge=0, le=0.95)] | None = 0.75
     small_class: Annotated[int, Field(ge=0, le=10**6)] = 60
     most_weight: Annotated[int, Field(ge=1, le=100)] = 3
     runs: Annotated[int, Field(ge=2, le=4096)] = 32
@@ -115,6 +127,7 @@ class Looks:
     """The embeddings of a plan; each exists once those before it are released."""
 
     moments: ClassVar[type[Moments]] = Moments
+    residuals: ClassVar[type[Residuals]] = Residuals
     zoom_counts: ClassVar[type[ZoomCounts]] = ZoomCounts
 
     def __init__(self, spec: NacreMeasurement, schema: Schema) -> None:
@@ -134,15 +147,28 @@ class Looks:
         self.coarse = Zoom.coarse(self.fine, spec.coarse_cells, spec.zoom_values)
         self.zoom_radius = self.zoom_counts(self.coarse, self.max_rows).l2_sensitivity
         self.zooms = spec.zooms if self.coarse.zoomed else 0
-        self.two_way = 1 << VALUE_BITS
+        self.mix = None if spec.pooled_share is None else mix_of(spec.pooled_share, classes)
+        self.two_way = 1 << (PAIR_BITS if self.mix else VALUE_BITS)
         self.one_way = max(1, round(spec.one_way_weight * self.two_way))
         pairs = pairs_within(columns, self.reach)
         self.columns, self.pairs = columns, pairs
-        second = columns * self.one_way**2 + pairs * self.two_way**2
-        step = round(math.sqrt(spec.fine_share / (1 - spec.fine_share) * second / columns))
+        self.norm = columns * self.one_way**2 + pairs * self.two_way**2
+        step = round(math.sqrt(spec.fine_share / (1 - spec.fine_share) * self.norm / columns))
         self.first = self.moments(self.fine, step, 0, self.max_rows)
-        self.second_radius = self.max_rows * integer_radius(second)
+        self.second_radius = self.max_rows * integer_radius(self.norm)
+        self._check_steps()
         self.l2_sensitivity = integer_radius(self.first.l2_sensitivity**2 + self.second_radius**2)
+
+    def _check_steps(self) -> None:
+        """Refuse settings with which a residual could have so many cells that less than a step is left for each."""
+        if not self.mix:
+            return
+        columns = zip(self.fine.columns, self.fine.sizes, strict=True)
+        most = [self.spec.runs + c.states - 1 if isinstance(c, Continuous) else size for c, size in columns]
+        cells = min(math.prod(sorted(most)[-2:]), (self.most_cells // 2) ** 2)
+        if cells * self.spec.most_weight * math.isqrt(4 * squared_mix(self.mix, self.fine.classes)) > 2 * self.two_way:
+            advice = "be smaller, or most_weight or pooled_share be less"
+            raise InvalidArgument("square_limit", self.spec.square_limit, advice)
 
     def zoom(self, counted: NoisySum, cells: Zoom) -> Zoom:
         """Return the cells of the next zoom or of the first look (post-processing)."""
@@ -165,7 +191,10 @@ class Looks:
         least = math.ceil(self.spec.least_noise * noise_stddev * self.first.one_way / two_way)
         histograms = np.split(counts.sum(axis=0), fine.offsets[1:-1])
         partition = fine.merged(histograms, least, runs, self.most_cells)
-        return self.moments(partition, one_way, two_way, self.max_rows, self.reach)
+        if self.mix is None:
+            return self.moments(partition, one_way, two_way, self.max_rows, self.reach)
+        weights = scaled_to(self.norm, partition, self.reach, one_way, two_way)
+        return self.residuals(partition, *weights, self.max_rows, self.reach, self.mix)
 
     def weights(self, smallest: float, noise: float) -> tuple[int, int]:
         """Return the lattice steps of one record in a first and in a second moment, within the planned norm.
@@ -201,6 +230,7 @@ class UserLooks(Looks):
     """The looks at the flat table of users and their rows, in which each user weighs one (embeddings/per_user.py)."""
 
     moments = UserMoments
+    residuals = UserResiduals
     zoom_counts = UserZoomCounts
 
 
@@ -284,16 +314,23 @@ class Nacre(Synthesizer[Looks]):
         steps = line.noise_stddev(looks.zooms, looks.first.l2_sensitivity)
         zoom = line.noise_stddev(0, looks.zoom_radius) / STEP
         zooms = {"records in a cell of one column, at each zoom": zoom} if looks.zooms else {}
-        _, two_way = looks.weights(0.0, steps / looks.two_way)
-        return zooms | {
+        unit = steps / looks.weights(0.0, steps / looks.two_way)[1]
+        pair = "records in a pair of merged cells of two columns"
+        pairs = {f"{pair} and class, at most": unit}
+        if looks.mix:
+            own, whole = mixed_stddevs(looks.mix, looks.fine.classes)
+            pairs = {f"{pair} and class, about": own * unit, f"{pair}, about": whole * unit}
+        return {
+            **zooms,
             "records in a fine cell of one column and class": steps / looks.first.one_way,
             "records in a merged cell of one column and class, at most": steps / looks.one_way,
-            "records in a pair of merged cells of two columns and class, at most": steps / two_way,
+            **pairs,
         }
 
     def fingerprint(self, design: Looks) -> str:
         """Hash the fine cells, the weights, and the rules by which the first look sets those of the second."""
         spec, cells = design.spec, [design.fine.sizes, design.fine.classes, design.most_cells, design.reach]
-        rules = [spec.small_class, spec.most_weight, spec.resolved, spec.least_runs]
+        rules: list[float | None] = [spec.small_class, spec.most_weight, spec.resolved, spec.least_runs]
+        rules += [spec.pooled_share, *design.mix] if design.mix else []
         rules += [spec.zooms, spec.coarse_cells, spec.zoom_values, spec.zoom_noise] if design.zooms else []
         return fingerprint_of(*cells, design.first.one_way, design.one_way, design.two_way, *rules)

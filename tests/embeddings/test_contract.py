@@ -16,6 +16,7 @@ from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.photo_moments import PhotoCode, PhotoMoments
+from dpmodels.embeddings.residuals import Residuals
 from dpmodels.embeddings.summation import transform_sum
 from dpmodels.evaluation.audit.made import colors, pictures
 from dpmodels.evaluation.published.charged import ScoreMeasurement, ScoreTables
@@ -43,6 +44,10 @@ def moments(max_rows: int) -> Embedding:
 
 def neighbours(max_rows: int) -> Embedding:
     return Moments(Partition.fine(make_schema(), 16), 3, 5, max_rows, reach=1)
+
+
+def residuals(max_rows: int) -> Embedding:
+    return Residuals(Partition.fine(make_schema(), 16), 1 << 18, 1 << 20, max_rows, None, (8, 3))
 
 
 def one_way(max_rows: int) -> Embedding:
@@ -76,6 +81,7 @@ CASES: dict[str, tuple[Callable[[int], Embedding], Callable[[int], Records]]] = 
     "fourier features": (fourier, make_records),
     "moments": (moments, make_records),
     "moments of neighbouring columns": (neighbours, make_records),
+    "residuals": (residuals, make_records),
     "one-way moments": (one_way, make_records),
     "scores on the real rows": (scores, make_records),
     "image moments": (image_moments, pictures.make_records),

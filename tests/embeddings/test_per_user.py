@@ -5,7 +5,7 @@ import pytest
 
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
-from dpmodels.embeddings.per_user import UserMoments, UserZoomCounts
+from dpmodels.embeddings.per_user import UserMoments, UserResiduals, UserZoomCounts
 from dpmodels.embeddings.zoom import Zoom
 from dpmodels.evaluation.audit.data import inserted
 from dpmodels.evaluation.audit.made import shop
@@ -16,6 +16,7 @@ FINE = Partition.fine(SCHEMA.flat, 8)
 EMBEDDINGS = {
     "counts": UserMoments(FINE, 70_001, 0, 1),
     "pairs": UserMoments(FINE, 70_001, 65_537, 1),
+    "residuals": UserResiduals(FINE, 70_001, 65_537 << 4, 1, None, (8, 3)),
     "zoom": UserZoomCounts(Zoom.coarse(FINE, 4, 16), 1),
 }
 

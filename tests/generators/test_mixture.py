@@ -6,17 +6,9 @@ import pytest
 import torch
 
 from dpmodels.embeddings.partition import Partition
+from dpmodels.embeddings.residuals import centered
 from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.generators.denoise import (
-    centered,
-    denoise_pairs,
-    pool,
-    project,
-    rake,
-    shrink,
-    split_by_halves,
-    towards_mean,
-)
+from dpmodels.generators.denoise import denoise_pairs, pool, project, rake, shrink, split_by_halves, towards_mean
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget, components
@@ -222,12 +214,17 @@ def two_way(table: np.ndarray) -> np.ndarray:
     return whole + whole.T
 
 
+def noise_of(stddev: float, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the noise of the tables of a class and of the sum of the classes, for two columns."""
+    return np.full((2, 2), stddev), np.full((2, 2), stddev * classes**0.5)
+
+
 def test_denoised_pairs_are_nearer_to_the_truth_than_what_was_measured():
     rng, offsets = np.random.default_rng(0), np.array([0, 10, 25])
     p, q = rng.dirichlet(np.ones(10)), rng.dirichlet(np.ones(15))
     truth = two_way(1e4 * np.outer(p, q))
     noisy = truth + two_way(rng.normal(0, 20, (10, 15)))
-    (clean,) = denoise_pairs(noisy[None], 1e4 * np.concatenate([p, q])[None], offsets, 1, 20.0)
+    (clean,) = denoise_pairs(noisy[None], 1e4 * np.concatenate([p, q])[None], offsets, 1, noise_of(20.0, 1))
     assert np.linalg.norm(clean - truth) < 0.5 * np.linalg.norm(noisy - truth)
     assert np.array_equal(clean, clean.T) and not clean[:10, :10].any()
 
@@ -250,8 +247,8 @@ def test_a_small_class_learns_the_shape_of_its_tables_from_a_large_one():
     truth = np.stack([two_way(n * near / near.sum()) for n in (1e5, 1e3)])
     noisy = truth + np.stack([two_way(rng.normal(0, 20, (10, 15))) for _ in range(2)])
     one_way = np.stack([np.concatenate([t[:10].sum(axis=1), t[10:].sum(axis=1)]) for t in truth])
-    together = denoise_pairs(noisy, one_way, offsets, 1, 20.0)[1]
-    alone = denoise_pairs(noisy[1:], one_way[1:], offsets, 1, 20.0)[0]
+    together = denoise_pairs(noisy, one_way, offsets, 1, noise_of(20.0, 2))[1]
+    alone = denoise_pairs(noisy[1:], one_way[1:], offsets, 1, noise_of(20.0, 1))[0]
     assert np.linalg.norm(together - truth[1]) < 0.7 * np.linalg.norm(alone - truth[1])
 
 

@@ -10,11 +10,12 @@ import torch
 from safetensors.torch import save_file
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.embeddings.moments import Moments
 from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.releases.formats import RULES_OF_1, ZOOM_OF_2, read_plan
+from dpmodels.releases.formats import NACRE_OF_2, RULES_OF_1, read_plan
 from dpmodels.releases.plan import Line, Plan, canonical_hash
 from dpmodels.releases.state import DrawState
 from dpmodels.schema.encode import Codec
@@ -29,7 +30,7 @@ from tasks.ingest import ingest
 from tasks.sanitize import sanitize
 from tasks.store import Run
 from tests.releases.make_golden import GOLDEN
-from tests.support import charges, make_schema, make_table, measured, run_cli, write_clinic
+from tests.support import charges, make_records, make_schema, make_table, measured, run_cli, write_clinic
 
 FOLDER = GOLDEN / "FORMAT-1"
 
@@ -53,7 +54,7 @@ def of_format_1(line: Line) -> dict[str, Any]:
 def begun(folder: Path) -> tuple[Run, list[dict[str, Any]]]:
     """Start a run, and leave its plan as the version before did."""
     write_clinic(folder)
-    (folder / "config.yaml").write_text("{}")
+    (folder / "config.yaml").write_text("{model: {measurement: {pooled_share: null}}}")  # there were no residuals
     settings = {
         "data": folder / "clinic.parquet",
         "schema": folder / "clinic.yaml",
@@ -130,13 +131,24 @@ def test_a_line_that_was_planned_before_nacre_zoomed_has_no_zooms_keeps_its_hash
     assert len(system.sums(release.value)) == 2 and old.hash in json.dumps(ledger.entries()[1].content)
 
 
+def test_a_line_that_was_planned_before_nacre_measured_residuals_is_of_counts_and_is_still_drawn(tmp_path):
+    system = create("nacre", {**QUICK["nacre"].measurement, "pooled_share": None}, {})
+    planned = system.plan(make_schema(), PrivacyBudget(epsilon=1.0, delta=1e-5))
+    measurement = {key: value for key, value in planned.measurement.items() if key != "pooled_share"}
+    old = planned.model_copy(update={"measurement": measurement})
+    line = read_plan(Plan(lines=(old,)).model_dump_json()).release
+    assert line.measurement == planned.measurement and line.measurement["zooms"] and line.hash == old.hash
+    release, _ = measured(create("nacre", line.measurement, {}), tmp_path / "run", line, make_records(50))
+    assert type(system.sums(release.value)[-1].embedding) is Moments
+
+
 def test_a_warm_start_that_was_planned_before_nacre_zoomed_has_no_zooms():
     system = create("p3gm", {**QUICK["p3gm"].measurement, "warm_share": 0.3}, {})
     line = system.plan(make_schema(), PrivacyBudget(epsilon=1.0, delta=1e-5))
-    warm = {key: value for key, value in line.measurement["warm"].items() if key not in ZOOM_OF_2}
+    warm = {key: value for key, value in line.measurement["warm"].items() if key not in NACRE_OF_2}
     old = line.model_copy(update={"measurement": {**line.measurement, "warm": warm}})
     found = read_plan(Plan(lines=(old,)).model_dump_json()).release
-    assert found.measurement["warm"] == {**warm, **ZOOM_OF_2} and found.hash == old.hash
+    assert found.measurement["warm"] == {**warm, **NACRE_OF_2} and found.hash == old.hash
 
 
 def test_a_night_is_a_part_and_lines_are_about_the_same_data():

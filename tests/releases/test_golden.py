@@ -30,12 +30,12 @@ from dpmodels.synthesizers import p3gm
 from dpmodels.synthesizers.quick import QUICK, quick
 from dpmodels.synthesizers.registry import METHODS, create
 from tests.every_method import fit
-from tests.releases.make_golden import GOLDEN, facts_of, make_release, marginals_of, sha256
+from tests.releases.make_golden import GOLDEN, RESIDUALS, facts_of, make_release, marginals_of, sha256
 from tests.support import run_cli
 
 FORMATS = sorted(GOLDEN.iterdir())
-FACTS = {folder: json.loads((folder / "facts.json").read_text()) for folder in FORMATS}
-RELEASES = [pytest.param(folder, name, id=f"{folder.name}-{name}") for folder in FORMATS for name in FACTS[folder]]
+FACTS = {folder: json.loads((folder / "facts.json").read_text()) for folder in [*FORMATS, RESIDUALS]}
+RELEASES = [pytest.param(folder, name, id=f"{folder.name}-{name}") for folder in FACTS for name in FACTS[folder]]
 METHODS_RELEASES = [each for each in RELEASES if each.values[1] != "report"]
 golden_formats = pytest.mark.parametrize("folder", FORMATS, ids=lambda folder: folder.name)
 

@@ -1,5 +1,7 @@
 """Nacre from plan to generator: what it charges, what noise it draws, and that it learns."""
 
+import math
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -7,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.embeddings.moments import pairs_within
+from dpmodels.embeddings.moments import Moments, pairs_within
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
@@ -17,6 +19,7 @@ from dpmodels.releases.steps import NoisySum
 from dpmodels.releases.system import Craft
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.marginals import moment_tables
 from dpmodels.synthesizers.nacre import Looks, Nacre, NacreMeasurement
 from dpmodels.synthesizers.registry import create
 from tests import support
@@ -55,8 +58,9 @@ def test_each_look_is_charged_for_its_own_sensitivity_at_the_noise_that_is_drawn
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_second_bound_holds_whatever_the_first_look_says(seed):
-    looks = NACRE.of(NACRE.plan(make_schema(), BUDGET))
+@pytest.mark.parametrize("pooled_share", [None, 0.5, 0.75, 0.95])
+def test_the_second_bound_holds_whatever_the_first_look_says(seed, pooled_share):
+    looks = Looks(NacreMeasurement(pooled_share=pooled_share), make_schema())
     first = np.random.default_rng(seed).integers(-(10**9), 10**9, looks.first.dim)
     second = looks.second(seen(looks, first, 1e6))
     assert 0.999 * looks.second_radius < second.l2_sensitivity <= looks.second_radius
@@ -83,6 +87,32 @@ def test_columns_are_cut_into_fewer_runs_the_more_noise_there_is():
     assert looks.runs(-5.0, 0.0) == most and looks.runs(-5.0, 1.0) == least
     coarse = looks.second(seen(looks, np.full(looks.first.dim, looks.first.one_way), 1e3 * looks.two_way))
     assert max(coarse.partition.sizes) <= least + 2
+
+
+def test_settings_that_leave_no_whole_step_for_a_residual_are_refused_before_anything_is_charged():
+    codes = {"type": "categorical", "values": [f"c{i}" for i in range(4000)]}
+    columns = {"x": codes, "y": codes, "z": {"type": "boolean"}}
+    schema = Schema.model_validate({"name": "codes", "target": "z", "columns": columns})
+    limits = {"square_limit": 2**26, "pair_limit": 2**24, "most_weight": 9}
+    with pytest.raises(InvalidArgument, match="square_limit"):
+        Looks(NacreMeasurement(pooled_share=0.95, **limits), schema)
+    for spec in (NacreMeasurement(), NacreMeasurement(pooled_share=0.95)):
+        looks = Looks(spec, schema)  # whose cells are as many as the limits let two columns have, and weigh least
+        second = looks.second(seen(looks, np.full(looks.first.dim, 10**12), 1e-9 * looks.two_way))
+        least = looks.second(seen(looks, np.full(looks.first.dim, 10**12), 1e12 * looks.two_way))
+        assert sum(second.partition.sizes) > 0.9 * looks.most_cells
+        assert second.scales.min() >= 1 and least.scales.min() >= 1
+
+
+def test_a_sum_of_ten_billion_records_is_within_what_can_be_added_up():
+    number = {"type": "number", "min": -1.0, "max": 1.0}
+    for columns in (2, 64):
+        names = {f"x{i}": number for i in range(columns)}
+        looks = Looks(NacreMeasurement(), Schema.model_validate({"name": "w", "columns": names}))
+        most = math.isqrt(
+            looks.norm // columns
+        )  # of a first moment, where pairs of single cells leave it all of the norm
+        assert max(most, looks.first.one_way) * 10**10 < 2**62
 
 
 def test_a_user_is_charged_for_all_rows():
@@ -222,3 +252,19 @@ def test_a_schema_without_columns_of_many_values_is_not_zoomed_into_and_pays_not
     schema = Schema.model_validate({"name": "few", "target": "sick", "columns": columns})
     with_zooms, without = (Nacre(NacreMeasurement(zooms=zooms)).plan(schema, BUDGET) for zooms in (3, 0))
     assert with_zooms.event == without.event and len(without.event.events) == 2
+
+
+def test_the_tables_of_a_release_are_the_counts_with_error_bars_that_are_true(tmp_path):
+    """Of one draw: 5 standard errors accept the stated deviations and exclude 2/3 and 3/2 of them."""
+    records = make_records(2000)
+    release, _ = measured(tmp_path, NACRE.plan(make_schema(), BUDGET), records)
+    *_, second = NACRE.sums(release.value)
+    exact = moment_tables(replace(second, vector=second.embedding.lattice_sum(records).numpy()))
+    one_by_one = Moments(second.embedding.partition, 1, 1, 1)
+    true = moment_tables(NoisySum(one_by_one.lattice_sum(records).numpy(), 1.0, one_by_one))
+    errors = []
+    for released, without_noise, counts in zip(moment_tables(second), exact, true, strict=True):
+        assert np.allclose(without_noise.counts, counts.counts, atol=1e-6) and released.names == counts.names
+        errors.append(((released.counts - counts.counts) / released.stddev).ravel())
+    band = 5 / np.sqrt(2 * len(second.vector) / 2)  # margins are in many tables, so there are fewer free numbers
+    assert abs(np.concatenate(errors).std() - 1) < band < 1 / 3
