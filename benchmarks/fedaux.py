@@ -22,6 +22,7 @@ import torch
 
 from benchmarks import fedaux_dask
 from benchmarks.common import Table, parse, plot_sweep, report
+from benchmarks.dirichlet import dirichlet_split
 from benchmarks.fedaux_data import CLASSES, Arrays, prepared
 from benchmarks.fedaux_rounds import METHODS, Setting, one_shot
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
@@ -30,7 +31,6 @@ from dpmodels.embeddings.frozen import digest_of
 from dpmodels.federated.classifier import SHARPNESS
 from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement, certainty, distil_head, weighted_ensemble
 from dpmodels.federated.moments_head import discriminant
-from dpmodels.federated.partition import dirichlet_split
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.schema.federation import Federation

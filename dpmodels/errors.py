@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dpmodels import amounts
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
 
@@ -38,6 +39,12 @@ def rule_of(fault: "ErrorDetails") -> str:
         return "be left out: there is no such setting"
     rule, found = re.subn(r"^(Value error, must|\w+( \w+)? should) ", "", fault["msg"])
     return (rule if found else f"satisfy: {fault['msg']}") + taken_for_text(fault["input"])
+
+
+def refused(fault: "ValidationError", *above: str, whole: str = "") -> InvalidArgument:
+    """Return the first thing that pydantic found wrong, with the keys that lead to it; ``whole`` names all settings."""
+    first = fault.errors(include_url=False)[0]
+    return InvalidArgument(".".join([*above, *map(str, first["loc"])]) or whole, first["input"], rule_of(first))
 
 
 def taken_for_text(value: object) -> str:

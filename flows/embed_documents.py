@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic import ValidationError
 
-from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
+from dpmodels.errors import Unsuitable, refused
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.plan import Line
 from dpmodels.schema.documents import Documents, Encoder
@@ -81,7 +81,7 @@ def prepare(config: EmbedConfig) -> Prepared:
     try:
         recipe = Recipe(**model.recipe)
     except ValidationError as error:
-        raise _impossible(error, "recipe") from None
+        raise refused(error, whole="recipe") from None
     if model.method == DocumentSketch.method and recipe.sketch is None:
         shared = contract.most_documents if contract.user else 1
         recipe = recipe.model_copy(update={"sketch": Sketching(epsilon=budget.epsilon / shared)})
@@ -123,9 +123,4 @@ def _described(documents: Path, given: dict[str, Any]) -> Documents:
         )
         return Documents(protects="sentence", encoder=named, **given)
     except ValidationError as error:
-        raise _impossible(error, "columns") from None
-
-
-def _impossible(error: ValidationError, section: str) -> InvalidArgument:
-    first = error.errors(include_url=False)[0]
-    return InvalidArgument(".".join(map(str, first["loc"])) or section, first["input"], rule_of(first))
+        raise refused(error, whole="columns") from None

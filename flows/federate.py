@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
+from dpmodels.errors import InvalidArgument, Unsuitable, refused
 from dpmodels.federated.public import ExtractorSpec, PublicPart, PublicRecords
 from dpmodels.federated.records import RecordsSpec, read_labeled, read_public
 from dpmodels.ledger.ledger import Ledger
@@ -228,5 +228,4 @@ def _valid(model: type[M], content: Mapping[str, Any], section: str) -> M:
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise InvalidArgument(".".join([section, *map(str, first["loc"])]), first["input"], rule_of(first)) from None
+        raise refused(error, section) from None

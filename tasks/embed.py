@@ -15,13 +15,12 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ValidationError
 
 from dpmodels.artifact import sha256_of
-from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable, rule_of
+from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable, refused
 from dpmodels.evaluation.pages.report import render
 from dpmodels.evaluation.published.embedded import summarise_embedded
 from dpmodels.late import check_installed
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.draw import check_line
-from dpmodels.releases.plan import Line
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.schema.documents import Documents
@@ -35,6 +34,7 @@ from dpmodels.text.passages import PassageFile, transform_passages
 from dpmodels.text.reading import load_documents
 from tasks.accounts import desk_of
 from tasks.home import remember
+from tasks.of_documents import documents_of
 from tasks.progress import progress_bar
 from tasks.publish import assemble
 from tasks.ready import check_ready
@@ -92,9 +92,7 @@ def create(method: str, measurement: Mapping[str, Any], candidates: Candidates) 
     try:
         return system(settings.model_validate(measurement), candidates)
     except ValidationError as fault:
-        first = fault.errors(include_url=False)[0]
-        name = ".".join(map(str, first["loc"])) or "measurement"
-        raise InvalidArgument(name, first["input"], rule_of(first)) from None
+        raise refused(fault, whole="measurement") from None
 
 
 def system_of(run: Run) -> EachDocument:
@@ -132,7 +130,7 @@ def refuse_overlap(documents: Path, candidates: Path) -> None:
 @stage("ingest", sensitive=True)
 def encode(run: Run) -> Handle:
     """Cut the documents into sentences and embed each of them, in the sensitive zone; charges nothing."""
-    settings, contract, target = run.settings, contract_of(run.plan.release), run.sensitive / "passages.arrow"
+    settings, contract, target = run.settings, documents_of(run.plan.release), run.sensitive / "passages.arrow"
     if target.exists():  # it was moved here when it was complete
         return Handle(path=target)
     if set(hashes_of(local(settings.data))) & set(settings.public_sha256):
@@ -171,7 +169,7 @@ def report(run: Run, release: Handle) -> Handle:
     if done := run.finished("validate"):
         return done
     made, line = embedded(run), run.plan.release
-    contract = contract_of(line)
+    contract = documents_of(line)
     policy = [WITHOUT_SENTENCES[line.method], *(told.format(most=contract.most_sentences) for told in POLICY)]
     if contract.user:
         policy.append(f"Of a user the first {contract.most_documents} documents are used; the rest were left out.")
@@ -202,14 +200,3 @@ def hand_over(run: Run, release: Handle, report: Handle) -> Handle:
 def embedded(run: Run) -> EmbeddedDocuments:
     """Look up what was chosen for each document (post-processing)."""
     return system_of(run).fit(read_release(run.read("sanitize")), Craft())
-
-
-def contract_of(line: Line) -> Documents:
-    """Return the contract of a line about documents.
-
-    Raises:
-        ArtifactError: the line is about something else.
-    """
-    if not isinstance(line.contract, Documents):
-        raise ArtifactError(f"the line {line.name} of {line.method} is not about documents")
-    return line.contract

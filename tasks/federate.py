@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from dpmodels.artifact import exclusive
 from dpmodels.embeddings.frozen import transform_frozen
-from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable, rule_of
+from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable, refused
 from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
 from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement, ScoresMeasurement
 from dpmodels.federated.moments_head import MomentsHead, MomentsMeasurement
@@ -65,9 +65,7 @@ def create(method: str, measurement: Mapping[str, Any], public: PublicPart | Non
     try:
         spec = settings.model_validate(dict(measurement))
     except ValidationError as fault:
-        first = fault.errors(include_url=False)[0]
-        name = ".".join(map(str, first["loc"])) or "measurement"
-        raise InvalidArgument(name, first["input"], rule_of(first)) from None
+        raise refused(fault, whole="measurement") from None
     given: Any = (spec, public.negatives) if public is not None and system in NEGATIVES else (spec,)
     return system(*given)
 

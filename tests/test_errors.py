@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
+from dpmodels.errors import InvalidArgument, Unsuitable, refused, rule_of
 
 
 def test_an_arguments_value_is_told_with_its_rule() -> None:
@@ -53,3 +53,13 @@ def test_what_pydantic_finds_follows_must(setting: dict[str, object], rule: str)
     with pytest.raises(ValidationError) as found:
         Spec.model_validate(setting)
     assert rule_of(found.value.errors(include_url=False)[0]) == rule
+
+
+def test_the_first_fault_is_told_with_the_keys_that_lead_to_it() -> None:
+    with pytest.raises(ValidationError) as found:
+        Spec.model_validate({"bins": 3})
+    assert str(refused(found.value)) == "bins=3 must be even"
+    assert str(refused(found.value, "model", "training")) == "model.training.bins=3 must be even"
+    with pytest.raises(ValidationError) as found:
+        Spec.model_validate("none")
+    assert refused(found.value, whole="measurement").name == "measurement"

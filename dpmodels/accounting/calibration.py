@@ -11,7 +11,7 @@ Source: Balle and Wang, "Improving the Gaussian mechanism for differential priva
 """
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, localcontext
+from decimal import ROUND_FLOOR, localcontext
 
 from dpmodels.errors import InvalidArgument
 from dpmodels.privacy import PrivacyBudget
@@ -103,18 +103,6 @@ def pure_epsilon(budget: PrivacyBudget, releases: int = 1) -> float:
     """
     with localcontext(prec=15, rounding=ROUND_FLOOR):
         return float(budget.epsilon_exact / releases)
-
-
-def laplace_noise_multiplier(budget: PrivacyBudget, releases: int = 1) -> float:
-    """Return the noise_multiplier of each of ``releases`` equal Laplace releases that share the budget's epsilon.
-
-    Units: noise_multiplier is a ratio, the scale of the noise over the L1 sensitivity.
-
-    Privacy: rounded up to 15 digits; a release is (1 / noise_multiplier)-DP under the adjacency under which its
-        sensitivity is proved.
-    """
-    with localcontext(prec=15, rounding=ROUND_CEILING):
-        return float(releases / budget.epsilon_exact)
 
 
 def _private_enough(epsilon: float, mu: float, delta: float) -> bool:

@@ -20,6 +20,7 @@ from dpmodels.arrays import Floats
 from dpmodels.embeddings.image_moments import CODE_BITS, DIRECTION_BITS, ImageMoments
 from dpmodels.generators.images import Painter
 from dpmodels.generators.loop import Progress
+from dpmodels.statistics.symmetric import factor_of
 
 
 class MatchingSpec(BaseModel):
@@ -65,7 +66,7 @@ def match(
         centres, means, covariances = now
         for label, (mean, covariance) in enumerate(zip(*targets, strict=True)):
             labels = np.full(len(draws), label)
-            z = means[label] + draws @ _factor(covariances[label]).T
+            z = means[label] + draws @ factor_of(covariances[label]).T
             codes = second.code.encode(replace(painter, centres=centres).paint(z, labels))
             drawn = np.ldexp(second.bounded(codes, labels).astype(np.float64), -CODE_BITS)
             centre = np.ldexp(first.bounded(codes, labels).mean(axis=0), -CODE_BITS) * first.clip.radius
@@ -77,19 +78,12 @@ def match(
                     kept[label] = part[label]
             centres[label] += spec.rate * (second.clip.centres[label] - centre) @ outside
             means[label] += spec.rate * lack_mean
-            factor = _factor(covariances[label] + spec.rate * lack)
+            factor = factor_of(covariances[label] + spec.rate * lack)
             covariances[label] = factor @ factor.T
         if progress:
             progress(step + 1, spec.rounds, float(least.mean()))
     centres, means, covariances = best
-    return replace(painter, centres=centres), means, np.stack([_factor(covariance) for covariance in covariances])
-
-
-def _factor(covariance: Floats) -> Floats:
-    """Return F with F F' = covariance, negative eigenvalues taken for 0."""
-    values, vectors = np.linalg.eigh(covariance)
-    result: Floats = vectors * np.sqrt(np.maximum(values, 0))
-    return result
+    return replace(painter, centres=centres), means, np.stack([factor_of(covariance) for covariance in covariances])
 
 
 def _white(draws: Floats) -> Floats:

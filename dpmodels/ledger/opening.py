@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy import Connection, insert, or_, select, tuple_
 
-from dpmodels.errors import InvalidArgument, LedgerError, Unsuitable, rule_of
+from dpmodels.errors import InvalidArgument, LedgerError, Unsuitable, refused
 from dpmodels.ledger import books, store
 from dpmodels.ledger.database import lock
 from dpmodels.ledger.records import Account
@@ -159,8 +159,7 @@ def _valid(terms: Mapping[str, Any]) -> Account:
     try:
         account = Account.model_validate(dict(terms))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise InvalidArgument(".".join(map(str, first["loc"])), first["input"], rule_of(first)) from None
+        raise refused(error) from None
     return _possible(account)
 
 

@@ -1,18 +1,37 @@
 """What all columns share: nullability, discrete states, and faults that name the key they are about."""
 
+import hashlib
+import json
 import re
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
+import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """Parts of a second."""
 OUTSIDE = "What becomes of a value that the schema does not admit."
 DTYPE = "The type of the synthetic column, where it is not the usual one."
+
+
+class CanonicalContract(BaseModel):
+    """The hash of a contract that is not of a table, and how it is written."""
+
+    @cached_property
+    def hash(self) -> str:
+        """Return the SHA-256 of the contract's canonical JSON."""
+        content = json.dumps(self.model_dump(mode="json"), separators=(",", ":"), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def to_yaml(self) -> str:
+        """Write the contract as the YAML that reads back equal to it."""
+        content = self.model_dump(mode="json", exclude_defaults=True)
+        return yaml.safe_dump(content, sort_keys=False, width=120, allow_unicode=True)
 
 
 class ColumnFaults(ValueError):

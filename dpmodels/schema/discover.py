@@ -7,17 +7,15 @@ A file with such a word is the draft of a schema. It is fit for one command alon
 a charge (synthesizers/discovery.py) and writes it into the file (schema/discovered.py).
 """
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timedelta
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.privacy import Adjacency, PrivacyUnit
+from dpmodels.schema.base import CanonicalContract
 from dpmodels.schema.columns import Identifier
 from dpmodels.schema.schema import Schema
 
@@ -50,7 +48,7 @@ class Wanted(BaseModel):
         return {"datetime": "years"}.get(self.type, "cells") if {"min", "max"} & {*self.keys} else ""
 
 
-class Discovery(BaseModel):
+class Discovery(CanonicalContract):
     """The public contract of a discovery: the data set, whose presence is hidden, and what is asked of which column.
 
     It holds nothing else of the draft, so that a draft may be changed elsewhere and what was paid for still fits.
@@ -71,12 +69,6 @@ class Discovery(BaseModel):
     def part(self) -> str:
         """A discovery is about a whole table."""
         return ""
-
-    @cached_property
-    def hash(self) -> str:
-        """SHA-256 of the contract's canonical JSON."""
-        content = json.dumps(self.model_dump(mode="json"), separators=(",", ":"), sort_keys=True)
-        return hashlib.sha256(content.encode()).hexdigest()
 
     @property
     def reading(self) -> Schema:

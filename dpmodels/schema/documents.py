@@ -1,14 +1,11 @@
 """The contract of a set of documents: which columns there are, whose presence is hidden, and the public encoder."""
 
-import hashlib
-import json
-from functools import cached_property
 from typing import Annotated, Literal, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dpmodels.privacy import Adjacency, PrivacyUnit
+from dpmodels.schema.base import CanonicalContract
 
 
 class Encoder(BaseModel):
@@ -27,7 +24,7 @@ class Encoder(BaseModel):
     sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
 
 
-class Documents(BaseModel):
+class Documents(CanonicalContract):
     """The public contract of one set of documents; everything in it is public by declaration.
 
     Attributes:
@@ -89,14 +86,3 @@ class Documents(BaseModel):
     def part(self) -> str:
         """The kind of part that is charged on its own: where sentences are protected, a document or a user."""
         return "" if self.protects != "sentence" else "user" if self.user else "document"
-
-    @cached_property
-    def hash(self) -> str:
-        """Return the SHA-256 of the contract's canonical JSON."""
-        content = json.dumps(self.model_dump(mode="json"), separators=(",", ":"), sort_keys=True)
-        return hashlib.sha256(content.encode()).hexdigest()
-
-    def to_yaml(self) -> str:
-        """Write the contract as the YAML that reads back equal to it."""
-        content = self.model_dump(mode="json", exclude_defaults=True)
-        return yaml.safe_dump(content, sort_keys=False, width=120, allow_unicode=True)

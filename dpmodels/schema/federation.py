@@ -1,14 +1,11 @@
 """The contract of a federation: which parties hold data, what their records look like, and what of it is public."""
 
-import hashlib
-import json
-from functools import cached_property
 from typing import Annotated, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dpmodels.privacy import Adjacency, PrivacyUnit
+from dpmodels.schema.base import CanonicalContract
 
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 CENTRAL = "one noise for the exact sums of all clients, drawn by a trusted aggregator"
@@ -35,7 +32,7 @@ class Client(BaseModel):
     size: Annotated[int, Field(ge=1)] | None = None
 
 
-class Federation(BaseModel):
+class Federation(CanonicalContract):
     """The public contract of a federation, or of one client of it; everything in it is public by declaration.
 
     A federation is ``clinics``, and its client ``clinics.north`` has the same contract under that name. So a client has
@@ -117,14 +114,3 @@ class Federation(BaseModel):
     def part(self) -> str:
         """The kind of part that is charged on its own: a client, unless all clients are measured together."""
         return "client" if self.client else ""
-
-    @cached_property
-    def hash(self) -> str:
-        """Return the SHA-256 of the contract's canonical JSON."""
-        content = json.dumps(self.model_dump(mode="json"), separators=(",", ":"), sort_keys=True)
-        return hashlib.sha256(content.encode()).hexdigest()
-
-    def to_yaml(self) -> str:
-        """Write the contract as the YAML that reads back equal to it."""
-        content = self.model_dump(mode="json", exclude_defaults=True)
-        return yaml.safe_dump(content, sort_keys=False, width=120, allow_unicode=True)

@@ -15,7 +15,7 @@ from dpmodels.schema.encode import Codec
 from dpmodels.schema.formats import Part, parts_of
 from dpmodels.schema.partition import held
 from dpmodels.schema.pictures import Batches, is_pictures, read_pictures
-from dpmodels.schema.places import check_once, find_files, is_uri
+from dpmodels.schema.places import find_files, is_uri
 from dpmodels.schema.schema import Schema
 from dpmodels.schema.users import bounded
 
@@ -114,7 +114,6 @@ def files_of(path: Path) -> list[Path]:
     files = [Path(file.path) for file in find_files(str(path))]
     if {file.suffix.lower() for file in files} not in ({".csv"}, {".parquet"}):
         raise DataError("", f"{path} must be one .csv or .parquet file, or a folder of files of one of these kinds")
-    check_once(files, path)
     return files
 
 

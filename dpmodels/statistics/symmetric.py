@@ -81,3 +81,10 @@ def shrink_classes(
     shares = counts / counts.sum()
     pooled = shrink(np.einsum("c,cij->ij", shares, covariances), float(np.linalg.norm(shares * noise_stddevs)))
     return np.stack([shrink(c, s, pooled) for c, s in zip(covariances, noise_stddevs, strict=True)])
+
+
+def factor_of(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return F with F F' = covariance, negative eigenvalues taken for 0. Shapes: [d, d] -> [d, d]."""
+    values, vectors = np.linalg.eigh(covariance)
+    result: NDArray[np.float64] = vectors * np.sqrt(np.maximum(values, 0))
+    return result

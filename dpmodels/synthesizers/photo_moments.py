@@ -35,7 +35,7 @@ from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Keep, NoisySum, Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of
 from dpmodels.schema.schema import Schema
-from dpmodels.statistics.symmetric import DIAGONAL, shrink
+from dpmodels.statistics.symmetric import DIAGONAL, factor_of, shrink
 from dpmodels.synthesizers.marginals import Marginals, of_classes
 
 MOST_RATIO, MOST_UNUSUAL = 10.0, 4.0
@@ -177,7 +177,7 @@ def fitted(
     counts, means, covariances = estimated(once, training.shrinkage)
     scale = 1 / (UNIT * once.embedding.code.weights)
     means = (once.embedding.center + once.embedding.radius * means) * scale
-    factors = np.stack([(once.embedding.radius * scale)[:, None] * _factor(each) for each in covariances])
+    factors = np.stack([(once.embedding.radius * scale)[:, None] * factor_of(each) for each in covariances])
     settings = {key: getattr(spec, key) for key in ("coefficients", "chroma", "evening")}
     return PhotoModel(schema, settings, means, factors, spec.texture, counts, entry)
 
@@ -207,13 +207,6 @@ def estimated(once: NoisySum, shrinkage: float) -> tuple[Floats, Floats, Floats]
         ratio = np.sqrt((1 + signal * excess).clip(1 / MOST_RATIO, MOST_RATIO))
         result.append(shrink(covariance, shrinkage * stddev, within * np.outer(ratio, ratio)))
     return counts, means, np.stack(result)
-
-
-def _factor(covariance: Floats) -> Floats:
-    """Return F with F F' = covariance."""
-    values, vectors = np.linalg.eigh(covariance)
-    result: Floats = vectors * np.sqrt(np.maximum(values, 0))
-    return result
 
 
 def _unit_noise(noise_stddev: float) -> float:

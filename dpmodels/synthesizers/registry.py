@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from dpmodels.errors import InvalidArgument, rule_of
+from dpmodels.errors import InvalidArgument, refused
 from dpmodels.generators.image_matching import MatchingSpec
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.reconstruction import TrainingSpec
@@ -79,6 +79,4 @@ def create(method: str, measurement: Mapping[str, Any], training: Mapping[str, A
     try:
         return entry.system(entry.measurement.model_validate(measurement), entry.training.model_validate(training))
     except ValidationError as fault:
-        first = fault.errors(include_url=False)[0]
-        name = ".".join(map(str, first["loc"])) or method
-        raise InvalidArgument(name, first["input"], rule_of(first)) from None
+        raise refused(fault, whole=method) from None

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.dirichlet import dirichlet_split
 from dpmodels.embeddings.frozen import Examples, FrozenFeatures, digest_of
 from dpmodels.federated.models import ModelSpec, build
-from dpmodels.federated.partition import dirichlet_split
 from dpmodels.schema.federation import Federation
 
 CLASSES, CLIENTS, FEATURES = 4, 4, 12

@@ -166,7 +166,7 @@ def test_the_officer_signs_the_charge_of_a_family(letters: Path) -> None:
 
 
 MOMENTS = {
-    "encode": ("tasks.embed", "contract_of"),
+    "encode": ("tasks.embed", "documents_of"),
     "measure: before the charge": ("tasks.embed", "reserve_run"),
     "measure: drawing": ("dpmodels.releases.draw", "select_each"),
     "measure: publishing": ("dpmodels.artifact", "publish"),

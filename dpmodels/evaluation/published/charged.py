@@ -22,7 +22,7 @@ from dpmodels.accounting.events import GaussianEvent
 from dpmodels.arrays import Whole
 from dpmodels.embeddings.cell_counts import STEP, CellCounts
 from dpmodels.embeddings.partition import Partition
-from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
+from dpmodels.errors import InvalidArgument, Unsuitable, refused
 from dpmodels.evaluation.published.bins import Bins
 from dpmodels.evaluation.published.scorers import Scorer, fit_scorer
 from dpmodels.evaluation.sampling import draw
@@ -198,9 +198,7 @@ def read_measurement(settings: dict[str, object]) -> ScoreMeasurement:
     try:
         return ScoreMeasurement.model_validate(settings)
     except ValidationError as fault:
-        first = fault.errors(include_url=False)[0]
-        name = ".".join(("report", *map(str, first["loc"])))
-        raise InvalidArgument(name, first["input"], rule_of(first)) from None
+        raise refused(fault, "report") from None
 
 
 def _cells(

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.dirichlet import dirichlet_shares, dirichlet_split
 from dpmodels.errors import InvalidArgument
-from dpmodels.federated.partition import dirichlet_shares, dirichlet_split
 
 
 @settings(max_examples=60, deadline=None)
