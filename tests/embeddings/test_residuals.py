@@ -5,12 +5,12 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from dpmodels.evaluation.audit.quick import inserted
 
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.residuals import Residuals, centered, mix_of, scaled_to, squared_mix
 from dpmodels.errors import Unsuitable
+from dpmodels.evaluation.audit.data import inserted
 from dpmodels.schema.records import Records
 from tests.support import make_records, make_schema
 
