@@ -7,12 +7,15 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.embeddings.moments import Moments, pairs_within
+from dpmodels.embeddings.residuals import centered
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
+from dpmodels.generators.targets import moment_target
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Line
 from dpmodels.releases.steps import NoisySum
@@ -268,3 +271,24 @@ def test_the_tables_of_a_release_are_the_counts_with_error_bars_that_are_true(tm
         errors.append(((released.counts - counts.counts) / released.stddev).ravel())
     band = 5 / np.sqrt(2 * len(second.vector) / 2)  # margins are in many tables, so there are fewer free numbers
     assert abs(np.concatenate(errors).std() - 1) < band < 1 / 3
+
+
+@pytest.mark.parametrize("pooled_share", [None, 0.75])
+def test_what_a_mixture_is_fitted_to_has_margins_that_agree_and_names_its_noise(tmp_path, pooled_share):
+    records, system = make_records(2000), Nacre(NacreMeasurement(pooled_share=pooled_share), NACRE.training)
+    release, _ = measured(tmp_path, system.plan(make_schema(), BUDGET), records, system)
+    *_, fine, second = system.sums(release.value)
+    first, moments, noise = fine.embedding, second.embedding, second.noise_stddev
+    target, counts = moment_target(first, moments, np.concatenate([fine.vector, second.vector]), noise)
+    exact = centered(moments.unpack(moments.lattice_sum(records).numpy())[1], moments.partition.offsets)
+    noisy = centered(target.noisy.double().numpy(), moments.partition.offsets) * counts.sum() - exact
+    free, sizes = 0, moments.partition.sizes
+    for i, j in np.argwhere(moments.paired).tolist():
+        free += (sizes[i] - 1) * (sizes[j] - 1) * len(counts)
+    found = float((noisy**2).sum() / free) ** 0.5 / counts.sum()
+    assert found == pytest.approx(target.noise, rel=5 / free**0.5) and 5 / free**0.5 < 1 / 3
+    for each in (target.noisy, target.two_way):
+        for c, one_way in enumerate(target.one_way):
+            tables = [t.sum(dim=1) for t in each[c].split(sizes, dim=1)]
+            for j in range(1, len(sizes)):
+                assert torch.allclose(tables[j][: sizes[0]], one_way[: sizes[0]], atol=1e-5)
