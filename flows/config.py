@@ -121,7 +121,10 @@ class StatementConfig(Declared):
 class HandOverConfig(_Model):
     """What is asked of everything that ends in a hand-off."""
 
-    out: Path = Field(description="Hand-off folder; must be new or empty.", examples=["/srv/nacre/hand-offs/visits"])
+    out: Place = Field(
+        description="Hand-off: a folder, or the URI of a place in an object store; new or empty.",
+        examples=["/srv/nacre/hand-offs/visits"],
+    )
     statement: StatementConfig = StatementConfig()
     runtime: RuntimeConfig = RuntimeConfig()
 

@@ -30,11 +30,11 @@ def _seconds(run: Run) -> str:
 
 def _next(run: Run) -> list[str]:
     """Say what a person does with a hand-off."""
-    out = run.settings.out
+    out, bucket = run.settings.out, run.settings.bucket
     steps = {
         f"open {out / 'report.html'}": "how far off it may be, column by column",
-        f"nacre verify {out}": "what a recipient checks",
+        f"nacre verify {bucket or out}": "what a recipient checks",
     }
-    if (out / "synthetic").exists():
+    if run.finished("sample"):
         steps[f"nacre sample {run.name} --rows 1000 --out more.parquet"] = "more rows, free"
     return [f"{step}   ({why})" for step, why in steps.items()]
