@@ -29,6 +29,8 @@ PUBLIC_KEYS = ("region", "scheme", "endpoint_override")
 """What may stand behind the question mark of a URI; a signed URL holds a key there."""
 PATIENCE = 120
 """Seconds that an object store may be silent in the middle of an answer."""
+STEP = 2**22
+"""Bytes of a packed file that are asked of its place at once."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 FAILURES = (pa.ArrowException, OSError, ValueError, KeyError, RuntimeError)
 """What readers raise; the messages may quote the file, or what a server says, so none is passed on."""
@@ -54,7 +56,9 @@ class DataFile:
 
     def stream(self) -> pa.NativeFile:
         """Open the file to be read from front to back, unpacked."""
-        return self.system.open_input_stream(self.path, compression="detect")
+        # what unpacks asks for 64 KiB at a time, each of which would be a request of its own to an object store
+        step = STEP if PurePosixPath(self.path.lower()).suffix in PACKED else None
+        return self.system.open_input_stream(self.path, compression="detect", buffer_size=step)
 
     def open(self) -> pa.NativeFile:
         """Open the file to be read anywhere."""

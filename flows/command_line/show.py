@@ -175,15 +175,15 @@ def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool)
     exit_on(fail_on_checks and bool(warned))
 
 
-def show_verified(folder: Path, public_key: Path | None, as_json: bool) -> None:
+def show_verified(folder: str, public_key: Path | None, as_json: bool) -> None:
     """Check a hand-off and print what is wrong with it, or who signed it.
 
     Raises:
         ArtifactError: something is wrong.
     """
-    from dpmodels.hand_off.verify import verify_hand_off
+    from tasks.bucket import verify
 
-    found = verify_hand_off(folder, public_key)
+    found = verify(folder, public_key)
     for fault in found.faults:
         typer.echo(fault, err=True)
     if found.faults:

@@ -35,6 +35,6 @@ def _next(run: Run) -> list[str]:
         f"open {out / 'report.html'}": "how far off it may be, column by column",
         f"nacre verify {bucket or out}": "what a recipient checks",
     }
-    if run.finished("sample"):
+    if run.place("sample").exists():
         steps[f"nacre sample {run.name} --rows 1000 --out more.parquet"] = "more rows, free"
     return [f"{step}   ({why})" for step, why in steps.items()]

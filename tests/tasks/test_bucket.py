@@ -24,6 +24,7 @@ from tests.tasks.test_cluster import Processes, begun, kill_in_the_middle
 from tests.tasks.test_sample import saved
 
 PLACE = "a/visits"
+pytestmark = pytest.mark.timeout(900)
 
 
 def names(system: pafs.FileSystem, path: str) -> set[str]:
@@ -61,7 +62,6 @@ def synthesized(folder: Path, **options: object) -> Run:
     return runs_of(folder / "home")[-1]
 
 
-@pytest.mark.timeout(600)
 def test_workers_write_the_hand_off_that_a_folder_holds(tmp_path, store):
     """One release is fitted twice: into a folder by threads, and into the store by a cluster."""
     place, system, bucket = store
@@ -76,10 +76,16 @@ def test_workers_write_the_hand_off_that_a_folder_holds(tmp_path, store):
         processes.stop()
     assert code == 0 and place.format(PLACE) in out, err
     there = copied(system, f"{bucket}/{PLACE}", tmp_path / "there")
+    assert names(system, f"{bucket}/{PLACE}") == {*read_manifest(there).artifacts, "manifest.json", "manifest.sig"}
+    code, out, err = run_cli("verify", place.format(PLACE))
+    assert code == 0 and f"{len(read_manifest(there).artifacts)} as the manifest has them" in out, err
+    put(system, f"{bucket}/{PLACE}/synthetic/part-00000.parquet")
+    put(system, f"{bucket}/{PLACE}/b/../../more.txt")
+    code, _, err = run_cli("verify", place.format(PLACE))
+    assert code == 1 and "part-00000.parquet was changed" in err and "more.txt is not in the manifest" in err
     assert bytes_of(there / "synthetic") == bytes_of(tmp_path / "here" / "synthetic")
     found, same = verify_hand_off(there), verify_hand_off(tmp_path / "here")
     assert not found.faults and found.files == same.files and found.signature == same.signature != ""
-    assert names(system, f"{bucket}/{PLACE}") == {*read_manifest(there).artifacts, "manifest.json", "manifest.sig"}
     made = runs_of(tmp_path / "home")[-1]
     assert bytes_of(made.place("sample")).keys() == {"parts.json"}  # no row of it lies on this machine
 
@@ -90,7 +96,6 @@ def slowly(draw: FileSampler, marks: Path, file: tuple[int, int]):
     return draw(file)
 
 
-@pytest.mark.timeout(600)
 def test_a_worker_that_is_killed_leaves_the_same_objects(tmp_path, store):
     place, system, bucket = store
     marks, here = tmp_path / "marks", tmp_path / "here"
