@@ -9,22 +9,17 @@ import argparse
 import gzip
 import json
 import os
-import ssl
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from urllib.request import urlopen
 
 import psutil
 import pyarrow as pa
 import pyarrow.csv
 
 from benchmarks.common import ROOT, Table, measure, parse, report
-from benchmarks.object_store import COUNTS, certify
+from benchmarks.object_store import certify, counts, served
 from dpmodels.evaluation.audit.made.clinic import make_schema, make_table
 from dpmodels.schema.load import load_parts
 
@@ -65,19 +60,6 @@ def read(uri: str, which: str) -> None:
     os._exit(0)  # what was asked for ahead is not waited for
 
 
-@contextmanager
-def served(*words: object) -> Iterator[int]:
-    """Serve a folder in a process of its own; yield the port."""
-    command = [sys.executable, "-m", "benchmarks.object_store", *map(str, words)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    assert process.stdout is not None
-    try:
-        yield int(process.stdout.readline())
-    finally:
-        process.terminate()
-        process.wait()
-
-
 def fill(folder: Path, mib: int) -> None:
     """Write a CSV file of about so many MiB, and the same rows packed."""
     sink = pa.BufferOutputStream()
@@ -90,13 +72,6 @@ def fill(folder: Path, mib: int) -> None:
             target.write(first)
             for _ in range(mib * 2**20 // len(block) + 1):
                 target.write(rest)
-
-
-def counts(port: int, certificate: Path | None) -> dict[str, float]:
-    """Ask a server what it has sent so far."""
-    context = ssl.create_default_context(cafile=certificate) if certificate else None
-    with urlopen(f"http{'s' if certificate else ''}://127.0.0.1:{port}{COUNTS}", context=context) as answer:
-        return dict(json.loads(answer.read()))
 
 
 def main() -> None:

@@ -9,12 +9,16 @@ import re
 import ssl
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock
 from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.request import urlopen
 from xml.sax.saxutils import escape
+
+from benchmarks.common import ROOT
 
 COUNTS = "/-counts"
 
@@ -100,6 +104,24 @@ def certify(folder: Path) -> Path:
     )
     made.write_bytes(made.read_bytes() + (folder / "crt").read_bytes())
     return made
+
+
+@contextmanager
+def served(*words: object) -> Iterator[int]:
+    """Serve a folder in a process of its own; yield the port."""
+    command = [sys.executable, "-m", "benchmarks.object_store", *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            yield int(process.stdout.readline())  # type: ignore[union-attr]
+        finally:
+            process.terminate()
+
+
+def counts(port: int, certificate: Path | None) -> dict[str, float]:
+    """Ask a server what it has sent so far."""
+    context = ssl.create_default_context(cafile=certificate) if certificate else None
+    with urlopen(f"http{'s' if certificate else ''}://127.0.0.1:{port}{COUNTS}", context=context) as answer:
+        return dict(json.loads(answer.read()))
 
 
 def main() -> None:

@@ -31,6 +31,8 @@ PATIENCE = 120
 """Seconds that an object store may be silent in the middle of an answer."""
 STEP = 2**22
 """Bytes of a packed file that are asked of its place at once."""
+AHEAD = 2**20
+"""Bytes that are fetched of a web server beyond those that were asked for."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 FAILURES = (pa.ArrowException, OSError, ValueError, KeyError, RuntimeError)
 """What readers raise; the messages may quote the file, or what a server says, so none is passed on."""
@@ -112,7 +114,9 @@ def open_system(place: str) -> tuple[pafs.FileSystem, str]:
         if place.startswith("https:"):
             import fsspec
 
-            return pafs.PyFileSystem(pafs.FSSpecHandler(fsspec.filesystem("https"))), place
+            # its other cache drops what is ahead of a reader that goes from front to back, and fetches it again
+            site = fsspec.filesystem("https", cache_type="readahead", block_size=AHEAD)
+            return pafs.PyFileSystem(pafs.FSSpecHandler(site)), place
         system, path = pafs.FileSystem.from_uri(place)
         return _patient(system, place) if isinstance(system, pafs.S3FileSystem) else system, path
     except ImportError:
