@@ -105,14 +105,14 @@ def find(
             f"run {name} discovers what a schema lacks: give `nacre schema discover` again with the same draft, "
             "epsilon and delta; it goes on where it stopped, without a second charge"
         )
-    given: dict[str, Any] = {"device": device and pick_device(device)}
+    changes: dict[str, Any] = {"device": pick_device(device)} if device else {}
     if out:
-        given |= redirected(run, out)
+        changes |= redirected(run, out)
     if allow_unprotected_models:
         if run.plan.release.method != SCORES or not run.settings.clients:
             raise Unsuitable(f"run {name} trains no models without a guarantee; leave --allow-unprotected-models out")
-        given["training"] = {**run.settings.training, "allow_unprotected_models": True}
-    if changes := {name: value for name, value in given.items() if value is not None}:
+        changes["training"] = {**run.settings.training, "allow_unprotected_models": True}
+    if changes:
         run.settle(run.settings.model_copy(update=changes))
     return run
 

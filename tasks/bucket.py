@@ -209,14 +209,16 @@ def write_listing(folder: Path, parts: Mapping[str, str]) -> None:
     (folder / LISTING).write_text(json.dumps(dict(sorted(parts.items())), indent=1), encoding="utf-8")
 
 
-def read_listing(folder: Path) -> dict[str, str] | None:
+def read_listing(folder: Path, place: str) -> dict[str, str] | None:
     """Return the files of a table in an object store and their digests; None where the table lies in the folder.
 
     Raises:
-        ArtifactError: the listing is none that was written for a table.
+        ArtifactError: the listing is none that was written for a table, or the run's hand-off goes to no object store.
     """
     if not (folder / LISTING).is_file():
         return None
+    if not place:  # whoever wrote it would have us read files of this machine
+        raise ArtifactError(f"{folder / LISTING} is no file of a run whose hand-off goes to a folder")
     try:
         parts = json.loads(read_at_most(folder / LISTING, LARGEST_REPORT))
         sound = all(PART.fullmatch(name) and DIGEST.fullmatch(sha256) for name, sha256 in parts.items())
@@ -230,7 +232,7 @@ def read_listing(folder: Path) -> dict[str, str] | None:
 @contextmanager
 def here(folder: Path, place: str, most: int | None = None) -> Iterator[Path]:
     """Yield a folder of this machine with the files of a table, or with the first of them, wherever they lie."""
-    parts = read_listing(folder)
+    parts = read_listing(folder, place)
     if parts is None:
         yield folder
         return

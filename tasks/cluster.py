@@ -72,7 +72,10 @@ class Cluster:
         Raises:
             NacreError: it failed on one.
         """
-        answers = self._client.run(_shielded, pickle.dumps(Once(function)), None)
+        try:
+            answers = self._client.run(_shielded, pickle.dumps(Once(function)), None)
+        except OSError:
+            raise _lost(self._address) from None
         if faults := sorted({fault for _, fault in answers.values() if fault}):
             raise NacreError(f"a worker of {self._address} cannot do its part, so nothing was drawn: {faults[0]}")
 

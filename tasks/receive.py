@@ -17,7 +17,7 @@ from typing import Any
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
 from dpmodels.releases.plan import Plan
-from tasks.bucket import here, landing, read_listing
+from tasks.bucket import Bucket, here, landing, read_listing
 from tasks.store import MADE, Handle, Run, members, replace_folder, write_text
 
 RECORD = "received.json"
@@ -43,7 +43,7 @@ class Received:
     @property
     def parts(self) -> dict[str, str] | None:
         """The digests of a table's files in the object store; None where they lie in the folder."""
-        return read_listing(self.synthetic)
+        return read_listing(self.synthetic, self.bucket)
 
     def here(self, most: int | None = None) -> AbstractContextManager[Path]:
         """Yield a folder with the table's files, or with the first of them."""
@@ -98,7 +98,8 @@ def sample_again(run: Run, name: str, out: str | Path, rows: int | None, seed: i
 
 def redirected(run: Run, out: str | Path) -> dict[str, Any]:
     """Return the settings of another place for a run's hand-off; a table that lies in the old one is drawn again."""
-    if run.settings.bucket:
+    if place := run.settings.bucket:
+        Bucket(place).abandon(run.name)
         for stage in ("validate", "sample"):
             run.forget(stage)
         reject(run)

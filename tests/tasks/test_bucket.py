@@ -14,7 +14,7 @@ import pytest
 from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
-from tasks.bucket import Bucket, landing, read_listing, write_listing
+from tasks.bucket import Bucket, read_listing, write_listing
 from tasks.cluster import open_cluster
 from tasks.engine import Threads
 from tasks.sample import FILE_ROWS, FileSampler, write_parts
@@ -80,9 +80,9 @@ def test_workers_write_the_hand_off_that_a_folder_holds(tmp_path, store):
     code, out, err = run_cli("verify", place.format(PLACE))
     assert code == 0 and f"{len(read_manifest(there).artifacts)} as the manifest has them" in out, err
     put(system, f"{bucket}/{PLACE}/synthetic/part-00000.parquet")
-    put(system, f"{bucket}/{PLACE}/b/../../more.txt")
+    put(system, f"{bucket}/{PLACE}/b/more.txt")
     code, _, err = run_cli("verify", place.format(PLACE))
-    assert code == 1 and "part-00000.parquet was changed" in err and "more.txt is not in the manifest" in err
+    assert code == 1 and "part-00000.parquet was changed" in err and "b/more.txt is not in the manifest" in err
     assert bytes_of(there / "synthetic") == bytes_of(tmp_path / "here" / "synthetic")
     found, same = verify_hand_off(there), verify_hand_off(tmp_path / "here")
     assert not found.faults and found.files == same.files and found.signature == same.signature != ""
@@ -218,9 +218,17 @@ def test_a_run_goes_on_elsewhere_and_what_it_left_is_taken_away(tmp_path, store,
     code, _, err = run_cli("resume", run.name, *home, "--no-prefect", "--out", tmp_path / "folder")
     assert code == 0, err
     assert not verify_hand_off(tmp_path / "folder").faults
+    assert names(system, bucket) == set()  # of the first place nothing is left
+
+
+def test_what_a_run_left_that_never_handed_over_is_taken_away_with_it(tmp_path, store, monkeypatch):
+    place, system, bucket = store
+    write_clinic(tmp_path)
+    monkeypatch.setattr(Bucket, "put", failing)
+    assert run_cli(*synthesize_words(tmp_path, out=place.format(PLACE)))[0] == 1
+    (run,) = runs_of(tmp_path / "home")
     put(system, f"{bucket}/{PLACE}/kept.txt")
-    run.settle(run.settings.model_copy(update=landing(place.format(PLACE), tmp_path / "home")))
-    assert run_cli("remove", run.name, *home, "--yes")[0] == 0
+    assert run_cli("remove", run.name, "--home", tmp_path / "home", "--yes")[0] == 0
     assert names(system, bucket) == {f"{PLACE}/kept.txt"}
 
 
@@ -240,6 +248,8 @@ def test_of_two_runs_at_most_one_gets_a_place(store):
 def test_a_listing_that_somebody_else_wrote_is_refused(tmp_path, parts):
     (tmp_path / "parts.json").write_text(str(parts).replace("'", '"'))
     with pytest.raises(ArtifactError, match="does not list the files of a table"):
-        read_listing(tmp_path)
+        read_listing(tmp_path, "s3://made/visits")
     write_listing(tmp_path, {"part-00000.parquet": "0" * 64})
-    assert read_listing(tmp_path) == {"part-00000.parquet": "0" * 64}
+    assert read_listing(tmp_path, "s3://made/visits") == {"part-00000.parquet": "0" * 64}
+    with pytest.raises(ArtifactError, match="no file of a run whose hand-off goes to a folder"):
+        read_listing(tmp_path, "")
