@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.judge_images import Images
 from dpmodels.accounting.events import leaves
+from dpmodels.arrays import Whole
 from dpmodels.embeddings.image_moments import BLOCK_ROWS, DIRECTION_BITS, ImageCode, ImageMoments
 from dpmodels.generators.images import ImageModel, Painter, textured
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
@@ -24,7 +25,6 @@ from dpmodels.releases.system import Craft
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.image_moments import NacreImages
 
-Whole = NDArray[np.int64]
 Looks = tuple[NoisySum, NoisySum]
 NO_NOISE = 1.0
 """Standard deviation, in lattice steps, that stands for none where something is divided by it."""

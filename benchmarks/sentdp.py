@@ -24,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
 from benchmarks.common import Table, data_dir, parse, report
+from dpmodels.arrays import Floats
 from dpmodels.generators.points import PointModel
 from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms.choices import select_each
@@ -43,7 +44,6 @@ from dpmodels.text.passages import Passages
 from dpmodels.text.sentences import split_sentences
 from dpmodels.text.sketch import SENSITIVITY, Sketch, best_dim, train_sketch
 
-Floats = NDArray[np.float64]
 Draw = Callable[["Corpus", float, int], float]
 FILES = {
     "imdb": ("imdb_train5000", "imdb_test2000"),

@@ -15,32 +15,37 @@ import pyarrow as pa
 
 from dpmodels.errors import NacreError
 from dpmodels.evaluation.audit.audit import audit
+from dpmodels.evaluation.audit.data import data_of
 from dpmodels.evaluation.audit.findings import Audit, Finding
 from dpmodels.evaluation.audit.left import held, left_below
 from dpmodels.evaluation.audit.made import clinic
-from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.evaluation.audit.replay import KEYS, ROUNDED, Step, charged, moved_by, steps_of
 from dpmodels.evaluation.audit.subjects import World
 from dpmodels.evaluation.audit.tap import ALL_KINDS, Tap, tapped
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.schema.federation import SCORES
+from dpmodels.synthesizers.discovery import DiscoverySystem
+from dpmodels.synthesizers.quick import QUICK
 from flows.audit_runs import CANARY, GIVEN, carried_out, tables_of
 from tasks.publish import DAY
 from tasks.store import Run
 
 NEIGHBOR = World("the neighbor", ())
+DISCOVERY = DiscoverySystem.method
 
 
 def audited(method: str, folder: Path, full: bool = False) -> Audit:
-    """Audit a method, and a whole run of it; of models that are trained in rounds no run keeps a promise.
+    """Audit a method, and a whole run of it to its hand-off.
+
+    A discovery hands nothing over, and of models that are trained in rounds no run keeps a promise.
 
     Raises:
         InvalidArgument: there is no such method.
     """
     found = audit(method, folder / "method", full)
-    if method == SCORES:
+    if method in (DISCOVERY, SCORES):
         return found
-    report = 0.5 if method in QUICK and QUICK[method].data is clinic else None
+    report = 0.5 if method in QUICK and data_of(method) is clinic else None
     flow = flow_findings(method, folder / "flow", report)
     return found.model_copy(update={"findings": (*found.findings, *flow)})
 

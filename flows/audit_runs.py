@@ -6,8 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpmodels.evaluation.audit.data import data_of
 from dpmodels.evaluation.audit.made import clients, clinic, letters, mails
-from dpmodels.evaluation.audit.quick import QUICK
+from dpmodels.synthesizers.quick import QUICK
 from flows import embed_documents, federate, synthesize
 from flows.config import EmbedConfig, FederateConfig, SynthesizeConfig
 from tasks.store import Run
@@ -39,7 +40,7 @@ def tables_of(method: str) -> list[pa.Table]:
         moved = letters.with_sentence(made, 2, -made.vectors[2])
         return [letters.make_table(each) for each in (made, others, moved)]
     else:
-        data = QUICK[method].data
+        data = data_of(method)
         table, other = data.make_table(ROWS), data.make_table(2 * ROWS, seed=1)
         extreme = {name: values[:1] for name, values in data.EXTREMES.items()}
         if data is mails:
@@ -65,7 +66,7 @@ def carried_out(folder: Path, table: pa.Table, method: str, report_epsilon: floa
 def of_rows(folder: Path, method: str, report_epsilon: float | None) -> SynthesizeConfig:
     """Return the configuration of a run of the registry."""
     quick = QUICK[method]
-    schema = written(folder, "schema.yaml", quick.data.make_schema().to_yaml())
+    schema = written(folder, "schema.yaml", data_of(method).make_schema().to_yaml())
     model = {"method": method, "measurement": quick.measurement, "training": quick.training}
     privacy = {"target_epsilon": 1.0, "delta": 1e-5, "report_epsilon": report_epsilon}
     own = {"data": folder / GIVEN / "data.parquet", "schema": schema, "privacy": privacy, "model": model}

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -120,6 +120,9 @@ class StatementConfig(Declared):
 
 class HandOverConfig(_Model):
     """What is asked of everything that ends in a hand-off."""
+
+    WITHOUT: ClassVar[frozenset[str]] = frozenset()
+    """Settings that change nothing here, so they are no options of the command."""
 
     out: Place = Field(
         description="Hand-off: a folder, or the URI of a place in an object store; new or empty.",
@@ -252,6 +255,8 @@ class EmbeddingModelConfig(_Model):
 
 class EmbedConfig(HandOverConfig):
     """Everything that embedding documents needs."""
+
+    WITHOUT = frozenset({"dask", "device", "seed", "batch_rows", "threads", "internal_report"})
 
     documents: Path = Field(
         description="Documents, private: CSV or Parquet, one file or a folder.", examples=["/srv/nacre/letters.parquet"]

@@ -139,7 +139,7 @@ def _stem(part: Leaf | ParallelEvent) -> str:
 def _words(part: Leaf | ParallelEvent, one: str) -> str:
     match part:
         case ParallelEvent():
-            inner = "; or ".join(charge_in_words(event, one).replace("\n", "; ") for event in part.events)
+            inner = "; or ".join(_within(event, one) for event in part.events)
             return f"each {part.by} of its own, in parallel: {inner}"
         case PureEvent():
             factor = f"{math.exp(part.epsilon):.4g}"
@@ -154,6 +154,14 @@ def _words(part: Leaf | ParallelEvent, one: str) -> str:
         f"{kind}, noise_multiplier={part.noise_multiplier:.6f}: "
         f"as costly as noise of {part.noise_multiplier:.3g} times the most that one {one} changes"
     )
+
+
+def _within(event: Event, one: str) -> str:
+    """Say in one line what is charged of each part; a single step needs no number."""
+    words = charge_in_words(event, one).replace("\n", "; ")
+    if len(list(leaves([event]))) > 1:
+        return words
+    return words.removeprefix("step 1, ").removeprefix("everything at once: ")
 
 
 def _hidden(budget: PrivacyBudget) -> str:

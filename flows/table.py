@@ -11,7 +11,7 @@ from flows.config import SynthesizeConfig
 from flows.synthesize import record, start
 from flows.with_prefect.artifacts import publish_plan, publish_results
 from flows.with_prefect.recorded import run_stage
-from flows.with_prefect.worker import alone_on, deployed, find_here, have_generated, own_name, placed_here
+from flows.with_prefect.worker import alone_on, check_pool, deployed, find_here, have_generated, own_name, placed_here
 from tasks.sample import sample
 from tasks.store import Handle, Run
 from tasks.train import train
@@ -37,6 +37,8 @@ def take_to_hand_off(name: str, config: SynthesizeConfig, train_on: str, partiti
 
 def go_on(run: Run, train_on: str = "here", partition: str = "") -> str:
     """Take a run to its hand-off, while no other flow run works for its account."""
+    if train_on != "here" and not run.finished("sanitize"):
+        check_pool()
     run.settle(run.settings.model_copy(update={"train_on": train_on}))
     with alone_on(run.settings.account):
         publish_plan(run, partition)

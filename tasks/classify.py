@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.embeddings.frozen import Examples
 from dpmodels.errors import Unsuitable
 from dpmodels.evaluation.pages.report import render
@@ -24,7 +25,6 @@ from dpmodels.privacy import Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.schema.federation import UNPROTECTED
-from dpmodels.statistics.component_moments import Floats
 from tasks.accounts import charges_of
 from tasks.federate import about, create, is_central, parties_of, public_part, records_of, release_of, round_of
 from tasks.publish import assemble, charged_once

@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from scipy.special import softmax
 
+from dpmodels.arrays import Floats
 from dpmodels.artifact import write_whole
 from dpmodels.embeddings.frozen import Examples, transform_kept
 from dpmodels.errors import ArtifactError, InvalidArgument, rule_of
@@ -41,7 +42,6 @@ from dpmodels.federated.scores import FederatedScores
 from dpmodels.federated.soft_labels import write_soft_labels
 from dpmodels.late import Tensor
 from dpmodels.schema.federation import SCORES
-from dpmodels.statistics.component_moments import Floats
 from tasks.clients import run_clients
 from tasks.federate import about, create, federation_of, parties_of, public_part, records_of, release_of, round_of
 from tasks.source import local

@@ -12,6 +12,7 @@ from dpmodels.evaluation.published.bins import CellTally
 from dpmodels.evaluation.published.charged_facts import charged_facts, line_facts
 from dpmodels.evaluation.published.fidelity import FIT_ROWS, Measured
 from dpmodels.evaluation.published.report import summarise
+from dpmodels.generators.constraints import caution_of_rules
 from dpmodels.generators.load import load_generator
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.releases.plan import REPORT
@@ -44,7 +45,8 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     released = read_release(run.read("sanitize")).value
     contract, settings = released.line.contract, run.settings
     kind = kind_of(contract)
-    rows = settings.rows or load_generator(received.generator).default_rows()
+    model = load_generator(received.generator)
+    rows = settings.rows or model.default_rows()
     measured = Measured.of(released)
     check = kind.file_check(contract, rows, settings.batch_rows, measured)
     with progress_bar("validate"), open_engine(settings.threads, run.dask) as engine:
@@ -60,6 +62,8 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
         first = first_records(folder, contract, FIT_ROWS)
     facts = summarise(measured, tally, first, gate.results(), release.sha256, charged_section(run))
     facts |= kind.further_facts(measured, first)
+    if said := caution_of_rules(model, rows, settings.seed):
+        facts["cautions"] = [said]
     write_text(report / "report.json", json.dumps(facts, indent=1))
     write_text(report / "report.html", render(facts))
     return run.finish("validate")

@@ -7,6 +7,11 @@ conditional densities to the power a integrate to at most exp((a-1) B), by induc
 first (Feldman and Zrnic 2021, theorem 4.3). By the conversion below they are (epsilon, delta)-DP. The order must not
 depend on the releases, so it is written into the entry that opens the account.
 
+Thresholds leave the filter the delta that they do not take. That is proved where they are charged first, so that what
+is left is fixed as well. An analyst who charges one only after releases that told little of a unit, and spends the
+same delta on noise after ones that told much, has both: up to twice the delta (tests/accounting/test_thresholds.py).
+So the ledger refuses a threshold in a filter that has been charged for anything else (ledger/weighing.py).
+
 Source: Mironov, "Renyi differential privacy" (2017); Mironov, Talwar and Zhang, "Renyi differential privacy of the
 sampled Gaussian mechanism" (2019), section 3.3; Feldman and Zrnic, "Individual privacy accounting via a Renyi filter"
 (2021).

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.base import VALUE_BITS, Embedding
 from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import integer_radius
@@ -21,9 +21,6 @@ from dpmodels.schema.encode import Records
 STEP = 1 << VALUE_BITS
 """Lattice steps of one record: so many that neither rounding the sensitivity up nor discrete noise costs anything."""
 
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
 
 class CellCounts(Embedding):
     """One histogram a table, all in one vector.
@@ -31,7 +28,7 @@ class CellCounts(Embedding):
     Shapes: ``read`` numbers each record's cells, [B, T] with table t below ``sizes[t]``; the vector is [sum sizes].
     """
 
-    def __init__(self, sizes: Sequence[int], max_rows: int, read: Callable[[Records], Counts]) -> None:
+    def __init__(self, sizes: Sequence[int], max_rows: int, read: Callable[[Records], Whole]) -> None:
         self.sizes, self.read = tuple(sizes), read
         self.dim = sum(self.sizes)
         self.l2_sensitivity = max_rows * integer_radius(len(self.sizes) * STEP**2)
@@ -42,7 +39,7 @@ class CellCounts(Embedding):
         parts = [np.bincount(cells[:, t], minlength=size) for t, size in enumerate(self.sizes)]
         return torch.from_numpy(np.concatenate(parts)) * STEP
 
-    def unpack(self, vector: Counts) -> list[Floats]:
+    def unpack(self, vector: Whole) -> list[Floats]:
         """Split a vector of lattice steps into the counts of each table, in records (post-processing)."""
         return np.split(vector / STEP, np.cumsum(self.sizes)[:-1])
 

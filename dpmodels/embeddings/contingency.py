@@ -12,7 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.embeddings.partition import Counts, Partition
+from dpmodels.arrays import Whole
+from dpmodels.embeddings.partition import Partition
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.columns import Continuous
 from dpmodels.schema.encode import Records
@@ -36,10 +37,10 @@ class Views:
     """The cells and the coarse cells of every column; a partition without a conditioning column. All released."""
 
     partition: Partition
-    coarse: tuple[Counts, ...]
+    coarse: tuple[Whole, ...]
 
     @classmethod
-    def of(cls, partition: Partition, histograms: Sequence[Counts], groups: int) -> "Views":
+    def of(cls, partition: Partition, histograms: Sequence[Whole], groups: int) -> "Views":
         """Group cells into about ``groups`` of equal mass, by released histograms over the partition's cells."""
         coarse = []
         for column, merge, counts in zip(partition.columns, partition.merge, histograms, strict=True):
@@ -62,11 +63,11 @@ class Views:
         """Return the sizes of a family's table: combinations of its parents' cells, cells of the child."""
         return math.prod(self.sizes[view] for view in family.parents), self.sizes[2 * family.child]
 
-    def codes(self, view: int, cells: Counts) -> Counts:
+    def codes(self, view: int, cells: Whole) -> Whole:
         """Return the codes of a view for a column's cells."""
         return self.coarse[view // 2][cells] if view % 2 else cells
 
-    def rows_of(self, family: Family, cells: Sequence[Counts]) -> Counts:
+    def rows_of(self, family: Family, cells: Sequence[Whole]) -> Whole:
         """Number the combination of the parents' cells. Shapes: ``cells[c]`` is [B]; returns [B]."""
         code = np.zeros(len(cells[family.child]), dtype=np.int64)
         for view in family.parents:
@@ -89,7 +90,7 @@ class ContingencyTables:
         self._scores: dict[Family, Sensitive[int]] = {}
 
     def transform_scores(
-        self, families: Sequence[Family], shares: Sequence[Counts], penalties: Sequence[int]
+        self, families: Sequence[Family], shares: Sequence[Whole], penalties: Sequence[int]
     ) -> Sensitive[NDArray[np.int64]]:
         """Score each family by the distance of its table from independence, less a public penalty.
 
@@ -127,7 +128,7 @@ class ContingencyTables:
         return counts
 
 
-def _group(counts: Counts, values: int, groups: int) -> Counts:
+def _group(counts: Whole, values: int, groups: int) -> Whole:
     """Group the first ``values`` cells, which are ordered, into runs of about equal mass; keep the largest others."""
     ordered, rest = counts[:values], counts[values:]
     middle = np.cumsum(ordered) - ordered / 2

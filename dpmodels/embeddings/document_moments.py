@@ -13,8 +13,8 @@ inequality).
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.whitening import Whitening
 from dpmodels.late import Tensor, torch
@@ -23,9 +23,6 @@ from dpmodels.schema.embedded import BITS, Embedded
 from dpmodels.statistics.class_moments import ClassMoments
 
 BLOCK_ROWS = 4096
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 
 class DocumentMean(Embedding):

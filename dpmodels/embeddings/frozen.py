@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.artifact import write_whole
 from dpmodels.embeddings.vectors import clip
 from dpmodels.errors import Unsuitable
 from dpmodels.late import Tensor, nn, torch
 from dpmodels.privacy import Sensitive
-from dpmodels.statistics.component_moments import Floats, Points, Whole
+from dpmodels.statistics.component_moments import Points
 
 BLOCK = 64
 """Records that go through the network together, always as many, if their places in the block do not show."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.pose import REFERENCE, Frame, to_spreads
 from dpmodels.errors import Unsuitable
@@ -31,9 +32,6 @@ UNIT = 255 << BASIS_BITS
 DIRECTION_BITS = 14
 """Directions are held in steps of 2**-14, no longer than 1: what is turned by them stays below 2**53 and is exact."""
 BLOCK_ROWS = 4096
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 
 class ImageCode:

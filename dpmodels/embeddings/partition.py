@@ -11,25 +11,25 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Whole
 from dpmodels.schema.codes import Codes, code_count, first_codes
 from dpmodels.schema.columns import Continuous, Modelled
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 
-Counts = NDArray[np.int64]
+Counts = Whole
 
 
 @dataclass(frozen=True)
 class Runs:
     """The cells of one column as runs of its codes: each run's first code and its cell, and the number of codes."""
 
-    first: Counts
-    cell: Counts
+    first: Whole
+    cell: Whole
     codes: int
 
-    def cells(self, codes: Codes) -> Counts:
+    def cells(self, codes: Codes) -> Whole:
         """Return the cell of each code."""
         if len(self.first) == self.codes:  # every run is a single code
             return self.cell[codes]
@@ -48,7 +48,7 @@ class Partition:
     """
 
     codec: Codec
-    merge: tuple[Counts, ...]
+    merge: tuple[Whole, ...]
     classes: int
     class_column: int | None
 
@@ -61,7 +61,7 @@ class Partition:
         classes = 1 if class_column is None else schema.classes
         return cls(codec, tuple(np.arange(size) for size in sizes), classes, class_column)
 
-    def cut(self, edges: Mapping[int, Counts]) -> "Partition":
+    def cut(self, edges: Mapping[int, Whole]) -> "Partition":
         """Return a fine partition in which some interval columns, by their places, are cut at ``edges``."""
         own = {name: column for name, column in self.codec.columns.items() if isinstance(column, Continuous)}
         columns = {self.names[place]: own[self.names[place]].cut(cut) for place, cut in edges.items()}
@@ -69,7 +69,7 @@ class Partition:
         sizes = [codec.columns[name].size for name in self.names]
         return Partition(codec, tuple(np.arange(size) for size in sizes), self.classes, self.class_column)
 
-    def edges(self, place: int) -> Counts:
+    def edges(self, place: int) -> Whole:
         """Return where the fine cells of an interval column begin and end; nothing of another column."""
         column = self.columns[place]
         return column.edges if isinstance(column, Continuous) else np.zeros(0, dtype=np.int64)
@@ -90,7 +90,7 @@ class Partition:
         return [int(merge.max()) + 1 for merge in self.merge]
 
     @property
-    def offsets(self) -> Counts:
+    def offsets(self) -> Whole:
         """Return the first coordinate of each column, then the number of all cells."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
@@ -107,12 +107,12 @@ class Partition:
         codes = self.codec.codes_of(records)
         return [column for index, column in enumerate(codes) if index != self.class_column]
 
-    def cells(self, records: Records) -> Counts:
+    def cells(self, records: Records) -> Whole:
         """Number each record's cells. Shapes: [B, F] int64, column f below ``sizes[f]``."""
         pairs = zip(self.runs, self.codes(records), strict=True)
         return np.stack([runs.cells(codes) for runs, codes in pairs], axis=1)
 
-    def merged(self, histograms: list[Counts], least: int, runs: int, most_cells: int) -> "Partition":
+    def merged(self, histograms: list[Whole], least: int, runs: int, most_cells: int) -> "Partition":
         """Merge thin cells of a fine partition, by released histograms over all classes.
 
         Args:
@@ -133,7 +133,7 @@ class Partition:
 
 def _with_cells(schema: Schema, most: int) -> Schema:
     columns = {
-        name: column.model_copy(update={"cells": min(most, column.points or most)})
+        name: column.model_copy(update={"cells": min(most, column.interval.points or most)})
         if isinstance(column, Continuous)
         else column
         for name, column in schema.columns.items()
@@ -153,7 +153,7 @@ def _water_level(sizes: list[int], most_cells: int) -> int:
     return level
 
 
-def _merge_interval(counts: Counts, values: int, least: int, runs: int) -> Counts:
+def _merge_interval(counts: Whole, values: int, least: int, runs: int) -> Whole:
     """Merge the value cells into at most ``runs`` runs; the special states after them keep a cell of their own."""
     runs = max(runs, 1)
     held = counts[:values]  # signed: clipping would let empty cells add their noise up to a mass
@@ -164,7 +164,7 @@ def _merge_interval(counts: Counts, values: int, least: int, runs: int) -> Count
     return np.concatenate([place, specials])
 
 
-def _cut(held: Counts, least: int, full: int) -> Counts:
+def _cut(held: Whole, least: int, full: int) -> Whole:
     """Close a run once it holds ``full``, or ``least`` where the next cell is full by itself."""
     place, run, mass = np.zeros(len(held), dtype=np.int64), 0, 0
     for index, count in enumerate(held.tolist()):
@@ -177,7 +177,7 @@ def _cut(held: Counts, least: int, full: int) -> Counts:
     return place
 
 
-def _merge_rare(counts: Counts, least: int, most: int) -> Counts:
+def _merge_rare(counts: Whole, least: int, most: int) -> Whole:
     """Give every category of at least ``least`` its own cell, the largest first if there are too many, the rest one."""
     order = np.argsort(-counts, kind="stable")
     own = order[: most - 1] if len(counts) > most else order

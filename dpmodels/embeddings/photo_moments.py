@@ -24,6 +24,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.image_moments import CODE_BITS, clipped
 from dpmodels.errors import Unsuitable
@@ -47,9 +48,6 @@ BLOCK_NUMBERS = 1 << 22
 """Numbers of images that are coded at a time."""
 VARIANCE = 0.0234
 """Of the cosine of frequency 1 of photographs' brightness, for each pixel, where black and white are 1 apart."""
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 
 class PhotoCode:

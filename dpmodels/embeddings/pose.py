@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Whole
+
 STEPS = 256
 """A pose is stored in whole steps of 1/256 (of a pixel of a 28 x 28 image; of slant, in pixels across a pixel down)."""
 REFERENCE = np.array([0.0, 0.0, 0.0, 4.5, 5.0])
@@ -23,9 +25,6 @@ LIMIT = 3.0
 LEAST = 0.5
 """Least width and height."""
 BLOCK = 2048
-
-Floats = NDArray[np.float64]
-Steps = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class Frame:
         """Return each pixel's place down. Shapes: [H * W]."""
         return np.repeat((np.arange(self.height) * 2.0 + 1 - self.height) * (14 / self.height), self.width)
 
-    def poses(self, pixels: NDArray[np.uint8]) -> Steps:
+    def poses(self, pixels: NDArray[np.uint8]) -> Whole:
         """Read the pose of each image, clipped to the public range. Shapes: [B, H * W] -> [B, 5]."""
         u, v = np.arange(self.width) * 2 + 1 - self.width, np.arange(self.height) * 2 + 1 - self.height
         across, down = np.tile(u, self.height), np.repeat(v, self.width)
@@ -60,15 +59,15 @@ class Frame:
         width, height = np.sqrt(np.maximum(xx - slant * xy, LEAST * LEAST)), np.sqrt(yy)
         return _clip(np.stack([x, y, slant, width, height], axis=1))
 
-    def normalise(self, pixels: NDArray[np.uint8], poses: Steps) -> Steps:
+    def normalise(self, pixels: NDArray[np.uint8], poses: Whole) -> Whole:
         """Resample each image from its pose to the reference. Shapes: [B, H * W], [B, 5] -> [B, H * W] in 0..255."""
         cx, cy, slant, width, height = (poses / STEPS).T[:, :, None]
         down = self.y * (height / REFERENCE[4])
         across = self.x * (width / REFERENCE[3])
-        resampled: Steps = np.rint(self._look_up(pixels, cx + across + slant * down, cy + down)).astype(np.int64)
+        resampled: Whole = np.rint(self._look_up(pixels, cx + across + slant * down, cy + down)).astype(np.int64)
         return resampled
 
-    def restore(self, images: Floats, poses: Steps) -> Floats:
+    def restore(self, images: Floats, poses: Whole) -> Floats:
         """Resample each normalized image to a pose (post-processing). Shapes: as ``normalise``, real values."""
         cx, cy, slant, width, height = (poses / STEPS).T[:, :, None]
         down = self.y - cy
@@ -95,18 +94,18 @@ class Frame:
         return mixed
 
 
-def to_spreads(poses: Steps) -> Floats:
+def to_spreads(poses: Whole) -> Floats:
     """Return poses as multiples of the public spread around the reference. Shapes: [B, 5], within +-LIMIT."""
     spreads: Floats = (poses / STEPS - REFERENCE) / SPREAD
     return spreads
 
 
-def from_spreads(spreads: Floats) -> Steps:
+def from_spreads(spreads: Floats) -> Whole:
     """Return the poses of such multiples, brought into the public range (post-processing)."""
     return _clip(REFERENCE + spreads * SPREAD)
 
 
-def _clip(values: Floats) -> Steps:
+def _clip(values: Floats) -> Whole:
     low = REFERENCE - LIMIT * SPREAD
     low[3:] = LEAST
     return np.rint(np.clip(values, low, REFERENCE + LIMIT * SPREAD) * STEPS).astype(np.int64)

@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.base import VALUE_BITS, Layout
 from dpmodels.embeddings.image_moments import BASIS_BITS, smooth_basis
 from dpmodels.embeddings.partition import Partition
@@ -29,7 +30,7 @@ from dpmodels.privacy import Sensitive
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.cluster_sums import nearest
-from dpmodels.statistics.component_moments import Z_BITS, Floats, Points, Whole
+from dpmodels.statistics.component_moments import Z_BITS, Points
 
 DIRECTION_BITS = 14
 COEFFICIENTS, SMOOTHNESS = 100, 1.5

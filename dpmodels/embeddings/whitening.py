@@ -13,8 +13,8 @@ up to 2**12 of them is a whole number below 2**53, exact in any order and in a b
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.schema.documents import Encoder
 from dpmodels.schema.embedded import Embedded, on_sphere
 from dpmodels.statistics.symmetric import symmetric_dim
@@ -24,9 +24,6 @@ MATRIX_BITS = 14
 FURTHEST = 64.0
 """No direction is taken to vary more or less than this many times the average, so that entries are at most 2**17."""
 BLOCK_ROWS = 4096
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

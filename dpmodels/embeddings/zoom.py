@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpmodels.arrays import Whole
 from dpmodels.embeddings.cell_counts import CellCounts
-from dpmodels.embeddings.partition import Counts, Partition
+from dpmodels.embeddings.partition import Partition
 from dpmodels.schema.columns import Continuous, Modelled
 from dpmodels.schema.encode import Records
 
@@ -38,12 +39,12 @@ class Zoom:
         equal = Partition.fine(fine.codec.schema, cells, fine.class_column is not None)
         return cls(fine.cut({index: equal.edges(index) for index in zoomed}), tuple(zoomed))
 
-    def cells(self, records: Records) -> Counts:
+    def cells(self, records: Records) -> Whole:
         """Number each record's cells of the zoomed columns. Shapes: [B, zoomed columns]."""
         codes = self.partition.codes(records)
         return np.stack([self.partition.runs[index].cells(codes[index]) for index in self.zoomed], axis=1)
 
-    def cut(self, counts: Counts, least: int, parts: int) -> "Zoom":
+    def cut(self, counts: Whole, least: int, parts: int) -> "Zoom":
         """Cut the cells that hold much into equal parts, by released counts (post-processing).
 
         Args:
@@ -70,10 +71,10 @@ def _values(column: Modelled) -> float:
     """Count the values that an interval column can have; a column without an interval is not zoomed into."""
     if not isinstance(column, Continuous):
         return 0
-    return math.inf if column.points is None else column.points
+    return math.inf if column.interval.points is None else column.interval.points
 
 
-def _cut(edges: Counts, counts: Counts, least: int, parts: int) -> Counts:
+def _cut(edges: Whole, counts: Whole, least: int, parts: int) -> Whole:
     """Cut cells at whole places only; the arithmetic is that of integers, the same on every machine."""
     held = np.maximum(counts, 0)
     most = parts * held // max(int(held.sum()), 1)

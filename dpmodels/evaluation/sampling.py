@@ -5,12 +5,11 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.errors import DataError
 from dpmodels.schema.encode import Records
 
-Floats = NDArray[np.float64]
 Batch = TypeVar("Batch", Records, pa.RecordBatch)
 
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.arrays import Whole
 from dpmodels.errors import InvalidArgument
 from dpmodels.federated.heads import FederatedHeads, HeadProblems, Heads, HeadsMeasurement
 from dpmodels.federated.moments_head import Discriminant, MomentsHead, MomentsMeasurement, added
@@ -25,7 +26,6 @@ from dpmodels.releases.steps import Programme
 from dpmodels.releases.system import System, fingerprint_of
 from dpmodels.schema.federation import Federation
 from dpmodels.statistics.class_moments import ClassMoments
-from dpmodels.statistics.component_moments import Whole
 
 
 class BothMeasurement(BaseModel):

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.frozen import FrozenFeatures
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.federated.both import HeadsAndMoments
@@ -25,7 +26,6 @@ from dpmodels.privacy import Released
 from dpmodels.releases.release import Release
 from dpmodels.releases.system import System
 from dpmodels.schema.federation import Federation
-from dpmodels.statistics.component_moments import Floats, Whole
 from dpmodels.statistics.logistic import with_bias
 
 SHARPNESS = 8.0

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.frozen import digest_of
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyBudget, Released, Sensitive
@@ -28,7 +29,6 @@ from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Data, NoisySum, Programme, Sum
 from dpmodels.releases.system import System, fingerprint_of
 from dpmodels.schema.federation import Federation
-from dpmodels.statistics.component_moments import Floats, Whole
 from dpmodels.statistics.logistic import Logistic, transform_optimum
 
 XI = 1e-8

@@ -25,6 +25,7 @@ from scipy.special import softmax
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent
+from dpmodels.arrays import Floats, Whole
 from dpmodels.errors import InvalidArgument
 from dpmodels.privacy import Adjacency, PrivacyBudget, Released, Sensitive
 from dpmodels.releases.plan import Line
@@ -33,7 +34,7 @@ from dpmodels.releases.steps import Data, NoisySum, Programme, Sum
 from dpmodels.releases.system import System, fingerprint_of
 from dpmodels.schema.federation import CENTRAL, Federation
 from dpmodels.statistics.class_moments import ClassMoments, transform_all_moments
-from dpmodels.statistics.component_moments import LEAST_VARIANCE, Z_BITS, Floats, Whole
+from dpmodels.statistics.component_moments import LEAST_VARIANCE, Z_BITS
 from dpmodels.statistics.partial_sums import transform_added
 from dpmodels.statistics.symmetric import DIAGONAL, shrink, shrink_classes
 

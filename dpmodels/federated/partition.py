@@ -7,12 +7,10 @@ have as many records, and all records have a client. With classes of one size th
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.errors import InvalidArgument
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 ROUNDS = 1000
 
 

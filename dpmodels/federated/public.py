@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from dpmodels.arrays import Whole
 from dpmodels.embeddings.frozen import Examples, FrozenFeatures, digest_of
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.federated.models import Architecture, ModelSpec, build, loaded
@@ -18,7 +19,6 @@ from dpmodels.federated.pretraining import PretrainingSpec, pretrain
 from dpmodels.federated.records import RecordsSpec
 from dpmodels.generators.loop import Progress
 from dpmodels.late import Tensor, nn, torch
-from dpmodels.statistics.component_moments import Whole
 
 LEAST_PUBLIC = 64
 

@@ -25,12 +25,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.nn import functional
 
+from dpmodels.arrays import Floats
 from dpmodels.embeddings.frozen import Examples
 from dpmodels.errors import InvalidArgument
 from dpmodels.federated.heads import weighted_ensemble
 from dpmodels.federated.models import Architecture, Classifier, ModelSpec, State, build, loaded, state_of
 from dpmodels.generators.randomness import stream
-from dpmodels.statistics.component_moments import Floats
 
 Algorithm = Literal["fedavg", "fedprox", "feddf", "fedbe", "fedaux"]
 PREDICTED = 512

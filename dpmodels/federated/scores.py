@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent
+from dpmodels.arrays import Floats, Whole
 from dpmodels.federated.heads import (
     CERTAINTY,
     ScoresMeasurement,
@@ -23,7 +24,6 @@ from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Programme
 from dpmodels.releases.system import System, fingerprint_of
 from dpmodels.schema.federation import SCORES, Federation
-from dpmodels.statistics.component_moments import Floats, Whole
 from dpmodels.statistics.logistic import Logistic
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmodels.statistics.component_moments import Floats
+from dpmodels.arrays import Floats
 
 
 def write_soft_labels(

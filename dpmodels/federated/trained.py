@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from scipy.special import softmax
 
+from dpmodels.arrays import Floats
 from dpmodels.federated.classifier import FederatedClassifier, damaged, parts_of
 from dpmodels.federated.models import Architecture, ModelSpec, State, loaded
 from dpmodels.federated.rounds import predict
 from dpmodels.late import Tensor
 from dpmodels.schema.federation import UNPROTECTED, Federation
-from dpmodels.statistics.component_moments import Floats
 
 
 @dataclass(frozen=True)

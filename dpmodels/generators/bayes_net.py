@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.embeddings.contingency import Family, Views
 from dpmodels.embeddings.partition import Partition
 from dpmodels.generators.denoise import denoise_table, pool, project
@@ -20,8 +20,6 @@ from dpmodels.generators.sampling import Sampler
 from dpmodels.late import Tensor, torch
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

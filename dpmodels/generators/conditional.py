@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpmodels.embeddings.partition import Counts
+from dpmodels.arrays import Whole
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.mixture import Floats, MixtureModel
@@ -78,9 +78,10 @@ class GivenMixture(MixtureModel):
                 continue
             low, high = bounds(own)
             todo = np.flatnonzero(states == 0)
-            cells = column.to_cells(values[:, place])
+            grid = column.grid
+            cells = grid.of(values[:, place])
             for _ in range(REDRAWS):
-                values[todo, place] = column.from_cells(cells[todo], rng, low, high)
+                values[todo, place] = grid.draw(cells[todo], rng, low, high)
                 todo = todo[~hold(own, states[todo], values[todo, place])]
                 if not len(todo):
                     break
@@ -88,7 +89,7 @@ class GivenMixture(MixtureModel):
                 raise DataError("", f"hardly any value that is drawn meets {self.conditions}; nothing was written")
         return drawn
 
-    def _draw_class(self, label: int, rows: int, rng: np.random.Generator) -> Counts:
+    def _draw_class(self, label: int, rows: int, rng: np.random.Generator) -> Whole:
         """Draw fine cells of one class: each component as often as its weight says. Shapes: [F, rows]."""
         counts = spread(cumulate(self.weights[label][None]), np.array([rows]), rng)[0]
         component = rng.permutation(np.repeat(np.arange(len(counts)), counts))

@@ -3,16 +3,19 @@
 A generator draws each value within a cell without looking at the other columns, so some rows break ``lower <= upper``.
 Where the two cells overlap, the values could have fallen in either order, and are exchanged. Where a row breaks ``when
 sick then fee > 0`` although the cell of its fee reaches above 0, the fee is drawn anew from that part of its cell. The
-other rows come from noise, and are drawn anew, class by class, so that the classes keep their shares.
+other rows come from noise, and are drawn anew, class by class, so that the classes keep their shares. Where the noise
+has left hardly any row that keeps the rules, rows are made to fit (``made_to_fit.py``), because the release is paid
+for; the report says of about how many rows that is true.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Mask
 from dpmodels.errors import DataError
+from dpmodels.generators.made_to_fit import make_fit
 from dpmodels.generators.sampling import Sampler, batch_sizes, batch_stream
 from dpmodels.schema.columns import Continuous
 from dpmodels.schema.conditions import bounds, numbers_of
@@ -24,10 +27,7 @@ from dpmodels.schema.schema import Schema
 
 POOL_ROWS = 4096
 POOLS = 64
-"""Pools of spare rows that are drawn for one batch before its constraints are called impossible for this generator."""
-
-Mask = NDArray[np.bool_]
-Check = Callable[[Records], Mask]
+"""Pools of spare rows that are drawn for one batch before the rows that are still missing are made to fit."""
 
 
 def sample_valid(model: Sampler, rows: int, seed: int, device: str = "cpu", first: int = 0) -> Iterator[Records]:
@@ -38,7 +38,7 @@ def sample_valid(model: Sampler, rows: int, seed: int, device: str = "cpu", firs
     Privacy: post-processing.
 
     Raises:
-        DataError: hardly any row that the generator draws keeps the constraints.
+        DataError: no row keeps the constraints, so they contradict each other.
     """
     if not isinstance(model.schema, Schema):  # only columns of a table have constraints
         yield from model.sample(rows, seed, device, first)
@@ -49,18 +49,42 @@ def sample_valid(model: Sampler, rows: int, seed: int, device: str = "cpu", firs
         yield _repaired(records, rules, Spares(model, rules, seed, batch, device))
 
 
+def caution_of_rules(model: Sampler, rows: int, seed: int) -> str:
+    """Say what the rules of a schema did to ``rows`` rows, if fewer than half keep them as drawn; else return nothing.
+
+    It is reckoned from the rows of one pool.
+
+    Privacy: post-processing.
+    """
+    if not isinstance(model.schema, Schema) or not (rules := Rules(model.schema)).all:
+        return ""
+    rng = batch_stream(seed, 0)
+    kept = float(rules.hold(rules.settle(model.draw(POOL_ROWS, rng), rng)).mean())
+    if kept >= 0.5:
+        return ""
+    size = min(rows, model.batch_rows)
+    made = max(0.0, 1 - kept - kept * POOLS * POOL_ROWS / size)
+    said = f"Of the rows that the generator draws, about {100 * kept:.3g} % keep {rules}; the others were drawn anew."
+    if not made:
+        return said
+    return (
+        f"{said} That was not enough: about {100 * made:.3g} % of the rows were made to fit, by setting columns of "
+        "these rules to values that the rules allow, so take nothing about these columns from the synthetic rows."
+    )
+
+
 def _repaired(batch: Records, rules: "Rules", spares: "Spares") -> Records:
     """Put in order, or replace, the rows that break a constraint or exceed a null limit."""
     limits = rules.null_limits
     if not rules.all and not limits:
         return batch
     records = rules.settle(batch, batch_stream(spares.seed, spares.batch, POOLS * (len(limits) + 2)))
-    records = spares.replace(records, ~rules.hold(records), rules.hold)
+    records = spares.replace(records, ~rules.hold(records))
     for name, limit in limits.items():
         nulls = np.flatnonzero(rules.null(records, name))
         excess = np.zeros(len(records), dtype=np.bool_)
         excess[nulls[int(limit * len(records)) :]] = True
-        records = spares.replace(records, excess, partial(rules.hold, not_null=name))
+        records = spares.replace(records, excess, not_null=name)
     return records
 
 
@@ -74,13 +98,16 @@ class Rules:
         self.columns = schema.modelled
         self.codec, self.target = Codec(schema), schema.class_index
 
-    def hold(self, records: Records, not_null: str | None = None) -> Mask:
+    def __str__(self) -> str:
+        return ", ".join(f"`{rule}`" for rule in self.all) or "the null limits"
+
+    def hold(self, records: Records, not_null: str = "") -> Mask:
         """Tell which rows keep every constraint, and are not null in one column if it is named."""
         kept = ~self.null(records, not_null) if not_null else np.ones(len(records), dtype=np.bool_)
         for rule in self.constraints:
-            kept &= rule.holds(self._numbers(records, rule.lower), self._numbers(records, rule.upper))
+            kept &= rule.holds(self.numbers(records, rule.lower), self.numbers(records, rule.upper))
         for implication in self.implications:
-            kept &= self._keeps(records, implication)
+            kept &= self.keeps(records, implication)
         return kept
 
     def null(self, records: Records, name: str) -> Mask:
@@ -92,7 +119,7 @@ class Rules:
         """Mend the rows that break a constraint although the cells of their values do not ask for it."""
         return self._order(self._redraw(records, rng) if self.implications else records)
 
-    def _keeps(self, records: Records, rule: Implication) -> Mask:
+    def keeps(self, records: Records, rule: Implication) -> Mask:
         """Tell which rows keep one ``when ... then ...``."""
         at = {name: (records.states[:, self.place[name]], records.values[:, self.place[name]]) for name in rule.columns}
         return rule.kept({name: (seen[0], numbers_of(self.columns[name], *seen)) for name, seen in at.items()})
@@ -101,16 +128,17 @@ class Rules:
         """Draw the values after a ``then`` anew from the part of their cells that keeps it, where there is one."""
         drawn = Records(records.states, records.values.copy(), records.pixels)
         for rule in self.implications:
-            broken = ~self._keeps(drawn, rule)
+            broken = ~self.keeps(drawn, rule)
             for name in dict.fromkeys(one.name for one in rule.then):
                 column, at = self.columns[name], self.place[name]
                 if not isinstance(column, Continuous):
                     continue
                 low, high = bounds([one for one in rule.then if one.name == name])
                 rows = np.flatnonzero(broken & (drawn.states[:, at] == 0))
-                cells = column.to_cells(drawn.values[rows, at])
-                reach = column.cell_shares(low, high)[cells] > 0
-                drawn.values[rows[reach], at] = column.from_cells(cells[reach], rng, low, high)
+                grid = column.grid
+                cells = grid.of(drawn.values[rows, at])
+                reach = grid.shares(low, high)[cells] > 0
+                drawn.values[rows[reach], at] = grid.draw(cells[reach], rng, low, high)
         return drawn
 
     def _order(self, records: Records) -> Records:
@@ -119,27 +147,29 @@ class Rules:
         ordered = Records(states, values, records.pixels)
         for _ in self.constraints:  # one pass moves a value by one place in a chain of constraints
             for rule in self.constraints:
-                lower, upper = self._numbers(ordered, rule.lower), self._numbers(ordered, rule.upper)
+                lower, upper = self.numbers(ordered, rule.lower), self.numbers(ordered, rule.upper)
                 swap = np.flatnonzero(~rule.holds(lower, upper) & self._overlap(ordered, rule))
                 for name, x in ((rule.lower, upper[swap]), (rule.upper, lower[swap])):
                     at = swap, self.place[name]
-                    states[at], values[at] = encode_numbers(self._column(name), x)
+                    states[at], values[at] = encode_numbers(self.column(name), x)
         return ordered
 
     def _overlap(self, records: Records, rule: Constraint) -> Mask:
         """Tell where the lower column's cell begins no later than the upper column's cell ends."""
         cells = self.codec.to_cells(records)
-        begin, end = self._column(rule.lower).cell_bounds()[0], self._column(rule.upper).cell_bounds()[1]
+        begin, end = self.column(rule.lower).grid.bounds[0], self.column(rule.upper).grid.bounds[1]
         first, last = (cells[:, self.place[name]] for name in (rule.lower, rule.upper))
         known = (first < len(begin)) & (last < len(end))
         overlap: Mask = known & (begin[np.where(known, first, 0)] <= end[np.where(known, last, 0)])
         return overlap
 
-    def _numbers(self, records: Records, name: str) -> NDArray[np.float64]:
+    def numbers(self, records: Records, name: str) -> NDArray[np.float64]:
+        """Return the numbers of a column on an interval, NaN for null."""
         index = self.place[name]
-        return decode_numbers(self._column(name), records.states[:, index], records.values[:, index])
+        return decode_numbers(self.column(name), records.states[:, index], records.values[:, index])
 
-    def _column(self, name: str) -> Continuous:
+    def column(self, name: str) -> Continuous:
+        """Return a column on an interval."""
         column = self.columns[name]
         if not isinstance(column, Continuous):  # the schema's own check refuses it
             raise DataError(name, "must be on an interval to be compared")
@@ -154,15 +184,19 @@ class Spares:
         self.target = rules.target
         self.pools = 0
 
-    def replace(self, records: Records, unfit: Mask, admissible: Check) -> Records:
-        """Replace the unfit rows by admissible ones of the same class, or of any class where a class has none."""
+    def replace(self, records: Records, unfit: Mask, not_null: str = "") -> Records:
+        """Replace the unfit rows by fit ones of the same class, or of any class where a class has none.
+
+        Raises:
+            DataError: no row keeps the rules, neither drawn nor made to.
+        """
         todo = np.flatnonzero(unfit)
         if not len(todo):
             return records
         states, values = records.states.copy(), records.values.copy()
         for pool in range(POOLS):
             drawn = self._draw()
-            fit = np.flatnonzero(admissible(drawn))
+            fit = np.flatnonzero(self.rules.hold(drawn, not_null))
             for label in np.unique(self._labels(states[todo])):
                 rows = todo[self._labels(states[todo]) == label]
                 members = fit[self._labels(drawn.states[fit]) == label] if pool < POOLS // 2 else fit
@@ -174,8 +208,10 @@ class Spares:
                 todo = np.setdiff1d(todo, rows[:count])
             if not len(todo):
                 return Records(states, values, records.pixels)
-        names = ", ".join(f"`{rule}`" for rule in self.rules.all) or "the null limits"
-        raise DataError("", f"hardly any row that the generator draws keeps {names}; nothing was handed over")
+        made = Records(states, values, records.pixels)
+        rng = batch_stream(self.seed, self.batch, POOLS * (len(self.rules.null_limits) + 3) + self.pools)
+        make_fit(made, todo, self.rules, drawn, not_null, rng)
+        return made
 
     def _draw(self) -> Records:
         """Draw the next pool."""

@@ -14,14 +14,12 @@ from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from dpmodels.arrays import Floats
 from dpmodels.embeddings.image_moments import CODE_BITS, DIRECTION_BITS, ImageMoments
 from dpmodels.generators.images import Painter
 from dpmodels.generators.loop import Progress
-
-Floats = NDArray[np.float64]
 
 
 class MatchingSpec(BaseModel):

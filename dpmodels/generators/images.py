@@ -15,15 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.embeddings.image_moments import BASIS_BITS, UNIT, ImageCode, Whole
+from dpmodels.arrays import Floats, Whole
+from dpmodels.embeddings.image_moments import BASIS_BITS, UNIT, ImageCode
 from dpmodels.embeddings.pose import REFERENCE, from_spreads
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler, spread_classes
 from dpmodels.late import Tensor, torch
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

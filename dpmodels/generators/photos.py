@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.embeddings.photo_moments import PhotoCode
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler, spread_classes
 from dpmodels.late import Tensor, torch
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
-
-Floats = NDArray[np.float64]
 
 
 @dataclass

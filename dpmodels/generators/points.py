@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler, spread_classes
 from dpmodels.late import Tensor, torch
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.embedded import Embedded, on_sphere
-
-Floats = NDArray[np.float64]
 
 ENOUGH = 1.25
 """Rows for each dimension from which on drawn noise can be given an exact covariance and still look like noise."""

@@ -5,10 +5,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.late import Tensor, torch
-
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def stream(seed: int, step: int) -> "torch.Generator":
@@ -28,7 +26,7 @@ def cumulate(weights: NDArray[np.floating]) -> Floats:
     return np.where(total > 0, cumulative / np.where(total > 0, total, 1), even)
 
 
-def spread(cumulative: Floats, rows: Counts, rng: np.random.Generator) -> Counts:
+def spread(cumulative: Floats, rows: Whole, rng: np.random.Generator) -> Whole:
     """Say how often each outcome is drawn in a group of rows: as often as its share says, up to one row.
 
     The group's uniforms are evenly spread: one random offset, equal steps (systematic sampling).
@@ -37,12 +35,12 @@ def spread(cumulative: Floats, rows: Counts, rng: np.random.Generator) -> Counts
     """
     below = np.ceil(cumulative * rows[:, None] - rng.random(len(rows))[:, None])
     below[:, -1] = rows
-    counts: Counts = np.minimum(below, rows[:, None]).astype(np.int64)
+    counts: Whole = np.minimum(below, rows[:, None]).astype(np.int64)
     counts[:, 1:] -= counts[:, :-1].copy()
     return counts
 
 
-def draw_block(cumulative: Floats, rows: int, rng: np.random.Generator) -> Counts:
+def draw_block(cumulative: Floats, rows: int, rng: np.random.Generator) -> Whole:
     """Draw ``rows`` outcomes for each group, spread evenly, in random order. Shapes: [G, n] -> [G, rows]."""
     groups, outcomes = cumulative.shape
     counts = spread(cumulative, np.full(groups, rows), rng)
@@ -50,7 +48,7 @@ def draw_block(cumulative: Floats, rows: int, rng: np.random.Generator) -> Count
     return rng.permuted(drawn, axis=1, out=drawn)
 
 
-def draw_grouped(cumulative: Floats, group: Counts, rng: np.random.Generator) -> Counts:
+def draw_grouped(cumulative: Floats, group: Whole, rng: np.random.Generator) -> Whole:
     """Draw an outcome for every row from its group's shares, spread evenly. Shapes: [G, n], [B] -> [B]."""
     order = rng.permutation(len(group))
     order = order[np.argsort(group[order].astype(np.min_scalar_type(len(cumulative))), kind="stable")]

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmodels.embeddings.partition import Counts
+from dpmodels.arrays import Indices, Whole
 from dpmodels.generators.mixture import Floats, MixtureModel
 from dpmodels.generators.randomness import cumulate, draw_grouped
 from dpmodels.schema.columns import Continuous
@@ -26,7 +26,6 @@ from dpmodels.schema.convert import decode_numbers
 from dpmodels.schema.encode import Records
 from dpmodels.schema.family import CHILDREN, POSITION, Users
 from dpmodels.schema.flat import numbers_of
-from dpmodels.schema.interval import Indices
 
 LEAST = 1e-30
 BLOCK = 2**22
@@ -68,7 +67,7 @@ class UserModel(MixtureModel):
         given = (*self._users.columns, CHILDREN, POSITION)
         return [place for place, name in enumerate(self.partition.names) if name not in given]
 
-    def _child_cells(self, given: Counts, user: Counts, position: Counts, rng: np.random.Generator) -> Indices:
+    def _child_cells(self, given: Whole, user: Whole, position: Whole, rng: np.random.Generator) -> Indices:
         """Draw the fine cells of all rows' child columns and position; others are 0. Shapes: [rows, F] int32."""
         sizes, at = [len(merge) for merge in self.partition.merge], self.partition.names.index(POSITION)
         cells = np.zeros((len(user), len(sizes)), dtype=np.int32)
@@ -84,7 +83,7 @@ class UserModel(MixtureModel):
             cells[child, place] = draw_grouped(cumulate(fine), component, rng)
         return cells
 
-    def _weights(self, given: Counts, user: Counts, position: Counts, at: int) -> Iterator[tuple[slice, Floats]]:
+    def _weights(self, given: Whole, user: Whole, position: Whole, at: int) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of children with their components' weights. Shapes: [block, K]."""
         logs = np.log(np.maximum(self.probabilities[0].numpy().astype(np.float64), LEAST))
         offsets, present = self.partition.offsets, np.zeros(len(logs))
@@ -115,7 +114,7 @@ class UserModel(MixtureModel):
         return found
 
 
-def _sort(drawn: Records, place: int, column: Continuous, user: Counts) -> None:
+def _sort(drawn: Records, place: int, column: Continuous, user: Whole) -> None:
     """Sort one column within each user, null last."""
     states, values = drawn.states[:, place].copy(), drawn.values[:, place].copy()
     order = np.lexsort((decode_numbers(column, states, values), user))

@@ -110,7 +110,7 @@ def verify_hand_off(
         found.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
         found.approved = printable(manifest.approved.officer) if manifest.approved else "by nobody that this file names"
         found.declared = {name: printable(said, 300) for name, said in manifest.operator_says.items()}
-        found.cautions = list(manifest.cautions or ())
+        found.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
     try:
         found.signature = check_signature(folder, content, wanted)
     except (ArtifactError, OSError) as error:
@@ -239,7 +239,7 @@ def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
 
 
 def _check_schema(folder: Path, manifest: Manifest, found: Verified) -> None:
-    """Check that the schema is the one that was planned for: its unit is what the reader takes the price to be for."""
+    """Check that the schema is the one that was planned for, and that the price is said to be for its unit."""
     try:
         with open_plain(folder, folder / "schema.yaml") as file:
             schema, _ = parse(file.read(LARGEST_YAML + 1).decode())
@@ -249,6 +249,8 @@ def _check_schema(folder: Path, manifest: Manifest, found: Verified) -> None:
         schema = None
     if schema is None or schema.hash != manifest.schema_sha256:
         found.faults.append("schema.yaml is not the schema that the manifest names")
+    elif (manifest.data_set, manifest.unit, manifest.adjacency) != (schema.name, str(schema.unit), schema.adjacency):
+        found.faults.append("the manifest says another data set, unit or adjacency than schema.yaml")
 
 
 def _reckoned(lines: Sequence[Line], found: Verified) -> Decimal | None:

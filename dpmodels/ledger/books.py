@@ -134,7 +134,7 @@ def books(connection: Connection, names: Iterable[str]) -> dict[str, Book]:
         raise LedgerError(f"the chain is broken: {faults[0]}; {VERIFY}")
     for name in names:
         if name not in found and not store.read(connection, store.entries.c.account == name):
-            raise LedgerError(f"account {name} is not open")
+            raise LedgerError(f"account {name} is not open; `nacre ledger open` opens one")
         if name not in found or "open" not in found[name][1]:
             raise LedgerError(f"account {name} lacks its row or its opening entry; {VERIFY}")
     return {name: _book(connection, *found[name]) for name in names}

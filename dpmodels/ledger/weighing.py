@@ -129,6 +129,11 @@ def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weig
     if not fresh:
         return weighed
     for cap in caps:
+        if cap.order and any(cost.delta for _, cost in fresh) and any(line.renyi for line in cap.tallies):
+            raise LedgerError(
+                f"account {cap.name} is a Renyi filter, which keeps its cap where thresholds are charged before "
+                "anything else: discover values first, or under an account of their own"
+            )
         if not cap.delta and any(cost.pure_epsilon is None for _, cost in fresh):
             raise _impure(f"account {cap.name} has")
     books.refuse_expired(connection, [*family.above, *family.members.values()])

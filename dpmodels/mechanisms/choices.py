@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Whole
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Released, Sensitive
 
 IntegerMatrix = NDArray[np.integer[Any]]
-Vector = NDArray[np.int64]
-Chooser = Callable[[IntegerMatrix, float], Vector]
+Chooser = Callable[[IntegerMatrix, float], Whole]
 """Draws an index for each row with probability proportional to exp(score / scale); only tests inject another one."""
 
 BITS = 128
@@ -45,7 +45,7 @@ _RANGE = 2**62
 _DENSE = 2**16
 
 
-def exact_choices(scores: IntegerMatrix, scale: float) -> Vector:
+def exact_choices(scores: IntegerMatrix, scale: float) -> Whole:
     """Draw an index for each row; cannot be seeded."""
     return np.array([_choose(row.astype(np.int64), scale) for row in scores], dtype=np.int64)
 
@@ -53,7 +53,7 @@ def exact_choices(scores: IntegerMatrix, scale: float) -> Vector:
 _chooser: Chooser = exact_choices
 
 
-def select_each(scores: Sensitive[IntegerMatrix], *, scale: float) -> Released[Vector]:
+def select_each(scores: Sensitive[IntegerMatrix], *, scale: float) -> Released[Whole]:
     """Release, for each row, the index of a high score.
 
     Privacy: the rows are of different parts of the data, and the scores of one part differ between neighboring data
@@ -75,7 +75,7 @@ def select_each(scores: Sensitive[IntegerMatrix], *, scale: float) -> Released[V
     return Released(_chooser(values, scale))
 
 
-def _choose(scores: Vector, scale: float) -> int:
+def _choose(scores: Whole, scale: float) -> int:
     below = scores.max() - scores
     kinds, counts = _tally(below)
     weights = [_floor(kind, scale, BITS) + 1 for kind in kinds]
@@ -88,7 +88,7 @@ def _choose(scores: Vector, scale: float) -> int:
             return int(np.flatnonzero(below == kinds[group])[place])
 
 
-def _tally(below: Vector) -> tuple[list[int], list[int]]:
+def _tally(below: Whole) -> tuple[list[int], list[int]]:
     """Return the distances that occur, and how often."""
     if below.max() < _DENSE:
         counts = np.bincount(below)

@@ -40,14 +40,11 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpmodels.arrays import Whole
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, Released, Sensitive, exact_decimal
 
-IntegerVector = NDArray[np.int64]
-Selector = Callable[[IntegerVector, float], int]
+Selector = Callable[[Whole, float], int]
 """Draws an index with probability proportional to exp(score / scale); only tests inject another sampler."""
 
 _LIMIT = 2**62
@@ -89,7 +86,7 @@ def pure_scale(
     return scale if scale >= exact else math.nextafter(scale, math.inf)
 
 
-def gumbel_maximum(scores: IntegerVector, scale: float) -> int:
+def gumbel_maximum(scores: Whole, scale: float) -> int:
     """Draw from the exponential mechanism; cannot be seeded.
 
     Under this measure OpenDP adds exact Gumbel noise to the scores and returns the index of the largest, whose
@@ -107,7 +104,7 @@ def gumbel_maximum(scores: IntegerVector, scale: float) -> int:
 _selector: Selector = gumbel_maximum
 
 
-def select_exponential(scores: Sensitive[IntegerVector], *, scale: float) -> Released[int]:
+def select_exponential(scores: Sensitive[Whole], *, scale: float) -> Released[int]:
     """Release the index of a high score.
 
     Privacy: neighboring score vectors differ in every entry by at most the sensitivity from which ``scale`` was

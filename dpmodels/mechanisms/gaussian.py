@@ -16,20 +16,19 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Whole
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Released, Sensitive
 
-IntegerVector = NDArray[np.int64]
-Sampler = Callable[[IntegerVector, float], IntegerVector]
+Sampler = Callable[[Whole, float], Whole]
 """Adds zero-mean integer noise of a given standard deviation; only tests inject another sampler than the one below."""
 
 SMOOTHING = 16.0
 _LIMIT = 2**62
 
 
-def discrete_gaussian(values: IntegerVector, noise_stddev: float) -> IntegerVector:
+def discrete_gaussian(values: Whole, noise_stddev: float) -> Whole:
     """Add exact discrete Gaussian noise to every coordinate; cannot be seeded."""
     import opendp.prelude as dp
 
@@ -50,9 +49,7 @@ def lattice_noise_stddev(l2_sensitivity: int, noise_multiplier: float) -> float:
     return stddev * (1 + 2.0**-50)  # the four roundings above lose less than is added here
 
 
-def measure_gaussian(
-    total: Sensitive[IntegerVector], *, l2_sensitivity: int, noise_multiplier: float
-) -> Released[IntegerVector]:
+def measure_gaussian(total: Sensitive[Whole], *, l2_sensitivity: int, noise_multiplier: float) -> Released[Whole]:
     """Release an integer vector with discrete Gaussian noise.
 
     Shapes: ``total`` is any 1-d int64 vector; the release has the same shape.

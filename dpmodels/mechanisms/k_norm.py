@@ -27,13 +27,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Whole
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.mechanisms.exponential import pure_scale
 from dpmodels.privacy import Released, Sensitive
-
-IntegerVector = NDArray[np.int64]
 
 _LIMIT = 2**52
 _BLOCK = 4096
@@ -47,7 +45,7 @@ def k_norm_scale(sensitivity: int, epsilon: float) -> float:
     return pure_scale(sensitivity, epsilon, monotonic=True)  # whose price is D / scale as well
 
 
-def measure_k_norm(vectors: Sensitive[IntegerVector], *, scale: float) -> Released[IntegerVector]:
+def measure_k_norm(vectors: Sensitive[Whole], *, scale: float) -> Released[Whole]:
     """Release a point of the lattice near each vector.
 
     Shapes: ``vectors`` is [n, d] int64, and so is the release.
@@ -79,11 +77,11 @@ def _geometric(scale: float) -> Iterator[int]:
         yield from (abs(value) - 1 for value in laplace(zeros) if value)
 
 
-def _radii(geometric: Iterator[int], number: int, dim: int) -> IntegerVector:
+def _radii(geometric: Iterator[int], number: int, dim: int) -> Whole:
     """Draw the radii of cubes; those that are not accepted are drawn again."""
     count = number * (dim + 1)
     drawn = np.fromiter(islice(geometric, count), dtype=np.int64, count=count).reshape(number, dim + 1)
-    radii: IntegerVector = drawn.sum(axis=1)
+    radii: Whole = drawn.sum(axis=1)
     below = _below(2 * (radii[:, np.newaxis] + np.arange(1, dim + 1)))
     again = (below > 2 * radii[:, np.newaxis]).any(axis=1)
     if again.any():
@@ -91,14 +89,14 @@ def _radii(geometric: Iterator[int], number: int, dim: int) -> IntegerVector:
     return radii
 
 
-def _below(bounds: IntegerVector) -> IntegerVector:
+def _below(bounds: Whole) -> Whole:
     """Draw whole numbers that are uniform from 0 up to the bounds, which stay out.
 
     Of the 2**64 random words those below 2**64 modulo the bound are refused: each remainder is left equally often.
     """
     limits = bounds.astype(np.uint64)
     words = np.frombuffer(os.urandom(8 * limits.size), dtype=np.uint64).reshape(limits.shape)
-    found: IntegerVector = (words % limits).astype(np.int64)
+    found: Whole = (words % limits).astype(np.int64)
     refused = words < (np.uint64(0) - limits) % limits
     if refused.any():
         found[refused] = _below(bounds[refused])

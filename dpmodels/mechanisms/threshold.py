@@ -27,7 +27,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpmodels.mechanisms.gaussian import IntegerVector, measure_gaussian
+from dpmodels.arrays import Whole
+from dpmodels.mechanisms.gaussian import measure_gaussian
 from dpmodels.privacy import Released, Sensitive
 
 MARGIN = 1 + 1e-9
@@ -79,10 +80,10 @@ class KeyCounts:
         found: their counts. Shapes: [found keys].
     """
 
-    public: IntegerVector
+    public: Whole
     keys: pa.Array
-    columns: IntegerVector
-    found: IntegerVector
+    columns: Whole
+    found: Whole
 
 
 def measure_thresholded(

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from dpmodels.arrays import Whole
 from dpmodels.embeddings.summation import check_disjoint, check_repeatable
 from dpmodels.errors import ArtifactError
 from dpmodels.ledger.ledger import Charge, Ledger, Reservation
@@ -40,7 +41,6 @@ from dpmodels.releases.steps import (
     Sum,
     SumEach,
     Train,
-    Vector,
 )
 from dpmodels.releases.walk import Taken, Walk, values_of
 
@@ -156,19 +156,19 @@ class _Drawing(Walk):
             self.desk.ledger.begin_draw(self.desk.charge.key)
         self.begun = True
 
-    def sum(self, step: Sum, scale: tuple[int, float], data: Data | None) -> Vector:
+    def sum(self, step: Sum, scale: tuple[int, float], data: Data | None) -> Whole:
         """Measure the sum with noise, unless it was released before."""
         l2_sensitivity, noise_multiplier = scale
 
-        def noisy(exact: Sensitive[Vector]) -> Vector:
+        def noisy(exact: Sensitive[Whole]) -> Whole:
             return measure_gaussian(exact, l2_sensitivity=l2_sensitivity, noise_multiplier=noise_multiplier).value
 
         return self._once(step.total, noisy, step.dim, data)
 
-    def choose(self, step: Choose, scale: float, data: Data | None) -> Vector:
+    def choose(self, step: Choose, scale: float, data: Data | None) -> Whole:
         """Choose an option, unless it was chosen before."""
 
-        def chosen(scores: Sensitive[Vector]) -> Vector:
+        def chosen(scores: Sensitive[Whole]) -> Whole:
             index = select_exponential(scores, scale=scale).value
             return step.option(index)
 
@@ -176,11 +176,11 @@ class _Drawing(Walk):
 
     def _once(
         self,
-        measure: Callable[[Data], Sensitive[Vector]],
-        release: Callable[[Sensitive[Vector]], Vector],
+        measure: Callable[[Data], Sensitive[Whole]],
+        release: Callable[[Sensitive[Whole]], Whole],
         dim: int,
         data: Any,
-    ) -> Vector:
+    ) -> Whole:
         if self.kept:
             return self.kept.pop(0)
         exact = measure(data)
@@ -191,20 +191,20 @@ class _Drawing(Walk):
         self.state.keep_vector(released)
         return released
 
-    def choose_each(self, step: ChooseEach, scale: float, data: Any) -> Vector:
+    def choose_each(self, step: ChooseEach, scale: float, data: Any) -> Whole:
         """Choose for every part."""
         return self._each_once(step, lambda scores: select_each(scores, scale=scale).value, (), data)
 
-    def sum_each(self, step: SumEach, scale: float, data: Any) -> Vector:
+    def sum_each(self, step: SumEach, scale: float, data: Any) -> Whole:
         """Measure the sum of every part."""
         return self._each_once(step, lambda sums: measure_k_norm(sums, scale=scale).value, (step.width,), data)
 
     def _each_once(
-        self, step: Each, release: Callable[[Sensitive[Any]], Vector], shape: tuple[int, ...], data: Any
-    ) -> Vector:
+        self, step: Each, release: Callable[[Sensitive[Any]], Whole], shape: tuple[int, ...], data: Any
+    ) -> Whole:
         """Release for every part that nothing was released for before, and keep that often enough to go on from."""
         self.named = step.names(data)
-        number, done, fresh = self.named.num_rows, [np.zeros((0, *shape), dtype=np.int64)], list[Vector]()
+        number, done, fresh = self.named.num_rows, [np.zeros((0, *shape), dtype=np.int64)], list[Whole]()
         while self.kept and sum(map(len, done)) < number:
             done.append(self.kept.pop(0))
         found = sum(map(len, done))
@@ -223,7 +223,7 @@ class _Drawing(Walk):
             raise ArtifactError("a step releases for another number of parts than it names; its system is at fault")
         return released
 
-    def count_keys(self, step: CountKeys, noise_multiplier: float, data: Any) -> tuple[pa.Table, Vector]:
+    def count_keys(self, step: CountKeys, noise_multiplier: float, data: Any) -> tuple[pa.Table, Whole]:
         """Count the keys with noise, unless they were counted before; keys and counts are kept in one piece."""
         if self.kept:
             packed = self.kept.pop(0)
@@ -256,11 +256,11 @@ class _Drawing(Walk):
         common = [key for key in (named or [{}])[0] if all(key in own for own in named)]
         return {key: np.concatenate([own[key] for own in named]) for key in common}
 
-    def keep(self, step: Keep) -> Vector:
+    def keep(self, step: Keep) -> Whole:
         """Return what the programme computed."""
         return step.integers()
 
-    def train(self, step: Train, noise_multiplier: float, data: Any) -> Vector:
+    def train(self, step: Train, noise_multiplier: float, data: Any) -> Whole:
         """Take the steps of DP-SGD that the state does not hold yet."""
         from dpmodels.mechanisms.dp_sgd.training import DpSgd
 
@@ -302,58 +302,58 @@ class _Reading(Walk):
         super().__init__(release.line)
         self.values, self.integers, self.named = release.vector, release.chosen, release.columns
 
-    def sum(self, step: Sum, scale: tuple[int, float], data: Data | None) -> Vector:
+    def sum(self, step: Sum, scale: tuple[int, float], data: Data | None) -> Whole:
         """Return the next values."""
         return self._next(step.dim)
 
-    def train(self, step: Train, noise_multiplier: float, data: Data | None) -> Vector:
+    def train(self, step: Train, noise_multiplier: float, data: Data | None) -> Whole:
         """Return the next values."""
         return self._next(step.dim)
 
-    def choose(self, step: Choose, scale: float, data: Data | None) -> Vector:
+    def choose(self, step: Choose, scale: float, data: Data | None) -> Whole:
         """Return the next integers."""
         return self._next_kept(step.width)
 
-    def choose_each(self, step: ChooseEach, scale: float, data: Data | None) -> Vector:
+    def choose_each(self, step: ChooseEach, scale: float, data: Data | None) -> Whole:
         """Return as many of the next values as the next integer says."""
         return self._next(int(self._next_kept(1)[0]))
 
-    def sum_each(self, step: SumEach, scale: float, data: Data | None) -> Vector:
+    def sum_each(self, step: SumEach, scale: float, data: Data | None) -> Whole:
         """Return the next values, a row for each part, of which the next integer says how many there are."""
         return self._next(int(self._next_kept(1)[0]) * step.width).reshape(-1, step.width)
 
-    def count_keys(self, step: CountKeys, noise_multiplier: float, data: Data | None) -> tuple[pa.Table, Vector]:
+    def count_keys(self, step: CountKeys, noise_multiplier: float, data: Data | None) -> tuple[pa.Table, Whole]:
         """Return as many of the next values as the next integer says, with their names."""
         vector = self._next(int(self._next_kept(1)[0]))
         if self.named.column_names != ["column", "key"] or not len(step.public) <= len(vector) == len(self.named):
             raise ArtifactError("the release names other counts than this version reads from it")
         return self.named, vector
 
-    def keep(self, step: Keep) -> Vector:
+    def keep(self, step: Keep) -> Whole:
         """Return the next integers."""
         return self._next_kept(step.width)
 
-    def _next(self, dim: int) -> Vector:
+    def _next(self, dim: int) -> Whole:
         answer, self.values = np.split(self.values, [dim])
         return _whole(answer, dim)
 
-    def _next_kept(self, dim: int) -> Vector:
+    def _next_kept(self, dim: int) -> Whole:
         answer, self.integers = np.split(self.integers, [dim])
         return _whole(answer, dim)
 
 
-def _whole(answer: Vector, dim: int) -> Vector:
+def _whole(answer: Whole, dim: int) -> Whole:
     if len(answer) < dim:
         raise ArtifactError("the release holds fewer values than this version reads from it")
     return answer
 
 
-def _valued(taken: Taken) -> list[tuple[Step, Vector]]:
+def _valued(taken: Taken) -> list[tuple[Step, Whole]]:
     """Return the steps whose values are rows of the file."""
     return [(step, vector) for step, vector in values_of(taken) if isinstance(step, Sum | Train | Each | CountKeys)]
 
 
-def _laid_out(taken: Taken) -> tuple[Vector, Vector]:
+def _laid_out(taken: Taken) -> tuple[Whole, Whole]:
     """Split what the steps released into the values of the file and the integers of its footer.
 
     Of what is released for each part, or for each key, the footer has the number of parts or keys.

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpmodels.arrays import Whole
 from dpmodels.releases.plan import RELEASE, REPORT, Former, Line, Plan, canonical_hash
-from dpmodels.releases.steps import Vector
 
 FORMAT = 2
 """The format that this version writes."""
@@ -91,7 +91,7 @@ def _with_zoom(line: Line) -> Line:
     return line.model_copy(update={"measurement": own, "former": line.former or Former(hash=line.hash)})
 
 
-def values_of(line: Line, table: pa.Table, values: Vector, chosen: Vector) -> tuple[Vector, Vector]:
+def values_of(line: Line, table: pa.Table, values: Whole, chosen: Whole) -> tuple[Whole, Whole]:
     """Return the values and integers of a release as format 2 has them.
 
     PrivBayes of format 1 wrote its network among the values: for each family, beginning with that of the first column,

@@ -23,13 +23,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Whole
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.summation import transform_sum
 from dpmodels.mechanisms.dp_sgd.spec import SgdSpec
 from dpmodels.mechanisms.threshold import Bringing, KeyCounts
 from dpmodels.privacy import Sensitive
-
-Vector = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Data:
 
     records: Sensitive[Any]
     device: str = "cpu"
-    numbers: Sensitive[Vector] | None = None
+    numbers: Sensitive[Whole] | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Sum:
         embedding: the function of one record that is summed, where it can also be evaluated on other records; or None.
     """
 
-    total: Callable[[Data], Sensitive[Vector]]
+    total: Callable[[Data], Sensitive[Whole]]
     dim: int
     l2_sensitivity: int
     embedding: Embedding | None = None
@@ -64,7 +63,7 @@ class Sum:
     def of(cls, embedding: Embedding, l2_sensitivity: int = 0) -> "Sum":
         """Sum an embedding; a given sensitivity was planned before the embedding was known, and is at least its own."""
 
-        def total(data: Data) -> Sensitive[Vector]:
+        def total(data: Data) -> Sensitive[Whole]:
             return transform_sum(embedding, data.records, data.device)
 
         return cls(total, embedding.dim, max(l2_sensitivity, embedding.l2_sensitivity), embedding)
@@ -78,7 +77,7 @@ class NoisySum:
         embedding: the embedding that was summed; None where something else was summed.
     """
 
-    vector: Vector
+    vector: Whole
     noise_stddev: float
     embedding: Any = None
 
@@ -93,8 +92,8 @@ class Choose:
         monotonic: whether adding a unit lowers no score; allowed under add-or-remove-one alone.
     """
 
-    scores: Callable[[Data], Sensitive[Vector]]
-    option: Callable[[int], Vector]
+    scores: Callable[[Data], Sensitive[Whole]]
+    option: Callable[[int], Whole]
     width: int
     sensitivity: int
     monotonic: bool = False
@@ -158,13 +157,13 @@ class CountKeys:
     threshold: int
     most: Bringing
 
-    def pack(self, released: KeyCounts) -> Vector:
+    def pack(self, released: KeyCounts) -> Whole:
         """Write what was released as whole numbers, in which a draw is kept until it is sealed."""
         text = np.frombuffer(json.dumps(released.keys.to_pylist()).encode(), dtype=np.uint8)
         parts = [released.public, released.found, released.columns, text]
         return np.concatenate([np.array([len(released.found)]), *parts]).astype(np.int64)
 
-    def unpack(self, packed: Vector) -> tuple[pa.Table, Vector]:
+    def unpack(self, packed: Whole) -> tuple[pa.Table, Whole]:
         """Return column and key of every count, and the counts."""
         number, size = int(packed[0]), len(self.public)
         vector, places, text = np.split(packed[1:], [size + number, size + 2 * number])
@@ -183,7 +182,7 @@ class NoisyCounts:
     """
 
     names: pa.Table
-    vector: Vector
+    vector: Whole
     noise_stddev: float
 
 
@@ -197,11 +196,11 @@ class Keep:
         integers: computes them, which a reading does without. Shapes: the result is [width].
     """
 
-    integers: Callable[[], Vector]
+    integers: Callable[[], Whole]
     width: int
 
     @classmethod
-    def of(cls, integers: Vector) -> "Keep":
+    def of(cls, integers: Whole) -> "Keep":
         """Keep integers that are there already."""
         return cls(lambda: integers, len(integers))
 
@@ -219,7 +218,7 @@ class Train:
     objective: Callable[[bool], Any]
     rows: Callable[[Data], Sensitive[Any]]
     records: float
-    weights: Callable[[Any], Vector]
+    weights: Callable[[Any], Whole]
     dim: int
     sgd: SgdSpec
 

@@ -20,6 +20,7 @@ from dpmodels.accounting.events import (
     ThresholdEvent,
     leaves,
 )
+from dpmodels.arrays import Whole
 from dpmodels.errors import ArtifactError
 from dpmodels.mechanisms.exponential import exponential_scale, pure_scale
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
@@ -42,7 +43,6 @@ from dpmodels.releases.steps import (
     Sum,
     SumEach,
     Train,
-    Vector,
 )
 
 ROUNDING = 2.0**-50
@@ -155,35 +155,35 @@ class Walk(ABC):
         return [None] * len(step.programmes)
 
     @abstractmethod
-    def sum(self, step: Sum, scale: tuple[int, float], data: Data | None) -> Vector:
+    def sum(self, step: Sum, scale: tuple[int, float], data: Data | None) -> Whole:
         """Return the noisy sum; ``scale`` holds the sensitivity and the noise multiplier of its noise."""
 
     @abstractmethod
-    def choose(self, step: Choose, scale: float, data: Data | None) -> Vector:
+    def choose(self, step: Choose, scale: float, data: Data | None) -> Whole:
         """Return the chosen option; ``scale`` is that of the exponential mechanism."""
 
     @abstractmethod
-    def choose_each(self, step: ChooseEach, scale: float, data: Data | None) -> Vector:
+    def choose_each(self, step: ChooseEach, scale: float, data: Data | None) -> Whole:
         """Return the chosen index for each part."""
 
     @abstractmethod
-    def sum_each(self, step: SumEach, scale: float, data: Data | None) -> Vector:
+    def sum_each(self, step: SumEach, scale: float, data: Data | None) -> Whole:
         """Return the noisy sum for each part."""
 
     @abstractmethod
-    def count_keys(self, step: CountKeys, noise_multiplier: float, data: Data | None) -> tuple[pa.Table, Vector]:
+    def count_keys(self, step: CountKeys, noise_multiplier: float, data: Data | None) -> tuple[pa.Table, Whole]:
         """Return column and key of every released count, and the noisy counts."""
 
     @abstractmethod
-    def keep(self, step: Keep) -> Vector:
+    def keep(self, step: Keep) -> Whole:
         """Return the integers that are kept."""
 
     @abstractmethod
-    def train(self, step: Train, noise_multiplier: float, data: Data | None) -> Vector:
+    def train(self, step: Train, noise_multiplier: float, data: Data | None) -> Whole:
         """Return the trained weights."""
 
 
-def values_of(taken: Taken) -> Iterator[tuple[Step, Vector]]:
+def values_of(taken: Taken) -> Iterator[tuple[Step, Whole]]:
     """Yield every step that released values, in the order in which they are written, with its values."""
     for step, answer in taken:
         if isinstance(step, Parallel):

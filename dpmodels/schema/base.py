@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """Parts of a second."""
@@ -71,6 +71,17 @@ class Modelled(BaseModel):
     def size(self) -> int:
         """Count the cells: the states, with "has a value" split into its value cells."""
         return self.states
+
+
+def of_form(pattern: str, words: str) -> AfterValidator:
+    """Hold a dtype that has parts to its form."""
+
+    def check(dtype: str) -> str:
+        if not re.fullmatch(pattern, dtype):
+            raise ValueError(f"must be {words}")
+        return dtype
+
+    return AfterValidator(check)
 
 
 def zone_of(dtype: str) -> str | None:

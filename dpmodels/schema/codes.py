@@ -11,21 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Indices, Whole
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled
-from dpmodels.schema.interval import UNIT_STEPS, Continuous, Floats, Indices
+from dpmodels.schema.continuous import Continuous
 
 Codes = NDArray[np.unsignedinteger[Any]]
-Places = NDArray[np.int64]
 
 
 def value_codes(column: Modelled) -> int:
     """Count the codes that stand for values of a continuous column, or all codes of another."""
-    if not isinstance(column, Continuous):
-        return column.states
-    if column.decimals is None:
-        return UNIT_STEPS + 1
-    return round((column.high - column.low) * 10.0**column.decimals) + 1
+    return column.interval.places if isinstance(column, Continuous) else column.states
 
 
 def code_count(column: Modelled) -> int:
@@ -40,10 +36,7 @@ def code_type(column: Modelled) -> np.dtype[Any]:
 
 def number_codes(column: Continuous, states: Indices, x: Floats) -> Codes:
     """Return the codes of states and, where the state is "has a value", of numbers on the lattice and in bounds."""
-    if column.decimals is None:
-        place = np.rint(column.to_unit(x) * UNIT_STEPS)
-    else:
-        place = np.rint((x - column.low) * 10.0**column.decimals)
+    place = column.interval.place(x)
     if column.states == 1:
         return place.astype(code_type(column))
     return np.where(states == 0, place, value_codes(column) - 1.0 + states).astype(code_type(column))
@@ -58,7 +51,7 @@ def to_codes(column: Modelled, states: Indices, values: Floats) -> Codes:
     if states.size and not 0 <= states.min() <= states.max() < column.states:
         raise DataError("", "the encoded data does not belong to this schema")
     if isinstance(column, Continuous):
-        return number_codes(column, states, column.from_unit(values))
+        return number_codes(column, states, column.interval.from_unit(values))
     return states.astype(code_type(column))
 
 
@@ -69,12 +62,7 @@ def from_codes(column: Modelled, codes: Codes) -> tuple[Indices, Floats]:
     count = value_codes(column)
     valued = codes < count
     states = np.where(valued, 0, codes.astype(np.int64) - (count - 1)).astype(np.int32)
-    place = codes.astype(np.float64)
-    if column.decimals is None:
-        units = place / UNIT_STEPS
-    else:
-        units = column.to_unit(column.snap(column.low + place * 10.0**-column.decimals))
-    return states, np.where(valued, units, 0.0)
+    return states, np.where(valued, column.interval.unit_at(codes.astype(np.float64)), 0.0)
 
 
 def check_codes(column: Modelled, codes: NDArray[Any]) -> Codes:
@@ -85,18 +73,18 @@ def check_codes(column: Modelled, codes: NDArray[Any]) -> Codes:
 
 
 @lru_cache(maxsize=1024)
-def first_codes(column: Modelled) -> Places:
+def first_codes(column: Modelled) -> Whole:
     """Return the first code of each cell: cells are runs of codes, value cells first, then the other states.
 
-    ``Continuous.to_cells`` alone says where a cell begins; it never decreases, so bisection finds it.
+    ``Cells.of`` alone says where a cell begins; it never decreases, so bisection finds it.
     """
     if not isinstance(column, Continuous):
         return np.arange(column.states)
-    count = value_codes(column)
+    count, grid = value_codes(column), column.grid
     low = np.zeros(column.cells, dtype=np.int64)
     high = np.full(column.cells, count)
     while (open_ := low < high).any():
         middle = (low + high) // 2
-        below = column.to_cells(from_codes(column, middle.astype(code_type(column)))[1]) < np.arange(column.cells)
+        below = grid.of(from_codes(column, middle.astype(code_type(column)))[1]) < np.arange(column.cells)
         low, high = np.where(open_ & below, middle + 1, low), np.where(open_ & ~below, middle, high)
     return np.concatenate([low, count + np.arange(column.states - 1)])

@@ -9,9 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 
 from dpmodels.errors import DataError
 from dpmodels.schema.base import DTYPE, OUTSIDE, ColumnFaults, Modelled, overflow
+from dpmodels.schema.continuous import Continuous
+from dpmodels.schema.datetimes import Datetime
 from dpmodels.schema.derived import Derived
 from dpmodels.schema.image import Image
-from dpmodels.schema.interval import Continuous, Datetime, Integer, IntegerType, Number
+from dpmodels.schema.numbers import Integer, IntegerType, Number
 from dpmodels.schema.pattern import Pattern, read_pattern
 
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Mask
 from dpmodels.errors import Unsuitable
 from dpmodels.schema.base import Modelled
 from dpmodels.schema.columns import Continuous, Datetime, Discrete, Number, names_of
 from dpmodels.schema.convert import decode_numbers
-from dpmodels.schema.interval import Floats
 from dpmodels.schema.records import Records
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ SIGNS: dict[str, Callable[[Any, Any], Any]] = {
 }
 EQUAL = ("=", "!=")
 NULL = "null"
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -118,9 +116,9 @@ def _number(text: str, name: str, column: Continuous, sign: str, value: str) -> 
     number = float(np.float32(number)) if column.resolved_dtype == "float32" else number
     if sign in EQUAL and column.decimals is None:
         raise Unsuitable(f"`{text}`: no row has exactly this value, for column {name} is not rounded; write < or >")
-    if sign in EQUAL and number != column.snap(np.array([number]))[0] and isinstance(column, Number):
+    if sign in EQUAL and number != column.interval.snap(np.array([number]))[0] and isinstance(column, Number):
         raise Unsuitable(f"`{text}`: column {name} keeps {column.decimals} decimals")
-    if sign in EQUAL and number != column.snap(np.array([number]))[0]:
+    if sign in EQUAL and number != column.interval.snap(np.array([number]))[0]:
         raise Unsuitable(f"`{text}`: column {name} has whole numbers only")
     return number
 
@@ -196,7 +194,7 @@ def bounds(own: Sequence[Condition]) -> tuple[float, float]:
         column = one.column
         if one.of_state or one.sign == "!=" or not isinstance(column, Continuous):
             continue
-        lattice = column.decimals is not None and column.snap(np.array([one.value]))[0] == one.value
+        lattice = column.decimals is not None and column.interval.snap(np.array([one.value]))[0] == one.value
         half = 0.5 * 10.0 ** -(column.decimals or 0) if lattice else 0.0
         if one.sign in ("=", ">=", ">"):
             low = max(low, one.value + (half if one.sign == ">" else -half))
@@ -217,9 +215,9 @@ def cell_shares(own: Sequence[Condition], column: Modelled) -> Floats:
     if any(one.of_state and one.sign == "=" for one in own):  # nothing but null
         return np.concatenate([np.zeros(column.cells), met])
     low, high = bounds(own)
-    shares = column.cell_shares(low, high)
+    shares = column.grid.shares(low, high)
     half = 0.5 * 10.0 ** -(column.decimals or 0)
     for value in {one.value for one in own if one.sign == "!=" and not one.of_state and low < one.value < high}:
-        shares = shares - column.cell_shares(value - half, value + half)
+        shares = shares - column.grid.shares(value - half, value + half)
         shares[shares < 1e-12] = 0.0  # what rounding leaves of a cell of this value alone
     return np.concatenate([shares, met])

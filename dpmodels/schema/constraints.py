@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Mask
 from dpmodels.errors import Unsuitable
 from dpmodels.schema.columns import Continuous, Datetime
 from dpmodels.schema.implications import Implication, is_implication
 
 FORM = re.compile(r"(.+?)\s*(<=|>=|<|>)\s*(.+)")
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

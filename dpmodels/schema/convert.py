@@ -1,5 +1,7 @@
 """One column between Arrow and numpy: its types, its states and unit values, and the policy for what lies outside."""
 
+from collections.abc import Iterable
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -7,12 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Mask
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled, decimal_digits, described, is_text, zone_of
 from dpmodels.schema.codes import Codes, code_type, number_codes
-from dpmodels.schema.columns import Categorical, Column, Continuous, Datetime, Derived, Discrete, Integer
+from dpmodels.schema.columns import EXACT, Categorical, Column, Continuous, Datetime, Derived, Discrete, Integer
 
-Mask = NDArray[np.bool_]
+EXACT_TENS = 22
+"""Up to which power of ten is exact as float64: a whole number that is exact, over one of them, is the nearest."""
 
 
 def arrow_type(column: Modelled) -> pa.DataType:
@@ -26,6 +30,17 @@ def arrow_type(column: Modelled) -> pa.DataType:
     if digits := decimal_digits(name):
         return pa.decimal128(*digits)
     return pa.type_for_alias(name)
+
+
+def mixes(values: Iterable[Any]) -> bool:
+    """Tell whether there is text beside bytes, or a day beside a moment: for one of them Arrow takes all for the other.
+
+    Privacy: so what one value is would change what all others are read as.
+    """
+    kinds = set(map(type, values))
+    days, moments = date in kinds, any(issubclass(kind, datetime) and kind.__name__ != "NaTType" for kind in kinds)
+    text, raw = (any(issubclass(kind, other) for kind in kinds) for other in (str, bytes))
+    return (text and raw) or (days and moments)
 
 
 def csv_type(column: Column) -> pa.DataType:
@@ -86,6 +101,15 @@ def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
+def is_whole(array: pa.Array) -> bool:
+    """Tell whether a column holds what its type says; a damaged file may hold text that is none."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowException:  # it quotes the value
+        return False
+    return True
+
+
 def joined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Join the chunks of a column; one chunk keeps its dictionary."""
     return plain(column) if isinstance(column, pa.ChunkedArray) else column
@@ -110,14 +134,26 @@ def to_floats(array: pa.Array) -> NDArray[np.float64]:
 
 
 def _decimals(array: pa.Array) -> NDArray[np.float64]:
-    """Return the float64 nearest to each decimal, which Arrow's own cast misses by a bit."""
-    scale = array.type.scale
-    try:
-        whole = array.cast(pa.decimal64(18, scale)).view(pa.int64())
-    except pa.ArrowException:  # too many digits, and so far beyond any bounds, or finer than any lattice
-        return to_floats(array.cast(pa.float64()))
-    nearest: NDArray[np.float64] = to_floats(whole) / 10.0**scale
-    return nearest
+    """Return the float64 nearest to each decimal, which Arrow's own cast misses by a bit.
+
+    Privacy: of each decimal by itself. Neither how large others in the batch are, nor how many digits the type has,
+        which some readers find by all of the rows, decides how one is rounded.
+    """
+    scale, null = array.type.scale, array.is_null().to_numpy(zero_copy_only=False)
+    if not len(array) or not 0 <= scale <= EXACT_TENS or array.type.bit_width > 128:
+        return _nearest(array)
+    wide = array.cast(pa.decimal128(38, scale))
+    words = np.frombuffer(wide.buffers()[1], dtype="<i8", count=2 * (wide.offset + len(wide)))
+    low, high = words.reshape(-1, 2)[wide.offset :].T
+    exact = null | ((high == low >> 63) & (low >= -EXACT) & (low <= EXACT))
+    x = np.where(null, np.nan, low / 10.0**scale)
+    if not exact.all():
+        x[~exact] = _nearest(array.filter(pa.array(~exact)))
+    return x
+
+
+def _nearest(array: pa.Array) -> NDArray[np.float64]:
+    return to_floats(array.cast(pa.string()).cast(pa.float64()))
 
 
 def as_numbers(column: Continuous, array: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
@@ -190,7 +226,7 @@ def encode_continuous(name: str, column: Any, array: pa.Array) -> tuple[Codes, M
         raise DataError(name, "must hold whole numbers, as its type integer in the schema says")
     outside = (x < column.low) | (x > column.high)  # false for null, which is NaN
     dropped = _refuse(name, column, outside, null)
-    x = column.snap(np.where(null, column.low, x))
+    x = column.interval.snap(np.where(null, column.low, x))
     state = np.zeros(len(x), dtype=np.int32)
     if column.zero_state is not None:
         state[x == 0] = column.zero_state
@@ -209,7 +245,7 @@ def to_ticks(array: pa.Array, tick: str) -> NDArray[np.float64]:
 
 def decode_numbers(column: Continuous, states: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return encoded values as the numbers or ticks that are handed over, null as NaN."""
-    x = column.from_unit(values)
+    x = column.interval.from_unit(values)
     if column.zero_state is not None:
         x[states == column.zero_state] = 0.0
     if column.resolved_dtype == "float32":
@@ -221,11 +257,11 @@ def decode_numbers(column: Continuous, states: NDArray[np.int32], values: NDArra
 
 def encode_numbers(column: Continuous, x: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Return numbers as states and values, after moving them to the column's lattice and into its bounds."""
-    x = column.snap(x)
+    x = column.interval.snap(x)
     states = np.zeros(len(x), dtype=np.int32)
     if column.zero_state is not None:
         states[x == 0] = column.zero_state
-    return states, np.where(states == 0, column.to_unit(x), 0.0)
+    return states, np.where(states == 0, column.interval.to_unit(x), 0.0)
 
 
 def decode_column(column: Any, states: NDArray[np.int32], values: NDArray[np.float64]) -> pa.Array:

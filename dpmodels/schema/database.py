@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.schema.convert import mixes
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.formats import cast_text
 from dpmodels.schema.pictures import Batches
@@ -157,7 +158,7 @@ def _column(name: str, values: Sequence[Any], codec: Codec) -> pa.Array:
     if any(isinstance(value, UUID) for value in values):
         values = [None if value is None else str(value) for value in values]
     try:
-        array = pa.array(values)
+        array = None if mixes(values) else pa.array(values)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         array = None  # the message quotes the value
     if array is None:

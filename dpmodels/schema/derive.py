@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Mask
 from dpmodels.errors import DataError
 from dpmodels.schema.base import described, is_text
 from dpmodels.schema.columns import Categorical, Discrete, names_of
@@ -16,7 +16,6 @@ from dpmodels.schema.derived import Derived
 from dpmodels.schema.formula import faults_of, is_whole, reckon
 
 Columns = Mapping[str, Any]
-Mask = NDArray[np.bool_]
 CLOSE = {"int64": 0.0, "float32": 1e-5}
 """How far a raw number may lie from its formula, relative to it: by another order of the same sums."""
 

@@ -80,8 +80,14 @@ class Discovery(BaseModel):
 
     @property
     def reading(self) -> Schema:
-        """What a table is read by: a schema that holds no value to anything, and so is none for a run."""
-        columns = {name: Identifier(type="identifier") for name in self.columns}
+        """What a table is read by: a schema that holds no value to anything, and so is none for a run.
+
+        The columns of which something is to be discovered are kept, and no other is looked at.
+        """
+        columns = {
+            name: Identifier(type="identifier", keep="regenerate" if name in self.wanted else "drop")
+            for name in self.columns
+        }
         return Schema.model_construct(name=self.name, unit=self.unit, columns=columns)
 
     def to_yaml(self) -> str:

@@ -67,14 +67,16 @@ def complete(text: str, found: Mapping[str, Found], origin: str) -> Completed:
     columns = _value(root, "columns")
     for name, keys in marks(data).items():
         node, column = _value(columns, name), data["columns"][name]
-        said = _said(column, keys, found[name])
+        said = _said(column, keys, found[name], of_users="users" in data)
         remarks += _remarks(name, said, found[name])
         told.append(f"{', '.join(keys)} of {name}")
         for index, key in enumerate(keys):
             mark = _value(node, key)
             indent = " " * (_indent(text, mark.start_mark.index) + 4)
             written = _flow(said.pop(key), indent)
-            edits.append((mark.start_mark.index, mark.end_mark.index, written + _more(index, keys, node, said)))
+            start, end = mark.start_mark.index, mark.end_mark.index
+            end = start + len(text[start:end].rstrip())  # that of a word in a block lies on the next line
+            edits.append((start, end, written + _more(index, keys, node, said)))
     edits.append(_source(text, root, f"{origin}: {'; '.join(told)}"))
     for start, end, written in sorted(edits, reverse=True):
         text = text[:start] + written + text[end:]
@@ -83,13 +85,18 @@ def complete(text: str, found: Mapping[str, Found], origin: str) -> Completed:
     return Completed(text, tuple(remarks))
 
 
-def _said(column: Mapping[str, Any], keys: tuple[str, ...], found: Found) -> dict[str, Any]:
-    """Return the keys that are written for a column: the marked ones, and what becomes of values outside."""
+def _said(column: Mapping[str, Any], keys: tuple[str, ...], found: Found, of_users: bool) -> dict[str, Any]:
+    """Return the keys that are written for a column: the marked ones, and what becomes of values outside.
+
+    Beside ``users`` no row may be left out, so a number that was not found ends the run that meets it.
+    """
     said: dict[str, Any] = {}
     if SHARE in keys:
         said[SHARE] = found.null_share
     if "values" in keys:
         said |= _values(column, found)
+        if of_users and said.get("outside") == "reject-row":
+            said["outside"] = "refuse"
     if "min" in keys:
         said["min"] = _bound(column, found.low, ROUND_FLOOR)
     if "max" in keys:
@@ -153,6 +160,12 @@ def _remarks(name: str, said: Mapping[str, Any], found: Found) -> Iterator[str]:
             else (f"a count has noise of {found.noise_stddev:,.0f} rows")
         )
         yield f"column {name}: {' and '.join(open_keys)} could not be found and is left as TODO: {needs}"
+    ends = {
+        "reject-row": "rows that hold another are left out of what is made by this schema",
+        "refuse": "a row that holds another ends the run, so add to them what is public",
+    }
+    if "values" in said and said.get("outside") in ends:
+        yield f"column {name}: its values are those that enough rows hold; {ends[said['outside']]}"
     if found.unread > 4 * found.noise_stddev:
         yield (
             f"column {name}: about {found.unread:,.0f} of {found.rows:,.0f} rows hold what its type does not, such as "

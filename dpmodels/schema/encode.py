@@ -70,6 +70,8 @@ class Codec:
         unknown = f"the data has {extra} column(s) that the schema lacks; a file without a header has values there"
         if "" in names:
             unknown += ", and an index that pandas wrote, or a delimiter of two characters, leaves a name empty"
+        if "__index_level_0__" in names:
+            unknown += "; one is the index that pandas wrote: write the file with index=False"
         if missing := [name for name in declared if name not in names]:
             raise DataError(missing[0], "is in the schema but not in the data" + f"; {unknown}" * bool(extra))
         if extra:
@@ -167,7 +169,7 @@ class Codec:
         for index, column in enumerate(self.columns.values()):
             if isinstance(column, Continuous):
                 states = records.states[:, index]
-                value_cell = column.to_cells(records.values[:, index])
+                value_cell = column.grid.of(records.values[:, index])
                 cells[:, index] = np.where(states == 0, value_cell, states + column.cells - 1)
         return cells
 
@@ -180,7 +182,7 @@ class Codec:
                 cell = cells[:, index]
                 has_value = cell < column.cells
                 states[:, index] = np.where(has_value, 0, cell - column.cells + 1)
-                values[has_value, index] = column.from_cells(cell[has_value], rng)
+                values[has_value, index] = column.grid.draw(cell[has_value], rng)
         return Records(states, values)
 
     def _pixels(self, table: Table) -> Pixels | None:

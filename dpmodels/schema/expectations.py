@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpmodels.arrays import Floats
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled
 from dpmodels.schema.columns import Continuous, Datetime, Derived, Discrete, Identifier, Image, Integer
-from dpmodels.schema.convert import as_numbers, check_type, plain, to_keys
+from dpmodels.schema.convert import as_numbers, check_type, is_whole, plain, to_keys
 from dpmodels.schema.derive import follows
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.image import check_image_type, images_fit
 from dpmodels.schema.implications import HELD
-from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
 from dpmodels.schema.suite import NOT_NULL, ROW_COUNT, Rule, suite_for
 from dpmodels.schema.witnesses import Witnesses, gap
@@ -184,7 +184,7 @@ class Gate(Verdicts):
             return np.zeros(batch.num_rows)  # identifiers and unknown columns are judged by name alone
         array = plain(batch.column(name))
         check_type(name, column, array.type)
-        if not _is_whole(array):
+        if not is_whole(array):
             raise DataError(name, "must hold UTF-8 text in every row")
         rejects = self.raw and isinstance(column, Continuous) and column.outside == "reject-row"
         return _to_pandas(column, array, rejects)
@@ -226,15 +226,6 @@ class Gate(Verdicts):
             }
 
         return run
-
-
-def _is_whole(array: pa.Array) -> bool:
-    """Tell whether a column holds what its type says; a damaged file may hold text that is none."""
-    try:
-        array.validate(full=True)
-    except pa.ArrowException:  # it quotes the value
-        return False
-    return True
 
 
 def _to_pandas(column: Modelled, array: pa.Array, rejects: bool) -> Any:

@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpmodels.arrays import Mask
 from dpmodels.errors import DataError
-from dpmodels.schema.convert import Mask, plain
+from dpmodels.schema.convert import plain
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate, Outcome, Verdicts
 from dpmodels.schema.family import CHILDREN, POSITION, Users

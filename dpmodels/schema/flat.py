@@ -7,16 +7,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Whole
 from dpmodels.schema.columns import Identifier
 from dpmodels.schema.convert import joined
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.family import CHILDREN, POSITION, Users
 from dpmodels.schema.schema import Schema
 
-Numbers = NDArray[np.int64]
 
-
-def numbers_of(schema: Schema, name: str, records: Records) -> Numbers:
+def numbers_of(schema: Schema, name: str, records: Records) -> Whole:
     """Return the values of CHILDREN or POSITION in rows of a flat table. Shapes: [B]."""
     column = schema.modelled[name]
     return np.array(column.values)[records.labels(list(schema.modelled).index(name))]  # type: ignore[attr-defined]

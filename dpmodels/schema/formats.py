@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_LINE
-from dpmodels.schema.columns import Categorical
+from dpmodels.schema.columns import Categorical, Identifier
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.pictures import Batches
 from dpmodels.schema.places import FAILURES, DataFile, is_uri
@@ -24,6 +24,7 @@ BUFFER = 2**20
 BLOCK = 2**22
 """Bytes of a text file that are read at once; no row is longer."""
 MISSING = pa.array(["NA", "N/A", "NaN", "nan", "null", "NULL"])
+DROPPED = Identifier(type="identifier")
 DELIMITERS = ",;\t|"
 DAMAGED = "the file is damaged or not what its name says"
 ALSO = {
@@ -151,15 +152,24 @@ def _read_csv(part: Part, _: int) -> Batches:
 
 
 def _json(file: DataFile, codec: Codec) -> list[Part]:
-    """Open a file of one object a line; a column is read as text where its first value is text."""
-    kinds, row = codec.csv_types, json.loads(first_line(file))
+    """Open a file of one object a line; a column that is looked at is read as what its first value is.
+
+    Privacy: Arrow reads a column that it is told nothing of by all values of a block: as moments, if all of its text is
+        moments. Then one record would decide what all others are.
+    """
+    kinds, row, apart = codec.csv_types, json.loads(first_line(file)), codec.schema.partition
     if not isinstance(row, dict):
         raise DataError("", f"{file.place} must hold one JSON object in each line, whose keys are the columns")
-    explicit = []
-    for name, kind in kinds.items():
-        spoken = pa.types.is_temporal(kind) or isinstance(row.get(name), str)
-        if name in codec.columns and name not in dict(file.keys) and not isinstance(row.get(name), dict | list):
-            explicit.append((name, pa.string() if spoken else kind))
+    explicit, named = [], (codec.schema.unit.user, apart and apart.column)
+    for name, value in ((name, row.get(name)) for name in kinds if name not in dict(file.keys)):
+        if isinstance(value, dict | list):
+            continue
+        spoken = isinstance(value, str) or (value is None and name not in codec.columns)
+        if name in codec.columns:
+            explicit.append((name, pa.string() if spoken or pa.types.is_temporal(kinds[name]) else kinds[name]))
+        elif name in named or (not codec.columns and codec.schema.columns[name] != DROPPED):  # it is to be discovered
+            number = pa.int64() if name in named else pa.float64()
+            explicit.append((name, pa.string() if spoken else pa.bool_() if isinstance(value, bool) else number))
     part = Part(file, kinds, explicit=pa.schema(explicit))
     with file.stream() as source:
         check_types(file, _open_json(source, part).schema, codec, part.explicit)

@@ -12,9 +12,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.schema.interval import Continuous, Datetime, Integer
+from dpmodels.arrays import Floats
+from dpmodels.schema.continuous import Continuous
+from dpmodels.schema.datetimes import Datetime
+from dpmodels.schema.numbers import Integer
 
-Floats = NDArray[np.float64]
 Operands = Mapping[str, Floats]
 ONLY = "may hold only numbers, names of columns, + - * / // %, parentheses and functions"
 LONGEST = 200  # characters; so no formula is nested too deeply to be read

@@ -5,11 +5,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
+from dpmodels.schema.convert import mixes
 
 KINDS = "a pandas DataFrame, one of polars or Dask, a pyarrow Table, other Arrow batches, or a path or URI of files"
 MIXED = (
@@ -39,7 +41,7 @@ def _converted(data: Any) -> tuple[pa.RecordBatchReader | None, str]:
         if "polars" in (libraries := _libraries(data)) and hasattr(data, "collect"):  # a LazyFrame
             data = data.collect()
         if "pandas" in libraries and hasattr(data, "columns"):
-            return pa.Table.from_pandas(data, preserve_index=False).replace_schema_metadata().to_reader(), ""
+            return _of_pandas(data).to_reader(), ""
         if hasattr(data, "partitions") and hasattr(data, "npartitions"):
             return _of_dask(data), ""
         if hasattr(data, "__arrow_c_stream__"):
@@ -56,12 +58,17 @@ def _libraries(data: Any) -> set[str]:
     return {kind.__module__.split(".")[0] for kind in type(data).__mro__}
 
 
+def _of_pandas(frame: Any, types: pa.Schema | None = None) -> pa.Table:
+    if any(mixes(frame.iloc[:, place]) for place, kind in enumerate(frame.dtypes) if kind == np.dtype(object)):
+        raise TypeError
+    return pa.Table.from_pandas(frame, types, preserve_index=False).replace_schema_metadata()
+
+
 def _of_dask(data: Any) -> pa.RecordBatchReader:
     """Compute a Dask DataFrame partition by partition; the first one tells the types."""
 
     def table(index: int, types: pa.Schema | None = None) -> pa.Table:
-        frame = data.partitions[index].compute()
-        return pa.Table.from_pandas(frame, types, preserve_index=False).replace_schema_metadata()
+        return _of_pandas(data.partitions[index].compute(), types)
 
     first = table(0)
     rest = (batch for index in range(1, data.npartitions) for batch in table(index, first.schema).to_batches())

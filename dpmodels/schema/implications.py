@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Mask
 from dpmodels.errors import Unsuitable
 from dpmodels.schema.columns import Continuous, Discrete
-from dpmodels.schema.conditions import Condition, Mask, cell_shares, is_boolean, numbers_of, parse
+from dpmodels.schema.conditions import Condition, cell_shares, is_boolean, numbers_of, parse
 from dpmodels.schema.convert import as_numbers, plain, states_of
-from dpmodels.schema.interval import Floats
 
 WHEN, THEN, AND = "when ", " then ", " and "
 HELD = "\n"
@@ -116,7 +116,7 @@ def _seen(column: Continuous | Discrete, array: pa.Array) -> tuple[NDArray[np.in
     if isinstance(column, Continuous):
         raw = as_numbers(column, array)
         null, outside = np.isnan(raw), (raw < column.low) | (raw > column.high)
-        numbers, states = column.snap(raw), np.zeros(len(raw), dtype=np.int32)
+        numbers, states = column.interval.snap(raw), np.zeros(len(raw), dtype=np.int32)
         numbers = numbers.astype(np.float32).astype(np.float64) if column.resolved_dtype == "float32" else numbers
     else:
         states = np.where(null, -1, states_of(column, array)) if not null.all() else np.full(len(array), -1)

@@ -49,14 +49,14 @@ def transform_encode(parts: Sequence[Sensitive[Batches]], gate: Gate, folder: Pa
     check_passed(rows, gate)
 
 
-def check_passed(rows: bool, *gates: Gate) -> None:
-    """Refuse tables that did not pass their settled gates, or hold no rows.
+def check_passed(rows: bool, *gates: Gate, of_users: bool = False) -> None:
+    """Refuse tables that did not pass their settled gates, or hold no rows; those of users may leave no row out.
 
     Raises:
         DataError: see above; every broken expectation is named.
     """
     if broken := [rule for gate in gates for rule in gate.broken]:
-        raise DataError("", "; ".join(map(str, broken)), [f"{rule}; {rule.fix}" for rule in broken])
+        raise DataError("", "; ".join(map(str, broken)), [f"{rule}; {rule.fix(of_users)}" for rule in broken])
     if not rows:
         raise DataError("", "the data holds no rows that the schema admits")
 

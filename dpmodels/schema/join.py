@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Whole
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.codes import Codes, code_count, code_type
@@ -27,8 +28,6 @@ from dpmodels.schema.users import read_ids
 ONCE = "must name each user once in the parents' table"
 LACKING = "names a user that the parents' table lacks; give every row's user a row there"
 SAME = "must be the same in all rows of a user, since `users` lists it"
-
-Numbers = NDArray[np.int64]
 
 
 @dataclass
@@ -64,7 +63,7 @@ def transform_join(
     children = _read(rows, gates[0], user, kinds)
     for gate in gates:
         gate.settle()
-    check_passed(bool(len((own or children).ids)), *gates)
+    check_passed(bool(len((own or children).ids)), *gates, of_users=True)
     table = join_sides(schema, children, own)
     codec = Codec(schema.flat)
     with pa.OSFile(str(folder / "part-00000.arrow"), "wb") as sink, pa.ipc.new_file(sink, codec.arrow_schema) as writer:
@@ -96,20 +95,20 @@ def _read(parts: Sequence[Sensitive[Batches]], gate: Gate, user: str, kinds: set
     return Side(joined, np.concatenate(ids) if ids else np.zeros(0, dtype=object))
 
 
-def _places(user: str, parents: Side, children: Side) -> Numbers:
+def _places(user: str, parents: Side, children: Side) -> Whole:
     """Return the number of each child's parent."""
     import pandas as pd
 
     index = pd.Index(parents.ids)
     if not index.is_unique:
         raise DataError(user, ONCE)
-    place: Numbers = index.get_indexer(pd.Index(children.ids)).astype(np.int64)
+    place: Whole = index.get_indexer(pd.Index(children.ids)).astype(np.int64)
     if (place < 0).any():
         raise DataError(user, LACKING)
     return place
 
 
-def _first_rows(schema: Schema, rows: Side) -> tuple[Side, Numbers]:
+def _first_rows(schema: Schema, rows: Side) -> tuple[Side, Whole]:
     """Number users as they come, and take what is a user's own from the user's first row."""
     import pandas as pd
 
@@ -122,7 +121,7 @@ def _first_rows(schema: Schema, rows: Side) -> tuple[Side, Numbers]:
     return Side({name: codes[first] for name, codes in own.items()}, rows.ids[first]), place
 
 
-def _flat(schema: Schema, parents: Side, children: Side, place: Numbers) -> Records:
+def _flat(schema: Schema, parents: Side, children: Side, place: Whole) -> Records:
     """Lay the flat table out: the children, user by user, then the users without any."""
     users = schema.users or Users()
     by = [children.codes[users.order]] if users.order else []

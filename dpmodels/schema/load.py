@@ -15,7 +15,7 @@ from dpmodels.schema.encode import Codec
 from dpmodels.schema.formats import Part, parts_of
 from dpmodels.schema.partition import held
 from dpmodels.schema.pictures import Batches, is_pictures, read_pictures
-from dpmodels.schema.places import find_files, is_uri
+from dpmodels.schema.places import check_once, find_files, is_uri
 from dpmodels.schema.schema import Schema
 from dpmodels.schema.users import bounded
 
@@ -106,18 +106,15 @@ def _kept(batches: Batches, schema: Schema) -> Batches:
 
 
 def files_of(path: Path) -> list[Path]:
-    """List the files of documents or of a client's records, all of one kind.
+    """List the files of documents or of a client's records in reading order, all of one kind and on this machine.
 
     Raises:
-        DataError: there are none, one is empty, or they are neither CSV nor Parquet.
+        DataError: as for ``find_files``, or they are neither CSV nor Parquet.
     """
-    files = sorted(f for f in path.rglob("*") if f.is_file() and f.name[0] not in "._") if path.is_dir() else [path]
-    if not path.exists() or not files:
-        raise DataError("", f"{path} does not exist or holds no files")
-    if any(file.stat().st_size == 0 for file in files):
-        raise DataError("", f"{path} is empty or holds an empty file")
+    files = [Path(file.path) for file in find_files(str(path))]
     if {file.suffix.lower() for file in files} not in ({".csv"}, {".parquet"}):
         raise DataError("", f"{path} must be one .csv or .parquet file, or a folder of files of one of these kinds")
+    check_once(files, path)
     return files
 
 

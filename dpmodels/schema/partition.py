@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
+from dpmodels.arrays import Mask
 from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled, is_text
 from dpmodels.schema.columns import Categorical, Column, Datetime, Identifier
-from dpmodels.schema.convert import Mask, check_type, plain, select, states_of, to_ticks
+from dpmodels.schema.convert import check_type, plain, select, states_of, to_ticks
 
 KINDS = "must be a datetime, a categorical column of text or whole numbers, or an identifier with `keep: drop`"
 

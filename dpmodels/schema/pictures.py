@@ -15,6 +15,7 @@ from dpmodels.errors import DataError, Unsuitable
 from dpmodels.schema.columns import Discrete, names_of
 from dpmodels.schema.convert import plain
 from dpmodels.schema.image import Image, decode_image, encode_image
+from dpmodels.schema.places import check_once
 from dpmodels.schema.schema import Schema
 
 Batches = Iterable[pa.RecordBatch]
@@ -45,7 +46,8 @@ def _read_arrays(path: Path, name: str, column: Image, batch_rows: int) -> tuple
             arrays: dict[str, NDArray[Any]] = {key: file[key] for key in file.files}
     except Exception:  # of numpy, zipfile and zlib, each of which has its own, and which may quote the file
         arrays = {}
-    if not arrays or len({len(np.atleast_1d(array)) for array in arrays.values()}) != 1:
+    lengths = {len(np.atleast_1d(array)) for array in arrays.values()}
+    if len(lengths) != 1 or lengths == {0}:
         raise DataError("", f"{path} must be an .npz file of arrays of one length, named as the columns")
     for key, array in arrays.items():
         if key == name and (array.dtype != np.uint8 or not _is_shape(array.shape[1:], column)):
@@ -56,7 +58,7 @@ def _read_arrays(path: Path, name: str, column: Image, batch_rows: int) -> tuple
     def batch(start: int) -> pa.RecordBatch:
         part = {key: array[start : start + batch_rows] for key, array in arrays.items()}
         columns = {
-            key: decode_image(column, rows.reshape(len(rows), -1)) if key == name else pa.array(rows)
+            key: decode_image(column, rows.reshape(len(rows), -1)) if key == name else _labels_of(rows, path)
             for key, rows in part.items()
         }
         return pa.RecordBatch.from_pydict(columns)
@@ -65,10 +67,26 @@ def _read_arrays(path: Path, name: str, column: Image, batch_rows: int) -> tuple
     return batch(0).schema, (batch(start) for start in range(0, rows, batch_rows))
 
 
+def _labels_of(rows: NDArray[Any], path: Path) -> pa.Array:
+    """Lay an array that is no image out as a column.
+
+    Raises:
+        DataError: Arrow has no such type, or text is no Unicode; the message would quote it.
+    """
+    try:
+        array = pa.array(rows)
+    except (pa.ArrowException, ValueError):
+        array = None
+    if array is None:
+        raise DataError("", f"every array of {path} but the images must hold text, numbers or true/false")
+    return array
+
+
 def _read_folder(path: Path, schema: Schema, name: str, column: Image, batch_rows: int) -> tuple[pa.Schema, Batches]:
     target = schema.target or ""
     labels = _labels(schema)
     files = sorted(path.rglob("*.png"))
+    check_once(files, path)
     if any(file.parent.parent != path or file.parent.name not in labels for file in files):
         raise DataError(target, f"PNG files must lie in sub-folders of {path} named as the values of the schema")
     if len(list(schema.columns)) != 2:

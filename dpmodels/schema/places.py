@@ -184,7 +184,7 @@ def _listed(system: pafs.FileSystem, path: str, place: str) -> list[tuple[str, i
 
 
 def _check_links(root: Path, matches: re.Pattern[str], infos: Sequence[pafs.FileInfo], place: str) -> None:
-    """Refuse files of which a part is missing, or would be read twice: noise that hides one row hides no twin of it.
+    """Refuse files of which a part is missing, or would be read twice.
 
     Raises:
         DataError: two of the files are one, by a link, or one is none, as a link that leads nowhere.
@@ -199,10 +199,19 @@ def _check_links(root: Path, matches: re.Pattern[str], infos: Sequence[pafs.File
     files = [(path, kind) for path, kind in files if counts(path)]
     if any(kind != pafs.FileType.File for _, kind in files):
         raise DataError("", f"{place} holds a link that leads nowhere, or something else that is no file")
+    check_once([path for path, _ in files], place)
+
+
+def check_once(files: Sequence[Path], place: object) -> None:
+    """Refuse a file that is there twice, by a link: noise that hides one row hides no twin of it.
+
+    Raises:
+        DataError: see above, or a file is gone.
+    """
     try:
-        own = {(found.st_dev, found.st_ino) for found in (path.stat() for path, _ in files)}
+        own = {(found.st_dev, found.st_ino) for found in (path.stat() for path in files)}
     except OSError:
-        raise DataError("", f"{place} changes while it is listed") from None
+        raise DataError("", f"{place} changes while it is listed, or holds a link that leads nowhere") from None
     if len(own) < len(files):
         raise DataError("", f"{place} holds the same file twice, by a link: its rows would count twice")
 

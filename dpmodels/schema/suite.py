@@ -16,14 +16,19 @@ NOT_NULL = "ExpectColumnValuesToNotBeNull"
 FIXES = {
     "ExpectTableColumnsToMatchSet": "give the data the columns of the schema, or the schema those of the data",
     ROW_COUNT: "see that the file is whole, or correct `rows` in the schema",
-    NOT_NULL: "write `nullable: true` in the schema, or raise its `max_null_share`",
+    NOT_NULL: "write `nullable: true` in the schema",
     "ExpectColumnValuesToBeBetween": "correct the values, widen `min` and `max` from what is public, or write "
-    "`outside: clip` or `outside: reject-row`",
-    "ExpectColumnValuesToBeInSet": "correct the values, add to `values` what is public, or write `outside: other` or "
-    "`outside: reject-row`",
+    "`outside: clip`",
+    "ExpectColumnValuesToBeInSet": "correct the values, add to `values` what is public, or write `outside: other`",
     "ExpectColumnValuesToBeInTypeList": "write `type: number` in the schema, or round the values",
 }
 """What to do about a broken expectation."""
+FIXES_OF_ROWS = {
+    NOT_NULL: ", or raise its `max_null_share`",
+    "ExpectColumnValuesToBeBetween": " or `outside: reject-row`",
+    "ExpectColumnValuesToBeInSet": " or `outside: reject-row`",
+}
+"""What else can be done where rows may be left out one by one, which beside ``users`` they may not."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +61,11 @@ class Rule:
         """Return the share of rows that must keep it."""
         return float(self.arguments.get("mostly", 1.0))
 
-    @property
-    def fix(self) -> str:
-        """What to do about a table that breaks it; a bound or a list is widened from public knowledge alone."""
+    def fix(self, of_users: bool) -> str:
+        """Say what to do about a table that breaks it; a bound or a list is widened from public knowledge alone."""
         whole = self.arguments.get("value_set") == [True]  # an image, or a column that follows from others
-        known = FIXES.get("" if whole else self.expectation)
-        return f"to fix it: {known or 'correct the rows, or what the schema says of them'}"
+        known = FIXES.get("" if whole else self.expectation, "correct the rows, or what the schema says of them")
+        return f"to fix it: {known}" + ("" if of_users or whole else FIXES_OF_ROWS.get(self.expectation, ""))
 
     def __str__(self) -> str:
         place = f"column {self.column} " if self.column else ""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpmodels.errors import DataError
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import is_text
-from dpmodels.schema.convert import plain, select
+from dpmodels.schema.convert import is_whole, plain, select
 
 UNSEEN = r"[\p{Cc}\p{Cf}\x{115F}\x{1160}\x{3164}\x{FE00}-\x{FE0F}]"
 """Characters that show nothing: two ids that differ by them alone look like one user."""
@@ -68,11 +68,13 @@ def read_ids(name: str, column: pa.Array, kinds: set[str]) -> NDArray[Any]:
 
 
 def _check_spelling(name: str, array: pa.Array) -> None:
-    """Refuse text that may be another spelling of the same id."""
+    """Refuse text that may be another spelling of the same id, and what is no text."""
+    if not is_whole(array):
+        raise DataError(name, "must hold UTF-8 text in every row")
     one_form = pc.equal(pc.utf8_trim_whitespace(array), array)
+    one_form = pc.and_(one_form, pc.invert(pc.match_substring_regex(array, UNSEEN)))
     if not pc.all(pc.string_is_ascii(array), min_count=0).as_py():
         one_form = pc.and_(one_form, pc.equal(pc.utf8_normalize(array, form="NFC"), array))
-        one_form = pc.and_(one_form, pc.invert(pc.match_substring_regex(array, UNSEEN)))
     if not pc.all(one_form, min_count=0).as_py():
         rule = "must name a user in Unicode's composed form (NFC), without white space around or unseen characters"
         raise DataError(name, rule)

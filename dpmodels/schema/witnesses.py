@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpmodels.arrays import Floats
 from dpmodels.schema.columns import Continuous, Discrete, Modelled
 from dpmodels.schema.constraints import Constraint
 from dpmodels.schema.convert import as_numbers
-from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
 
 MOST_CATEGORIES = 2**16

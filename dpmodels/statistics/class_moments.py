@@ -17,10 +17,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
-from dpmodels.statistics.component_moments import BLOCK_ROWS, Z_BITS, Floats, Points, Whole
+from dpmodels.statistics.component_moments import BLOCK_ROWS, Z_BITS, Points
 from dpmodels.statistics.symmetric import DIAGONAL, pack, principal_directions, symmetric_dim, unpack
 
 

@@ -9,10 +9,11 @@ Source: Su, Cao, Li, Bertino, Jin, "Differentially private k-means clustering" (
 
 import numpy as np
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
-from dpmodels.statistics.component_moments import Z_BITS, Floats, Points, Whole
+from dpmodels.statistics.component_moments import Z_BITS, Points
 
 
 class ClusterSums:

@@ -15,8 +15,8 @@ records it is the second moment that DP-PCA needs. Source: Park, Foulds, Chaudhu
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.errors import Unsuitable
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
@@ -27,9 +27,6 @@ BLOCK_ROWS = 4096
 """Rows multiplied at once: their sums stay below 2**53, so float64 products are exact."""
 LEAST_VARIANCE = 1e-4
 """Floor of every variance, where the clip norm is 1."""
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Whole
 from dpmodels.mechanisms.threshold import KeyCounts
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.base import is_text
 from dpmodels.schema.columns import EXACT
-from dpmodels.schema.convert import plain
+from dpmodels.schema.convert import is_whole, plain, to_floats
 from dpmodels.schema.formats import MISSING
 
 ROWS, NULL, UNREAD = "rows", "null", "unread"
@@ -26,7 +27,6 @@ YEARS = (1, 9999)
 MERGE = 2**20
 """Counts of found keys that wait before they are added up."""
 DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?$"
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Figures:
         """The numbers of the cells, in the order of what is in them."""
         return range(-len(self.figures), len(self.figures) + 1)
 
-    def cells_of(self, x: NDArray[np.float64]) -> Ints:
+    def cells_of(self, x: NDArray[np.float64]) -> Whole:
         """Return the cell of each number."""
         return np.sign(x).astype(np.int64) * np.searchsorted(self.figures, np.abs(x), side="right")
 
@@ -109,7 +109,7 @@ def transform_key_counts(batches: Sensitive[Iterable[pa.RecordBatch]], what: Coo
     for batch in batches.reveal():
         rows += batch.num_rows
         for name, counts in what.columns.items():
-            array = plain(batch.column(name))
+            array = _whole_text(plain(batch.column(name)))
             if counts == "values":
                 public[name] += found[name].add(array, what.longest)
             else:
@@ -120,6 +120,20 @@ def transform_key_counts(batches: Sensitive[Iterable[pa.RecordBatch]], what: Coo
     times = np.concatenate([np.zeros(0, np.int64), *(table["n"].to_numpy() for table in each)]) * what.steps_per_row
     whole = np.concatenate([[rows], *public.values()]).astype(np.int64) * what.steps_per_row
     return Sensitive(KeyCounts(whole, keys, places, times))
+
+
+def _whole_text(array: pa.Array) -> pa.Array:
+    """Put what nothing can be read as in the place of text that is no UTF-8, as a damaged file may hold it."""
+    if not is_text(array.type) or is_whole(array):
+        return array
+    return pa.array([None if raw is None else _decoded(raw) for raw in array.cast(pa.large_binary()).to_pylist()])
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return "\0"
 
 
 class _Tally:
@@ -137,7 +151,7 @@ class _Tally:
         self._size = len(self._waiting[0])
         return self._waiting[0]
 
-    def add(self, array: pa.Array, longest: int) -> Ints:
+    def add(self, array: pa.Array, longest: int) -> Whole:
         """Count more rows in, and return how many are null and how many hold what is no value."""
         if pa.types.is_nested(array.type) or isinstance(array.type, pa.BaseExtensionType):
             return np.array([array.null_count, len(array) - array.null_count])
@@ -168,7 +182,7 @@ def _named(values: pa.Array, longest: int) -> pa.Array:
     if pa.types.is_boolean(kind):
         return pc.if_else(values, pa.scalar("btrue", pa.large_string()), pa.scalar("bfalse", pa.large_string()))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        x = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        x = to_floats(values)
         whole = np.isfinite(x) & (x == np.floor(x)) & (np.abs(x) <= EXACT)
         text = pa.array(np.where(whole, x, 0).astype(np.int64)).cast(pa.large_string())
         return pc.if_else(pa.array(whole), _joined("i", text), nothing)
@@ -179,7 +193,7 @@ def _joined(kind: str, text: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(pa.scalar(kind, text.type), text, pa.scalar("", text.type))
 
 
-def _counted(array: pa.Array, counts: str, what: Coordinates) -> Ints:
+def _counted(array: pa.Array, counts: str, what: Coordinates) -> Whole:
     """Count nulls, what cannot be read, and cells or years; of a column of which nothing more is asked, nulls alone."""
     cells = what.within(counts)
     if not counts:
@@ -208,7 +222,7 @@ def _numbers(array: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     elif pa.types.is_time(kind) or pa.types.is_duration(kind):
         x = array.view(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(pa.float64(), safe=False)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        x = array.cast(pa.float64(), safe=False)
+        x = to_floats(array)
     else:
         x = np.full(len(array), np.nan)
     values = x.to_numpy(zero_copy_only=False) if isinstance(x, pa.Array) else x

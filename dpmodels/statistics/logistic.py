@@ -31,9 +31,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, softmax
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Sensitive
-from dpmodels.statistics.component_moments import BLOCK_ROWS, Z_BITS, Floats, Points, Whole
+from dpmodels.statistics.component_moments import BLOCK_ROWS, Z_BITS, Points
 
 STEP_BITS = 20
 """One lattice step is ``2**-STEP_BITS`` of what one record moves the optimum by."""

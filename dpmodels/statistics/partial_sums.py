@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from dpmodels.arrays import Whole
 from dpmodels.artifact import write_whole
 from dpmodels.errors import Unsuitable
 from dpmodels.privacy import Sensitive
-from dpmodels.statistics.component_moments import Whole
 
 
 def transform_keep(total: Sensitive[Whole], place: Path) -> None:

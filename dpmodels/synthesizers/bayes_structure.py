@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.arrays import Whole
 from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.contingency import SCORE_STEP, SHARE_BITS, Family, Views
 from dpmodels.embeddings.moments import Moments
-from dpmodels.embeddings.partition import Counts, Partition
+from dpmodels.embeddings.partition import Partition
 from dpmodels.generators.denoise import project
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.releases.steps import NoisySum
@@ -84,7 +85,7 @@ class Network:
             events[1:1] = [GaussianEvent(noise_multiplier=selection, mechanism=covered)] * steps
         return ComposedEvent(events=tuple(events))
 
-    def views(self, first: NoisySum) -> tuple[Views, list[Counts]]:
+    def views(self, first: NoisySum) -> tuple[Views, list[Whole]]:
         """Return cells, coarse cells and the shares of the cells, from the released first vector."""
         least = math.ceil(self.spec.least_noise * first.noise_stddev * self.first.one_way / self.unit)
         histograms = np.split(first.vector, self.fine.offsets[1:-1])
@@ -149,11 +150,11 @@ def _families(columns: int, degree: int) -> int:
     return sum(math.comb(columns, size + 1) * 2**size for size in range(degree + 1))
 
 
-def _shares(counts: Counts) -> Counts:
+def _shares(counts: Whole) -> Whole:
     """Turn released counts into shares: non-negative whole multiples of 2**-16 that sum to 1."""
     clean = project(counts.astype(np.float64))
     clean = clean / clean.sum() if clean.sum() > 0 else np.full(len(clean), 1 / len(clean))
     edges = np.rint(np.cumsum(clean) * 2**SHARE_BITS).astype(np.int64)
     edges[-1] = 2**SHARE_BITS
-    shares: Counts = np.diff(edges, prepend=0)
+    shares: Whole = np.diff(edges, prepend=0)
     return shares

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.events import ParallelEvent, SampledGaussianEvent
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.vectors import (
     VectorRows,
     Vectors,
@@ -29,7 +30,6 @@ from dpmodels.statistics.cluster_sums import (
     transform_class_counts,
     transform_cluster_sums,
 )
-from dpmodels.statistics.component_moments import Floats, Whole
 from dpmodels.synthesizers.private_training import Looks, Phase, Phases, Reader
 
 

@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.document_moments import DocumentMean, DocumentMoments
 from dpmodels.embeddings.whitening import Whitening
 from dpmodels.errors import Unsuitable
@@ -41,8 +41,6 @@ from dpmodels.statistics.symmetric import DIAGONAL, shrink
 from dpmodels.synthesizers.marginals import Marginals, of_classes
 from dpmodels.synthesizers.private_training import Untrained
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 MOST_DIM = 4096
 """Second moments of more dimensions are more than 8 million numbers, nearly all of them noise."""
 WHITENING = 0.7

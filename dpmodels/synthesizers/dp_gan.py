@@ -14,13 +14,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.vectors import VectorRows, transform_bounded
 from dpmodels.generators.sizes import GanSpec
 from dpmodels.mechanisms.dp_sgd.spec import SgdSpec
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.cluster_sums import transform_class_counts
-from dpmodels.statistics.component_moments import Floats, Whole
 from dpmodels.synthesizers.gan_training import Adversaries, GanMeasurement
 from dpmodels.synthesizers.private_training import Looks, Phase, PrivateTraining, Untrained
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_designs
 from dpmodels.generators.heads import VALUE_STDDEV, head_of
 from dpmodels.generators.sizes import VaeSpec
@@ -17,7 +18,6 @@ from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.cluster_sums import transform_class_counts
-from dpmodels.statistics.component_moments import Floats, Whole
 from dpmodels.synthesizers.private_training import Built, Looks, Phase, Phases, PrivateTraining, Untrained
 
 if TYPE_CHECKING:

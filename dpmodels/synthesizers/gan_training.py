@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dpmodels.arrays import Floats
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_targets
 from dpmodels.errors import Unsuitable
 from dpmodels.generators.gan_model import Base, GanModel
@@ -20,7 +21,6 @@ from dpmodels.late import torch
 from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.schema import Schema
-from dpmodels.statistics.component_moments import Floats
 from dpmodels.synthesizers.image_moments import ImageMeasurement
 from dpmodels.synthesizers.nacre import NacreMeasurement
 from dpmodels.synthesizers.private_training import Built, Looks, Phases

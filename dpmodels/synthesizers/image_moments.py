@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.image_moments import (
     CODE_BITS,
     DIRECTION_BITS,
@@ -44,9 +44,6 @@ from dpmodels.releases.system import Craft, Synthesizer, without_color
 from dpmodels.schema.schema import Schema
 from dpmodels.statistics.symmetric import DIAGONAL, principal_directions, shrink_classes
 from dpmodels.synthesizers.marginals import Marginals, of_classes
-
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 TEXTURE = 0.235
 

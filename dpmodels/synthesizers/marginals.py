@@ -11,12 +11,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.generators.targets import column_estimates, with_fine_counts
 from dpmodels.releases.steps import NoisySum
 from dpmodels.schema.encode import Codec
-from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
 
 FINE_CELLS = 256

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.vectors import (
     DIRECTION_BITS,
@@ -41,9 +42,7 @@ from dpmodels.statistics.component_moments import (
     RHO_BITS,
     Z_BITS,
     ComponentMoments,
-    Floats,
     Mixture,
-    Whole,
     start_mixture,
     transform_component_moments,
 )

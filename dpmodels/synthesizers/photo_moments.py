@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.image_moments import CODE_BITS
 from dpmodels.embeddings.photo_moments import COUNTED, UNIT, PhotoCode, PhotoMoments, PhotoSpread
 from dpmodels.generators.photos import PhotoModel
@@ -38,8 +38,6 @@ from dpmodels.schema.schema import Schema
 from dpmodels.statistics.symmetric import DIAGONAL, shrink
 from dpmodels.synthesizers.marginals import Marginals, of_classes
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 MOST_RATIO, MOST_UNUSUAL = 10.0, 4.0
 """A class's variance is within the first factor of that of all; the norm of codes within the second of the prior's."""
 

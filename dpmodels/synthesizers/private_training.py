@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ParallelEvent, SampledGaussianEvent, leaves
 from dpmodels.accounting.remainder import sampled_noise_multiplier
+from dpmodels.arrays import Whole
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.sampling import Sampler
@@ -48,7 +49,6 @@ WEIGHT_BITS = 24
 STEPS = ("sampling_probability", "steps", "clip_norm", "learning_rate", "average", "micro_batch")
 """The parameters of DP-SGD that a fingerprint covers; parameters added later are in the plan alone."""
 
-Whole = NDArray[np.int64]
 Looks = list[NoisySum]
 """What the looks have released so far."""
 

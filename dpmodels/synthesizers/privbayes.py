@@ -32,8 +32,8 @@ from pydantic import BaseModel, ConfigDict
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent, leaves
+from dpmodels.arrays import Whole
 from dpmodels.embeddings.contingency import SCORE_STEP, ContingencyTables, Family, Views
-from dpmodels.embeddings.partition import Counts
 from dpmodels.generators.bayes_net import BayesNetModel, Estimate, conditional
 from dpmodels.generators.targets import details
 from dpmodels.mechanisms.exponential import exponential_scale
@@ -195,7 +195,7 @@ Reader = Callable[[Data], ContingencyTables]
 
 
 def _scores(
-    tables: Reader, order: list[Family], shares: list[Counts], price: Callable[[Family], int], data: Data
+    tables: Reader, order: list[Family], shares: list[Whole], price: Callable[[Family], int], data: Data
 ) -> Sensitive[NDArray[np.int64]]:
     return tables(data).transform_scores(order, shares, list(map(price, order)))
 

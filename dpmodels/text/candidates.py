@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from dpmodels.arrays import Floats
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.schema.documents import Encoder
 from dpmodels.text.encoders import Vectors
 from dpmodels.text.passages import Passages
-from dpmodels.text.recoder import Floats, Recoder, check_exact, on_lattice, train_recoder
+from dpmodels.text.recoder import Recoder, check_exact, on_lattice, train_recoder
 from dpmodels.text.sketch import Sketch, best_dim, train_sketch
 
 KEY = "nacre.candidates"

@@ -22,10 +22,10 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Indices
 from dpmodels.late import compiled
-from dpmodels.text.recoder import Floats, on_lattice
+from dpmodels.text.recoder import on_lattice
 
-Scores = NDArray[np.int32]
 Statistic = Literal["worst", "sum"]
 
 
@@ -61,7 +61,7 @@ class TukeyDepth:
         self.worst = statistic == "worst"
         self.sensitivity = 2 if self.worst else 2 * directions.shape[1]
 
-    def scores(self, points: Floats, ends: NDArray[np.int64]) -> Scores:
+    def scores(self, points: Floats, ends: NDArray[np.int64]) -> Indices:
         """Return minus |2 h - k| of every candidate, the largest of all directions or their sum."""
         projected = (points @ self.directions).T
         # candidate number t along a direction lies at or below a sentence where t is less than the sentence's place
@@ -73,7 +73,7 @@ class TukeyDepth:
 
 
 def add_depths(
-    places: NDArray[np.int32], ends: NDArray[np.int64], order: NDArray[np.int32], worst: bool, found: Scores
+    places: NDArray[np.int32], ends: NDArray[np.int64], order: NDArray[np.int32], worst: bool, found: Indices
 ) -> None:
     """Lower each candidate's score by |2 h - k|, or to the least of these.
 

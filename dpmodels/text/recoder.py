@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.errors import ArtifactError
-
-Floats = NDArray[np.float64]
 
 STEP = 2.0**-16
 LARGEST = 2.0**10

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.text.encoders import Vectors
 from dpmodels.text.passages import Passages
-from dpmodels.text.recoder import Floats, Recoder, check_exact, on_lattice
+from dpmodels.text.recoder import Recoder, check_exact, on_lattice
 
 BOUND = 2**12
 SENSITIVITY = 2 * BOUND
@@ -29,8 +30,6 @@ AXES = 64
 GAIN = 16.0
 """Brings the coordinates of an embedding of norm 1 to the size that networks are used to."""
 BATCH, RATE = 64, 2e-3
-
-Sums = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Sketch:
         """The size of a sketch."""
         return len(self.biases)
 
-    def sums(self, vectors: Vectors, ends: NDArray[np.int64]) -> Sums:
+    def sums(self, vectors: Vectors, ends: NDArray[np.int64]) -> Whole:
         """Return the sketch of each document; that of a document without sentences is 0.
 
         Shapes: vectors [sentences, dim], of which document i has ``ends[i]`` to ``ends[i + 1]``; sketches [n, d].
@@ -61,10 +60,10 @@ class Sketch:
         reach = self.recoder(vectors) @ self.weights + self.biases
         sketches = np.rint(BOUND * reach / np.sqrt(1.0 + reach * reach)).astype(np.int64)
         before = np.vstack([np.zeros((1, self.dim), dtype=np.int64), np.cumsum(sketches, axis=0)])
-        totals: Sums = before[ends[1:]] - before[ends[:-1]]
+        totals: Whole = before[ends[1:]] - before[ends[:-1]]
         return totals
 
-    def read(self, noisy: Sums, counts: NDArray[np.int64]) -> Vectors:
+    def read(self, noisy: Whole, counts: NDArray[np.int64]) -> Vectors:
         """Estimate the mean embedding of documents from their noisy sketches (post-processing).
 
         Shapes: noisy [n, d], counts [n]; the embeddings are [n, dim].

@@ -30,11 +30,11 @@ def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
         Exit: with 130, after a Ctrl-C.
     """
     if begins:
-        note(f"run {run.name}; if it is interrupted: {_going_on(run)}")
+        note(f"run {run.name}; if it is interrupted: {going_on(run)}")
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(f"interrupted: {_charged(run)}; to go on, without a second charge: {_going_on(run)}", err=True)
+        typer.echo(f"interrupted: {_charged(run)}; to go on, without a second charge: {going_on(run)}", err=True)
         raise typer.Exit(130) from None
 
 
@@ -71,7 +71,8 @@ def note(text: str) -> None:
         typer.echo(text, err=True)
 
 
-def _going_on(run: "Run") -> str:
+def going_on(run: "Run") -> str:
+    """Return the command that goes on with a run, wherever it is typed."""
     return f"nacre resume {run.name} --home {run.home}" + (f" --ledger {run.ledger_url}" if run.ledger_url else "")
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel
 
 from flows.config import HandOverConfig, Setting, SynthesizeConfig, placed, setting, settings_of
 
@@ -76,7 +75,7 @@ def takes_settings(command: Callable[..., None], model: type[HandOverConfig] = S
     return parsed
 
 
-def _parameters(model: type[BaseModel]) -> Iterator[inspect.Parameter]:
+def _parameters(model: type[HandOverConfig]) -> Iterator[inspect.Parameter]:
     """Yield the parameters that typer reads: positional settings, named settings, and the configuration file."""
     kind = inspect.Parameter.KEYWORD_ONLY
     for one in settings_of(model):
@@ -84,7 +83,7 @@ def _parameters(model: type[BaseModel]) -> Iterator[inspect.Parameter]:
             read = typer.Argument(help=one.field.description)
             kept: Any = str if one.name == "data" else Path
             yield inspect.Parameter(one.name, kind, annotation=Annotated[kept, read])
-        elif one.field.annotation != dict[str, Any]:
+        elif one.field.annotation != dict[str, Any] and one.name not in model.WITHOUT:
             kept = one.field.annotation
             yield inspect.Parameter(one.name, kind, default=None, annotation=Annotated[kept | None, _option(one)])
     yield inspect.Parameter("config", kind, default=None, annotation=ConfigFile)

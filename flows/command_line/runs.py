@@ -251,7 +251,8 @@ def adopt(
     facts = facts_found(found)
     confirm("plan and settings, as they were found", facts, "Is all of this as you know it?", yes, as_json)
     found.take_over()
-    say(f"next: nacre resume {run}", {"run": run, **facts, "next": f"nacre resume {run}"}, as_json)
+    then = f"nacre resume {run} --home {(home or HOME).absolute()}"
+    say(f"next: {then}", {"run": run, **facts, "next": then}, as_json)
 
 
 @app.command()

@@ -14,7 +14,7 @@ from dpmodels.ledger.approval import Approval, Asked
 from dpmodels.ledger.records import Quote
 from dpmodels.releases.contract import Contract
 from dpmodels.schema.expectations import Verdicts
-from flows.command_line.console import exit_on, print_facts, print_json, print_table, say
+from flows.command_line.console import exit_on, going_on, print_facts, print_json, print_table, say
 from flows.command_line.summary import show_outcome
 from flows.config import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from flows.description import describe
@@ -108,7 +108,7 @@ def show_approved(run: Run, approval: Approval, asked: Asked, as_json: bool) -> 
     """Print what an officer signed."""
     said, then = (
         f"signed by {approval.officer}:\n{asked.text}signature {approval.signature}",
-        f"nacre resume {run.name}",
+        going_on(run),
     )
     signed = {"run": run.name, "officer": approval.officer, "signed": asked.text, "signature": approval.signature}
     say(f"{said}\nnext: {then}", {**signed, "next": then}, as_json)

@@ -4,6 +4,7 @@ import json
 
 from dpmodels.evaluation.pages.glance import glance
 from flows.command_line.console import console, print_facts
+from tasks.of_users import tables_of
 from tasks.stage import seconds_of
 from tasks.store import Run
 
@@ -30,11 +31,12 @@ def _seconds(run: Run) -> str:
 
 def _next(run: Run) -> list[str]:
     """Say what a person does with a hand-off."""
-    out, bucket = run.settings.out, run.settings.bucket
+    out, sampled = run.settings.out, run.place("sample").exists()
     steps = {
-        f"open {out / 'report.html'}": "how far off it may be, column by column",
-        f"nacre verify {bucket or out}": "what a recipient checks",
+        f"open {out / 'report.html'}": "how far off it may be, column by column" if sampled else "what is promised",
+        f"nacre verify {run.settings.bucket or out}": "what a recipient checks",
     }
-    if run.place("sample").exists():
-        steps[f"nacre sample {run.name} --rows 1000 --out more.parquet"] = "more rows, free"
+    if sampled:
+        more = "more" if tables_of(run.plan.release.contract) else "more.parquet"
+        steps[f"nacre sample {run.name} --rows 1000 --out {more} --home {run.home}"] = "more rows, free"
     return [f"{step}   ({why})" for step, why in steps.items()]

@@ -78,9 +78,8 @@ class PrefectServer:
         with _listen(self.port) as listener:  # bound here, so no other process can take the port
             self.url = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
             self._process = _spawn(self.home, listener, {"PREFECT_API_URL": self.url} if self.port else _OF_ONE_RUN)
-        self._settings.enter_context(
-            _prefect_settings(_CLIENT_SETTINGS | {"PREFECT_API_URL": self.url, "PREFECT_HOME": self.home})
-        )
+        own = {} if self.port else _CLIENT_SETTINGS  # flow runs of a lasting server log to it, and are heard of
+        self._settings.enter_context(_prefect_settings(own | {"PREFECT_API_URL": self.url, "PREFECT_HOME": self.home}))
 
     def wait(self, timeout: float = START_TIMEOUT) -> str:
         """Block until the server answers and return its API URL.

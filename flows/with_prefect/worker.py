@@ -18,6 +18,7 @@ from flows.with_prefect.budget import key_of
 from tasks.store import Handle, Run
 
 GPU_DEPLOYMENT = "generate/gpu"
+HERE = "set `train_on` to `here`; nothing was charged"
 LEASE_SECONDS = 60  # how long a worker that died keeps its account busy; Prefect takes no less
 
 P = ParamSpec("P")
@@ -87,6 +88,24 @@ def alone_on(account: str) -> Iterator[None]:
     # A lease that cannot be renewed ends nothing, because the ledger and not this limit enforces the cap.
     with concurrency(limit, lease_duration=LEASE_SECONDS, strict=True, raise_on_lease_renewal_failure=False):
         yield
+
+
+def check_pool() -> None:
+    """Refuse to begin what the pool without data access could not go on with.
+
+    Raises:
+        NacreError: nobody serves that pool, or a process does that can read what this one reads.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import ObjectNotFound
+
+    with get_client(sync_client=True) as client:
+        try:
+            pool = client.read_deployment_by_name(GPU_DEPLOYMENT).work_pool_name
+        except ObjectNotFound:
+            raise NacreError(f"no deployment {GPU_DEPLOYMENT} is registered (`nacre deploy`); {HERE}") from None
+    if not pool:
+        raise NacreError(f"{GPU_DEPLOYMENT} is served on this machine, where the data can be read; {HERE}")
 
 
 def have_generated(run: Run, stage: str) -> Handle:

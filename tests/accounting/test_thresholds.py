@@ -2,10 +2,13 @@
 
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy import stats
 
+from dpmodels.accounting.calibration import gaussian_delta, gaussian_noise_multiplier
 from dpmodels.accounting.composition import (
     pld_epsilon,
     remaining_epsilon,
@@ -18,7 +21,7 @@ from dpmodels.accounting.meaning import probability_beyond, right_guesses
 from dpmodels.accounting.renyi import filter_cost
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import InvalidArgument
-from dpmodels.privacy import Adjacency
+from dpmodels.privacy import Adjacency, PrivacyBudget
 
 GAUSS, PURE = GaussianEvent(noise_multiplier=20.0), PureEvent(epsilon=0.25)
 HALF = ThresholdEvent(delta=2.0**-21)  # of which decimals have every digit
@@ -49,6 +52,25 @@ def test_dp_accounting_finds_no_more():
     ours = float(spent_epsilon([GAUSS, HALF], DELTA))
     assert true <= ours * 1.0001 and ours <= true * 1.001
     assert both.get_delta_for_epsilon(0.3) <= spent_delta([GAUSS, HALF], 0.3) * 1.0001
+
+
+def test_a_threshold_that_is_chosen_after_a_release_costs_nearly_twice_its_delta():
+    """Why a filter takes thresholds first: the analyst goes on with noise where the loss is large, and else with names.
+
+    Both ways spend the account's delta and no more, and whoever follows one of them whatever is seen keeps it.
+    """
+    epsilon, delta = 1.0, 1e-6
+    whole = gaussian_noise_multiplier(PrivacyBudget(epsilon=epsilon, delta=delta)) ** -2
+    first, second = (0.65 * whole) ** 0.5, (0.35 * whole) ** 0.5
+    left = delta - gaussian_delta(1 / first, epsilon)
+    loss = np.linspace(first**2 / 2 - 12 * first, first**2 / 2 + 12 * first, 200_001)
+    chance = stats.norm.pdf(loss, first**2 / 2, first) * (loss[1] - loss[0])
+    room = epsilon - loss
+    noise = stats.norm.cdf(second / 2 - room / second) - np.exp(room) * stats.norm.cdf(-second / 2 - room / second)
+    beyond = np.maximum(0, -np.expm1(room))
+    names = beyond + (1 - beyond) * left
+    assert chance @ noise == pytest.approx(delta, rel=1e-3) and chance @ names == pytest.approx(delta, rel=1e-3)
+    assert 1.9 * delta < chance @ np.maximum(noise, names) < 2 * delta
 
 
 def test_each_threshold_lowers_what_is_left():

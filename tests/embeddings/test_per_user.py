@@ -7,8 +7,8 @@ from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.per_user import UserMoments, UserZoomCounts
 from dpmodels.embeddings.zoom import Zoom
+from dpmodels.evaluation.audit.data import inserted
 from dpmodels.evaluation.audit.made import shop
-from dpmodels.evaluation.audit.quick import inserted
 from dpmodels.schema.records import Records
 
 SCHEMA = shop.make_schema()

@@ -9,7 +9,7 @@ import pytest
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.zoom import Zoom, ZoomCounts
-from dpmodels.evaluation.audit.quick import inserted
+from dpmodels.evaluation.audit.data import inserted
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.schema import Schema
 
@@ -78,7 +78,7 @@ def test_columns_of_many_values_are_zoomed_into_and_no_others():
 
 def test_values_that_many_records_have_end_up_in_cells_of_their_own():
     column = zoomed(make_rows(20_000), 3, noise=20.0)[-1].partition.columns[0]
-    first, last = column.cell_bounds()
+    first, last = column.grid.bounds
     alone = set(first[first == last].astype(int).tolist())
     assert alone >= set(ATOMS)
 
@@ -111,7 +111,7 @@ def test_whatever_was_released_cells_cover_the_interval_without_gaps_and_stay_fe
         zoom = zoom.cut(counts, int(rng.integers(0, 10**8)) * STEP, 256)
     for index in zoom.zoomed:
         column, edges = zoom.partition.columns[index], zoom.partition.edges(index)
-        assert edges[0] == 0 and edges[-1] == (column.points or 2**31) and (np.diff(edges) > 0).all()
+        assert edges[0] == 0 and edges[-1] == (column.interval.points or 2**31) and (np.diff(edges) > 0).all()
         assert len(edges) - 1 == column.cells <= 16 + 3 * 256
 
 
@@ -119,8 +119,8 @@ def test_what_is_drawn_in_a_cell_lies_in_it_and_every_value_has_one():
     zoom, rng = zoomed(make_rows(20_000), 3)[-1], np.random.default_rng(1)
     for column in (zoom.partition.columns[index] for index in zoom.zoomed):
         cells = rng.integers(0, column.cells, 2000).astype(np.int32)
-        assert np.array_equal(column.to_cells(column.from_cells(cells, rng)), cells)
-        first, last = column.cell_bounds()
+        assert np.array_equal(column.grid.of(column.grid.draw(cells, rng)), cells)
+        first, last = column.grid.bounds
         assert (
             (first <= last).all()
             and first[0] == column.low + (column.zero_state is not None)
@@ -139,9 +139,9 @@ def test_codes_and_values_are_counted_in_the_same_cells():
 
 def test_what_is_drawn_between_bounds_in_a_cut_cell_lies_in_both():
     column, rng = zoomed(make_rows(20_000), 3)[-1].partition.columns[2], np.random.default_rng(1)
-    shares = column.cell_shares(4.0, 6.0)
+    shares = column.grid.shares(4.0, 6.0)
     cells = np.repeat(np.flatnonzero(shares > 0), 50).astype(np.int32)
-    made = column.from_cells(cells, rng, 4.0, 6.0)
+    made = column.grid.draw(cells, rng, 4.0, 6.0)
     assert 0 < (shares > 0).sum() < column.cells and ((shares >= 0) & (shares <= 1)).all()
-    values = column.from_unit(made)
-    assert values.min() >= 4 - 1e-9 and values.max() <= 6 + 1e-9 and np.array_equal(column.to_cells(made), cells)
+    values = column.interval.from_unit(made)
+    assert values.min() >= 4 - 1e-9 and values.max() <= 6 + 1e-9 and np.array_equal(column.grid.of(made), cells)

@@ -3,6 +3,7 @@
 import json
 import stat
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.evaluation import population
@@ -47,6 +48,23 @@ def test_compare_says_what_is_wrong_in_one_sentence(files, tmp_path):
     assert code == 1 and "none.parquet must exist" in err
     code, _, err = run_cli("compare", short, *words)
     assert code == 1 and "rent" in err and "Traceback" not in err
+
+
+def test_compare_names_a_column_that_a_partitioned_export_keeps_in_its_folders(files, tmp_path):
+    made = pq.read_table(files["made"])
+    name = next(name for name, column in SCHEMA.modelled.items() if not column.continuous)
+    pq.write_table(made.drop_columns(name), tmp_path / "made.parquet")
+    code, _, err = run_cli(
+        "compare",
+        tmp_path / "made.parquet",
+        "--real",
+        files["real"],
+        "--schema",
+        files["schema"],
+        "--out",
+        tmp_path / "o",
+    )
+    assert code == 1 and f"column {name}: is in the schema but not in {tmp_path / 'made.parquet'}" in err
 
 
 def test_the_internal_report_of_a_run_is_made_again_with_every_metric(tmp_path):

@@ -31,7 +31,7 @@ from tasks.accounts import sign_run
 from tasks.store import Run
 from tests.flows.api import Api, prefect_api_server, wait_until
 from tests.nacre.wheels import unpacked_wheel, write_project
-from tests.support import write_clinic, write_key
+from tests.support import charges, write_clinic, write_key
 
 ROOT = Path(__file__).parents[2]
 NIGHTS = [datetime.now(UTC).date() - timedelta(days=days) for days in (3, 1, 0)]  # midnight may come meanwhile
@@ -313,6 +313,22 @@ def test_one_process_serves_everything_and_takes_its_server_along(tmp_path: Path
         assert {"PrivacyConfig", "RuntimeConfig"} <= set(form["definitions"])
         with pytest.raises(urllib.error.HTTPError, match=r"409|422"):  # the form is checked by the server
             api.ask(f"deployments/{found[0]['id']}/create_flow_run", {"parameters": {"config": {"rows": "many"}}})
+        site = Site(tmp_path, api)
+        write_clinic(tmp_path, rows=60)
+        site.ledger.open_account("clinic", dataset="clinic", budget_cap=CAP)
+        asked = site.config("out", data=str(tmp_path / "clinic.parquet"))
+        refused = site.ask_for("synthesize-table/ad-hoc", config=asked, train_on="nacre-gpu")
+        ended = site.wait_for(refused, "FAILED")["state"]["message"]
+        assert "generate/gpu is served on this machine" in ended and "nothing was charged" in ended
+        assert charges(tmp_path / "home") == []  # no other pool could have gone on with it
+
+        its_own = {"logs": {"flow_run_id": {"any_": [refused]}}}
+
+        def told() -> bool:
+            return "is served on this machine" in str(api.ask("logs/filter", its_own))
+
+        wait_until(told, WAIT)
+        assert "Flow run" in (tmp_path / "serve.log").read_text()
         family = psutil.Process(serving.pid).children(recursive=True)
         serving.terminate()
         serving.wait(60)

@@ -114,9 +114,7 @@ def test_steps_that_are_alike_are_one_line_and_kinds_have_their_words() -> None:
     parts = ParallelEvent(by="cluster", events=(steps,))
     told = charge_in_words(ComposedEvent(events=(*looks, parts, PureEvent(epsilon=0.5)))).split("\n")
     assert told[0].startswith("each of steps 1 to 3, k-means: Gaussian, noise_multiplier=20.000000: as costly as")
-    assert told[1].startswith(
-        "step 4, one cluster at a time: each cluster of its own, in parallel: step 1, DP-SGD: 600"
-    )
+    assert told[1].startswith("step 4, one cluster at a time: each cluster of its own, in parallel: DP-SGD: 600")
     assert told[2].endswith(f"one record makes no answer more than {math.exp(0.5):.4g} times as likely")
 
 

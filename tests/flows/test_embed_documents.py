@@ -338,6 +338,13 @@ def test_candidates_that_were_changed_are_refused(letters: Path) -> None:
     assert charges(letters / "home") == []
 
 
+def test_the_help_offers_no_setting_that_changes_nothing() -> None:
+    for command in ("embed-documents", "plan-documents"):
+        said = run_cli(command, "--help")[1]
+        assert "--target-epsilon" in said and "--signing-key" in said
+        assert not [name for name in ("--seed", "--threads", "--dask", "--device", "--internal-report") if name in said]
+
+
 def test_the_plan_says_what_would_be_charged_and_charges_nothing(letters: Path) -> None:
     words = ["plan-documents", *embed_words(letters)[1:]]
     code, out, err = run_cli(*words)

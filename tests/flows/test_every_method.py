@@ -7,8 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from dpmodels.evaluation.audit.quick import QUICK
+from dpmodels.evaluation.audit.data import data_of
 from dpmodels.schema.embedded import codec_of
+from dpmodels.synthesizers.quick import QUICK
 from dpmodels.synthesizers.registry import METHODS
 from tests.support import charges, run_cli, synthesize_words
 
@@ -16,8 +17,8 @@ from tests.support import charges, run_cli, synthesize_words
 def write(folder: Path, method: str) -> list[object]:
     """Write data, schema and quick settings of a method; return the words of its run."""
     quick = QUICK[method]
-    pq.write_table(quick.data.make_table(60), folder / "data.parquet")
-    (folder / "schema.yaml").write_text(quick.data.make_schema().to_yaml())
+    pq.write_table(data_of(method).make_table(60), folder / "data.parquet")
+    (folder / "schema.yaml").write_text(data_of(method).make_schema().to_yaml())
     model = {"method": method, "measurement": quick.measurement, "training": quick.training}
     (folder / "config.yaml").write_text(yaml.safe_dump({"model": model}))
     return synthesize_words(folder, data=folder / "data.parquet", schema=folder / "schema.yaml", rows=30)
@@ -27,7 +28,7 @@ def write(folder: Path, method: str) -> list[object]:
 def test_a_run_ends_in_a_hand_off_and_a_ledger_that_are_verified(tmp_path, method):
     code, _, err = run_cli(*write(tmp_path, method))
     assert code == 0, err
-    schema = QUICK[method].data.make_schema()
+    schema = data_of(method).make_schema()
     table = pq.read_table(tmp_path / "out" / "synthetic")
     assert table.schema.equals(codec_of(schema).output_schema) and table.num_rows == 30
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())

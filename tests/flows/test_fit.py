@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import nacre
-from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.release import read_release
 from dpmodels.schema.encode import Codec
+from dpmodels.synthesizers.quick import QUICK
 from flows.synthesize import carry_out, pipeline
 from tasks.ingest import ingest
 from tasks.receive import sample_again

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from tasks import sample as sampling
 from tests.support import charges, make_schema, make_table, run_cli, synthesize_words, write_clinic
@@ -174,3 +175,24 @@ def test_what_follows_from_other_columns_is_exact_in_the_hand_off_and_held_at_th
     pq.write_table(table.append_column("decade", pa.array([*decade[1:], 10])), tmp_path / "clinic.parquet")
     code, _, err = run_cli(*synthesize_words(tmp_path, home=tmp_path / "new", out=tmp_path / "more"))
     assert code == 1 and "column decade must be `age // 10`" in err and charges(tmp_path / "new") == []
+
+
+def test_a_rule_that_hardly_any_drawn_row_keeps_ends_in_a_hand_off_that_warns_of_it(tmp_path):
+    values = [f"v{number}" for number in range(200)]
+    content = {
+        "name": "odd",
+        "constraints": ["when kept then code = v0", "when not kept then code = v1"],
+        "columns": {"kept": {"type": "boolean"}, "code": {"type": "categorical", "values": values}},
+    }
+    (tmp_path / "odd.yaml").write_text(yaml.safe_dump(content))
+    kept = [number % 3 == 0 for number in range(120)]
+    pq.write_table(pa.table({"kept": kept, "code": ["v0" if one else "v1" for one in kept]}), tmp_path / "odd.parquet")
+    (tmp_path / "config.yaml").write_text("model: {training: {steps: 5}}\n")
+    given = {"data": tmp_path / "odd.parquet", "schema": tmp_path / "odd.yaml", "target-epsilon": 0.01, "rows": 20_000}
+    code, _, err = run_cli(*synthesize_words(tmp_path, **given))
+    assert code == 0 and "of the rows were made to fit" in err and "`when kept then code = v0`" in err, err
+    assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
+    made = pq.read_table(tmp_path / "out" / "synthetic").to_pydict()
+    assert len(made["code"]) == 20_000
+    assert all(code == ("v0" if one else "v1") for one, code in zip(made["kept"], made["code"], strict=True))
+    assert "of the rows were made to fit" in (tmp_path / "out" / "report.html").read_text()

@@ -251,6 +251,10 @@ REFUSED: dict[str, tuple[Write, str]] = {
         lambda f: csv_with(f / "t.csv", lambda c: b"," + c.replace(b"\n", b"\n7,")[:-2]),
         "an index that pandas wrote, or a delimiter of two characters",
     ),
+    "an index of pandas in parquet": (
+        lambda f: parquet(f / "t.parquet", TABLE.append_column("__index_level_0__", pa.array(range(len(TABLE))))),
+        "write the file with index=False",
+    ),
     "a delimiter of two characters": (
         lambda f: csv_with(f / "t.csv", lambda c: c.replace(b",", b"||")),
         "an index that pandas wrote, or a delimiter of two characters",
@@ -376,6 +380,10 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "a query of mixed types": (
         lambda f: database(f / "c.db", f"patient, iif(age > 50, '{SECRET}', age) as age, ward, dose, smoker, sick"),
         "column age: holds values of several types",
+    ),
+    "a query of bytes beside text": (
+        lambda f: database(f / "c.db", "patient, age, iif(age > 50, x'00', ward) as ward, dose, smoker, sick"),
+        "column ward: holds values of several types",
     ),
 }
 

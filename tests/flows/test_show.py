@@ -40,6 +40,7 @@ def test_the_end_of_a_run_says_what_came_of_it_and_keeps_the_times_of_private_ro
     assert said["spent"] == "epsilon 1 at delta 1e-5, unit record"
     assert said["checks"].startswith("all ") and "fit" in said
     assert said["worst columns"].startswith("sick ") and said["worst columns"].endswith("of 4 more nothing is known")
+    assert f"--rows 1000 --out more.parquet --home {tmp_path / 'home'}" in out
     assert f"next: open {tmp_path / 'out' / 'report.html'}" in out and f"next: nacre verify {tmp_path / 'out'}" in out
     stages = [word.split()[0] for word in said["seconds"].split(", ")]
     assert stages == ["train", "sample", "validate", "publish"]

@@ -55,6 +55,13 @@ def shop_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_broken_rule_names_no_way_out_that_is_refused_beside_users(tmp_path):
+    given = words(tmp_path)
+    (tmp_path / "shop.yaml").write_text(shop.SCHEMA_TEXT.replace("max: 89", "max: 30"))
+    code, _, err = run_cli(*given)
+    assert code == 1 and "or write `outside: clip`" in err and "reject-row" not in err
+
+
 def test_a_run_hands_over_two_tables_under_one_charge(shop_run):
     joins(shop_run / "out" / "synthetic")
     assert charges(shop_run / "home") == ["reserve", "draw", "seal", "commit"]

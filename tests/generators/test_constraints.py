@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmodels.errors import DataError
-from dpmodels.generators.constraints import Rules, sample_valid
+from dpmodels.generators.constraints import Rules, caution_of_rules, sample_valid
 from dpmodels.generators.sampling import Sampler
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.expectations import Gate
@@ -99,13 +99,29 @@ def test_without_constraints_nothing_is_touched() -> None:
         assert np.array_equal(left.states, right.states) and np.array_equal(left.values, right.values)
 
 
-def test_a_generator_that_never_keeps_the_constraint_is_told_by_name() -> None:
-    class Never(Cells):
-        def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
-            return Codec(self.schema).from_cells(np.tile(np.array([[31, 0, 0]], dtype=np.int32), (rows, 1)), rng)
+class Never(Cells):
+    """Draws nothing but stays that end before they begin."""
 
-    with pytest.raises(DataError, match="`start <= end`"):
-        draw(Never(make()), 100)
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        return Codec(self.schema).from_cells(np.tile(np.array([[31, 0, 0]], dtype=np.int32), (rows, 1)), rng)
+
+
+def test_rows_of_a_generator_that_never_keeps_the_constraint_are_put_in_order_and_the_report_says_so() -> None:
+    model = Never(make())
+    records, drawn = draw(model, 300), next(model.sample(300, 0))
+    assert Rules(model.schema).hold(records).all()
+    assert np.array_equal(records.states[:, 2], drawn.states[:, 2])
+    table, before = (Codec(model.schema).decode(rows).to_pandas() for rows in (records, drawn))
+    assert (table.start == before.end).all() and (table.end == before.start).all()
+    said = caution_of_rules(model, 300, 0)
+    assert "about 0 % keep `start <= end`" in said and "about 100 % of the rows were made to fit" in said
+    assert caution_of_rules(Cells(make()), 300, 0) == ""
+
+
+def test_rules_that_no_row_can_keep_together_are_named() -> None:
+    rules = str([f"when ward = {ward} then start {sign}" for ward in "ab" for sign in ("> 300", "< 100")])
+    with pytest.raises(DataError, match=r"`when ward = a then start > 300`.*contradict each other"):
+        draw(Cells(make(rules)), 100)
 
 
 AWKWARD = """
@@ -197,12 +213,37 @@ def test_a_value_whose_cell_reaches_into_the_rule_is_drawn_from_that_part_of_it(
     assert set(ages) == set(range(10, 18)) and np.bincount(ages)[10:].min() > 170
 
 
-def test_a_generator_that_never_keeps_a_rule_of_the_form_when_then_is_told_by_name() -> None:
-    class Never(Visits):
-        def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
-            return Codec(self.schema).from_cells(np.tile(np.array([[1, 32, 5, 1]], dtype=np.int32), (rows, 1)), rng)
+class Ill(Visits):
+    """Draws nothing but visits that break every rule, or one that keeps them all now and then."""
 
+    kept = 0.0
+
+    def draw(self, rows: int, rng: np.random.Generator, device: str = "cpu") -> Records:
+        cells = np.tile(np.array([[1, 32, 5, 0], [0, 32, 5, 2]], dtype=np.int32), (rows, 1))[:rows]
+        cells[rng.random(rows) < self.kept] = [1, 30, 1, 1]
+        return Codec(self.schema).from_cells(cells, rng)
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.0001])
+def test_rows_of_a_generator_that_hardly_ever_keeps_a_rule_are_made_to_fit(kept: float) -> None:
     schema, _ = parse(CLINIC)
     assert schema is not None
-    with pytest.raises(DataError, match="`when sick then fee > 0`"):
-        draw(Never(schema), 100)
+    model = Ill(schema)
+    model.kept = kept
+    records, drawn = draw(model, 2000), next(model.sample(2000, 0))
+    rules = Rules(schema)
+    assert rules.hold(records).all() and rules.hold(drawn).mean() < 0.01
+    gate = Gate(schema, raw=False, rows=2000)
+    assert gate.check(Codec(schema).decode(records)) and not gate.broken
+    assert abs((records.states[:, 0] == 1).mean() - 0.5) < 0.05  # what no rule is about stays as it was drawn
+    ages = Codec(schema).decode(records).to_pandas().age
+    assert kept or ages[records.states[:, 0] == 1].max() < 18
+    assert np.array_equal(draw(model, 2000).values, records.values)
+    said = caution_of_rules(model, 2000, 0)
+    assert "were made to fit" in said and "`when sick then fee > 0`" in said
+
+
+def test_null_limits_that_the_generator_never_keeps_are_kept() -> None:
+    schema = make(limit=", max_null_share: 0.1")
+    records = draw(Cells(schema, null=1.0), 1000)
+    assert (records.states[:, 1] == 1).sum() <= 100 and Rules(schema).hold(records).all()

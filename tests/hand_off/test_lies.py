@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
+from tests.hand_off.make_golden import GOLDEN
 from tests.hand_off.test_manifest import facts, own
 
 __all__ = ["own"]
@@ -83,3 +85,34 @@ def test_a_schema_of_another_hash_than_the_manifest_names_is_a_fault(own: Path) 
     assert any(
         "schema.yaml" in fault for fault in faults(own, lambda w: w["artifacts"].update({"schema.yaml": sha256}))
     )
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [("unit", "user (age, at most 3 rows)"), ("adjacency", "replace_one"), ("data_set", "somebody-elses")],
+)
+def test_a_price_that_is_said_to_be_for_another_unit_than_the_schema_has_is_a_fault(
+    own: Path, field: str, said: str
+) -> None:
+    """The report and the card say the same, and every hash is that of its file."""
+    files, wrong = {}, json.dumps({field: said})[1:-1]
+    for path in own.glob("*.json"):
+        text, right = path.read_text(), json.dumps({field: facts()[field]})[1:-1]
+        path.write_text(text.replace(right, wrong))
+        files[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def lie(whole: Json) -> None:
+        whole[field] = said
+        whole["artifacts"] |= {name: files[name] for name in whole["artifacts"] if name in files}
+
+    assert faults(own, lie) == ["the manifest says another data set, unit or adjacency than schema.yaml"]
+
+
+def test_a_caution_moves_no_cursor(tmp_path: Path) -> None:
+    """Terminals take the signs from 0x80 on for commands as well, which could wipe out what was printed before."""
+    folder = tmp_path / "own"
+    shutil.copytree(GOLDEN / "FORMAT-3" / "embedded", folder, ignore=shutil.ignore_patterns("*.sig"))
+    whole = facts(folder)
+    whole["cautions"] = ["what is not hidden\x9b2J\u202e"]
+    (folder / MANIFEST).write_text(json.dumps(whole))
+    assert verify_hand_off(folder).cautions == ["what is not hidden?2J?"]

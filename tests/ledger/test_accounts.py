@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import GaussianEvent, LaplaceEvent, PureEvent
+from dpmodels.accounting.events import ComposedEvent, GaussianEvent, LaplaceEvent, PureEvent, ThresholdEvent
 from dpmodels.errors import BudgetExhausted, InvalidArgument, LedgerError
 from dpmodels.ledger import store
 from dpmodels.ledger.ledger import Charge, Ledger
@@ -170,6 +170,27 @@ def test_a_renyi_filter_holds_its_cap_for_any_mix(place: str, charge) -> None:
     key = make_charge("run-0", 0.21, event=events(0.2)[0]).key
     ledger.void(key, "a wrong plan")
     assert spent(ledger, "clinic") < before
+    assert ledger.verify() == []
+
+
+def test_a_renyi_filter_takes_thresholds_before_anything_else(place: str, charge) -> None:
+    ledger = Ledger(place)
+    for name, composition in (("clinic", "renyi_filter"), ("other", "exact")):
+        dataset = "visits" if name == "clinic" else name
+        ledger.open_account(name, dataset=dataset, budget_cap=CAP, composition=composition)
+    names = ComposedEvent(events=(*events(0.1), ThresholdEvent(delta=float(CAP.delta) / 4)))
+    first = charge("first", epsilon=0.3, event=names)
+    ledger.reserve(first)
+    later = charge("later", epsilon=0.3, event=names)
+    for asked in (ledger.quote, ledger.reserve):
+        with pytest.raises(LedgerError, match="thresholds are charged before anything else"):
+            asked(later)
+    ledger.reserve(charge("noise", epsilon=0.2))
+    for run in ("first", "later"):
+        ledger.reserve(charge(run, epsilon=0.3, event=names, account="other", dataset="other"))
+    ledger.void(first.key, "a wrong draft")
+    with pytest.raises(LedgerError, match="discover values first"):
+        ledger.reserve(later)
     assert ledger.verify() == []
 
 

@@ -127,6 +127,17 @@ def test_the_lines_for_a_notebook_run_as_they_stand(demo: Path) -> None:
     assert isinstance(made, nacre.Result) and len(made.table) > 1_000 and len(blocks) == 2
 
 
+def test_the_notebook_runs_from_its_first_cell_to_its_last(demo: Path) -> None:
+    cells = json.loads((ROOT / "docs" / "notebook.ipynb").read_text())["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert len(code) > 6 and all(not cell["outputs"] for cell in cells if cell["cell_type"] == "code")
+    names: dict[str, object] = {}
+    for source in code:
+        exec(source, names)
+    made = names["made"]
+    assert isinstance(made, nacre.Result) and charges(demo / "state") == ["reserve", "draw", "seal", "commit"]
+
+
 def test_every_function_is_on_the_page() -> None:
     text = (ROOT / "docs" / "python.md").read_text()
     shown = set(re.findall(r"nacre\.(\w+)", text))

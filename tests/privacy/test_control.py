@@ -10,7 +10,7 @@ import pytest
 
 from dpmodels.accounting.events import leaves
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
-from dpmodels.evaluation.audit.quick import QUICK
+from dpmodels.evaluation.audit.data import data_of
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.approval import Asked
@@ -61,7 +61,7 @@ def finish(run: Run) -> Run:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_line_that_names_less_noise_than_its_event_is_drawn_by_no_method(tmp_path, method, untouched):
     """Noise is read off the event; only a line of format 1 names a scale of its own, and a smaller one is refused."""
-    made = QUICK[method].data
+    made = data_of(method)
     schema, records = made.make_schema(), made.make_records(50)
     system = create(method, {}, {})
     line = system.plan(schema, BUDGET.model_copy(update={"unit": schema.unit}))

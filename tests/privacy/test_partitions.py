@@ -1,5 +1,6 @@
 """Nights that are declared disjoint are: whatever files they are given, a row is read in one of them at most."""
 
+import json
 import shutil
 import stat
 from datetime import date, datetime
@@ -224,6 +225,24 @@ def test_a_dropped_column_may_tell_days_apart(tmp_path: Path, values: list[objec
     pq.write_table(pa.table({"ward": pa.array(values, kind), "age": [0, 1, 2]}), tmp_path / "t.parquet")
     part = make(WARDS.format("{type: identifier}")).of_partition("2026-01-01")
     assert encoded(tmp_path / "t.parquet", part, tmp_path / "out") == [(1,)]
+
+
+@pytest.mark.parametrize("other", ["no day", None, "2026-02-30T10:00:00"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_of_json_lines_one_row_puts_no_other_into_another_partition(tmp_path: Path, other: str | None, place: int):
+    """Left to itself, Arrow reads text as moments where all of it is moments, and a moment is in its day."""
+    text = VISITS.replace(
+        "{type: datetime, min: 2026-01-01, max: 2026-12-31, resolution: minute, nullable: true}", "{0}"
+    )
+    schema = make(text.replace("{0}", "{type: identifier}")).of_partition("2026-01-01")
+    rows = [{"seen": f"2026-01-01{time}", "age": age} for age, time in enumerate(("T10:00:00", ""))]
+    held = []
+    for index, table in enumerate((rows, [*rows[:place], {"seen": other, "age": 50}, *rows[place:]])):
+        path = tmp_path / f"{index}.jsonl"
+        path.write_text("\n".join(map(json.dumps, table)))
+        found = [batch for part in load_parts(path, schema, 10) for batch in part.reveal()]
+        held.append([age for batch in found for age in batch.column("age").to_pylist()])
+    assert held[0] == held[1]
 
 
 def test_a_dropped_column_of_fractions_tells_nothing_apart(tmp_path: Path):

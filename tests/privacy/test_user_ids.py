@@ -85,13 +85,33 @@ def test_text_is_compared_as_text(tmp_path: Path, other: str):
 
 @pytest.mark.parametrize(
     "other",
-    [" 7", "7 ", "7\n", "\u00a07", "7\u3000", "Ame\u0301lie", "\u212b", "7\u200b", "\ufeff7", "7\u00ad", "\u202e7"],
+    [
+        " 7",
+        "7 ",
+        "7\n",
+        "\u00a07",
+        "7\u3000",
+        "Ame\u0301lie",
+        "\u212b",
+        "7\u200b",
+        "\ufeff7",
+        "7\u00ad",
+        "\u202e7",
+        "7\x00",
+        "7\x08",
+    ],
 )
 def test_an_id_with_another_spelling_is_refused(tmp_path: Path, other: str):
     with pytest.raises(DataError, match="column who: must name a user in Unicode's composed form") as told:
         kept(tmp_path, pa.array(["7"] * 3), pa.array(["b", other]))
     assert other not in str(told.value)
     assert kept(tmp_path, pa.array(["Am\u00e9lie", "\u00c5"] * 3), pa.array(["Am\u00e9lie"])) == 4
+
+
+def test_an_id_that_is_no_text_is_refused(tmp_path: Path):
+    raw = pa.array([b"a", b"Zebulon\xff"], pa.binary())
+    with pytest.raises(DataError, match="must hold UTF-8 text in every row"):
+        kept(tmp_path, pa.Array.from_buffers(pa.string(), 2, raw.buffers()))
 
 
 @pytest.mark.parametrize("ids", [["7", None], [None, None]])

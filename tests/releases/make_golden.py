@@ -17,13 +17,14 @@ import pyarrow.parquet as pq
 import torch
 import yaml
 
-from dpmodels.evaluation.audit.quick import QUICK, quick
+from dpmodels.evaluation.audit.data import data_of
 from dpmodels.evaluation.published.charged import ScoreMeasurement, Scores
 from dpmodels.evaluation.published.charged_facts import charged_facts
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.release import FORMAT, Release, read_release
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.quick import QUICK, quick
 from dpmodels.synthesizers.registry import METHODS
 from tests import support
 from tests.every_method import fit
@@ -48,7 +49,7 @@ CLINIC = Schema.model_validate(
 
 def rows_of(method: str) -> tuple[Any, Any]:
     """Return the schema and the generated rows that a method's golden release is of."""
-    if (data := QUICK[method].data) is not support:
+    if (data := data_of(method)) is not support:
         return data.make_schema(), data.make_records(ROWS)
     return CLINIC, Codec(CLINIC).encode(make_table(ROWS).select(list(CLINIC.columns)))
 

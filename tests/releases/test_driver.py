@@ -9,10 +9,10 @@ import pytest
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, PureEvent
 from dpmodels.embeddings.moments import Moments
 from dpmodels.errors import ArtifactError
-from dpmodels.evaluation.audit import quick
 from dpmodels.privacy import Sensitive
 from dpmodels.releases import draw
 from dpmodels.releases.steps import Choose, Data, Programme, Sum
+from dpmodels.synthesizers.quick import QUICK
 from dpmodels.synthesizers.registry import create
 from tests.releases.test_parallel import BUDGET, PICK, SUM, WARDS, Wards, wards
 from tests.support import desk_in, make_records, make_schema, measured
@@ -93,7 +93,7 @@ def test_a_line_is_not_drawn_under_a_charge_for_something_else(tmp_path, field):
 
 def test_the_steps_of_trainings_in_parallel_are_told_as_one_row_of_steps(tmp_path):
     """Whoever watches sees one bar to its end, and not one for each part."""
-    method = quick.QUICK["dp-gm"]
+    method = QUICK["dp-gm"]
     system = create("dp-gm", method.measurement, method.training)
     line = system.plan(make_schema(), BUDGET)
     seen: list[tuple[int, int]] = []

@@ -11,7 +11,6 @@ from safetensors.torch import save_file
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.errors import ArtifactError, NacreError
-from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
@@ -21,6 +20,7 @@ from dpmodels.releases.state import DrawState
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.nacre import Nacre
+from dpmodels.synthesizers.quick import QUICK
 from dpmodels.synthesizers.registry import create
 from flows.config import SynthesizeConfig
 from flows.synthesize import start

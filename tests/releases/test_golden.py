@@ -16,7 +16,6 @@ import pytest
 from pydantic import create_model
 
 from dpmodels.errors import ArtifactError
-from dpmodels.evaluation.audit.quick import QUICK, quick
 from dpmodels.evaluation.published.charged_facts import charged_facts
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.mechanisms.dp_sgd.spec import SgdSpec
@@ -28,6 +27,7 @@ from dpmodels.releases.system import Craft
 from dpmodels.releases.walk import values_of
 from dpmodels.schema.embedded import codec_of
 from dpmodels.synthesizers import p3gm
+from dpmodels.synthesizers.quick import QUICK, quick
 from dpmodels.synthesizers.registry import METHODS, create
 from tests.every_method import fit
 from tests.releases.make_golden import GOLDEN, facts_of, make_release, marginals_of, sha256

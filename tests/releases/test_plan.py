@@ -3,14 +3,15 @@
 import pytest
 
 from dpmodels.errors import InvalidArgument
-from dpmodels.evaluation.audit.quick import QUICK, quick
+from dpmodels.evaluation.audit.data import data_of
 from dpmodels.privacy import Adjacency, PrivacyBudget
+from dpmodels.synthesizers.quick import quick
 from dpmodels.synthesizers.registry import METHODS
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_no_method_plans_under_replace_one_until_its_sensitivity_is_proved_there(method: str) -> None:
-    schema = QUICK[method].data.make_schema()
+    schema = data_of(method).make_schema()
     budget = PrivacyBudget(epsilon=1.0, delta=1e-5, unit=schema.unit)
     assert quick(method).plan(schema, budget).budget == budget
     with pytest.raises(InvalidArgument, match="adjacency=replace_one must be add_or_remove_one"):

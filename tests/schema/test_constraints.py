@@ -149,16 +149,3 @@ def test_encoded_numbers_are_those_that_are_handed_over(schema: Schema, table: p
             states, values = encode_numbers(column, x[known])
             assert np.array_equal(states, records.states[known, index])
             assert values == pytest.approx(records.values[known, index], abs=1e-15)
-
-
-def test_cell_bounds_are_the_extreme_values_of_each_cell(schema: Schema) -> None:
-    rng = np.random.default_rng(0)
-    for column in schema.modelled.values():
-        if column.continuous:
-            first, last = column.cell_bounds()
-            assert len(first) == len(last) == column.cells and (first <= last).all()
-            cells = rng.integers(0, column.cells, 500).astype(np.int32)
-            x = column.from_unit(column.from_cells(cells, rng))
-            assert (x >= first[cells]).all() and (x <= last[cells]).all()
-            for values in (first, last) if column.decimals is not None else ():
-                assert np.array_equal(column.to_cells(column.to_unit(values)), np.arange(column.cells))

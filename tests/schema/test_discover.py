@@ -127,10 +127,28 @@ def test_sources_that_are_there_stay(given):
     assert [source.split(":")[0] for source in schema.sources] == (["RUN", "a book"] if "book" in given else ["RUN"])
 
 
-def test_a_draft_in_braces_is_completed_too():
-    text = '{"name": "a", "columns": {"x": {"type": "categorical", "values": "discover"}}}'
+LONG = "name: a\ncolumns:\n  x:\n    type: categorical\n    values: |-\n      discover\n    nullable: true\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"name": "a", "columns": {"x": {"type": "categorical", "values": "discover"}}}', LONG],
+    ids=["json", "block"],
+)
+def test_a_draft_in_braces_or_with_a_block_is_completed_too(text):
     schema, faults = parse(complete(text, {"x": found(values=("1", "b"))}, "RUN").text)
     assert schema is not None and schema.columns["x"].values == ("1", "b", "other"), faults
+
+
+def test_numbers_that_were_found_leave_rows_out_or_beside_users_end_the_run_and_both_is_told():
+    text = "name: a\n{}columns:\n  who: {{type: identifier, keep: {}}}\n  x: {{type: categorical, values: discover}}\n"
+    alone = complete(text.format("", "drop"), {"x": found(values=(1, 2))}, "RUN")
+    assert "outside: reject-row" in alone.text and "rows that hold another are left out" in alone.remarks[0]
+    users = "unit: {user: who, max_rows: 2}\nusers: {}\n"
+    beside = complete(text.format(users, "regenerate"), {"x": found(values=(1, 2))}, "RUN")
+    schema, faults = parse(beside.text)
+    assert schema is not None and schema.columns["x"].outside == "refuse", faults
+    assert "a row that holds another ends the run" in beside.remarks[0]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,10 @@
-"""Round trips, policies, cells and types of the encoding."""
+"""Round trips, policies and types of the encoding."""
 
 from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.schema.encode import Codec, Records
@@ -49,60 +47,6 @@ def test_states_are_in_the_documented_order(schema: Schema, table: pa.Table) -> 
     assert states["gain"] == [1, 0, 2, 0] and states["change"] == [0, 1, 0, 0] and states["visited"] == [0, 1, 0, 0]
     assert (records.values[records.states != 0] == 0).all()
     assert schema.classes == 3 and schema.target_index == names.index("smoker")
-
-
-@settings(max_examples=60, deadline=None)
-@given(data=st.data(), log=st.booleans(), zero=st.booleans(), width=st.integers(1, 2**40))
-def test_integers_round_trip_exactly(data: st.DataObject, log: bool, zero: bool, width: int) -> None:
-    low = 0 if zero else data.draw(st.integers(-(2**53) + 1, 2**53 - 1 - width))
-    scale = "log" if log else "linear"
-    codec = Codec(one(f"{{type: integer, min: {low}, max: {low + width}, scale: {scale}, zero_inflated: {zero}}}"))
-    values = [*data.draw(st.lists(st.integers(low, low + width), min_size=1)), low, low + width]
-    records = codec.encode(pa.table({"x": values}))
-    assert codec.decode(records)["x"].to_pylist() == values
-    cells = codec.to_cells(records)
-    drawn = codec.from_cells(cells, np.random.default_rng(0))
-    assert cells.min() >= 0 and cells.max() < codec.cell_sizes[0]
-    assert np.array_equal(codec.to_cells(drawn), cells)
-    assert same(codec.encode(codec.decode(drawn)), drawn)
-
-
-@settings(max_examples=60, deadline=None)
-@given(values=st.lists(st.integers(-9999, 9999), min_size=1), log=st.booleans())
-def test_rounded_numbers_round_trip_exactly(values: list[int], log: bool) -> None:
-    scale = "log" if log else "linear"
-    codec = Codec(one(f"{{type: number, min: -99.99, max: 99.99, round: 2, scale: {scale}, zero_inflated: true}}"))
-    floats = [value / 100 for value in values]
-    records = codec.encode(pa.table({"x": floats}))
-    assert codec.decode(records)["x"].to_pylist() == floats
-    drawn = codec.from_cells(codec.to_cells(records), np.random.default_rng(1))
-    assert np.array_equal(codec.to_cells(drawn), codec.to_cells(records))
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        "{type: integer, min: 0, max: 99999, scale: log, zero_inflated: true, cells: 32}",
-        "{type: integer, min: -5, max: 5, zero_inflated: true, cells: 10}",
-        "{type: integer, min: 1, max: 99, cells: 50}",
-        "{type: integer, min: 3, max: 3}",
-        "{type: number, min: 0, max: 1, round: 1, scale: log}",
-        "{type: datetime, min: 2020-01-01, max: 2020-02-29, cells: 7}",
-    ],
-)
-def test_no_cell_is_empty_and_drawing_stays_in_the_cell(column: str) -> None:
-    codec = Codec(one(column))
-    cells = np.repeat(np.arange(codec.cell_sizes[0], dtype=np.int32), 50)[:, None]
-    drawn = codec.from_cells(cells, np.random.default_rng(2))
-    assert np.array_equal(codec.to_cells(drawn), cells)
-    assert same(codec.encode(codec.decode(drawn)), drawn)
-
-
-def test_equal_cells_of_a_linear_scale_are_drawn_from_evenly() -> None:
-    codec = Codec(one("{type: integer, min: 0, max: 9, cells: 2}"))
-    drawn = codec.decode(codec.from_cells(np.zeros((20_000, 1), dtype=np.int32), np.random.default_rng(3)))
-    shares = np.bincount(drawn["x"].to_numpy(), minlength=10) / 20_000
-    assert np.allclose(shares, [0.2] * 5 + [0] * 5, atol=0.02)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
@@ -218,20 +162,6 @@ def test_float32_compares_in_its_own_precision() -> None:
 def test_double_data_meets_float32_categories() -> None:
     codec = Codec(one("{type: categorical, values: [0.1, 0.7], dtype: float32}"))
     assert codec.encode(pa.table({"x": [0.7, 0.1]})).states[:, 0].tolist() == [1, 0]
-
-
-def test_no_negative_zero_comes_out() -> None:
-    codec = Codec(one("{type: number, min: -1, max: 1, round: 1}"))
-    assert str(codec.decode(codec.encode(pa.table({"x": [-0.04]})))["x"][0].as_py()) == "0.0"
-
-
-@settings(max_examples=100, deadline=None)
-@given(points=st.integers(2, 10**6), cells=st.integers(1, 4096), log=st.booleans(), zero=st.booleans())
-def test_cells_partition_the_lattice(points: int, cells: int, log: bool, zero: bool) -> None:
-    cells, scale = min(cells, points - zero), "log" if log else "linear"
-    text = f"{{type: integer, min: 0, max: {points - 1}, cells: {cells}, scale: {scale}, zero_inflated: {zero}}}"
-    edges = one(text).modelled["x"]._edges()
-    assert len(edges) == cells + 1 and edges[0] == 0 and edges[-1] == points - zero and (np.diff(edges) > 0).all()
 
 
 def test_names_must_match_and_the_message_says_those_of_the_schema_only() -> None:

@@ -1,6 +1,6 @@
 """Rows that are given in memory: taken over, written whole or not at all, and never shown."""
 
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,20 @@ def test_an_error_while_frames_are_computed_shows_no_value(tmp_path: Path) -> No
     with pytest.raises(DataError) as caught:
         transform_write(rows, tmp_path / "given.parquet")
     assert "south" not in str(caught.value) + repr(caught.value.__context__) and not list(tmp_path.iterdir())
+
+
+MIXED = {
+    "bytes beside text": ["x", "y", b"secret"],
+    "a moment beside days": [date(2020, 1, 1), None, datetime(2020, 1, 1, 23)],
+}
+
+
+@pytest.mark.parametrize("case", MIXED)
+def test_a_value_for_which_arrow_would_read_all_others_otherwise_is_refused(case: str) -> None:
+    frame = pd.DataFrame({"x": pd.Series(MIXED[case], dtype=object)})
+    with pytest.raises(DataError, match="a column mixes types"):
+        load_given(Sensitive(frame))
+    assert len(load_given(Sensitive(frame[:2])).reveal().read_all()) == 2
 
 
 def test_what_is_no_table_is_refused() -> None:

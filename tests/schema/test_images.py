@@ -1,5 +1,6 @@
 """Images in a schema: declared, read from three kinds of source, checked, stored and handed over unchanged."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -128,12 +129,25 @@ def test_good_images_pass_the_gate(tmp_path):
         ({"picture": np.zeros((3, 12, 10), np.uint8)}, "in the schema but not in the data"),
         ({"picture": np.zeros((3, 12, 10), np.uint8), "kind": [["bar"]] * 3}, "one dimension"),
         ({"picture": np.array([{}] * 3), "kind": ["bar"] * 3}, "must be an .npz file"),
+        ({"picture": np.zeros((0, 12, 10), np.uint8), "kind": np.zeros(0, "U3")}, "must be an .npz file"),
+        ({"picture": np.zeros((2, 12, 10), np.uint8), "kind": ["bar", "Zebulon\ud800"]}, "must hold text, numbers"),
+        ({"picture": np.zeros((2, 12, 10), np.uint8), "kind": np.zeros(2, ">i4")}, "must hold text, numbers"),
     ],
 )
 def test_arrays_that_are_not_the_schema_are_refused(tmp_path, arrays, message):
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(DataError, match=message):
         read(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_an_image_that_is_there_twice_by_a_link_is_refused(tmp_path, link):
+    (tmp_path / "bar").mkdir()
+    Picture.new("L", (10, 12)).save(tmp_path / "bar" / "0.png")
+    assert len(read(tmp_path)) == 1
+    link(tmp_path / "bar" / "0.png", tmp_path / "bar" / "1.png")
+    with pytest.raises(DataError, match="the same file twice, by a link"):
+        read(tmp_path)
 
 
 def test_a_folder_that_is_not_the_schema_is_refused(tmp_path):

@@ -80,6 +80,23 @@ def test_a_decimal_is_the_number_nearest_to_it(digits):
         assert np.array_equal(back, hundredths[low : low + 2500] / 100)
 
 
+@pytest.mark.parametrize("beside", ["1e30", "1e-30"], ids=["large", "fine"])
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "{type: categorical, values: [0.3, 0.57, 0.7, -1.0], outside: other, other: -1.0}",
+        "{type: number, min: 0.3, max: 0.7, outside: reject-row}",
+    ],
+)
+def test_one_decimal_more_changes_how_no_other_is_read(declared, beside):
+    """What a record is encoded as must not depend on who else is in its batch, or one moves the sums of all."""
+    few = [Decimal(text) for text in ("0.3", "0.57", "0.7")]
+    tables = [pa.table({"x": pa.array(values)}) for values in (few, [*few, Decimal(beside)])]
+    codec = Codec(one(declared))
+    alone, together = (codec.codes_of(codec.encode(table))[0].tolist() for table in tables)
+    assert together[: len(alone)] == alone
+
+
 def test_finer_times_are_cut_down_to_the_unit_of_the_column():
     schema = one('{type: integer, min: 0, max: 86399, dtype: "time32[s]"}')
     column = pa.array([time(12, 0, 0, 999_999)], pa.time64("us"))

@@ -87,10 +87,24 @@ def test_numbers_are_counted_by_cell_however_they_are_typed(array):
     assert counted(array, "cells") == {"rows": 4, "null": 1, str(one): 1, str(most): 1, str(least): 1}
 
 
+@pytest.mark.parametrize(("counts", "other"), [("values", "0.00001"), ("cells", "1e-37")])
+def test_how_many_digits_another_decimal_has_moves_no_other(counts, other):
+    few = [Decimal(text) for text in ("7", "3", "0.05")]
+    alone, together = (counted(pa.array(values), counts) for values in (few, [*few, Decimal(other)]))
+    assert sum(abs(together.get(key, 0) - alone.get(key, 0)) for key in {*alone, *together}) == 2
+
+
 def test_what_is_no_number_is_counted_as_such_and_never_raised():
     assert counted(pa.array(["Zebulon", "12:30", "inf"]), "cells") == {"rows": 3, "unread": 3}
     assert counted(pa.array([True, None]), "cells") == {"rows": 2, "unread": 1, "null": 1}
     assert counted(pa.array([1, None]), "") == {"rows": 2, "null": 1}
+
+
+@pytest.mark.parametrize("counts", ["values", "cells", "years"])
+def test_text_that_is_no_utf8_is_counted_as_such_and_ends_nothing(counts):
+    raw = pa.array([b"Zebulon\xff", None, b"\xed\xa0\x80"], pa.binary())
+    text = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
+    assert counted(text, counts) == {"rows": 3, "null": 1, "unread": 2}
 
 
 def test_batches_and_merges_do_not_matter(monkeypatch):

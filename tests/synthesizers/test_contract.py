@@ -1,6 +1,6 @@
 """What every method promises, whatever paper it is from: cost, noise, neighbours, one charge, and the way back.
 
-The methods are those of the registry; a new one is one line in ``dpmodels/evaluation/audit/quick.py``.
+The methods are those of the registry; a new one is one line in ``dpmodels/synthesizers/quick.py``.
 """
 
 import math
@@ -16,18 +16,8 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import ComposedEvent
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.evaluation.audit.audit import audit as audited
+from dpmodels.evaluation.audit.data import DATA, data_of, extremes, inserted, quick_plan, with_users
 from dpmodels.evaluation.audit.made import clinic, pictures
-from dpmodels.evaluation.audit.quick import (
-    GAN,
-    QUICK,
-    SMALL_GAN,
-    Quick,
-    extremes,
-    inserted,
-    quick,
-    quick_plan,
-    with_users,
-)
 from dpmodels.evaluation.audit.replay import KEYS, Replay, is_charged_for, plain, replayed
 from dpmodels.evaluation.audit.subjects import of_method
 from dpmodels.generators.load import load_generator
@@ -39,6 +29,7 @@ from dpmodels.schema.documents import Documents
 from dpmodels.schema.embedded import codec_of, labels_of
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.quick import GAN, QUICK, SMALL_GAN, Quick, quick
 from dpmodels.synthesizers.registry import METHODS, create
 from tests import support
 from tests.every_method import OF_TABLES, fit, tap
@@ -78,7 +69,7 @@ def test_it_spends_its_budget_and_no_more(method, epsilon):
     settings = QUICK[method].measurement
     if epsilon > 1 and method in TRAINED:
         settings = {**settings, "sgd": {"steps": 200, "sampling_probability": 0.5}}
-    contract = QUICK[method].data.make_schema()
+    contract = data_of(method).make_schema()
     plan = create(method, settings, {}).plan(contract, PrivacyBudget(epsilon=epsilon, delta=1e-5, unit=contract.unit))
     assert 0.99 * epsilon <= spent_epsilon([plan.event], Decimal("1e-5")) <= Decimal(repr(epsilon))
 
@@ -128,14 +119,15 @@ FOLLOWED["dpkg, maps"] = {**FOLLOWED["dpkg"], "gan": {**SMALL_GAN, "convolutions
 def test_groups_bounds_pace_and_warm_starts_follow_from_what_was_released_alone(tmp_path, monkeypatch, name, data):
     """The same for groups and bounds that move, the pace of a generator, and a start from another release."""
     method = name.split(",")[0]
-    monkeypatch.setitem(QUICK, method, Quick(FOLLOWED[name], data=data))
+    monkeypatch.setitem(QUICK, method, Quick(FOLLOWED[name]))
+    monkeypatch.setitem(DATA, method, data)
     holds_to_its_charge(replayed(of_method(method), tmp_path))
 
 
 @pytest.mark.parametrize("method", ["dp-gm", "dpkg"])
 def test_a_record_moves_the_training_of_one_cluster_alone(tmp_path, tap, method):
     """Parts that say they are disjoint and read each other's records would be charged once and hide a record twice."""
-    data, plan = QUICK[method].data, quick_plan(method)
+    data, plan = data_of(method), quick_plan(method)
     table, more = data.make_records(60), extremes(data)
     tap.silent, tap.given = True, list(KEYS)
     measured(method, tmp_path / "d", plan, table)
@@ -212,7 +204,7 @@ def makes_rows(method: str, release: Released[Release], folder: Path) -> None:
 @pytest.mark.parametrize("rows", [0, 1, 40])
 @every_method
 def test_hardly_any_rows_and_columns_of_one_value_go_through(tmp_path, method, rows):
-    records = QUICK[method].data.make_records(1).take([0] * rows)
+    records = data_of(method).make_records(1).take([0] * rows)
     release, _ = measured(method, tmp_path / "run", quick_plan(method), records)
     makes_rows(method, release, tmp_path)
 
@@ -223,7 +215,7 @@ def lives(ledger: Ledger) -> list[str]:
 
 @every_method
 def test_one_release_is_one_charge_and_asked_for_again_it_is_the_same_file(tmp_path, tap, method):
-    records, plan = QUICK[method].data.make_records(40), quick_plan(method)
+    records, plan = data_of(method).make_records(40), quick_plan(method)
     release, ledger = measured(method, tmp_path / "run", plan, records)
     assert lives(ledger) == ["open", "reserve", "draw", "seal", "commit"]
     assert ledger.balance("a").spent_epsilon == spent_epsilon([plan.event], Decimal("1e-5"))
@@ -237,7 +229,7 @@ def test_one_release_is_one_charge_and_asked_for_again_it_is_the_same_file(tmp_p
 
 @every_method
 def test_fitting_again_gives_the_same_file_and_what_is_saved_samples_the_same(tmp_path, method):
-    release, _ = measured(method, tmp_path / "run", quick_plan(method), QUICK[method].data.make_records(40))
+    release, _ = measured(method, tmp_path / "run", quick_plan(method), data_of(method).make_records(40))
     for name in ("one", "two"):
         model = fit(method, release, tmp_path, seed=3)
         model.save(tmp_path / name)
@@ -252,7 +244,7 @@ def test_fitting_again_gives_the_same_file_and_what_is_saved_samples_the_same(tm
 
 @every_method
 def test_a_plan_that_was_changed_is_refused_before_any_charge_and_any_noise(tmp_path, tap, method):
-    plan, records = quick_plan(method), QUICK[method].data.make_records(10)
+    plan, records = quick_plan(method), data_of(method).make_records(10)
     parts = [event.model_copy(update={"noise_multiplier": event.noise_multiplier * 0.9}) for event in plain(plan.event)]
     name, number = next((name, n) for name, n in plan.measurement.items() if isinstance(n, int | float) and n)
     changes = [

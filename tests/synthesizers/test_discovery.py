@@ -16,6 +16,7 @@ from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
 from dpmodels.releases.release import read_release
 from dpmodels.releases.steps import Data
 from dpmodels.schema.discover import Discovery, Wanted
+from dpmodels.schema.load import RawRows
 from dpmodels.synthesizers.discovery import DiscoveryMeasurement, DiscoverySystem
 from tests.releases.make_golden_discovery import BUDGET, CONTRACT, GOLDEN, facts_of, make_rows
 from tests.support import desk_in, measured
@@ -60,6 +61,31 @@ def test_the_worst_unit_moves_the_counts_by_what_is_said_and_by_no_more(columns,
     exact = step.counts(Data(Sensitive(rows.to_batches()))).reveal()
     moved = np.linalg.norm(np.concatenate([exact.public, exact.found]))
     assert 0.999 * step.l2_sensitivity <= moved <= step.l2_sensitivity
+
+
+@pytest.mark.parametrize("other", ["x", None, "2020-02-30"])
+@pytest.mark.parametrize("place", [1, 3])
+def test_of_json_lines_one_text_decides_for_no_other_what_it_is(tmp_path, other, place):
+    """Left to itself, Arrow reads text as moments if all of it in a block is moments."""
+    contract = Discovery(
+        name="a",
+        columns=("id", "code", "day"),
+        wanted={
+            "code": Wanted(type="categorical", keys=("values",)),
+            "day": Wanted(type="datetime", keys=("min", "max")),
+        },
+    )
+    rows = [{"id": 1, "code": "2020-01-01", "day": "2020-12-31T23:30:00-05:00"}] * 3
+    one = {"id": 2, "code": other, "day": other}
+    (step,) = SYSTEM.steps(SYSTEM.plan(contract, BUDGET))
+    counts = []
+    for index, table in enumerate((rows, [*rows[:place], one, *rows[place:]])):
+        path = tmp_path / f"{index}.jsonl"
+        path.write_text("\n".join(map(json.dumps, table)))
+        exact = step.counts(Data(Sensitive(RawRows(path, contract.reading, 100)))).reveal()
+        counts.append(dict(zip(exact.keys.to_pylist(), exact.found.tolist(), strict=True)) | {"": exact.public})
+    moved = [counts[1].get(key, 0) - counts[0].get(key, 0) for key in {**counts[0], **counts[1]}]
+    assert np.linalg.norm(np.hstack(moved)) <= step.l2_sensitivity
 
 
 @pytest.mark.parametrize("place", [0, 150, 300])

@@ -211,7 +211,7 @@ def test_bounds_far_too_wide_cost_a_column_its_shape_without_zooms_and_with_them
         method = Nacre(NacreMeasurement(zooms=zooms), NACRE.training)
         release, _ = measured(tmp_path / str(zooms), method.plan(schema, BUDGET), records, method)
         made = np.concatenate([r.values[:, 0] for r in method.fit(release, Craft()).sample(4000, 0)])
-        drawn = schema.columns["age"].from_unit(made)
+        drawn = schema.columns["age"].interval.from_unit(made)
         shares = [np.histogram(x, quarters)[0] / 4000 for x in (age, drawn)]
         distances[zooms] = np.abs(shares[0] - shares[1]).sum() / 2
     assert distances[3] < 0.1 < 0.3 < distances[0], distances

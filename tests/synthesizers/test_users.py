@@ -10,13 +10,14 @@ import pytest
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.errors import InvalidArgument
 from dpmodels.evaluation.audit.audit import findings_of
+from dpmodels.evaluation.audit.data import DATA, inserted, quick_plan
 from dpmodels.evaluation.audit.made import shop
-from dpmodels.evaluation.audit.quick import QUICK, Quick, inserted, quick, quick_plan
 from dpmodels.evaluation.audit.replay import is_charged_for, replayed
 from dpmodels.evaluation.audit.subjects import Subject, World, of_method
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
 from dpmodels.schema.flat import FlatCodec, split
+from dpmodels.synthesizers.quick import quick
 from dpmodels.synthesizers.registry import METHODS, create
 from tests.embeddings.test_per_user import user_of
 from tests.support import measured
@@ -26,7 +27,7 @@ SCHEMA = shop.make_schema()
 
 @pytest.fixture(autouse=True)
 def shop_data(monkeypatch):
-    monkeypatch.setitem(QUICK, "nacre", Quick(QUICK["nacre"].measurement, QUICK["nacre"].training, shop))
+    monkeypatch.setitem(DATA, "nacre", shop)
 
 
 def test_the_audit_holds_whatever_it_looks_at(tmp_path):

@@ -158,3 +158,10 @@ def test_a_csv_file_may_hold_a_document_of_two_megabytes(tmp_path):
     pyarrow.csv.write_csv(pa.table({"id": [1, 2], "body": ["long " * 400_000, "short"]}), tmp_path / "docs.csv")
     (found,) = read(tmp_path / "docs.csv", documents())
     assert found.counts.tolist() == [1, 1]
+
+
+def test_a_file_that_is_there_twice_by_a_link_is_refused(tmp_path):
+    pq.write_table(pa.table(TABLE), tmp_path / "0.parquet")
+    (tmp_path / "1.parquet").symlink_to(tmp_path / "0.parquet")
+    with pytest.raises(DataError, match="the same file twice, by a link"):
+        read(tmp_path, documents())

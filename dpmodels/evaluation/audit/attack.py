@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.errors import NacreError
+from dpmodels.evaluation.audit.data import data_of
 from dpmodels.evaluation.audit.desks import measured
 from dpmodels.evaluation.audit.findings import Finding
-from dpmodels.evaluation.audit.lower_bound import ALARM, Floats, one_run
-from dpmodels.evaluation.audit.quick import QUICK, quick
+from dpmodels.evaluation.audit.lower_bound import ALARM, one_run
 from dpmodels.evaluation.audit.subjects import Subject
 from dpmodels.releases.system import Craft
+from dpmodels.synthesizers.quick import quick
 
 CANDIDATES = 200
 GUESSED = 0.2
@@ -28,7 +30,7 @@ GUESSED = 0.2
 
 def attack_findings(subject: Subject, folder: Path, full: bool) -> Iterator[Finding]:
     """Attack a method of the registry by its sums, and in a full audit by synthetic rows."""
-    candidates = QUICK[subject.name].data.make_records(CANDIDATES, seed=11)
+    candidates = data_of(subject.name).make_records(CANDIDATES, seed=11)
     member = np.random.default_rng(5).random(CANDIDATES) < 0.5
     release, _ = measured(subject.system, folder, subject.line, candidates.take(np.flatnonzero(member)))
     attacks = {}

@@ -15,12 +15,13 @@ from dpmodels.evaluation.audit.conduct import conduct_findings
 from dpmodels.evaluation.audit.findings import Audit, Finding, Recovered
 from dpmodels.evaluation.audit.gaussians import drawn, reach_finding
 from dpmodels.evaluation.audit.lower_bound import ALPHA
+from dpmodels.evaluation.audit.naming import naming_findings
 from dpmodels.evaluation.audit.optimum import optimum_findings
-from dpmodels.evaluation.audit.quick import QUICK
 from dpmodels.evaluation.audit.replay import LEAST_REACH, Replay, Step, replayed
 from dpmodels.evaluation.audit.selection import k_norm_findings, loss_finding, sampler_finding
 from dpmodels.evaluation.audit.subjects import Subject, of_method, subject_of
 from dpmodels.evaluation.audit.training import training_findings
+from dpmodels.synthesizers.quick import QUICK
 
 Found = tuple[list[Finding], list[Recovered]]
 
@@ -84,6 +85,7 @@ def findings_of(subject: Subject, folder: Path, full: bool = False) -> Found:
         budget_finding(subject),
         *neighbors_findings(replay),
         *found,
+        *naming_findings(subject, made(folder / "names")),
         *conduct_findings(subject, made(folder / "conduct")),
     ]
     if subject.name in WITH_OPTIMA:

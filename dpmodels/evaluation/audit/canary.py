@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from dpmodels.accounting.events import SampledGaussianEvent
-from dpmodels.evaluation.audit.lower_bound import Floats
+from dpmodels.arrays import Floats
 from dpmodels.evaluation.audit.tap import Tap, tapped
 from dpmodels.mechanisms.dp_sgd.adaptive import STEP_BITS
 from dpmodels.mechanisms.dp_sgd.clipping import FACTOR_BITS

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.arrays import Floats
 from dpmodels.errors import BudgetExhausted, NacreError
 from dpmodels.evaluation.audit.desks import ACCOUNT, desk_in, measured
 from dpmodels.evaluation.audit.findings import Finding
 from dpmodels.evaluation.audit.left import LEDGER
-from dpmodels.evaluation.audit.lower_bound import ALARM, Floats, correlation
+from dpmodels.evaluation.audit.lower_bound import ALARM, correlation
 from dpmodels.evaluation.audit.replay import KEYS, released_bytes
 from dpmodels.evaluation.audit.subjects import Subject
 from dpmodels.evaluation.audit.tap import ALL_KINDS, Draw, Killed, Tap, tapped

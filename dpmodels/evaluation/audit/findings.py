@@ -16,6 +16,8 @@ CHECKS = {
     "moves nobody else's gradient, wherever in a batch it is; batches that are empty, large, overflow or are cut "
     "otherwise keep that.",
     "choices": "Exact probabilities of choices keep the charge, and draws follow them; so does the K-norm mechanism.",
+    "names": "Names are released where their noisy count reaches the threshold, which that of a name which one unit "
+    "alone brings does with no more than the probability that is charged.",
     "optimum": "Output perturbation releases the optimum that its bound is proved for.",
     "resume": "A measurement that is killed again and again is one charge and the measurement that it would have been.",
     "order": "The same rows, cut and ordered otherwise, give the same bits.",

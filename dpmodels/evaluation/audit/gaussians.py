@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.evaluation.audit.findings import Finding, Recovered
 from dpmodels.evaluation.audit.lower_bound import (
     ALARM,
     ALPHA,
-    Floats,
     NoiseTests,
     assumption_free,
     deviation_is,

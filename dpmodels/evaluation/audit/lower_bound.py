@@ -30,10 +30,10 @@ shape a uniform number from a step about 0 is added to each value, after which i
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-Floats = NDArray[np.float64]
+from dpmodels.arrays import Floats
+
 ALPHA = 1e-3
 """What may exceed the truth by chance in one of a thousand audits."""
 ALARM = 1e-6

@@ -11,9 +11,10 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
+from dpmodels.arrays import Whole
 from dpmodels.evaluation.audit.findings import Finding
 from dpmodels.evaluation.audit.made import clients
-from dpmodels.statistics.component_moments import Z_BITS, Whole
+from dpmodels.statistics.component_moments import Z_BITS
 from dpmodels.statistics.logistic import Logistic
 
 OPTIMIZER = 1e-4

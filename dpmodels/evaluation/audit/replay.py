@@ -228,11 +228,14 @@ def charged(event: Event, tap: Tap) -> list[Leaf]:
 
 
 def plain(event: Event) -> list[Leaf]:
-    """Return the releases of an event; of parts side by side those that one event stands for."""
+    """Return the releases of an event; of parts side by side those that one event stands for, and of names none.
+
+    A threshold draws nothing: the counts that are held to it have an event of their own.
+    """
     found = list[Leaf]()
     for each in leaves([event]):
         found += plain(each.events[0]) if isinstance(each, ParallelEvent) else [each]
-    return found
+    return [each for each in found if not isinstance(each, ThresholdEvent)]
 
 
 def size_of(kind: str, difference: NDArray[Any]) -> float:

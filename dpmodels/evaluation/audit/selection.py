@@ -21,8 +21,9 @@ from scipy import stats
 from scipy.special import expit, log_softmax, ndtri
 
 from dpmodels.accounting.events import PureEvent
+from dpmodels.arrays import Floats
 from dpmodels.evaluation.audit.findings import Finding, Recovered
-from dpmodels.evaluation.audit.lower_bound import ALARM, Floats
+from dpmodels.evaluation.audit.lower_bound import ALARM
 from dpmodels.evaluation.audit.replay import Step, claimed_mu
 from dpmodels.mechanisms import choices, exponential
 from dpmodels.privacy import Sensitive

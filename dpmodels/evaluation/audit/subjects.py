@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dpmodels.errors import InvalidArgument
-from dpmodels.evaluation.audit.made import clients, letters
-from dpmodels.evaluation.audit.quick import OTHERS, QUICK, crowd, extremes, inserted, quick, quick_plan, with_users
+from dpmodels.evaluation.audit.data import OTHERS, crowd, data_of, extremes, inserted, quick_plan, with_users
+from dpmodels.evaluation.audit.made import clients, letters, visits
 from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
 from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement, ScoresMeasurement
 from dpmodels.federated.moments_head import MomentsHead
@@ -23,7 +23,9 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.system import System
 from dpmodels.statistics.component_moments import Points
 from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
+from dpmodels.synthesizers.discovery import DiscoverySystem
 from dpmodels.synthesizers.document_sketch import DocumentSketch, DocumentSketchMeasurement
+from dpmodels.synthesizers.quick import QUICK, quick
 from dpmodels.synthesizers.registry import METHODS
 
 OF_CLIENTS = ("federated-both", "federated-heads", "federated-moments", "federated-scores")
@@ -66,14 +68,14 @@ class Subject:
 
 def of_method(method: str, rows_of_a_user: int = 1, epsilon: float = 1.0) -> Subject:
     """Return a method of the registry with its quick settings."""
-    data = QUICK[method].data
+    data = data_of(method)
     schema = data.make_schema() if rows_of_a_user == 1 else with_users(method, rows_of_a_user)
     return of_line(method, quick_plan(method, schema, epsilon), rows_of_a_user)
 
 
 def of_line(method: str, line: Line, rows_of_a_user: int = 1) -> Subject:
     """Return a method of the registry under a plan."""
-    data = QUICK[method].data
+    data = data_of(method)
     table, more = crowd(data), extremes(data)
     middle, end = len(table) // 2, len(table)
     found = [World("D", [table])]
@@ -152,10 +154,26 @@ def _of_points(held: Points, public: bool) -> Iterator[World]:
         yield World(f"{share:g} of the usual, class {label}, {where}", [Points(z, labels)])
 
 
+def of_discovery(epsilon: float = 4.0) -> Subject:
+    """Return a discovery; a neighbor has a patient more whose visits are at an end of what is told apart."""
+    system, rows = DiscoverySystem(), 300
+    line = system.plan(visits.make_contract(), visits.make_budget(epsilon))
+    places = [*((who, rows) for who in range(len(visits.EXTREMES))), (0, 0), (0, rows // 2)]
+    worlds = [World("D", [visits.make_visits(rows)])]
+    for who, place in places:
+        where = {0: "first", rows // 2: "in the middle", rows: "last"}[place]
+        more = visits.make_visits(rows, visits.EXTREMES[who], place)
+        worlds.append(World(f"extreme {who + 1} {where}", [more]))
+    whole = worlds[0].batches[0]
+    two = [World(name, [part]) for name, part in (("the first", whole[: rows // 2]), ("the rest", whole[rows // 2 :]))]
+    return Subject("discovery", system, line, worlds, two)
+
+
 SUBJECTS: dict[str, Callable[[], Subject]] = {
     **{method: partial(of_method, method, epsilon=1.0 if QUICK[method].trained else 4.0) for method in METHODS},
     "deep-candidate": partial(of_letters, "deep-candidate"),
     "document-sketch": partial(of_letters, "document-sketch"),
+    "discovery": of_discovery,
     **{method: partial(of_client, method, epsilon=4.0) for method in OF_CLIENTS},
 }
 """Everything that has a charge of its own, by the name of its method."""

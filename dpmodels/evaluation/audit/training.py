@@ -18,18 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import SampledGaussianEvent
+from dpmodels.arrays import Floats, Whole
 from dpmodels.evaluation.audit.desks import measured
 from dpmodels.evaluation.audit.findings import Finding, Recovered
 from dpmodels.evaluation.audit.lower_bound import (
     ALARM,
     ALPHA,
-    Floats,
     clopper_pearson,
     deviation_is,
     epsilon_assumption_free,
@@ -44,7 +43,6 @@ from dpmodels.mechanisms.dp_sgd import randomness
 from dpmodels.mechanisms.dp_sgd.adaptive import STEP_BITS
 from dpmodels.privacy import PrivacyBudget
 
-Whole = NDArray[np.int64]
 MORE_BATCHES, MORE_ROWS = 100, 4000
 """Batches, and rows of each, that bound the probability of sampling."""
 WATCHED = 12

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.evaluation.internal.case import Case
 from dpmodels.evaluation.internal.frame import Frame, category_names
 from dpmodels.evaluation.published.bins import written
 from dpmodels.schema.columns import Continuous, Modelled
 
-Floats = NDArray[np.float64]
 MOST_VALUES = 24
 """A number with at most so many values has a bar for each; with more, as many bars over its range."""
 TAIL = 0.005
@@ -97,8 +97,8 @@ def _edges(column: Continuous, known: Floats) -> tuple[Floats, float]:
         low, high = known.min(), known.max()
     step = 0.0 if column.decimals is None else 10.0**-column.decimals
     if column.log:
-        begin, end = column.to_unit(np.clip(np.array([low, high]), column.low, column.high))
-        edges = column.from_unit(np.linspace(begin, end, MOST_VALUES + 1))
+        begin, end = column.interval.to_unit(np.clip(np.array([low, high]), column.low, column.high))
+        edges = column.interval.from_unit(np.linspace(begin, end, MOST_VALUES + 1))
         return np.unique(np.append(np.floor(edges / step), np.floor(high / step) + 1)) * step if step else edges, step
     if not step:
         return np.linspace(low, high, MOST_VALUES + 1), step

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dpmodels.arrays import Floats
+
 RESAMPLES = 200
 LEAST = 10
 """Rows of a class, and of all others, that a test set must hold for the class to be scored."""

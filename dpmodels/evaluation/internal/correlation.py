@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.evaluation.internal.case import Case
 from dpmodels.evaluation.internal.frame import Frame, category_count
 from dpmodels.evaluation.internal.marginals import MOST_PAIRS
 from dpmodels.schema.schema import Schema
 
-Floats = NDArray[np.float64]
 ROWS = 50_000
 MOST_COLUMNS = 40
 """Columns of a table whose whole matrix is shown."""

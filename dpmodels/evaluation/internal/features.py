@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.evaluation.internal.frame import Frame, category_count
 from dpmodels.schema.schema import Schema
 
-Floats = NDArray[np.float64]
 MAX_PIXELS = 64
 """Pixels of an image that a classifier of tables sees, evenly spread: enough to compare, cheap to learn from."""
 

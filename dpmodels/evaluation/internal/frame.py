@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.errors import DataError
 from dpmodels.evaluation.sampling import draw
 from dpmodels.schema.base import Modelled, described
@@ -20,7 +21,6 @@ from dpmodels.schema.encode import Records
 from dpmodels.schema.image import encode_image
 from dpmodels.schema.schema import Schema
 
-Floats = NDArray[np.float64]
 Counted = TypeVar("Counted")
 
 
@@ -86,9 +86,10 @@ class ParquetBatches:
         texts = [name for name, column in self.schema.modelled.items() if not column.continuous]
         for path in self.files():
             try:
-                file = pq.ParquetFile(path, read_dictionary=texts)
-                missing = [name for name in names if name not in file.schema_arrow.names]
+                there = pq.read_schema(path).names
+                missing = [name for name in names if name not in there]
                 if not missing:
+                    file = pq.ParquetFile(path, read_dictionary=texts)
                     yield from file.iter_batches(batch_size=self.batch_rows, columns=names)
             except (pa.ArrowException, OSError, UnicodeDecodeError):
                 raise DataError("", f"{path} cannot be read as Parquet") from None

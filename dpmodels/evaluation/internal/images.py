@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dpmodels.arrays import Floats
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.frame import Frame
 from dpmodels.evaluation.internal.neighbours import neighbours
 from dpmodels.evaluation.pages.plots import sheet
 from dpmodels.schema.image import Image
 
-Floats = NDArray[np.float64]
 Pixels = NDArray[np.uint8]
 ROWS, STEPS = 10_000, 400
 BATCH, LOOK = 128, 1000

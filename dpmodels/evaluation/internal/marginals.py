@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Indices, Whole
 from dpmodels.evaluation.internal.frame import Frame, Rows, category_count, category_names
 from dpmodels.schema.schema import Schema
 
-Cells = NDArray[np.int32]
-Counts = NDArray[np.int64]
 QUANTILES = 20
 MOST_PAIRS = 2000
 """Pairs of columns counted; of a wider table a fixed random sample."""
@@ -24,7 +23,7 @@ RARE = 0.05
 """A category of at most this share is rare."""
 
 
-def histogram(cells: Cells, size: int) -> NDArray[np.float64]:
+def histogram(cells: Indices, size: int) -> NDArray[np.float64]:
     """Return the shares of one column's cells. Shapes: cells [n] -> [size]."""
     counts = np.bincount(cells, minlength=size).astype(np.float64)
     shares: NDArray[np.float64] = counts / max(len(cells), 1)
@@ -50,7 +49,7 @@ class Grid:
             pairs = [pairs[index] for index in sorted(chosen)]
         self.pairs = pairs
 
-    def cells(self, frame: Frame) -> Cells:
+    def cells(self, frame: Frame) -> Indices:
         """Number the cells of rows; null has the last. Shapes: [F, n]."""
         cells = np.empty(frame.values.T.shape, dtype=np.int32)
         for j, (edges, size) in enumerate(zip(self.edges, self.sizes, strict=True)):
@@ -74,8 +73,8 @@ class GridTally:
     """Counts of a table on a grid: of every column's cells and of the cells of every pair."""
 
     rows: int
-    one: list[Counts]
-    two: list[Counts]
+    one: list[Whole]
+    two: list[Whole]
 
     @classmethod
     def of(cls, grid: Grid, rows: Rows) -> "GridTally":
@@ -98,13 +97,13 @@ class GridTally:
         return GridTally(self.rows + other.rows, one, two)
 
 
-def distance(first: Counts, second: Counts) -> float:
+def distance(first: Whole, second: Whole) -> float:
     """Return the total variation distance between two histograms of counts."""
     p, q = (counts / max(counts.sum(), 1) for counts in (first, second))
     return float(np.abs(p - q).sum() / 2)
 
 
-def chance(real: Counts, made: Counts) -> float:
+def chance(real: Whole, made: Whole) -> float:
     """Return what the total variation distance of two samples of one population is in expectation, at these sizes."""
     shares = real / max(real.sum(), 1)
     variance = shares * (1 - shares) * (1 / max(real.sum(), 1) + 1 / max(made.sum(), 1))
@@ -178,5 +177,5 @@ def group_distances(grid: Grid, real: GridTally, made: GridTally, target: str) -
     return found
 
 
-def _facing(table: Counts, upright: bool) -> Counts:
+def _facing(table: Whole, upright: bool) -> Whole:
     return table if upright else table.T

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.evaluation.internal.bootstrap import Floats, interval, largest, share_interval, weighted_auroc, weights
+from dpmodels.arrays import Floats
+from dpmodels.evaluation.internal.bootstrap import interval, largest, share_interval, weighted_auroc, weights
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.neighbours import nearest, real_space
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.errors import DataError
 from dpmodels.evaluation.internal.bootstrap import share_interval
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.features import Space
 from dpmodels.evaluation.internal.frame import Frame
 
-Floats = NDArray[np.float64]
 ROWS = 10_000
 COVERED_ROWS = 5_000
 NEIGHBOURS = 5

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.summation import transform_sum
-from dpmodels.evaluation.internal.bootstrap import Floats
 from dpmodels.evaluation.internal.case import Skip
 from dpmodels.evaluation.internal.frame import ParquetBatches
 from dpmodels.evaluation.internal.membership import attack_facts

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmodels.evaluation.internal.bootstrap import LEAST, Floats, interval, weighted_auroc, weights
+from dpmodels.arrays import Floats
+from dpmodels.evaluation.internal.bootstrap import LEAST, interval, weighted_auroc, weights
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.features import linear_features, tree_features
 from dpmodels.evaluation.internal.frame import Frame

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.evaluation.internal.bootstrap import Floats, interval, macro_auroc, r_squared, weights
+from dpmodels.arrays import Floats
+from dpmodels.evaluation.internal.bootstrap import interval, macro_auroc, r_squared, weights
 from dpmodels.evaluation.internal.case import Case, Skip
 from dpmodels.evaluation.internal.features import tree_features
 from dpmodels.evaluation.internal.frame import Frame, category_count

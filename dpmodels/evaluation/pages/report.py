@@ -13,9 +13,9 @@ from dpmodels.evaluation.pages.page import percent, render_page, short
 from dpmodels.evaluation.pages.plots import Figure, Shares, bars, histogram, meter, scatter
 
 DONE = {
-    "nacre": "A noisy histogram of every column was released first; its thin cells were merged, and noisy counts of "
-    "all pairs of columns (given the target) were released on the merged cells. A mixture of product distributions "
-    "was fitted to both, and the rows were drawn from it.",
+    "nacre": "Noisy histograms of every column were released first, to find where its values lie and how many they "
+    "are; thin cells were merged, and noisy counts of all pairs of columns (given the target) were released on the "
+    "merged cells. A mixture of product distributions was fitted to all of these, and the rows were drawn from it.",
     "moments": "Noisy counts of all pairs of columns (given the target) were released on cells known in advance, a "
     "mixture of product distributions was fitted to them, and the rows were drawn from it.",
     "nacre-images": "Noisy moments of all images gave a basis, noisy moments of each class in that basis were "

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats
 from dpmodels.schema.columns import Continuous, Datetime, Modelled, names_of
 from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.interval import Floats
 
 MOST = 24
 """Bins of an interval column, if nothing else is asked for."""
@@ -34,10 +34,10 @@ class Bins:
         """Cut a column's cells into bins, values on an interval into ``most`` at most, from the schema alone."""
         if not isinstance(column, Continuous):
             return cls(_names(column), np.arange(column.size), column.size, ordered=False)
-        first, last = column.cell_bounds()
+        first, last = column.grid.bounds
         group = np.arange(column.cells) // -(-column.cells // most)
         if column.log and column.decimals is not None and column.cells > most:  # cells of single points are not equal
-            place = np.minimum(column.to_unit(first) * most, most - 1).astype(np.int64)
+            place = np.minimum(column.interval.to_unit(first) * most, most - 1).astype(np.int64)
             group = np.unique(place, return_inverse=True)[1]
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         ends = zip(first[starts], last[[*(starts[1:] - 1), -1]], strict=True)
@@ -83,7 +83,7 @@ def cell_label(column: Modelled, cell: int) -> str:
         return _names(column)[cell]
     if cell >= column.cells:
         return _specials(column)[cell - column.cells]
-    first, last = (bounds[cell] for bounds in column.cell_bounds())
+    first, last = (bounds[cell] for bounds in column.grid.bounds)
     return range_label(column, float(first), float(last))
 
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent
+from dpmodels.arrays import Whole
 from dpmodels.embeddings.cell_counts import STEP, CellCounts
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
@@ -39,7 +39,6 @@ MOST_CELLS = 2**18
 TEST_SHARE = 5
 """One in so many synthetic rows is kept from training, to show the same score on rows like those trained on."""
 
-Counts = NDArray[np.int64]
 Classifier = Literal["logistic", "trees"]
 
 
@@ -122,7 +121,7 @@ class ScoreTables:
             lambda rows: _cells(self.tables, scorers, self.codec, self.places, rows),
         )
 
-    def trained(self, synthetic: Iterable[Records], seed: int) -> tuple[CellCounts, Counts]:
+    def trained(self, synthetic: Iterable[Records], seed: int) -> tuple[CellCounts, Whole]:
         """Train on synthetic rows; return the embedding, and what the same tables hold for synthetic rows.
 
         What is kept: the number of rows trained on, the number tested on, then for every coordinate the number of
@@ -205,8 +204,8 @@ def read_measurement(settings: dict[str, object]) -> ScoreMeasurement:
 
 
 def _cells(
-    tables: Sequence[Table], scorers: Sequence[Scorer], codec: Codec, places: Mapping[str, Counts], records: Records
-) -> Counts:
+    tables: Sequence[Table], scorers: Sequence[Scorer], codec: Codec, places: Mapping[str, Whole], records: Records
+) -> Whole:
     """Number the cell of each record in each table; ``places`` joins a column's cells. Shapes: [B, T]."""
     fine, names, result = codec.to_cells(records), list(codec.columns), []
     label = records.labels(codec.schema.class_index)

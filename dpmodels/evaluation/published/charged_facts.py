@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.arrays import Floats
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.evaluation.published.charged import Scores, Table
 from dpmodels.evaluation.published.fidelity import HALF_NORMAL
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.schema.interval import Floats
 
 NAMES = {"logistic": "logistic regression", "trees": "gradient-boosted trees"}
 TWO_SIDED = 1.96

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.arrays import Floats
 from dpmodels.errors import ArtifactError
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.plan import Line
 from dpmodels.schema.federation import SCORES, UNPROTECTED, Federation
 
-Floats = NDArray[np.float64]
 DISJOINT = "Clients are declared disjoint. A record that two clients hold is charged at each, and their costs add up."
 SHARED = (
     "Clients are declared disjoint. A record that two clients hold is in the one total twice, which costs more than "

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmodels.arrays import Floats
 from dpmodels.late import torch
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -18,7 +19,6 @@ from dpmodels.schema.documents import Documents
 from dpmodels.schema.embedded import labels_of
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.flat import units_in
-from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals, fine_codec
 from dpmodels.synthesizers.registry import create

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dpmodels.arrays import Floats
 from dpmodels.evaluation.pages.page import percent
 from dpmodels.evaluation.published.bins import cell_label
 from dpmodels.evaluation.published.fidelity import HALF_NORMAL
 from dpmodels.schema.columns import Continuous, Modelled
-from dpmodels.schema.interval import Floats, Scaled
+from dpmodels.schema.numbers import Scaled
 from dpmodels.synthesizers.marginals import Marginal
 
 MOST_ASSUMED = 0.5
@@ -33,7 +34,7 @@ def largest_cell(column: Modelled, counts: Floats, records: float) -> dict[str, 
     index = int(np.argmax(counts))
     facts = {"label": cell_label(column, index), "share": round(min(1.0, float(counts[index]) / records), 8)}
     if isinstance(column, Continuous) and index < column.cells:
-        first, last = (bounds[index] for bounds in column.cell_bounds())
+        first, last = (bounds[index] for bounds in column.grid.bounds)
         if first < last:
             facts["part_of_range"] = round(float((last - first) / (column.high - column.low)), 8)
     return facts

@@ -80,6 +80,6 @@ def _cells(column: Modelled, place: NDArray[np.int64]) -> list[Cell]:
 def _cell(column: Modelled, fine: NDArray[np.int64]) -> Cell:
     if not isinstance(column, Continuous) or fine[0] >= column.cells:
         return " | ".join(cell_label(column, int(cell)) for cell in fine), None, None
-    low, high = (float(bounds[at]) for bounds, at in zip(column.cell_bounds(), (fine[0], fine[-1]), strict=True))
+    low, high = (float(bounds[at]) for bounds, at in zip(column.grid.bounds, (fine[0], fine[-1]), strict=True))
     label = range_label(column, low, high)
     return (label, None, None) if isinstance(column, Datetime) else (label, low, high)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import EVENT
+from dpmodels.arrays import Floats
 from dpmodels.evaluation.published.bins import Bins, CellTally
 from dpmodels.evaluation.published.fidelity import HALF_NORMAL, Measured, compare_with_release, expected_distance
 from dpmodels.evaluation.published.largest import counted_together, largest_cell, warning
@@ -19,7 +20,6 @@ from dpmodels.evaluation.published.sheet import Sheet
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.schema.columns import Modelled
-from dpmodels.schema.interval import Floats
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals
 

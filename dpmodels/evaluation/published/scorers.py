@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.base import VALUE_BITS, Layout
 from dpmodels.schema.encode import Records
 from dpmodels.schema.schema import Schema
@@ -21,8 +21,6 @@ WEIGHT_BITS = 12
 BLOCK_ROWS = 4096
 PIXEL_STEPS = 1 << (VALUE_BITS - 8)
 
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Margins = Callable[[Records], Floats]
 
 
@@ -37,20 +35,20 @@ class Scorer:
     """
 
     margins: Margins
-    known: Counts
+    known: Whole
     edges: Floats
 
-    def cells(self, records: Records) -> Counts:
+    def cells(self, records: Records) -> Whole:
         """Number what is said of each record: the bin of its score for two classes, the class named for more."""
         blocks = [slice(at, at + BLOCK_ROWS) for at in range(0, len(records), BLOCK_ROWS)]
         said = [self._said(records.take(block)) for block in blocks]
         return np.concatenate([np.zeros(0, dtype=np.int64), *said])
 
-    def _said(self, records: Records) -> Counts:
+    def _said(self, records: Records) -> Whole:
         margins = self.margins(records)
         if len(self.edges):
             return np.searchsorted(self.edges, margins[:, 0], side="right").astype(np.int64)
-        named: Counts = self.known[margins.argmax(axis=1)]
+        named: Whole = self.known[margins.argmax(axis=1)]
         return named
 
 
@@ -69,7 +67,7 @@ def fit_scorer(kind: str, records: Records, schema: Schema, bins: int) -> Scorer
     return Scorer(margins, known, _edges(margins(records)[:, 0], bins // 2) if two else np.zeros(0))
 
 
-def _linear(records: Records, label: Counts, schema: Schema) -> Margins:
+def _linear(records: Records, label: Whole, schema: Schema) -> Margins:
     """Fit a logistic regression and round its weights: |weights| . |inputs| stays below 2^53, so floats add exactly."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -88,7 +86,7 @@ def _linear(records: Records, label: Counts, schema: Schema) -> Margins:
     return lambda rows: _inputs(layout, rows) @ weights + start
 
 
-def _trees(records: Records, label: Counts, schema: Schema) -> Margins:
+def _trees(records: Records, label: Whole, schema: Schema) -> Margins:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     model = HistGradientBoostingClassifier(random_state=0, early_stopping=False)

@@ -10,27 +10,32 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.embeddings import summation
 from dpmodels.embeddings.image_moments import CODE_BITS, DIRECTION_BITS, ImageMoments
 from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.photo_moments import PhotoMoments
 from dpmodels.evaluation.audit.audit import budget_finding, made, named_steps, neighbors_findings
 from dpmodels.evaluation.audit.conduct import conduct_findings
 from dpmodels.evaluation.audit.findings import Finding
 from dpmodels.evaluation.audit.gaussians import drawn, reach_finding
+from dpmodels.evaluation.audit.naming import naming_findings
 from dpmodels.evaluation.audit.optimum import optimum_findings
 from dpmodels.evaluation.audit.replay import replayed
 from dpmodels.evaluation.audit.selection import k_norm_findings, sampler_finding
-from dpmodels.evaluation.audit.subjects import Subject, of_client, of_letters, of_method
+from dpmodels.evaluation.audit.subjects import Subject, of_client, of_discovery, of_letters, of_method
 from dpmodels.evaluation.audit.tap import replaced
 from dpmodels.evaluation.audit.training import training_findings
-from dpmodels.mechanisms import choices, gaussian
+from dpmodels.mechanisms import choices, gaussian, threshold
 from dpmodels.mechanisms.dp_sgd import randomness, training
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
+from dpmodels.mechanisms.threshold import Bringing
 from dpmodels.releases import draw, walk
 from dpmodels.releases import steps as steps_room
 from dpmodels.releases import system as system_room
@@ -39,7 +44,10 @@ from dpmodels.releases.state import DrawState
 from dpmodels.schema.records import Records
 from dpmodels.statistics.class_moments import ClassMoments, pack
 from dpmodels.statistics.logistic import Logistic
+from dpmodels.statistics.symmetric import DIAGONAL
+from dpmodels.synthesizers.discovery import Counting
 from dpmodels.synthesizers.image_moments import ImageLooks, NacreImages
+from dpmodels.synthesizers.photo_moments import PhotoLooks
 from flows.audit import flow_findings
 from tasks import of_tables, validate
 
@@ -145,6 +153,14 @@ def images() -> Subject:
     return few(of_method("nacre-images"), 1, 2)
 
 
+def photos() -> Subject:
+    return few(of_method("nacre-photos"), 1, 2)
+
+
+def visits() -> Subject:
+    return few(of_discovery(), 1, 3)
+
+
 def users() -> Subject:
     return few(of_method("moments", rows_of_a_user=2), 1)
 
@@ -177,13 +193,15 @@ def sketches() -> Subject:
     return few(of_letters("document-sketch"), 7)
 
 
-NEIGHBORS = {
-    subject: neighbors_of(subject)
-    for subject in (table, pearl, images, users, trained, clustered, moments_of_a_client, heads_of_a_client, letters)
-}
+TABLES = (table, pearl, images, photos, visits, users, trained, clustered)
+NEIGHBORS = {subject: neighbors_of(subject) for subject in (*TABLES, moments_of_a_client, heads_of_a_client, letters)}
 NOISE, TRAINING = noise_of(table), training_of(trained)
-CONDUCT = {subject: conduct_of(subject) for subject in (table, pearl, two_looks)}
+CONDUCT = {subject: conduct_of(subject) for subject in (table, pearl, two_looks, visits)}
 CHOICES, SKETCHES = draws_of(letters), draws_of(sketches)
+
+
+def names(folder: Path) -> list[Finding]:
+    return list(naming_findings(visits(), folder))
 
 
 def heads(folder: Path) -> list[Finding]:
@@ -400,6 +418,61 @@ def the_optimizer_stops_early(stack: ExitStack) -> None:
         return found if found is None else 0.97 * found
 
     put(stack, Logistic, "solve", solve)
+
+
+@fault("sensitivity", NEIGHBORS[photos])
+def a_matrix_of_all_classes_that_costs_nothing(stack: ExitStack) -> None:
+    """A photograph is in two matrices of squares, and its norm is that of one."""
+    real = PhotoMoments.__init__
+
+    def made(own: PhotoMoments, *given: Any) -> None:
+        real(own, *given)
+        counts, means = own.count_step**2, (own.mean_step << CODE_BITS) ** 2
+        own.l2_sensitivity = int((counts + means + (DIAGONAL << 2 * CODE_BITS) ** 2) ** 0.5)
+
+    put(stack, PhotoMoments, "__init__", made)
+
+
+@fault("neighbors", NEIGHBORS[photos])
+def photographs_about_their_true_center(stack: ExitStack) -> None:
+    """The center and the radius of the second look follow from the exact sums of the first."""
+    kept, real = with_exact_sum(stack), PhotoLooks.choose
+    put(stack, PhotoLooks, "choose", lambda own, first, noise: real(own, kept[-1], noise))
+
+
+# Names that the data has, and discovery.
+
+
+@fault("sensitivity", NEIGHBORS[visits])
+def rows_that_count_for_nothing(stack: ExitStack) -> None:
+    """The norm of a row has its keys, and not that it is one more row."""
+
+    def sensitivity(own: Counting) -> int:
+        return int(own.contract.unit.max_rows * own.spec.steps_per_row * len(own.contract.wanted) ** 0.5)
+
+    put(stack, Counting, "l2_sensitivity", property(sensitivity))
+
+
+@fault("names", names)
+def a_threshold_for_users_of_one_row(stack: ExitStack) -> None:
+    """The threshold is that for records, where a user brings several rows with one name."""
+    for name in ("threshold", "shown"):
+        real = getattr(Bringing, name)
+        put(stack, Bringing, name, lambda own, *asked, real=real: real(replace(own, rows=1), *asked))
+
+
+@fault("names", names)
+def names_at_half_the_threshold(stack: ExitStack) -> None:
+    """Names are released from half of the count that the plan says."""
+    real = draw.measure_thresholded
+    halved = lambda counts, *, threshold, **asked: real(counts, threshold=threshold // 2, **asked)  # noqa: E731
+    put(stack, draw, "measure_thresholded", halved)
+
+
+@fault("order", CONDUCT[visits])
+def names_in_the_order_of_the_rows(stack: ExitStack) -> None:
+    """Names are released in the order in which they were met, which tells whose row came first."""
+    put(stack, threshold, "pc", SimpleNamespace(sort_indices=lambda named, keys: pa.array(range(len(named)))))
 
 
 # DP-SGD.

@@ -1,5 +1,6 @@
 """The audit of what is not of the registry, its page, and its command."""
 
+import io
 import json
 import logging
 import re
@@ -149,6 +150,18 @@ def test_every_check_is_explained_on_the_page_and_in_the_documentation():
     assert dict(rows[1:]) == CHECKS and all(escape(each) in html for each in CHECKS.values())
     found = {fault.check for fault in FAULTS} | {"attack"}
     assert found == set(CHECKS)
+
+
+def test_a_library_that_has_a_handler_of_its_own_fills_no_terminal_and_its_warnings_are_heard(tmp_path) -> None:
+    log, shown = logging.getLogger("a_library"), io.StringIO()
+    log.propagate = False
+    log.setLevel(logging.WARNING)
+    log.addHandler(logging.StreamHandler(shown))
+    with held(tmp_path) as said:
+        log.debug("each of a thousand steps")
+        logging.getLogger("a_library.part").info("another")
+        log.warning("something is odd")
+    assert shown.getvalue() == "something is odd\n" and "odd" in said.getvalue() and "step" not in said.getvalue()
 
 
 def test_lines_that_the_command_line_keeps_to_itself_are_heard_too(tmp_path, monkeypatch) -> None:

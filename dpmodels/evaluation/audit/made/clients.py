@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dpmodels.arrays import Whole
 from dpmodels.embeddings.frozen import digest_of
 from dpmodels.schema.federation import Federation
-from dpmodels.statistics.component_moments import Z_BITS, Points, Whole
+from dpmodels.statistics.component_moments import Z_BITS, Points
 
 CLASSES, SIZE = 3, 6
 INPUTS = ("age", "pulse", "fever")
