@@ -1,40 +1,48 @@
-"""How soon, in how much memory and with how many bytes a large CSV file is read where it lies, in an object store.
+"""How soon, in how much memory and with how many bytes a large CSV file is read where it lies, elsewhere.
 
-The store speaks S3 on loopback (`pip install 'moto[server]'`), in a process of its own, behind a relay that counts the
-bytes that it sends. Its answers are what takes most of the time: for every range that is asked for, it copies the whole
-object. Rows are repeated to the size that is asked for. A file is read by the product's own reader, in a fresh process.
+It lies in an object store that speaks S3, or on a web server over TLS, on loopback and in a process of its own
+(`benchmarks/object_store.py`), which counts the requests and the bytes that it sends. Rows are repeated to the size
+that is asked for. A file is read by the product's own reader, in a fresh process, up to the first batch or to its end.
 """
 
 import argparse
 import gzip
 import json
 import os
-import socket
-import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from threading import Thread
+from pathlib import Path
 
 import psutil
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.fs as pafs
 
 from benchmarks.common import ROOT, Table, measure, parse, report
+from benchmarks.object_store import certify, counts, served
 from dpmodels.evaluation.audit.made.clinic import make_schema, make_table
 from dpmodels.schema.load import load_parts
 
 BLOCK_ROWS, BATCH_ROWS = 200_000, 65_536
-READS = (("visits.csv", "first"), ("visits.csv.gz", "first"), ("visits.csv", "all"))
+READS = (
+    ("s3", "visits.csv", "first"),
+    ("s3", "visits.csv.gz", "first"),
+    ("s3", "visits.csv", "all"),
+    ("s3", "visits.csv.gz", "all"),
+    ("https", "visits.csv", "all"),
+    ("file", "visits.csv", "all"),
+)
+PLACES = {
+    "s3": "s3://{name}?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1",
+    "https": "https://127.0.0.1:{port}/{name}",
+}
 KEYS = {"AWS_ACCESS_KEY_ID": "nacre", "AWS_SECRET_ACCESS_KEY": "nacre", "AWS_DEFAULT_REGION": "us-east-1"}
-PATIENT = {"request_timeout": 600, "connect_timeout": 60}
-HEAD = ["object", "MiB of it", "read", "rows", "seconds", "MiB fetched", "peak MiB", "before reading"]
+HEAD = ["object", "MiB of it", "read", "rows", "seconds", "MiB fetched", "requests", "peak MiB", "before reading"]
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mib", type=int, default=1024, help="size of the CSV file")
+    parser.add_argument("--place", type=Path, help="folder for what is generated (default: a temporary one)")
     parser.add_argument("--read", nargs=2, metavar=("URI", "ROWS"), help=argparse.SUPPRESS)
 
 
@@ -52,69 +60,18 @@ def read(uri: str, which: str) -> None:
     os._exit(0)  # what was asked for ahead is not waited for
 
 
-class Relay:
-    """Passes connections on to a server, and counts the bytes that come back."""
-
-    def __init__(self, port: int) -> None:
-        self.to, self.fetched = port, 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            near, _ = self.listener.accept()
-            far = socket.create_connection(("127.0.0.1", self.to))
-            Thread(target=self._pass, args=(near, far, False), daemon=True).start()
-            Thread(target=self._pass, args=(far, near, True), daemon=True).start()
-
-    def _pass(self, source: socket.socket, sink: socket.socket, counted: bool) -> None:
-        with suppress(OSError):
-            while content := source.recv(1 << 16):
-                self.fetched += len(content) * counted
-                sink.sendall(content)
-        for one in (source, sink):
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-
-
-@contextmanager
-def store() -> Iterator[int]:
-    """Start an object store in a process of its own; yield its port."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        while True:
-            if process.poll() is not None:
-                raise SystemExit("the object store does not start: pip install 'moto[server]'")
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                break
-            time.sleep(0.1)
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def fill(port: int, mib: int) -> dict[str, float]:
-    """Write a CSV file of about so many MiB into the store, and the same rows packed; return the MiB of each."""
+def fill(folder: Path, mib: int) -> None:
+    """Write a CSV file of about so many MiB, and the same rows packed."""
     sink = pa.BufferOutputStream()
     pyarrow.csv.write_csv(make_table(BLOCK_ROWS), sink)
     header, _, block = sink.getvalue().to_pybytes().partition(b"\n")
-    system = pafs.S3FileSystem(
-        endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True, **PATIENT
-    )
-    system.create_dir("visits")
     plain = (header + b"\n", block)
-    packed = {"visits.csv": plain, "visits.csv.gz": tuple(map(gzip.compress, plain))}
-    for name, (first, rest) in packed.items():
-        with system.open_output_stream(f"visits/{name}", compression=None) as target:
+    folder.mkdir()
+    for name, (first, rest) in {"visits.csv": plain, "visits.csv.gz": tuple(map(gzip.compress, plain))}.items():
+        with open(folder / name, "wb") as target:
             target.write(first)
             for _ in range(mib * 2**20 // len(block) + 1):
                 target.write(rest)
-    return {name: system.get_file_info(f"visits/{name}").size / 2**20 for name in packed}
 
 
 def main() -> None:
@@ -123,18 +80,23 @@ def main() -> None:
         return read(*args.read)
     os.environ.update(KEYS)
     mib = 32 if args.quick else args.mib
-    table = Table(f"A CSV file of {mib} MiB in an object store", HEAD, digits=2)
-    with store() as port:
-        sizes = fill(port, mib)
-        for name, which in READS:
-            relay = Relay(port)
-            uri = f"s3://visits/{name}?endpoint_override=127.0.0.1:{relay.port}&scheme=http&region=us-east-1"
-            ran = measure([sys.executable, "-m", "benchmarks.inputs", "--read", uri, which], cwd=ROOT)
-            if ran.code:
-                raise SystemExit(f"{uri} was not read:\n{ran.output}")
-            found = json.loads(ran.output.splitlines()[-1])
-            fetched = relay.fetched / 2**20
-            table.add(name, sizes[name], which, found["rows"], found["seconds"], fetched, ran.peak_mib, found["before"])
+    table = Table(f"A CSV file of {mib} MiB that lies elsewhere", HEAD, digits=2)
+    with tempfile.TemporaryDirectory(dir=args.place) as scratch:
+        place = Path(scratch)
+        fill(place / "visits", mib)
+        site = certify(place)
+        os.environ["SSL_CERT_FILE"] = str(site)
+        for scheme, name, which in READS:
+            certificate = site if scheme == "https" else None
+            with served(place, *filter(None, [certificate])) as port:
+                uri = PLACES.get(scheme, f"{place}/{{name}}").format(name=f"visits/{name}", port=port)
+                ran = measure([sys.executable, "-m", "benchmarks.inputs", "--read", uri, which], cwd=ROOT)
+                if ran.code:
+                    raise SystemExit(f"{uri} was not read:\n{ran.output}")
+                found, sent = json.loads(ran.output.splitlines()[-1]), counts(port, certificate)
+            size = (place / "visits" / name).stat().st_size / 2**20
+            told = [found["rows"], found["seconds"], sent["mib"], int(sent["requests"]), ran.peak_mib, found["before"]]
+            table.add(f"{scheme}://…/{name}", size, which, *told)
             print(table.markdown().splitlines()[-1], file=sys.stderr, flush=True)
     report("inputs", [table], [], args)
 

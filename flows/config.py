@@ -124,7 +124,10 @@ class HandOverConfig(_Model):
     WITHOUT: ClassVar[frozenset[str]] = frozenset()
     """Settings that change nothing here, so they are no options of the command."""
 
-    out: Path = Field(description="Hand-off folder; must be new or empty.", examples=["/srv/nacre/hand-offs/visits"])
+    out: Place = Field(
+        description="Hand-off: a folder, or the URI of a place in an object store; new or empty.",
+        examples=["/srv/nacre/hand-offs/visits"],
+    )
     statement: StatementConfig = StatementConfig()
     runtime: RuntimeConfig = RuntimeConfig()
 

@@ -19,10 +19,10 @@ def fit(config: FitConfig, name: str = "") -> tuple[Run, Changes]:
     return run, _changes(carry_out(run, runtime.prefect), before)
 
 
-def refit(run: Run, out: Path | None, prefect: bool) -> tuple[Run, Changes]:
+def refit(run: Run, out: str | Path | None, prefect: bool) -> tuple[Run, Changes]:
     """Fit a run's generator again, hand over what it samples in a new folder, and return what the fit changed."""
     before = Outcome.of(run)
-    again = forget_fit(run, (out or run.settings.out).absolute())
+    again = forget_fit(run, out or run.settings.bucket or run.settings.out)
     return again, _changes(carry_out(again, prefect), before)
 
 

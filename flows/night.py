@@ -1,7 +1,6 @@
 """The flow of a night: it makes a synthetic copy of one day's partition, as a run of its own."""
 
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Literal
 
 from dpmodels.schema.lint import load_schema
@@ -35,6 +34,6 @@ def synthesize_night(
     check_nights(config, load_schema(config.table_schema), partitions == "disjoint")
     day = (night or scheduled().date() - timedelta(days=1)).isoformat()
     read = {name: getattr(config, name).replace(NIGHT, day) for name in ("data", "query", "parents")}
-    places = {**read, "out": Path(str(config.out).replace(NIGHT, day))}
+    places = {**read, "out": config.out.replace(NIGHT, day)}
     name = f"{key_of(config.privacy.account or '')}-{day}"
     return take_to_hand_off(name, config.model_copy(update=places), train_on, day if partitions == "disjoint" else "")

@@ -34,7 +34,7 @@ def check_nights(config: SynthesizeConfig, schema: Schema, disjoint: bool) -> No
     """
     if not config.privacy.account:
         raise Unsuitable("nothing was given for privacy.account; name the account that pays for the nights")
-    if NIGHT not in str(config.out):
+    if NIGHT not in config.out:
         raise InvalidArgument("out", config.out, f"hold {NIGHT}, since every night is handed off by itself")
     if not disjoint and NIGHT not in config.data + config.query:
         raise InvalidArgument("data", config.data, f"hold {NIGHT}, or every sequential night would read the same rows")

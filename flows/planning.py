@@ -31,6 +31,7 @@ from flows.config import (
 )
 from flows.partitions import partition_account
 from tasks.accounts import accounts_to_open, charge_of
+from tasks.bucket import landing
 from tasks.home import check_home, open_ledger
 from tasks.place import check_place
 from tasks.ready import check_writable
@@ -176,6 +177,7 @@ def bind(config: HandOverConfig, **own: Any) -> Settings:
     """Return the settings that the stages need, with absolute paths, so that the run can go on from any folder."""
     kept = {name: value for name, value in values_of(config).items() if name in Settings.model_fields}
     bound: dict[str, Any] = {name: value.absolute() for name, value in kept.items() if isinstance(value, Path)}
+    bound |= landing(config.out, config.runtime.home.absolute())
     if isinstance(config, SynthesizeConfig):
         bound["data"] = settled_source(config.data, config.query)
         bound["parents"] = config.parents and settled_source(config.parents)

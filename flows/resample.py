@@ -1,7 +1,6 @@
 """The flow that samples a finished run again: free, since its release is paid for."""
 
-from pathlib import Path
-
+from dpmodels.files import Place
 from flows.synthesize import pipeline
 from flows.with_prefect.artifacts import publish_results
 from flows.with_prefect.recorded import run_stage
@@ -10,19 +9,19 @@ from tasks.receive import sample_again
 
 
 @deployed("resample")
-def resample(run: str, out: Path, rows: int | None = None, seed: int | None = None) -> str:
+def resample(run: str, out: Place, rows: int | None = None, seed: int | None = None) -> str:
     """Sample a finished run again, by default with the week's number as the seed: free, since its release is paid for.
 
     ``{week}`` in the path of the hand-off stands for the year and week this flow run was scheduled for.
 
     Args:
         run: name of a finished run under the worker's NACRE_HOME, such as 20260131-0a1b2c3d4e.
-        out: folder of the hand-off, new or empty, such as /srv/nacre/hand-offs/week-{week}.
+        out: folder or URI of the hand-off, new or empty, such as /srv/nacre/hand-offs/week-{week}.
         rows: synthetic rows, such as 10000; by default the released, noisy number of records.
         seed: of the drawing of rows, such as 7; by default the number of the week.
     """
     week = scheduled().strftime("%G%V")
-    place = Path(str(out).replace("{week}", week)).absolute()
+    place = out.replace("{week}", week)
     again = sample_again(run_here(run), own_name(), place, rows, int(week) if seed is None else seed)
     pipeline(again, run_stage)
     publish_results(again)

@@ -25,6 +25,7 @@ from tasks.ingest import ingest
 from tasks.kinds import kind_of
 from tasks.publish import publish
 from tasks.ready import check_ready, pick_device
+from tasks.receive import redirected
 from tasks.sample import sample
 from tasks.sanitize import sanitize
 from tasks.score import score
@@ -88,7 +89,7 @@ def find(
     dask: str | None,
     *,
     device: str | None = None,
-    out: Path | None = None,
+    out: str | Path | None = None,
     allow_unprotected_models: bool = False,
 ) -> Run:
     """Return a run that was started before, to go on with it; a new device or hand-off folder enters its settings.
@@ -104,12 +105,14 @@ def find(
             f"run {name} discovers what a schema lacks: give `nacre schema discover` again with the same draft, "
             "epsilon and delta; it goes on where it stopped, without a second charge"
         )
-    given: dict[str, Any] = {"device": device and pick_device(device), "out": out and out.absolute()}
+    changes: dict[str, Any] = {"device": pick_device(device)} if device else {}
+    if out:
+        changes |= redirected(run, out)
     if allow_unprotected_models:
         if run.plan.release.method != SCORES or not run.settings.clients:
             raise Unsuitable(f"run {name} trains no models without a guarantee; leave --allow-unprotected-models out")
-        given["training"] = {**run.settings.training, "allow_unprotected_models": True}
-    if changes := {name: value for name, value in given.items() if value}:
+        changes["training"] = {**run.settings.training, "allow_unprotected_models": True}
+    if changes:
         run.settle(run.settings.model_copy(update=changes))
     return run
 

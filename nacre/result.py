@@ -1,6 +1,7 @@
 """The result of a run: the synthetic table, the report, and what was spent."""
 
 import json
+import os
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.manifest import read_manifest
-from dpmodels.hand_off.verify import Verified, verify_hand_off
+from dpmodels.hand_off.verify import Verified
 from nacre.ledgers import Place
 
 if TYPE_CHECKING:
@@ -155,7 +156,9 @@ def verify(folder: Place, public_key: Place | None = None) -> Verified:
     Raises:
         NacreError: something is wrong; the message names all of it.
     """
-    found = verify_hand_off(Path(folder), Path(public_key) if public_key else None)
+    from tasks.bucket import verify as check
+
+    found = check(os.fspath(folder), Path(public_key) if public_key else None)
     if found.faults:
         raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s): {'; '.join(found.faults)}")
     return found

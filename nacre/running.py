@@ -1,7 +1,7 @@
 """Make synthetic data: the pipeline that the command line runs, called from Python."""
 
+import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import DataError, Unsuitable
@@ -135,7 +135,7 @@ def resume(
     Raises:
         NacreError: there is no such run, or it fails; the message says why.
     """
-    place, dask = Path(out) if out else None, from_environment("dask")
+    place, dask = os.fspath(out) if out else None, from_environment("dask")
     changed: dict[str, Any] = {"device": device, "out": None if refit else place}
     changed["allow_unprotected_models"] = allow_unprotected_models
     found = find(home_of(home), run, url_of(ledger), dask, **changed)

@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from secrets import token_hex
@@ -65,6 +66,19 @@ class Cluster:
                 pending.discard(future)
                 yield self._result(future)
 
+    def everywhere(self, function: Callable[[], object]) -> None:
+        """Call the function on every worker, before anything is charged.
+
+        Raises:
+            NacreError: it failed on one.
+        """
+        try:
+            answers = self._client.run(_shielded, pickle.dumps(Once(function)), None)
+        except OSError:
+            raise _lost(self._address) from None
+        if faults := sorted({fault for _, fault in answers.values() if fault}):
+            raise NacreError(f"a worker of {self._address} cannot do its part, so nothing was drawn: {faults[0]}")
+
     def _threads(self) -> int:
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         return sum(int(worker["nthreads"]) for worker in workers)
@@ -95,6 +109,17 @@ class Cluster:
         if fault:
             raise NacreError(f"a worker of {self._address} failed: {fault}; {CHARGED}")
         return value
+
+
+@dataclass(frozen=True)
+class Once:
+    """A function of nothing as the function of a part."""
+
+    function: Callable[[], object]
+
+    def __call__(self, _: object) -> None:
+        """Call it; what it returns stays where it is."""
+        self.function()
 
 
 CHARGED = "mend the cluster and resume the run: what it was charged stands, and is not charged again"

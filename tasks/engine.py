@@ -20,6 +20,9 @@ class Engine(Protocol):
     def map(self, function: Callable[[T], R], parts: Iterable[T]) -> Iterator[R]:
         """Yield the function's value for each part, once each."""
 
+    def everywhere(self, function: Callable[[], object]) -> None:
+        """Call the function once in each process that works on parts."""
+
 
 @dataclass(frozen=True)
 class Threads:
@@ -46,6 +49,10 @@ class Threads:
                     yield pending.popleft().result()
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
+
+    def everywhere(self, function: Callable[[], object]) -> None:
+        """Call the function here, where all threads are."""
+        function()
 
 
 def cores() -> int:

@@ -35,12 +35,11 @@ def evaluate(
         raise Unsuitable("rows of other users cannot be compared with: leave --test out for users and their rows")
     real = Sensitive(EncodedTable(ingested.path, schema))
     held = None if test is None else Sensitive(ParquetBatches(test, schema, settings.batch_rows))
-    received = receive(run)
-    made = ParquetBatches(received.synthetic, schema, settings.batch_rows)
     release = read_release(run.read("sanitize")).value
     options = _on_limited_threads(options or Options(seed=settings.seed, only=QUICK))
     threads = Threads(settings.threads or cores())
-    with progress_bar("evaluate"):
+    with progress_bar("evaluate"), receive(run).here() as folder:
+        made = ParquetBatches(folder, schema, settings.batch_rows)
         return Handle(path=write_report(evaluate_run(real, held, made, release, options, threads.map), run.sensitive))
 
 

@@ -33,7 +33,9 @@ from dpmodels.ledger.ledger import Charge
 from dpmodels.releases.plan import REPORT, Line
 from dpmodels.schema.federation import SCORES, UNPROTECTED
 from tasks.accounts import charges_of, desk_of
+from tasks.bucket import Bucket
 from tasks.card import write_card
+from tasks.engine import open_engine
 from tasks.of_users import tables_of, write_split
 from tasks.parquet import read_batches
 from tasks.ready import check_free
@@ -50,8 +52,10 @@ TO_COME = dict.fromkeys((CARD, *PAGES), 64 * "0")
 def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Handle:
     """Copy the synthetic table that was checked, and the report, and write the manifest that accounts for them."""
 
-    def table(folder: Path) -> None:
+    def table(folder: Path) -> dict[str, str]:
         received, place, contract = receive(run), folder / MADE["sample"], run.plan.release.contract
+        if received.parts:  # whose digests are those of the files that were checked
+            return {f"{MADE['sample']}/{name}": sha256 for name, sha256 in received.parts.items()}
         place.mkdir()
         for file in members(received.folder, received.synthetic):
             if tables_of(contract):
@@ -59,14 +63,19 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
                 write_split(contract, flat, place, file.name)
             else:
                 copy_plain(file.parents[1], file, place / file.name)
+        return {}
 
     handed_over = assemble(run, release, report, table)
     forget(run)
     return handed_over
 
 
-def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], None]) -> Handle:
-    """Assemble a hand-off, unless it is in place: what ``write`` leaves in its folder, report and manifest."""
+def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], Mapping[str, str] | None]) -> Handle:
+    """Assemble a hand-off, unless it is in place: what ``write`` leaves in its folder, report and manifest.
+
+    What ``write`` returns are the digests of files that lie in the object store already. The rest goes there too, the
+    manifest last, and stays in the folder.
+    """
     out, plan = run.settings.out, run.plan.release
     if holds_run(out, run.name):
         return Handle(path=out)
@@ -74,16 +83,19 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
     part = out.with_name(f".part-{out.name}-{run.name}")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    write(part)
+    elsewhere = write(part) or {}
     for file in members(run.control.parent, report.path):
         copy_plain(file.parents[1], file, part / file.name)
     (part / "schema.yaml").write_text(run.plan.whole.to_yaml(), encoding="utf-8")
     said = manifest(run, plan, release)
     write_card(run, said, part)
-    whole = said.model_copy(update={"artifacts": artifacts(part)})
+    whole = said.model_copy(update={"artifacts": {**artifacts(part), **elsewhere}})
     (part / MANIFEST).write_text(whole.to_json(), encoding="utf-8")
     if run.settings.signing_key is not None:
         sign_manifest(part, run.settings.signing_key)
+    if bucket := run.settings.bucket:
+        with open_engine(run.settings.threads, None) as engine:
+            Bucket(bucket).settle(run.name, part, whole.artifacts, engine)
     blur_times(part)
     replace_folder(part, out)
     return Handle(path=out)

@@ -6,27 +6,33 @@ import tempfile
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.files import Place
 from dpmodels.keys import private_key
 from dpmodels.late import SYNTHESIS, check_installed, torch
+from tasks.bucket import Bucket, local
 
 LEAST_FREE = 64 * 2**20
 """Bytes that must be free where the run keeps its state and where it hands over."""
 
 
-def check_ready(device: str, out: Path, signing_key: Path | None) -> None:
+def check_ready(device: str, out: Place | Path, signing_key: Path | None) -> None:
     """Refuse what would make a later stage fail for a public reason.
 
     Raises:
         NacreError: a package that a later stage needs is not installed.
         InvalidArgument: there is no such device, or the key cannot sign.
         ArtifactError: the hand-off's place is taken, cannot be written, or is full.
+        InvalidArgument: its place is a URI that nobody can write to, that holds a secret, or where something lies.
     """
     check_installed(SYNTHESIS)
     pick_device(device)
     if signing_key is not None:
         private_key(signing_key)
-    check_free(out)
-    check_writable(out.absolute())
+    folder = local(out)
+    if folder is None:
+        return Bucket(str(out)).check_free()
+    check_free(folder)
+    check_writable(folder)
 
 
 def pick_device(device: str) -> str:

@@ -9,12 +9,15 @@ while they are copied.
 import json
 import os
 import shutil
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
 from dpmodels.releases.plan import Plan
+from tasks.bucket import Bucket, here, landing, read_listing
 from tasks.store import MADE, Handle, Run, members, replace_folder, write_text
 
 RECORD = "received.json"
@@ -22,9 +25,10 @@ RECORD = "received.json"
 
 @dataclass(frozen=True)
 class Received:
-    """The copy: what may be read, and what is published."""
+    """The copy: what may be read, and what is published; of a table in an object store, the names and digests."""
 
     folder: Path
+    bucket: str = ""
 
     @property
     def generator(self) -> Path:
@@ -33,8 +37,17 @@ class Received:
 
     @property
     def synthetic(self) -> Path:
-        """The synthetic table, a folder."""
+        """The synthetic table, a folder; or the folder of its listing."""
         return self.folder / MADE["sample"]
+
+    @property
+    def parts(self) -> dict[str, str] | None:
+        """The digests of a table's files in the object store; None where they lie in the folder."""
+        return read_listing(self.synthetic, self.bucket)
+
+    def here(self, most: int | None = None) -> AbstractContextManager[Path]:
+        """Yield a folder with the table's files, or with the first of them."""
+        return here(self.synthetic, self.bucket, most)
 
 
 def receive(run: Run) -> Received:
@@ -43,7 +56,7 @@ def receive(run: Run) -> Received:
     Raises:
         ArtifactError: something is missing, is no plain file, or is not what was received before.
     """
-    received = Received(run.control / "received")
+    received = Received(run.control / "received", run.settings.bucket)
     if received.folder.exists():  # it was moved here when it was complete, and nobody else can write it
         return received
     part = run.control / ".part-received"
@@ -60,7 +73,7 @@ def forget(run: Run) -> None:
     shutil.rmtree(run.control / "received", ignore_errors=True)
 
 
-def sample_again(run: Run, name: str, out: Path, rows: int | None, seed: int) -> Run:
+def sample_again(run: Run, name: str, out: str | Path, rows: int | None, seed: int) -> Run:
     """Return a run that samples the generator of another run again; it is made of released artifacts only.
 
     Its report has no charged section, because the scores of the first run are about the rows of that run.
@@ -70,7 +83,7 @@ def sample_again(run: Run, name: str, out: Path, rows: int | None, seed: int) ->
     """
     made = {stage: run.finished(stage) for stage in ("sanitize", "train")}
     payer = run.settings.paid_by or ("" if run.settings.is_paid_elsewhere else run.name)
-    changes = {"out": out, "rows": rows, "seed": seed, "opens": None, "paid_by": payer}
+    changes = {**landing(out, run.home), "rows": rows, "seed": seed, "opens": None, "paid_by": payer}
     again = run.model_copy(update={"name": name})
     if not again.exists:
         again.create(run.settings.model_copy(update=changes), Plan(lines=(run.plan.release,)))
@@ -81,6 +94,16 @@ def sample_again(run: Run, name: str, out: Path, rows: int | None, seed: int) ->
             _copy_checked(run, done, again.place(stage))
             again.finish(stage, done.sha256, run.made(stage))
     return again
+
+
+def redirected(run: Run, out: str | Path) -> dict[str, Any]:
+    """Return the settings of another place for a run's hand-off; a table that lies in the old one is drawn again."""
+    if place := run.settings.bucket:
+        Bucket(place).abandon(run.name)
+        for stage in ("validate", "sample"):
+            run.forget(stage)
+        reject(run)
+    return landing(out, run.home)
 
 
 def _copy_checked(run: Run, done: Handle, target: Path) -> None:

@@ -23,6 +23,7 @@ from dpmodels.releases.plan import RELEASE, REPORT, Plan
 from dpmodels.releases.release import Release, read_release
 from dpmodels.synthesizers.registry import METHODS, create
 from tasks.accounts import desk_of
+from tasks.bucket import landing
 from tasks.home import open_ledger
 from tasks.ready import check_ready, check_writable
 from tasks.receive import reject
@@ -75,7 +76,7 @@ def start_fit(run: Run, release: Path, wished: Settings) -> Outcome | None:
         NacreError: the release cannot be fitted by this version, or is not the one that the ledger at hand sealed for
             its charge; or a folder or a device is unsuitable.
     """
-    check_ready(wished.device, wished.out, wished.signing_key)
+    check_ready(wished.device, wished.bucket or wished.out, wished.signing_key)
     check_writable(run.home)
     try:
         content = read_plain(release.parent, release)
@@ -93,7 +94,7 @@ def start_fit(run: Run, release: Path, wished: Settings) -> Outcome | None:
     return _first(run.home, paid_by)
 
 
-def forget_fit(run: Run, out: Path) -> Run:
+def forget_fit(run: Run, out: str | Path) -> Run:
     """Have a run train, sample, check and hand over once more, into a new folder; its old hand-off stays as it is.
 
     Raises:
@@ -110,7 +111,7 @@ def forget_fit(run: Run, out: Path) -> Run:
             f"none; `nacre fit {release.path}` makes a run of its own, without scores"
         )
     check_ready(settings.device, out, settings.signing_key)
-    run.settle(settings.model_copy(update={"out": out}))
+    run.settle(settings.model_copy(update=landing(out, run.home)))
     for stage in ("validate", "sample", "train"):  # the earliest last, so that a cut-off changes nothing
         run.forget(stage)
     reject(run)

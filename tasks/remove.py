@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dpmodels.errors import LedgerError
 from dpmodels.ledger.records import Reservation
+from tasks.bucket import Bucket
 from tasks.budget import ADVICE
 from tasks.home import ledger_of
 from tasks.store import Run
@@ -33,8 +34,9 @@ def charged_for(run: Run) -> list[Reservation]:
 def remove(run: Run) -> None:
     """Delete a run's folders in all three zones, and those of a federation's clients; what was handed over stays.
 
-    The folder that makes it a run is deleted last, so that the command can be given again if it is cut off. A link in
-    the place of a folder is removed, and not followed.
+    What a run that never handed over left in an object store is taken away too, if that can be reached. The folder that
+    makes it a run is deleted last, so that the command can be given again if it is cut off. A link in the place of a
+    folder is removed, and not followed.
 
     Raises:
         LedgerError: a charge is open, and its draw needs these files.
@@ -45,6 +47,8 @@ def remove(run: Run) -> None:
             raise LedgerError(
                 f"charge {held.key[:12]} of run {held.charge.run} is {held.state}, so its files stay; {advice}"
             )
+    if place := run.settings.bucket:
+        Bucket(place).abandon(run.name)
     for folder in folders_of(run):
         _remove(folder)
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,11 +22,12 @@ from dpmodels.generators.load import Model, load_generator
 from dpmodels.late import torch
 from dpmodels.schema.embedded import codec_of
 from dpmodels.schema.flat import units_in
+from tasks.bucket import Bucket, keep_place, write_listing
 from tasks.engine import Engine, open_engine
 from tasks.progress import progress_bar
 from tasks.ready import pick_device
 from tasks.stage import stage
-from tasks.store import Handle, Run, replace_folder
+from tasks.store import MADE, Handle, Run, replace_folder
 
 FILE_ROWS = 2**19
 """Rows of a file; every generator's batches divide it."""
@@ -43,9 +45,13 @@ def sample(run: Run, generator: Handle) -> Handle:
     part, target = run.released / ".part-synthetic", run.place("sample")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
-    draw = FileSampler(part, generator, settings.seed, pick_device(settings.device))
+    device = pick_device(settings.device)
     with progress_bar("sample") as tick, open_engine(settings.threads, run.dask) as engine:
-        write_parts(draw, rows, engine, lambda written: tick(written, rows))
+        bucket = keep_place(run, engine) if settings.train_on == "here" else None
+        draw = FileSampler(part, generator, settings.seed, device, bucket)
+        parts = write_parts(draw, rows, engine, lambda written: tick(written, rows))
+    if bucket:
+        write_listing(part, parts)
     replace_folder(part, target)
     return run.finish("sample")
 
@@ -54,6 +60,14 @@ def sample(run: Run, generator: Handle) -> Handle:
 def read_generator(path: Path, _sha256: str) -> Model:
     """Read the generator of this hash; the latest ones are kept in memory."""
     return load_generator(path)
+
+
+class Part(NamedTuple):
+    """A file that was drawn; its digest where it was written into an object store."""
+
+    rows: int
+    name: str
+    sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,18 +81,26 @@ class FileSampler:
     generator: Handle
     seed: int
     device: str = "cpu"
+    bucket: Bucket | None = None
 
-    def __call__(self, file: tuple[int, int]) -> int:
-        """Write a file, given its number and its number of rows; return the number of rows."""
-        torch.set_num_threads(1)  # files run in parallel, and sums must not depend on the number of threads
+    def __call__(self, file: tuple[int, int]) -> Part:
+        """Write a file, given its number and its number of rows, into the folder or the object store."""
         number, rows = file
+        name = f"part-{number:05d}.parquet"
+        if self.bucket is None:
+            self._write(self.folder / name, number, rows)
+            return Part(rows, name)
+        with TemporaryDirectory() as scratch:
+            self._write(path := Path(scratch) / name, number, rows)
+            return Part(rows, name, self.bucket.put(path, f"{MADE['sample']}/{name}"))
+
+    def _write(self, path: Path, number: int, rows: int) -> None:
+        torch.set_num_threads(1)  # files run in parallel, and sums must not depend on the number of threads
         model = read_generator(self.generator.path, self.generator.sha256)
         codec = codec_of(model.schema)
-        path = self.folder / f"part-{number:05d}.parquet"
         with pq.ParquetWriter(path, codec.output_schema, compression="zstd") as writer:
             for table in self._groups(model, codec, number, rows):
                 writer.write_table(table)
-        return rows
 
     def _groups(self, model: Model, codec: Any, file: int, rows: int) -> Iterator[pa.Table]:
         first_batch, first_row = file * FILE_ROWS // model.batch_rows, file * FILE_ROWS
@@ -93,11 +115,13 @@ class FileSampler:
             yield pa.concat_tables(tables)
 
 
-def write_parts(draw: FileSampler, rows: int, engine: Engine, tick: Callable[[int], None]) -> None:
-    """Write all files of a table of so many rows."""
+def write_parts(draw: FileSampler, rows: int, engine: Engine, tick: Callable[[int], None]) -> dict[str, str]:
+    """Write all files of a table of so many rows; return their names and digests."""
     files, written = ((start // FILE_ROWS, min(FILE_ROWS, rows - start)) for start in range(0, rows, FILE_ROWS)), 0
-    threads = torch.get_num_threads()
+    threads, parts = torch.get_num_threads(), dict[str, str]()
     for done in engine.map(draw, files):
-        written += done
+        written += done.rows
+        parts[done.name] = done.sha256
         tick(written)
     torch.set_num_threads(threads)
+    return parts

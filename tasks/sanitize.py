@@ -6,6 +6,7 @@ from dpmodels.privacy import Sensitive
 from dpmodels.releases.draw import Desk, check_line
 from dpmodels.synthesizers.registry import create
 from tasks.accounts import desk_of, reserve
+from tasks.bucket import keep_place
 from tasks.encoded import EncodedTable
 from tasks.engine import open_engine
 from tasks.home import check_home, remember
@@ -27,6 +28,7 @@ def sanitize(run: Run, ingested: Handle) -> Handle:
     if report is not None:
         check_line(Scores.reading(report), report)
     with progress_bar("sanitize") as tick, open_engine(settings.threads, run.dask) as engine:
+        keep_place(run, engine)
         desk = desk_of(run, device=pick_device(settings.device), progress=tick)
         reserve_run(run, desk)
         system.measure(Sensitive(EncodedTable(ingested.path, line.contract, engine)), line, desk)

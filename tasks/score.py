@@ -35,10 +35,11 @@ def score(run: Run, synthetic: Handle) -> Handle:
         return place
     if encoded.exists():
         settings, schema = run.settings, line.table
-        made = SyntheticTable(receive(run).synthetic, schema, settings.batch_rows)
         # on this machine's threads: models are not sent to a cluster, whose libraries may compute otherwise
         real = Sensitive(EncodedTable(encoded, schema, Threads(settings.threads or cores())))
-        Scores.reading(line, made, settings.seed).measure(real, line, desk)
+        with receive(run).here() as folder:
+            made = SyntheticTable(folder, schema, settings.batch_rows)
+            Scores.reading(line, made, settings.seed).measure(real, line, desk)
     elif held is not None and held.state == "reserved":
         desk.ledger.void(desk.charge.key, LOST)
     elif desk.staged.exists() or desk.released.exists():

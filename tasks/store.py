@@ -50,7 +50,7 @@ NAME = r"^[A-Za-z0-9_-]{1,200}$"
 FREE = {"train", "sample"}
 """Stages that run where no data can be read; they write the released zone, and keep their records there."""
 PARTS = {
-    "synthetic": re.compile(r"part-\d{5}\.parquet"),
+    "synthetic": re.compile(r"part-\d{5}\.parquet|parts\.json"),
     "report": re.compile(r"report\.html|report\.json|checks\.html"),
 }
 
@@ -74,6 +74,8 @@ class Settings(BaseModel):
         ledger: the URL of the ledger that the run was started with, empty for the home's own. It is compared with the
             ledger that a process is given, and never opened.
         opens: the account's terms, if the run is to open it.
+        out: the folder of the hand-off; bucket: its URI, if it goes to an object store, and otherwise empty. The folder
+            then keeps all of it but a table that was drawn into the object store.
         account: the account that pays; empty where a ledger that is not at hand has paid.
         train_on: ``here``, or the Prefect pool that trains and samples; those who approve the run are told.
         paid_by: the run whose release this run samples or fits again; empty for a run that pays for its own release.
@@ -89,6 +91,7 @@ class Settings(BaseModel):
     query: str = ""
     parents: Place = ""
     out: Path
+    bucket: str = ""
     account: str
     opens: Opening | None = None
     rows: int | None

@@ -23,12 +23,13 @@ from dpmodels.schema.expectations import Verdicts
 from dpmodels.schema.lint import load_contract
 from dpmodels.schema.schema import Schema
 from tasks.accounts import desk_of
+from tasks.bucket import Bucket, Fetched
 from tasks.engine import Engine, Threads, cores, open_engine
 from tasks.kinds import FileCheck, kind_of
 from tasks.of_users import check_tables
 from tasks.parquet import parquet_files, read_batches
 from tasks.progress import progress_bar
-from tasks.receive import receive, reject
+from tasks.receive import Received, receive, reject
 from tasks.stage import stage
 from tasks.store import MADE, Handle, Run, write_text
 
@@ -49,7 +50,7 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     measured = Measured.of(released)
     check = kind.file_check(contract, rows, settings.batch_rows, measured)
     with progress_bar("validate"), open_engine(settings.threads, run.dask) as engine:
-        gate, tally = check_table(received.synthetic, check, engine)
+        gate, tally = check_table(received.synthetic, check, engine, received)
     report = run.place("validate")
     report.mkdir(exist_ok=True)
     write_text(report / "checks.html", render_checks(gate))
@@ -57,7 +58,8 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
         reject(run)
         broken = "; ".join(map(str, gate.broken))
         raise DataError("", f"the synthetic table breaks its schema and is not handed over: {broken}")
-    first = first_records(received.synthetic, contract, FIT_ROWS)
+    with received.here(most=1) as folder:  # a file holds more rows than are read
+        first = first_records(folder, contract, FIT_ROWS)
     facts = summarise(measured, tally, first, gate.results(), release.sha256, charged_section(run))
     facts |= kind.further_facts(measured, first)
     if said := caution_of_rules(model, rows, settings.seed):
@@ -84,14 +86,22 @@ def render_again(report: Handle) -> str:
     return render(json.loads((report.path / "report.json").read_text(encoding="utf-8")))
 
 
-def check_table(path: Path, check: FileCheck, engine: Engine) -> tuple[Verdicts, CellTally | None]:
+def check_table(
+    path: Path, check: FileCheck, engine: Engine, received: Received | None = None
+) -> tuple[Verdicts, CellTally | None]:
     """Check a Parquet file, or a folder of them, against the expectations of a synthetic table.
+
+    What was ``received`` may lie in an object store, from which it is read by whoever checks a file.
 
     Raises:
         DataError: there is no such file, it is damaged, or a column cannot hold its declared values.
     """
     gate, tally = check.gate(), check.tally()
-    for own, counts in engine.map(check, parquet_files(path)):
+    if received and received.parts:
+        results = engine.map(Fetched(Bucket(received.bucket), check), received.parts.items())
+    else:
+        results = engine.map(check, parquet_files(path))
+    for own, counts in results:
         gate.add(own)
         if tally is not None and counts is not None:
             tally.join(counts)

@@ -10,10 +10,11 @@ manifest says so; ``charge`` then tells the recipient what to ask of whoever kee
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 
 from dpmodels import amounts
 from dpmodels.accounting.events import check_adjacency
@@ -71,8 +72,12 @@ class Verified:
     cautions: list[str] = field(default_factory=list)
 
 
-def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
+def verify_hand_off(
+    folder: Path, public_key: Path | None = None, elsewhere: Mapping[str, str] = MappingProxyType({})
+) -> Verified:
     """Check every file of a hand-off, its budget and its signature; a given key must have signed it.
+
+    Files that lie ``elsewhere`` are given by their names and digests.
 
     Raises:
         ArtifactError: there is no readable manifest, or a later version wrote it.
@@ -85,7 +90,7 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
     except ManifestError as error:
         found.faults += error.faults
     else:
-        _check_files(folder, manifest.artifacts, found)
+        _check_files(folder, manifest.artifacts, elsewhere, found)
         for line in manifest.lines:
             _check_proved(line, manifest.adjacency, found)
             _check_budget(line, found)
@@ -113,9 +118,10 @@ def verify_hand_off(folder: Path, public_key: Path | None = None) -> Verified:
     return found
 
 
-def _check_files(folder: Path, artifacts: dict[str, str], found: Verified) -> None:
+def _check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str, str], found: Verified) -> None:
     """Compare every file with the manifest; a file that nacre never hands over is a fault even if it is listed."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
+    present |= elsewhere.keys()
     for name in sorted(present - artifacts.keys() - {MANIFEST, SIGNATURE}):
         found.faults.append(f"{printable(name)} is not in the manifest")
     for name, sha256 in artifacts.items():
@@ -124,12 +130,12 @@ def _check_files(folder: Path, artifacts: dict[str, str], found: Verified) -> No
         elif name not in present:
             found.faults.append(f"{name} is missing")
         else:
-            _check_file(folder, name, sha256, found)
+            _check_file(folder, name, sha256, elsewhere.get(name), found)
 
 
-def _check_file(folder: Path, name: str, sha256: str, found: Verified) -> None:
+def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, found: Verified) -> None:
     try:
-        if sha256_plain(folder, folder / name) == sha256:
+        if (sha256_plain(folder, folder / name) if elsewhere is None else elsewhere) == sha256:
             found.files += 1
         else:
             found.faults.append(f"{name} was changed")

@@ -29,6 +29,10 @@ PUBLIC_KEYS = ("region", "scheme", "endpoint_override")
 """What may stand behind the question mark of a URI; a signed URL holds a key there."""
 PATIENCE = 120
 """Seconds that an object store may be silent in the middle of an answer."""
+STEP = 2**22
+"""Bytes of a packed file that are asked of its place at once."""
+AHEAD = 2**20
+"""Bytes that are fetched of a web server beyond those that were asked for."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 FAILURES = (pa.ArrowException, OSError, ValueError, KeyError, RuntimeError)
 """What readers raise; the messages may quote the file, or what a server says, so none is passed on."""
@@ -54,7 +58,9 @@ class DataFile:
 
     def stream(self) -> pa.NativeFile:
         """Open the file to be read from front to back, unpacked."""
-        return self.system.open_input_stream(self.path, compression="detect")
+        # what unpacks asks for 64 KiB at a time, each of which would be a request of its own to an object store
+        step = STEP if PurePosixPath(self.path.lower()).suffix in PACKED else None
+        return self.system.open_input_stream(self.path, compression="detect", buffer_size=step)
 
     def open(self) -> pa.NativeFile:
         """Open the file to be read anywhere."""
@@ -108,7 +114,9 @@ def open_system(place: str) -> tuple[pafs.FileSystem, str]:
         if place.startswith("https:"):
             import fsspec
 
-            return pafs.PyFileSystem(pafs.FSSpecHandler(fsspec.filesystem("https"))), place
+            # its other cache drops what is ahead of a reader that goes from front to back, and fetches it again
+            site = fsspec.filesystem("https", cache_type="readahead", block_size=AHEAD)
+            return pafs.PyFileSystem(pafs.FSSpecHandler(site)), place
         system, path = pafs.FileSystem.from_uri(place)
         return _patient(system, place) if isinstance(system, pafs.S3FileSystem) else system, path
     except ImportError:

@@ -104,7 +104,7 @@ def compare(
 
 @app.command()
 def verify(
-    folder: Annotated[Path, typer.Argument(help="Hand-off that was received.")],
+    folder: Annotated[str, typer.Argument(help="Hand-off that was received: a folder, or its URI.")],
     public_key: Annotated[Path | None, typer.Option(help="Key (PEM) the manifest must be signed with.")] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -83,6 +83,7 @@ def hand_off(run: Run) -> dict[str, str]:
     """Say where the files of a hand-off are, and who paid."""
     facts = {
         "run": run.name,
+        **({"hand-off": run.settings.bucket} if run.settings.bucket else {}),
         **{what: str(run.settings.out / name) for name, what in PRODUCTS.items() if (run.settings.out / name).exists()},
         "report": str(run.settings.out / "report.html"),
         **{what: str(run.settings.out / name) for name, what in PAGES.items() if (run.settings.out / name).exists()},
@@ -131,7 +132,7 @@ def facts_of_removal(run: Run) -> dict[str, str]:
         facts[f"charge {held.key[:12]}"] = f"{amount}, {held.state}: {kept}"
     if payer := run.settings.paid_by:
         facts["paid by"] = f"run {payer}, whose release it sampled again"
-    return facts | {"stays": f"{run.settings.out}, what was handed over"}
+    return facts | {"stays": f"{run.settings.bucket or run.settings.out}, what was handed over"}
 
 
 def show_drawn(drawn: Drawn, out: Path, as_json: bool) -> None:
@@ -174,15 +175,15 @@ def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool)
     exit_on(fail_on_checks and bool(warned))
 
 
-def show_verified(folder: Path, public_key: Path | None, as_json: bool) -> None:
+def show_verified(folder: str, public_key: Path | None, as_json: bool) -> None:
     """Check a hand-off and print what is wrong with it, or who signed it.
 
     Raises:
         ArtifactError: something is wrong.
     """
-    from dpmodels.hand_off.verify import verify_hand_off
+    from tasks.bucket import verify
 
-    found = verify_hand_off(folder, public_key)
+    found = verify(folder, public_key)
     for fault in found.faults:
         typer.echo(fault, err=True)
     if found.faults:

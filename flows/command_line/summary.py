@@ -31,10 +31,10 @@ def _seconds(run: Run) -> str:
 
 def _next(run: Run) -> list[str]:
     """Say what a person does with a hand-off."""
-    out, sampled = run.settings.out, (run.settings.out / "synthetic").exists()
+    out, sampled = run.settings.out, run.place("sample").exists()
     steps = {
         f"open {out / 'report.html'}": "how far off it may be, column by column" if sampled else "what is promised",
-        f"nacre verify {out}": "what a recipient checks",
+        f"nacre verify {run.settings.bucket or out}": "what a recipient checks",
     }
     if sampled:
         more = "more" if tables_of(run.plan.release.contract) else "more.parquet"

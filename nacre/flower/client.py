@@ -18,6 +18,7 @@ from pydantic import Field
 
 from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.federated.records import RecordsSpec
+from dpmodels.files import Place
 from dpmodels.releases.plan import Line, Plan
 from dpmodels.schema.federation import Federation
 from flows.config import ClientPrivacyConfig, HandOverConfig
@@ -47,7 +48,7 @@ class ClientConfig(HandOverConfig):
     classes: list[str] = Field(description="The classes of records, by name.")
     records: RecordsSpec = Field(description="label and inputs: columns; shape: of images.")
     privacy: AgreedPrivacyConfig
-    out: Path = Field(default=Path("."), description="Not used: a client hands nothing over.")
+    out: Place = Field(default=".", description="Not used: a client hands nothing over.")
 
 
 def answer(config: ClientConfig, offer: Offer) -> Answer:

@@ -63,7 +63,7 @@ def hand_over(
     config: FederateConfig, prepared: Prepared, taken: Mapping[str, Taken], dropped: Mapping[str, str]
 ) -> Path:
     """Write the classifier and what it says of public records, with report and manifest; whole or not at all."""
-    out, releases = config.out.absolute(), [own.release for own in taken.values()]
+    out, releases = Path(config.out).absolute(), [own.release for own in taken.values()]
     entries = {client: own.told.ledger.charge for client, own in taken.items()}
     line, judge = prepared.whole, PublicRecords.of_bytes(prepared.files[RECORDS]).judge
     made = made_of(line, releases, entries, prepared.public, judge, config.model.sharpness)

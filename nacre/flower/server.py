@@ -17,6 +17,7 @@ from flwr.serverapp import ServerApp
 
 from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.releases.plan import Plan
+from dpmodels.schema.places import is_uri
 from flows.config import FederateConfig
 from flows.federate import Prepared, prepare
 from nacre.flower.hand_over import Taken, check_answer, hand_over
@@ -35,6 +36,8 @@ def federate(config: FederateConfig, grid: Any) -> Path:
     Raises:
         NacreError: the run would fail for a public reason, or fewer clients took part than were asked for.
     """
+    if is_uri(config.out):
+        raise Unsuitable("over Flower a hand-off goes to a folder of the server; copy it to the object store")
     check_ready(config.runtime.device, config.out, config.runtime.signing_key)
     if (config.model.trust, config.round.mode) != ("local", "private"):
         raise Unsuitable(

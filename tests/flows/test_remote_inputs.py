@@ -5,26 +5,18 @@ The object store, DuckDB and https:// need packages that are skipped where they 
     pip install 'moto[server]' duckdb-engine aiohttp
 """
 
-import ssl
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import IPv4Address
 from pathlib import Path
-from threading import Thread
 
 import pyarrow.fs as pafs
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from benchmarks import postgres
+from benchmarks.inputs import KEYS, PLACES, fill
+from benchmarks.object_store import certify, counts, served
 from dpmodels.errors import NacreError
 from tests.flows.test_inputs import KEY, SECRET, TABLE, as_arrow, as_csv, as_json, hive, ingested, parquet, same
 from tests.support import run_cli, write_clinic
@@ -89,48 +81,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     folder = tmp_path / "site"
     folder.mkdir()
     parquet(folder / "t.parquet"), as_csv(folder / "t.csv.gz", ";")
-    certificate = tmp_path / "site.pem"
-    certificate.write_bytes(_certificate())
+    certificate = certify(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    handler = partial(_Quiet, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"https://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    """Answers with a file, or with the range of it that was asked for, as object stores and most servers do."""
-
-    def do_GET(self) -> None:
-        content = Path(self.translate_path(self.path)).read_bytes()
-        asked = self.headers.get("Range")
-        range_ = (asked or f"bytes=0-{len(content) - 1}").removeprefix("bytes=")
-        first, last = (int(part) for part in range_.split("-"))
-        self.send_response(206 if asked else 200)
-        self.send_header("Content-Length", str(len(content[first : last + 1])))
-        self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
-        self.send_header("Accept-Ranges", "bytes")
-        self.end_headers()
-        self.wfile.write(content[first : last + 1])
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-def _certificate() -> bytes:
-    """Make a key and the certificate that it signs of itself."""
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    built = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    built = built.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
-    built = built.add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), False)
-    signed = built.add_extension(x509.BasicConstraints(ca=True, path_length=0), True).sign(key, SHA256())
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return private + signed.public_bytes(Encoding.PEM)
+    with served(folder, certificate) as port:
+        yield f"https://127.0.0.1:{port}"
 
 
 READ = "import sys; from tests.flows.test_inputs import *; same(ingested(Path(sys.argv[1]), sys.argv[2]))"
@@ -147,6 +101,25 @@ def test_a_file_is_read_over_https(tmp_path, site, name):
 def test_a_file_that_a_site_lacks_is_refused(tmp_path, site):
     with pytest.raises(NacreError, match=r"does not exist|cannot be listed"):
         ingested(tmp_path, f"{site}/none.parquet")
+
+
+@pytest.mark.parametrize("name", ["visits.csv", "visits.csv.gz"])
+@pytest.mark.parametrize("scheme", ["s3", "https"])
+def test_text_is_fetched_once_and_in_large_steps(tmp_path, monkeypatch, scheme, name):
+    if scheme == "https":
+        pytest.importorskip("aiohttp", reason="needs pip install 'nacre[https]'")
+    fill(tmp_path / "visits", 48)
+    certificate = certify(tmp_path) if scheme == "https" else None
+    for variable, value in {**KEYS, "SSL_CERT_FILE": str(certificate or "")}.items():
+        monkeypatch.setenv(variable, value)
+    with served(tmp_path, *filter(None, [certificate])) as port:
+        uri = PLACES[scheme].format(name=f"visits/{name}", port=port)
+        words = [sys.executable, "-m", "benchmarks.inputs", "--read", uri, "all"]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=200)
+        assert done.returncode == 0 and json.loads(done.stdout)["rows"] > 1_000_000, done.stderr
+        sent = counts(port, certificate)
+    size = (tmp_path / "visits" / name).stat().st_size / 2**20
+    assert size < sent["mib"] < size + 12 and sent["requests"] < size / 3 + 12
 
 
 @pytest.fixture(scope="module")

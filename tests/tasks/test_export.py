@@ -1,9 +1,7 @@
 """The synthetic table elsewhere: whole or not at all, in folders if asked, and read again as the same rows."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from secrets import token_hex
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -87,21 +85,6 @@ def test_a_hand_off_that_was_changed_is_not_exported(tmp_path):
     with pytest.raises(NacreError, match="is not exported"):
         export(tmp_path / "other", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
-
-
-@pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, pafs.FileSystem, str]]:
-    """Start an object store with an empty bucket; yield the form of its places, its file system and the bucket."""
-    server = pytest.importorskip("moto.server", reason="needs pip install 'moto[server]'")
-    for name, value in {"ACCESS_KEY_ID": "nacre", "SECRET_ACCESS_KEY": "key", "DEFAULT_REGION": "us-east-1"}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
-    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    running.start()
-    address = "{}:{}".format(*running.get_host_and_port())
-    system = pafs.S3FileSystem(endpoint_override=address, scheme="http", allow_bucket_creation=True)
-    system.create_dir(bucket := f"made-{token_hex(4)}")
-    yield f"s3://{bucket}/{{}}?endpoint_override={address}&scheme=http&region=us-east-1", system, bucket
-    running.stop()
 
 
 def names(system: pafs.FileSystem, path: str) -> list[str]:
