@@ -207,7 +207,7 @@ def test_the_cap_is_the_clients_own_and_not_the_first_offers_budget(
     message = Message(offer.pack(), dst_node_id=1, message_type="train")
     reply = respond(message, SimpleNamespace(node_config={"nacre": str(tmp_path / "north.yaml")}))
     assert Answer.unpack(reply.content) == Answer("", clients.FAILED)
-    assert "nothing was given for privacy.cap_epsilon; give a value" in caplog.text
+    assert "cap-epsilon is missing (privacy.cap_epsilon in a configuration file)" in caplog.text
 
 
 def test_what_fails_at_a_client_is_told_in_fixed_words(offered: tuple[Path, Offer], tmp_path: Path) -> None:
