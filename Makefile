@@ -6,26 +6,32 @@ INSTALLED := $(VENV)/.installed
 BENCHMARKS = $(filter-out __init__ common image_stages judge judge_images postgres unseen,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help install constraints demo test test-nightly test-fast test-light mutants audit-full check bench
+.PHONY: help install constraints sbom demo test test-nightly test-fast test-light mutants audit-full check bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 install: $(INSTALLED) ## make .venv and install nacre with its development tools
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nacre needs Python 3.11 or later: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing nacre and what it needs into $(VENV); this takes some minutes"
+ifdef HASHES
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+else
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+endif
 	@touch $@
 
-constraints: ## write down the versions that a fresh install takes today
-	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) -m venv "$$folder" && \
-	"$$folder/bin/python" -m pip install --quiet --editable '.[dev]' && \
-	"$$folder/bin/python" -m pip freeze --all --exclude-editable --exclude pip | sed 's/+cpu$$//' >"$$folder/pins" && \
-	if grep -E '^(nvidia|cuda|triton)' "$$folder/pins"; then echo "these are for CUDA: have pip find the CPU build of torch"; exit 1; fi && \
-	{ head -1 constraints.txt; cat "$$folder/pins"; } >"$$folder/new" && mv "$$folder/new" constraints.txt
+constraints: $(INSTALLED) ## write down the versions that a fresh install takes today, and the hashes of their files
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	$(BIN)/python -m pip install --quiet --dry-run --ignore-installed --report "$$folder/report" --editable '.[dev]' && \
+	$(BIN)/python -m supply.pins "$$folder/report"
+
+sbom: $(INSTALLED) ## write the bill of materials of what is installed with nacre[all] (CycloneDX)
+	$(BIN)/python -m supply.sbom
 
 demo: $(INSTALLED) ## run the whole pipeline on a public health-insurance study (about 3 minutes)
 	$(BIN)/nacre demo

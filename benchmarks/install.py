@@ -3,15 +3,12 @@
 import os
 import sys
 import tempfile
-import tomllib
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from pathlib import Path
 
-from packaging.requirements import Requirement
-
 from benchmarks.common import ROOT, Table, measure, parse, report
+from supply.installed import closure
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SCHEMA = ROOT / "flows" / "demo" / "randhie.yaml"
 BUDGET = ("--target-epsilon", "1", "--delta", "1e-5", "--out", "out", "--home", "home")
 COMMANDS = {
@@ -22,32 +19,6 @@ COMMANDS = {
 }
 EXTRAS = ("", "validate", "prefect", "synthesize", "all", "dev")
 REPEATS, QUICK_REPEATS = range(5), range(1)
-
-
-def requirements(name: str, extra: str) -> list[Requirement]:
-    """Return what a distribution asks for with an extra, or without one; nacre's own are read from the checkout."""
-    if name != "nacre":
-        lines = distribution(name).requires or []
-    else:
-        lines = PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]
-    found = [Requirement(line) for line in lines]
-    return [each for each in found if each.marker is None or each.marker.evaluate({"extra": extra})]
-
-
-def closure(extra: str) -> set[str]:
-    """Return every distribution that nacre needs with an extra, of those that are installed."""
-    done, todo = set[tuple[str, str]](), [("nacre", ""), ("nacre", extra)]
-    while todo:
-        name, asked = todo.pop()
-        if (name, asked) in done:
-            continue
-        try:
-            needs = requirements(name, asked)
-        except PackageNotFoundError:
-            continue
-        done.add((name, asked))
-        todo += [(each.name, one) for each in needs for one in ("", *each.extras)]
-    return {name for name, _ in done} - {"nacre"}
 
 
 def megabytes(names: set[str]) -> float:

@@ -6,8 +6,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from benchmarks.common import ROOT
-from benchmarks.install import PROJECT, closure
+from supply.installed import PROJECT, ROOT, closure
 
 PINNED = [line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if line[0] != "#"]
 UNPINNED = ("federated",)

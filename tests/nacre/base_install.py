@@ -3,7 +3,7 @@
 from importlib.metadata import distribution
 from pathlib import Path
 
-from benchmarks.install import closure
+from supply.installed import closure
 from tests.nacre.wheels import unpacked_wheel
 
 
