@@ -2,8 +2,8 @@
 
     python -m supply.sbom [FILE]
 
-Versions and licenses are those of what is installed, hashes those of ``requirements.txt``. There is no time and no random
-number in it, so that two installations of the same files give the same bytes.
+Versions and licenses are those of what is installed, hashes those of ``requirements.txt``. There is no time and no
+random number in it, so that two installations of the same files give the same bytes.
 """
 
 import re
