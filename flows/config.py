@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 
 from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
@@ -369,6 +369,14 @@ class FederateConfig(HandOverConfig):
     privacy: ClientPrivacyConfig
     model: FederationModelConfig = FederationModelConfig()
     round: RoundConfig = RoundConfig()
+
+    @field_validator("classes", mode="before")
+    @classmethod
+    def _by_name(cls, classes: Any) -> Any:
+        """Take whole numbers for the names that labels of whole numbers have."""
+        if not isinstance(classes, list):
+            return classes
+        return [str(name) if isinstance(name, int) and not isinstance(name, bool) else name for name in classes]
 
 
 class Setting(NamedTuple):

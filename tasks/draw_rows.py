@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError, Unsuitable
@@ -28,6 +27,7 @@ from tasks.ready import check_new_file, pick_device
 from tasks.receive import check_received
 from tasks.sample import read_generator
 from tasks.store import Run, replace_folder
+from tasks.table_file import check_ending, write_table
 
 FOOTER = b"nacre.sample"
 
@@ -89,14 +89,18 @@ def draw_rows(
 
 
 def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int | None, device: str = "auto") -> Drawn:
-    """Write drawn rows to one Parquet file, whose footer says where they are from; the file is whole or absent.
+    """Write drawn rows to one file, in the format of its ending; a Parquet footer says where they are from.
 
-    Of users and their rows it is a folder of two tables.
+    The file is whole or absent. Of users and their rows it is a folder of two tables.
 
     Raises:
-        ArtifactError: the place is taken or cannot be written.
+        ArtifactError: the path is taken or cannot be written.
+        InvalidArgument: the ending names no format.
     """
     check_new_file(out)
+    two_tables = tables_of(run.plan.release.contract)
+    if not two_tables:
+        check_ending(out)
     facts: list[Drawn] = []
 
     def tables() -> Iterator[pa.Table]:
@@ -108,24 +112,11 @@ def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int |
         said: dict[str, Any] = asdict(facts[-1]) | {"nacre_version": version("nacre")}
         return {FOOTER: json.dumps(said).encode()}
 
-    if tables_of(run.plan.release.contract):
+    if two_tables:
         _write_two(run.plan.release.contract, tables(), out, footer)
     else:
-        write_whole(out, lambda path: _write_one(tables(), path, footer))
+        write_whole(out, lambda path: write_table(tables(), path, out.suffix.lower(), footer))
     return facts[-1]
-
-
-def _write_one(tables: Iterator[pa.Table], path: Path, footer: Callable[[], dict[bytes, bytes]]) -> None:
-    writer = None
-    try:
-        for table in tables:
-            writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
-            writer.write_table(table)
-        if writer:
-            writer.add_key_value_metadata(footer())
-    finally:
-        if writer:
-            writer.close()
 
 
 def _write_two(contract: Any, flat: Iterator[pa.Table], out: Path, footer: Callable[[], dict[bytes, bytes]]) -> None:

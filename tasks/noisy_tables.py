@@ -5,11 +5,9 @@ Privacy: post-processing; no data is read, no ledger is opened and nothing is ch
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError
@@ -17,6 +15,7 @@ from dpmodels.evaluation.published.noisy_tables import noisy_tables
 from dpmodels.releases.release import read_release
 from tasks.ready import check_new_file
 from tasks.store import Run
+from tasks.table_file import check_ending, write_table
 
 FOOTER = b"nacre.release"
 
@@ -47,23 +46,21 @@ def read_tables(run: Run) -> Iterator[pa.Table]:
 
 
 def write_tables(run: Run, out: Path) -> Written:
-    """Write the noisy tables of a run's release to one Parquet file, which is whole or absent.
+    """Write the noisy tables of a run's release to one file, in the format of its ending; it is whole or absent.
 
     Raises:
-        ArtifactError: the place is taken or cannot be written.
+        ArtifactError: the path is taken or cannot be written.
+        InvalidArgument: the ending names no format.
     """
     check_new_file(out)
-    counts, last, entry = 0, 0, ""
+    check_ending(out)
+    counts, last, entry = 0, 0, b""
 
-    def write(path: Path) -> None:
+    def tables() -> Iterator[pa.Table]:
         nonlocal counts, last, entry
-        parts = read_tables(run)
-        first = next(parts)
-        with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
-            for table in chain([first], parts):
-                writer.write_table(table)
-                counts, last = counts + len(table), table["table"][-1].as_py()
-        entry = first.schema.metadata[FOOTER].decode()
+        for table in read_tables(run):
+            counts, last, entry = counts + len(table), table["table"][-1].as_py(), table.schema.metadata[FOOTER]
+            yield table
 
-    write_whole(out, write)
-    return Written(run.name, run.plan.release.method, entry, last + 1, counts)
+    write_whole(out, lambda path: write_table(tables(), path, out.suffix.lower(), dict))
+    return Written(run.name, run.plan.release.method, entry.decode(), last + 1, counts)

@@ -29,6 +29,10 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(schemas.app, name="schema")
 
 
+LOUDNESS = ("-q", "--quiet", "-v", "--verbose")
+AS_JSON = "--json"
+
+
 def _say_version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
@@ -57,7 +61,7 @@ def main() -> NoReturn:
     """Run the command line; an error for the user is one sentence on standard error and exit code 1."""
     with _heeded_signals():
         try:
-            app()
+            app(arranged(sys.argv[1:]))
         except NacreError as error:
             _say(error)
         except OSError as error:
@@ -65,6 +69,17 @@ def main() -> NoReturn:
         else:
             sys.exit(0)
         sys.exit(1)
+
+
+def arranged(words: list[str]) -> list[str]:
+    """Let ``-q`` and ``-v`` stand behind the command as well as before it, and ``--json`` the other way round."""
+    end = words.index("--") if "--" in words else len(words)
+    heard, rest = words[:end], words[end:]
+    command = next((number for number, word in enumerate(heard) if not word.startswith("-")), len(heard))
+    first = [word for word in heard[command:] if word in LOUDNESS]
+    last = [word for word in heard[:command] if word == AS_JSON and command < len(heard)]
+    before = [word for word in heard[:command] if word not in last]
+    return [*first, *before, *(word for word in heard[command:] if word not in LOUDNESS), *last, *rest]
 
 
 def _say(error: NacreError) -> None:

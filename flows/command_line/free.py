@@ -10,7 +10,7 @@ from flows.config import HOME
 
 app = typer.Typer()
 Where = Annotated[list[str] | None, typer.Option(help="Condition, such as 'age>60' or 'ward!=north'; all must hold.")]
-NewFile = Annotated[Path, typer.Option(help="Parquet file to write; must be new.")]
+NewFile = Annotated[Path, typer.Option(help="New file; its ending, .parquet, .csv, .arrow or .jsonl, says the format.")]
 
 
 @app.command()

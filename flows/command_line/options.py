@@ -18,11 +18,16 @@ def option(name: str, words: str = "") -> Any:
     return _option(setting(name), words)
 
 
+SHORT = {"target_epsilon": "--epsilon"}
+"""Options that have a shorter name, by which every command takes them."""
+
+
 def _option(one: Setting, words: str = "") -> Any:
     flag, default = f"--{one.name.replace('_', '-')}", one.field.default
+    flags = [SHORT[one.name], flag] if one.name in SHORT else [flag]
     if default is True:
-        flag += f"/--no-{flag[2:]}"
-    return typer.Option(flag, envvar=one.variable, help=words or f"{one.field.description}{_default(one)}")
+        flags = [f"{flag}/--no-{flag[2:]}"]
+    return typer.Option(*flags, envvar=one.variable, help=words or f"{one.field.description}{_default(one)}")
 
 
 def _default(one: Setting) -> str:

@@ -142,3 +142,11 @@ def test_every_example_is_one_that_its_field_takes(model: type[HandOverConfig]) 
     for one in settings_of(model):
         for example in one.field.examples or ():
             TypeAdapter(one.field.annotation).validate_python(example)
+
+
+def test_classes_may_be_whole_numbers_and_are_names_all_the_same() -> None:
+    given = {"name": "wards", "clients": {"a": "a.csv", "b": "b.csv"}, "public": "p.csv", "records": {}, "out": "out"}
+    privacy = {"target_epsilon": 1.0, "delta": 1e-6}
+    assert FederateConfig.build({**given, "privacy": privacy, "classes": [0, 1]}).classes == ["0", "1"]
+    with pytest.raises(InvalidArgument):
+        FederateConfig.build({**given, "privacy": privacy, "classes": [True, False]})

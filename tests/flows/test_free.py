@@ -171,7 +171,35 @@ def test_a_release_that_counts_only_classes_gives_these_and_one_that_counts_noth
     code, _, err = run_cli(*synthesize_words(tmp_path, out=tmp_path / "two", home=tmp_path / "home2"))
     assert code == 0, err
     code, out, err = run_cli(
-        "marginals", name_of(tmp_path / "home2"), "--out", tmp_path / "n", "--home", tmp_path / "home2"
+        "marginals", name_of(tmp_path / "home2"), "--out", tmp_path / "n.parquet", "--home", tmp_path / "home2"
     )
     assert (code, out, err.count("\n")) == (1, "", 1) and "holds no counts of columns" in err
     assert not (tmp_path / "n").exists()
+
+
+@only("nacre")
+@pytest.mark.parametrize("ending", ["csv", "arrow", "jsonl"])
+def test_the_ending_says_in_which_format_rows_and_tables_are_written(home, tmp_path, ending):
+    rows, tables = tmp_path / f"rows.{ending}", tmp_path / f"tables.{ending}"
+    code, _, err = sample(home, rows)
+    assert code == 0, err
+    code, _, err = run_cli("marginals", name_of(home), "--out", tables, "--home", home)
+    assert code == 0, err
+    read = {"csv": pd.read_csv, "arrow": pd.read_feather, "jsonl": lambda file: pd.read_json(file, lines=True)}[ending]
+    expected, frame = nacre.sample(name_of(home), 300, home=home), read(rows)
+    assert list(frame) == list(expected) and frame.age.tolist() == expected.age.tolist()
+    assert frame.ward.tolist() == expected.ward.tolist()
+    counts = nacre.marginals(name_of(home), home=home)
+    assert np.allclose(read(tables)["count"], counts["count"])
+    cells = read(tables)["cells"]
+    assert [json.loads(cell) if ending == "csv" else list(cell) for cell in cells] == [list(c) for c in counts.cells]
+
+
+@only("nacre")
+@pytest.mark.parametrize("name", ["rows.xlsx", "rows", "rows.csv.gz"])
+def test_an_ending_that_names_no_format_is_refused_before_anything_is_written(home, tmp_path, name):
+    code, _, err = sample(home, tmp_path / name)
+    assert code == 1 and "end in .parquet, .csv, .arrow or .jsonl" in err
+    code, _, err = run_cli("marginals", name_of(home), "--out", tmp_path / name, "--home", home)
+    assert code == 1 and ".jsonl" in err
+    assert list(tmp_path.iterdir()) == []

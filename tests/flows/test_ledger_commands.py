@@ -17,6 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key as read_key
 
 from benchmarks.postgres import new_database
+from dpmodels import amounts
 from dpmodels.errors import InvalidArgument
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Balance, Charge, Ledger
@@ -131,11 +132,19 @@ def test_export_keeps_every_row_and_hash(own: Path) -> None:
     assert ask(own, "export", own / "chain.csv")[0] == 1
 
 
-def test_the_burn_down_is_a_picture_of_the_cap(own: Path) -> None:
+def test_the_burn_down_is_a_staircase_under_the_cap_and_says_what_still_fits(own: Path) -> None:
     assert ask(own, "show", "clinic", "--picture", own / "burn.svg")[0] == 0
-    lines = ET.parse(own / "burn.svg").getroot().findall("{http://www.w3.org/2000/svg}polyline")
-    cap, left = ([float(point.split(",")[1]) for point in line.get("points").split()] for line in lines)
-    assert len(left) == 2 and left[0] == cap[0] < left[1]  # SVG counts downward: what remains falls
+    svg = "{http://www.w3.org/2000/svg}"
+    picture = ET.parse(own / "burn.svg").getroot()
+    lines = [
+        [tuple(map(float, point.split(","))) for point in line.get("points").split()]
+        for line in picture.findall(f"{svg}polyline")
+    ]
+    cap, left = lines
+    assert len(left) == 4 and left[0][1] == left[1][1] == cap[0][1] < left[2][1] == left[3][1]  # SVG counts downward
+    assert left[1][0] == left[2][0]  # what a charge took is gone at once: no slope
+    remaining = amounts.remaining(Ledger(own / "home" / "ledger.sqlite").balance("clinic").remaining_epsilon)
+    assert f"epsilon={remaining} would fit" in picture.findall(f"{svg}text")[1].text
 
 
 def test_void_and_recover_clear_what_a_crash_left(own: Path) -> None:

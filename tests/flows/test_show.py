@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.command_line import summary
+from flows.command_line.app import arranged
 from flows.command_line.console import print_facts, print_table
 from flows.command_line.show import print_warnings
 from tasks.store import Run
@@ -51,3 +52,30 @@ def test_the_end_of_a_run_says_what_came_of_it_and_keeps_the_times_of_private_ro
     assert [word.split()[0] for word in shown.split(", ")] == ["ingest", "sanitize", *stages[:3], "evaluate", "publish"]
     (run.sensitive / "seconds.json").unlink()
     assert "seconds" not in summary.outcome(run)
+
+
+@pytest.mark.parametrize(
+    ("words", "arranged_words"),
+    [
+        (["runs", "-q", "--home", "h"], ["-q", "runs", "--home", "h"]),
+        (["--json", "runs"], ["runs", "--json"]),
+        (["-v", "ledger", "show", "--quiet"], ["--quiet", "-v", "ledger", "show"]),
+        (["--json"], ["--json"]),
+        (["sample", "--", "-q"], ["sample", "--", "-q"]),
+        ([], []),
+    ],
+)
+def test_what_every_command_takes_may_stand_before_or_behind_it(words: list[str], arranged_words: list[str]) -> None:
+    assert arranged(words) == arranged_words
+
+
+def test_json_and_quiet_are_heard_on_both_sides_of_a_command(tmp_path: Path) -> None:
+    (tmp_path / "home" / "control").mkdir(parents=True)
+    for words in (("--json", "runs"), ("runs", "--json", "-q"), ("-q", "runs", "--json")):
+        assert run_cli(*words, "--home", tmp_path / "home")[:2] == (0, "[]\n")
+
+
+def test_epsilon_is_one_word_for_all_commands(tmp_path: Path) -> None:
+    write_clinic(tmp_path)
+    words = ["--epsilon" if word == "--target-epsilon" else word for word in synthesize_words(tmp_path)]
+    assert run_cli("plan", *words[1:])[1] == run_cli("plan", *synthesize_words(tmp_path)[1:])[1] != ""
