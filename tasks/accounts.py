@@ -8,13 +8,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from dpmodels.artifact import write_text
 from dpmodels.errors import LedgerError, NacreError
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.ledger import Account, Charge, Quote
 from dpmodels.releases.draw import Desk, Ticks
 from dpmodels.releases.plan import RELEASE, REPORT, Line
 from tasks.home import ledger_of
-from tasks.store import Opening, Run, Settings, write_text
+from tasks.store import Opening, Run, Settings
 
 APPROVAL = "approval.json"
 STAGES = {RELEASE: "sanitize", REPORT: "score"}

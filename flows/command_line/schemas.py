@@ -78,7 +78,7 @@ def schema_discover(
     from flows.command_line.show import caution
     from flows.config import SynthesizeConfig, placed
     from flows.discover import discover
-    from tasks.store import write_text
+    from dpmodels.artifact import write_text
 
     asked = {"data": data, "schema": schema, "target_epsilon": epsilon, "delta": delta, "query": query, "home": home}
     asked |= {"ledger": ledger, "account": account, "allow_large_delta": allow_large_delta, "out": out or Path("-")}
