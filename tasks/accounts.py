@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from dpmodels.artifact import write_text
-from dpmodels.errors import LedgerError, NacreError
+from dpmodels.errors import LedgerError, NacreError, refused
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.ledger import Account, Charge, Quote
 from dpmodels.releases.draw import Desk, Ticks
@@ -62,7 +62,10 @@ def accounts_to_open(settings: Settings, dataset: str) -> list[Account]:
 
 def _opened(terms: Opening, name: str, dataset: str) -> Account:
     own = terms.model_dump(include={"note", "parent", "partition"})
-    return Account(name=name, dataset=dataset, cap=terms.cap, **own)
+    try:
+        return Account(name=name, dataset=dataset, cap=terms.cap, **own)
+    except ValidationError as fault:
+        raise refused(fault, "account") from None
 
 
 def quote(run: Run) -> Quote:

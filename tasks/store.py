@@ -26,7 +26,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpmodels.artifact import aside, make_folder, replace_folder, sweep, write_text
-from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.errors import ArtifactError, Unsuitable, shortened
 from dpmodels.files import Place, list_plain, read_plain, sha256_plain
 from dpmodels.ledger.declared import Declared
 from dpmodels.privacy import PrivacyBudget
@@ -248,8 +248,7 @@ class Run(BaseModel):
         Raises:
             ArtifactError: there is no run of this name.
         """
-        if not re.fullmatch(NAME, name):
-            raise ArtifactError(f"{name!r} is no name of a run: it holds other than letters, digits, - and _")
+        check_name(name)
         run = cls(home=Path(home).absolute(), name=name, ledger_url=ledger or "", dask=dask)
         if run.exists:
             return run
@@ -373,6 +372,16 @@ class Run(BaseModel):
 
 def _files_below(folder: Path) -> bool:
     return any(path.is_symlink() or not path.is_dir() for path in folder.rglob("*"))
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of a run, since it would be that of another folder.
+
+    Raises:
+        ArtifactError: it is none.
+    """
+    if not re.fullmatch(NAME, name):
+        raise ArtifactError(f"{shortened(name)!r} is no name of a run: that has 1 to 200 letters, digits, - and _")
 
 
 def party_name(run: str, client: str) -> str:

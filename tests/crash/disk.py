@@ -157,10 +157,10 @@ def torn(disk: Disk, number: int) -> Tree:
 
 
 def without_power(disk: Disk, number: int, names: str) -> Tree:
-    """Return what a disk may have when the power is lost: no bytes that were not synced, and of the names
+    """Return what a disk may have when the power is lost, which is no byte that was not synced.
 
-    those of the last moment (``new``), those that were synced (``old``), or for each folder one of the two (``mixed``);
-    then each file too has what it had last, or what was synced of it.
+    Of the names it has those of the last moment (``new``), those that were synced (``old``), or, for each folder, one
+    of the two (``mixed``); then each file too has what it had last, or what was synced of it.
     """
     point, choice, empty = disk.points[number], random.Random(number), disk.keep(b"")
     now, nodes = _folders(point.tree), {node.uid: node for node in point.tree.values()}

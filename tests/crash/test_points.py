@@ -1,11 +1,11 @@
-"""Whatever ends a run, and wherever, it goes on to one charge and one whole hand-off, and leaves nothing lying about."""
+"""Whatever ends a run, and wherever, it goes on to one charge and one whole hand-off, and leaves nothing behind."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.crash.disk import Disk
-from tests.crash.lives import FAULTS, STATES, Life, live_on, record
+from tests.crash.lives import FAULTS, STATES, Choose, Life, live_on, record
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +27,10 @@ def a_hundred(disk: Disk) -> list[tuple[int, str]]:
     return [(i * len(disk.points) // 140, states[i % len(states)]) for i in range(140)]
 
 
-def every(disk: Disk) -> list[tuple[int, str]]:
-    return [(n, state) for n in range(len(disk.points)) for state in STATES]
-
-
 @pytest.mark.parametrize("choose", [a_dozen, a_hundred])
-def test_a_run_goes_on_from_whatever_state_it_was_left_in(recorded: Path, choose: object) -> None:
-    lives = live_on(recorded, choose)  # type: ignore[arg-type]
+@pytest.mark.timeout(1800)
+def test_a_run_goes_on_from_whatever_state_it_was_left_in(recorded: Path, choose: Choose) -> None:
+    lives = live_on(recorded, choose)
     assert [describe(life) for life in lives if life.faults] == []
 
 
