@@ -1,15 +1,29 @@
-"""Files that are either whole or absent: written aside, synced, renamed; hashed before they are believed."""
+"""Files and folders that are either whole or absent: written aside, synced, renamed; hashed before they are believed.
+
+Whatever appears under its name was synced before, with everything in it, and the folder that lists the name is synced
+after. So neither a process that dies nor a machine that loses its power leaves a part of anything under its name.
+
+What is being written lies in a folder ``.part-…`` beside its target. Its writer holds a lock on that folder, which ends
+with the writer however it dies; so what a dead one left can be told from what a live one is writing.
+"""
 
 import errno
 import fcntl
 import hashlib
 import os
+import re
+import shutil
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 
 from dpmodels.errors import ArtifactError
+
+LEFT = re.compile(r"\.part-.*|checkpoint\.tmp", re.DOTALL)
+"""The names that a writer which died leaves; the last is one of earlier versions."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def sha256_of(path: Path) -> str:
@@ -31,21 +45,48 @@ def checked(path: Path, digest: str) -> Path:
     return path
 
 
+@contextmanager
+def aside(target: Path, owner: str = "") -> Iterator[Path]:
+    """Yield a path beside the target at which it is written; what is still there at the end is deleted.
+
+    The path has the target's name and lies in a folder of its own, so that no other writer has it. ``owner`` goes into
+    that folder's name where the target's folder does not tell whose it is.
+    """
+    while True:
+        folder = target.absolute().with_name(f"{_part(owner)}{token_hex(4)}")
+        folder.mkdir(mode=0o700)
+        descriptor = os.open(folder, _FOLDER)
+        with suppress(OSError):  # a file system without locks: then nobody else gets one either, and nothing is swept
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if folder.exists():  # it was not swept before it was locked
+            break
+        os.close(descriptor)
+    try:
+        yield folder / target.name
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
+
+
+def settle(part: Path, target: Path) -> None:
+    """Give a file or folder that is complete its name, in one durable step: all of it is synced before."""
+    sync_all(part)
+    os.replace(part, target)
+    sync(target.parent)
+
+
 def write_whole(target: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a file beside the target, then make it the target in one durable step.
 
     Raises:
         ArtifactError: the disk is full, or ``write`` left no file.
     """
-    part = target.with_name(f".part-{target.name}")
-    part.unlink(missing_ok=True)
     try:
-        write(part)
-        if not part.is_file():
-            raise ArtifactError(f"artifact {target.name} was not written")
-        sync(part)
-        os.replace(part, target)
-        sync(target.parent)
+        with aside(target) as part:
+            write(part)
+            if not part.is_file():
+                raise ArtifactError(f"artifact {target.name} was not written")
+            settle(part, target)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise ArtifactError(
@@ -53,8 +94,64 @@ def write_whole(target: Path, write: Callable[[Path], object]) -> None:
                 "the charge is kept and is not made twice"
             ) from error
         raise
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write a small file, whole or not at all; a link in its place is replaced, not followed."""
+    write_whole(target, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def replace_folder(part: Path, target: Path) -> None:
+    """Give a finished folder its name, in the place of an unfinished one.
+
+    Raises:
+        ArtifactError: the folder that holds the target is a link, which could lead to other files.
+    """
+    if target.parent.is_symlink():
+        raise ArtifactError(f"{target.parent} is a link; nothing was replaced behind it")
+    if target.exists():
+        shutil.rmtree(target)
+    settle(part, target)
+
+
+def sweep(zone: Path, name: str, left: re.Pattern[str] = LEFT, deep: bool = True) -> None:
+    """Delete what writers that died left in a folder of a zone, and below it; no link is followed.
+
+    What a live process writes stays, and so does everything where locks cannot be had.
+    """
+    with suppress(OSError):
+        root = os.open(zone, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for _, folders, files, descriptor in os.fwalk(name, dir_fd=root):
+                for found in filter(left.fullmatch, [*folders, *files]):
+                    with suppress(OSError):
+                        _sweep_one(found, descriptor)
+                folders[:] = [one for one in folders if deep and not left.fullmatch(one)]
+        finally:
+            os.close(root)
+
+
+def left_by(owner: str) -> re.Pattern[str]:
+    """Return the names that ``aside`` gives to what this owner writes."""
+    return re.compile(re.escape(_part(owner)) + "[0-9a-f]{8}")
+
+
+def _part(owner: str) -> str:
+    return f".part-{owner}-" if owner else ".part-"
+
+
+def _sweep_one(name: str, folder: int) -> None:
+    """Delete a left-over, unless it is a folder on which its writer, who lives, has the lock."""
+    try:
+        descriptor = os.open(name, _FOLDER, dir_fd=folder)
+    except OSError:  # it is a file or a link, as earlier versions left them
+        os.unlink(name, dir_fd=folder)
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(name, dir_fd=folder)
     finally:
-        part.unlink(missing_ok=True)
+        os.close(descriptor)
 
 
 def publish(staged: Path, released: Path, digest: str) -> None:
@@ -72,8 +169,8 @@ def prepare_places(staged: Path, released: Path) -> None:
     Raises:
         ArtifactError: others can look into the staging folder, or the folders lie on different file systems.
     """
-    staged.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    released.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(staged.parent, mode=0o700)
+    make_folder(released.parent)
     if stat.S_IMODE(staged.parent.stat().st_mode) & 0o077:
         raise ArtifactError(f"the staging folder {staged.parent} must be closed to others: chmod 700 it")
     if staged.parent.stat().st_dev != released.parent.stat().st_dev:
@@ -98,6 +195,24 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_all(path: Path) -> None:
+    """Force a file, or a folder with everything in it, to the disk; a folder's list of names after what it names."""
+    if path.is_dir():
+        for folder, _, files in os.walk(path, topdown=False):
+            for name in files:
+                sync(Path(folder, name))
+            sync(Path(folder))
+    else:
+        sync(path)
+
+
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Make a folder and its missing parents, and have the disk keep them."""
+    for part in reversed([part for part in (folder, *folder.parents) if not part.exists()]):
+        part.mkdir(mode=mode, exist_ok=True)
+        sync(part.parent)
 
 
 @contextmanager

@@ -13,15 +13,25 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 
+LONGEST_SHOWN = 400
+"""Letters of a value that a message repeats."""
+
+
 class NacreError(Exception):
     """Base of every error whose message is written for the user and is safe to show and to store."""
+
+
+def shortened(value: object) -> str:
+    """Return what somebody gave, in no more letters than one reads."""
+    text = str(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN // 2]}…{text[-LONGEST_SHOWN // 2 :]}"
 
 
 class InvalidArgument(NacreError):
     """The value of one argument breaks its rule; the message reads ``name=value must rule``."""
 
     def __init__(self, name: str, value: object, rule: str) -> None:
-        super().__init__(f"{name}={value} must {rule}")
+        super().__init__(f"{name}={shortened(value)} must {rule}")
         self.name, self.value, self.rule = name, value, rule
 
 

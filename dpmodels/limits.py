@@ -15,5 +15,9 @@ LARGEST_REPORT = 2**26
 LARGEST_CARD = 2**24
 LARGEST_KEY = 2**16
 """A key in a PEM file."""
+LONGEST_NAME = 500
+"""Letters of the name of a data set or an account: what a ledger takes."""
+LONGEST_CLIENT = 100
+"""Letters of the name of a client of a federation, which stands in its account's, in its run's and in the manifest."""
 LONGEST_LINE = 2**20
 """The first line of a CSV file, which holds the names."""

@@ -25,6 +25,7 @@ from tasks.accounts import charge_of
 from tasks.discover import discover as discover_stage
 from tasks.discover import read_found
 from tasks.given import GIVEN, forget_given
+from tasks.recover import recover
 from tasks.source import check_source, settled_source
 from tasks.store import Run, make_private
 
@@ -62,6 +63,7 @@ def discover(config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | 
     charged = release is None
     if release is None:
         try:
+            recover(run)
             release = discover_stage(_prepared(run, config, given))
         finally:
             forget_given(run)

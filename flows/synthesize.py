@@ -26,6 +26,7 @@ from tasks.kinds import kind_of
 from tasks.publish import publish
 from tasks.ready import check_ready, pick_device
 from tasks.receive import redirected
+from tasks.recover import recover
 from tasks.sample import sample
 from tasks.sanitize import sanitize
 from tasks.score import score
@@ -120,6 +121,7 @@ def find(
 def carry_out(run: Run, prefect: bool) -> Run:
     """Run the remaining stages of a run, as plain calls or as the tasks of one flow run."""
     if not prefect:
+        recover(run)
         for own in run.parties:
             ask_approver(own, lasting_server=False)
         stages_of(run)(run, lambda stage, *handles: stage(*handles))
@@ -141,6 +143,7 @@ def stages_of(run: Run) -> Callable[[Run, Callable[..., Handle]], Handle]:
 
 def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
     """Ask the account's officer if it has one, run the pipeline, and tell Prefect what became of the budget."""
+    recover(run)
     before = balances(run)
     try:
         for own in run.parties:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from dpmodels.errors import LedgerError, NacreError
+from dpmodels.artifact import write_text
+from dpmodels.errors import LedgerError, NacreError, refused
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.ledger import Account, Charge, Quote
 from dpmodels.releases.draw import Desk, Ticks
 from dpmodels.releases.plan import RELEASE, REPORT, Line
 from tasks.home import ledger_of
-from tasks.store import Opening, Run, Settings, write_text
+from tasks.store import Opening, Run, Settings
 
 APPROVAL = "approval.json"
 STAGES = {RELEASE: "sanitize", REPORT: "score"}
@@ -61,7 +62,10 @@ def accounts_to_open(settings: Settings, dataset: str) -> list[Account]:
 
 def _opened(terms: Opening, name: str, dataset: str) -> Account:
     own = terms.model_dump(include={"note", "parent", "partition"})
-    return Account(name=name, dataset=dataset, cap=terms.cap, **own)
+    try:
+        return Account(name=name, dataset=dataset, cap=terms.cap, **own)
+    except ValidationError as fault:
+        raise refused(fault, "account") from None
 
 
 def quote(run: Run) -> Quote:

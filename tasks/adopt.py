@@ -14,7 +14,7 @@ from dpmodels.ledger.ledger import Ledger, Quote, Reservation
 from dpmodels.releases.formats import read_plan
 from dpmodels.releases.plan import Line, Plan
 from tasks.accounts import STAGES, charge_of
-from tasks.store import REPORT_PLAN, Run, Settings
+from tasks.store import REPORT_PLAN, Run, Settings, check_name
 
 DROPPED = {"dask", "approver", "ledger"}
 
@@ -51,6 +51,7 @@ def find_old(home: Path, name: str, ledger_url: str = "") -> Found:
     Raises:
         ArtifactError: there is no run of this name, it was never charged, or its files are not what was charged.
     """
+    check_name(name)
     run = Run(home=home.absolute(), name=name, ledger_url=ledger_url)
     if run.exists:
         raise ArtifactError(f"run {name} needs no taking over: `nacre resume {name}` goes on with it")

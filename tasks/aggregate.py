@@ -18,6 +18,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from dpmodels.artifact import write_text
 from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.releases.draw import Desk
 from dpmodels.statistics.class_moments import transform_all_moments
@@ -38,7 +39,7 @@ from tasks.federate import (
 )
 from tasks.sanitize import reserve_run
 from tasks.stage import stage
-from tasks.store import Handle, Run, make_private, write_text
+from tasks.store import Handle, Run, make_private
 
 SUMS = "sums"
 CLOSED = "this client's aggregator takes no more sums; start a new run of the federation"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpmodels.artifact import write_text
 from dpmodels.evaluation.pages.card import render_card, render_sheet, render_statement
 from dpmodels.evaluation.pages.glance import weakest
 from dpmodels.hand_off.card import describe
@@ -13,7 +14,7 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Balance, Standing
 from dpmodels.releases.contract import Contract
 from tasks.home import ledger_of
-from tasks.store import Run, write_text
+from tasks.store import Run
 
 
 def write_card(run: Run, manifest: Manifest, folder: Path) -> None:

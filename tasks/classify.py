@@ -30,7 +30,7 @@ from tasks.federate import about, create, is_central, parties_of, public_part, r
 from tasks.publish import assemble, charged_once
 from tasks.rounds import certainties_of, ended_rounds, is_unprotected, last_server
 from tasks.stage import stage
-from tasks.store import Handle, Run, write_text
+from tasks.store import Handle, Run, write_report
 
 CLASSIFIER, SOFT_LABELS = "classifier.safetensors", "soft-labels.parquet"
 
@@ -66,10 +66,7 @@ def report(run: Run, gathered: Handle) -> Handle:
     ]
     took = [one.model_dump(mode="json") for one in ended_rounds(run)] if is_unprotected(run) else None
     facts = summarise_federation(parties, charged_once(run, ended.taken), made.said, made.rated, took)
-    folder = run.place("validate")
-    folder.mkdir(exist_ok=True)
-    write_text(folder / "report.json", json.dumps(facts, indent=1))
-    write_text(folder / "report.html", render(facts))
+    write_report(run, {"report.json": json.dumps(facts, indent=1), "report.html": render(facts)})
     return run.finish("validate")
 
 

@@ -4,7 +4,6 @@ Privacy: post-processing; no data is read, no ledger is opened and nothing is ch
 """
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -13,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.artifact import write_whole
+from dpmodels.artifact import aside, replace_folder, write_whole
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.conditional import sample_where
 from dpmodels.generators.constraints import sample_valid
@@ -26,7 +25,7 @@ from tasks.pools import limited_pools
 from tasks.ready import check_new_file, pick_device
 from tasks.receive import check_received
 from tasks.sample import read_generator
-from tasks.store import Run, replace_folder
+from tasks.store import Run
 from tasks.table_file import check_ending, write_table
 
 FOOTER = b"nacre.sample"
@@ -120,11 +119,7 @@ def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int |
 
 
 def _write_two(contract: Any, flat: Iterator[pa.Table], out: Path, footer: Callable[[], dict[bytes, bytes]]) -> None:
-    part = out.absolute().with_name(f".part-{out.name}")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    try:
+    with aside(out) as part:
+        part.mkdir()
         write_split(contract, flat, part, "part-00000.parquet", footer)
         replace_folder(part, out.absolute())
-    finally:
-        shutil.rmtree(part, ignore_errors=True)

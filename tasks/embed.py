@@ -4,7 +4,6 @@ What is public is made before the run: the candidates lie in the run's control z
 """
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 from pydantic import BaseModel, ValidationError
 
-from dpmodels.artifact import sha256_of
+from dpmodels.artifact import aside, settle, sha256_of
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable, refused
 from dpmodels.evaluation.pages.report import render
 from dpmodels.evaluation.published.embedded import summarise_embedded
@@ -41,7 +40,7 @@ from tasks.ready import check_ready
 from tasks.sanitize import reserve_run
 from tasks.source import local
 from tasks.stage import stage
-from tasks.store import Handle, Run, write_text
+from tasks.store import Handle, Run, make_private, write_report
 
 METHODS: dict[str, tuple[type[EachDocument], type[BaseModel]]] = {
     "deep-candidate": (DeepCandidate, DeepCandidateMeasurement),
@@ -137,14 +136,14 @@ def encode(run: Run) -> Handle:
         raise Unsuitable(
             "a file of the candidates is also one of the documents that are to be protected; it must not be"
         )
-    part = target.with_name(f".part-{target.name}")
+    make_private(run.sensitive)
     try:
-        with progress_bar("ingest") as tick:
+        with progress_bar("ingest") as tick, aside(target) as part:
             documents = load_documents(local(settings.data), contract, min(settings.batch_rows, BATCH_ROWS))
             transform_passages(documents, contract, encoder_of(contract), part, tick)
+            settle(part, target)
     except DataError as fault:
         raise DataError(fault.column, f"{fault.rule}; nothing was charged") from None
-    os.replace(part, target)
     return Handle(path=target)
 
 
@@ -175,10 +174,7 @@ def report(run: Run, release: Handle) -> Handle:
         policy.append(f"Of a user the first {contract.most_documents} documents are used; the rest were left out.")
     charge = desk_of(run).charge.key
     facts = summarise_embedded(line, charge, release.sha256, made.candidates.embeddings, made.chosen, policy)
-    folder = run.place("validate")
-    folder.mkdir(exist_ok=True)
-    write_text(folder / "report.json", json.dumps(facts, indent=1))
-    write_text(folder / "report.html", render(facts))
+    write_report(run, {"report.json": json.dumps(facts, indent=1), "report.html": render(facts)})
     return run.finish("validate")
 
 

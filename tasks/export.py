@@ -3,8 +3,6 @@
 Privacy: post-processing.
 """
 
-import os
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
+from dpmodels.artifact import aside, left_by, settle, sweep
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.schema.columns import Discrete
@@ -24,6 +23,7 @@ from tasks.ready import check_free
 from tasks.store import MADE
 
 PICTURES = 1024
+EXPORT = "export"
 DONE = "_SUCCESS"
 """The file that an object store gets last: without it, the rest is not whole."""
 
@@ -66,16 +66,15 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -
 
 def _to_folder(table: Path, to: Path, by: Sequence[str], pictures: Schema | None) -> bool:
     check_free(to)
-    part = to.with_name(f".part-{to.name}")
-    shutil.rmtree(part, ignore_errors=True)
+    sweep(to.parent, ".", left_by(EXPORT), deep=False)
     try:
-        if pictures:
-            write_pictures(ds.dataset(table, format="parquet").to_batches(batch_size=PICTURES), pictures, part)
-        else:
-            _write(table, pafs.LocalFileSystem(), str(part), by)
-        os.replace(part, to)
+        with aside(to, EXPORT) as part:
+            if pictures:
+                write_pictures(ds.dataset(table, format="parquet").to_batches(batch_size=PICTURES), pictures, part)
+            else:
+                _write(table, pafs.LocalFileSystem(), str(part), by)
+            settle(part, to)
     except FAILURES:
-        shutil.rmtree(part, ignore_errors=True)
         return False
     return True
 

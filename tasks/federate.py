@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from dpmodels.artifact import exclusive
+from dpmodels.artifact import exclusive, write_text
 from dpmodels.embeddings.frozen import transform_frozen
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError, Unsuitable, refused
 from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
@@ -32,7 +32,7 @@ from tasks.home import ledger_of, remember
 from tasks.sanitize import reserve_run
 from tasks.source import local
 from tasks.stage import stage
-from tasks.store import Handle, Run, write_text
+from tasks.store import Handle, Run
 
 METHODS: dict[str, tuple[type[System[Any]], type[BaseModel]]] = {
     "federated-heads": (FederatedHeads, HeadsMeasurement),

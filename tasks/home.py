@@ -15,12 +15,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from dpmodels.artifact import make_folder, write_text
 from dpmodels.errors import LedgerError
 from dpmodels.files import open_plain
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.release import ENTRY_KEY
 from tasks.budget import ARTIFACTS
-from tasks.store import MADE, Run, Settings, write_text
+from tasks.store import MADE, Run, Settings
 
 RESTORE = "Put the newest copy back; what it lacks was spent all the same"
 
@@ -100,7 +101,7 @@ def remember(home: Path, url: str, ledger: Ledger, reason: str = "") -> None:
         raise LedgerError(f"the ledger lacks entry {before['seq']}, which this home has seen. {RESTORE}")
     moved = [*before.get("moved", []), *([reason] if reason else [])]
     newest = {"seq": head.seq if head else 0, "hash": head.hash if head else ""}
-    _mark(home).parent.mkdir(parents=True, exist_ok=True)
+    make_folder(_mark(home).parent)
     text = json.dumps({"ledger": url, **newest, "file": _number(home), "moved": moved}, indent=1)
     write_text(_mark(home), text)
 

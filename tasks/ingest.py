@@ -1,14 +1,10 @@
 """Ingest: read the raw data, check it against its contract, and write it encoded into the sensitive zone."""
 
-import shutil
-from secrets import token_hex
-
+from dpmodels.artifact import aside, replace_folder
 from tasks.kinds import kind_of
 from tasks.progress import progress_bar
 from tasks.stage import stage
-from tasks.store import Handle, Run, make_private, replace_folder
-
-PART = ".part-encoded-"
+from tasks.store import Handle, Run, make_private
 
 
 @stage("ingest", sensitive=True)
@@ -17,11 +13,9 @@ def ingest(run: Run) -> Handle:
     target = run.sensitive / "encoded"
     if target.exists():  # it was moved here when it was complete
         return Handle(path=target)
-    for left in run.sensitive.glob(f"{PART}*"):  # by a process that ended, or by a worker that was given up
-        shutil.rmtree(left)
-    part = run.sensitive / f"{PART}{token_hex(4)}"  # where no worker of an earlier process writes
-    make_private(part)
-    with progress_bar("ingest"):
+    make_private(run.sensitive)
+    with progress_bar("ingest"), aside(target) as part:  # where no worker of an earlier process writes
+        part.mkdir()
         kind_of(run.plan.release.contract).encode(run, part)
-    replace_folder(part, target)
+        replace_folder(part, target)
     return Handle(path=target)

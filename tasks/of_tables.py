@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmodels.artifact import write_text
 from dpmodels.errors import DataError
 from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.evaluation.published.bins import CellTally
@@ -20,7 +21,7 @@ from tasks.parquet import read_batches
 from tasks.partitions import refuse_repeated
 from tasks.progress import LOG
 from tasks.source import source_of
-from tasks.store import Run, write_text
+from tasks.store import Run
 
 COMPARED = True
 

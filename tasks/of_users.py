@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpmodels.artifact import write_text
 from dpmodels.errors import DataError
 from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.evaluation.published.bins import CellTally
@@ -25,7 +26,7 @@ from dpmodels.schema.load import load_parts
 from dpmodels.schema.schema import Schema
 from tasks.parquet import parquet_files, read_batches
 from tasks.source import source_of
-from tasks.store import Run, write_text
+from tasks.store import Run
 
 COMPARED = True
 TABLES = ("parents", "children")

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_bytes, token_hex
 
+from dpmodels.artifact import sync, write_whole
 from dpmodels.errors import DataError
 from dpmodels.schema.fingerprint import Fingerprint
 from tasks.encoded import EncodedPart, EncodedTable
@@ -80,14 +81,15 @@ def _secret(zone: Path) -> bytes:
         with suppress(FileExistsError):
             os.link(made, place)
         made.unlink()
+        sync(zone)
     return place.read_bytes()
 
 
 def _write(path: Path, content: bytes) -> None:
     """Write a small file that only its owner can read, so that it is either whole or absent."""
-    part = path.with_name(f".part-{token_hex(8)}")
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+
+    def write(part: Path) -> None:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+
+    write_whole(path, write)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -12,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.artifact import sha256_of
+from dpmodels.artifact import aside, make_folder, replace_folder, sha256_of
 from dpmodels.errors import ArtifactError
 from dpmodels.evaluation.published.embedded import cautions
 from dpmodels.evaluation.published.federated import cautions as cautions_of_clients
@@ -41,7 +40,7 @@ from tasks.parquet import read_batches
 from tasks.ready import check_free
 from tasks.receive import forget, receive
 from tasks.stage import stage
-from tasks.store import MADE, Handle, Run, members, replace_folder
+from tasks.store import MADE, Handle, Run, members
 
 DAY = 86_400
 TO_COME = dict.fromkeys((CARD, *PAGES), 64 * "0")
@@ -80,24 +79,24 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
     if holds_run(out, run.name):
         return Handle(path=out)
     check_free(out)
-    part = out.with_name(f".part-{out.name}-{run.name}")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    elsewhere = write(part) or {}
-    for file in members(run.control.parent, report.path):
-        copy_plain(file.parents[1], file, part / file.name)
-    (part / "schema.yaml").write_text(run.plan.whole.to_yaml(), encoding="utf-8")
-    said = manifest(run, plan, release)
-    write_card(run, said, part)
-    whole = said.model_copy(update={"artifacts": {**artifacts(part), **elsewhere}})
-    (part / MANIFEST).write_text(whole.to_json(), encoding="utf-8")
-    if run.settings.signing_key is not None:
-        sign_manifest(part, run.settings.signing_key)
-    if bucket := run.settings.bucket:
-        with open_engine(run.settings.threads, None) as engine:
-            Bucket(bucket).settle(run.name, part, whole.artifacts, engine)
-    blur_times(part)
-    replace_folder(part, out)
+    make_folder(out.parent)
+    with aside(out, run.name) as part:
+        part.mkdir()
+        elsewhere = write(part) or {}
+        for file in members(run.control.parent, report.path):
+            copy_plain(file.parents[1], file, part / file.name)
+        (part / "schema.yaml").write_text(run.plan.whole.to_yaml(), encoding="utf-8")
+        said = manifest(run, plan, release)
+        write_card(run, said, part)
+        whole = said.model_copy(update={"artifacts": {**artifacts(part), **elsewhere}})
+        (part / MANIFEST).write_text(whole.to_json(), encoding="utf-8")
+        if run.settings.signing_key is not None:
+            sign_manifest(part, run.settings.signing_key)
+        if bucket := run.settings.bucket:
+            with open_engine(run.settings.threads, None) as engine:
+                Bucket(bucket).settle(run.name, part, whole.artifacts, engine)
+        blur_times(part)
+        replace_folder(part, out)
     return Handle(path=out)
 
 

@@ -7,18 +7,18 @@ while they are copied.
 """
 
 import json
-import os
 import shutil
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmodels.artifact import aside, replace_folder, write_text, write_whole
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
 from dpmodels.releases.plan import Plan
 from tasks.bucket import Bucket, here, landing, read_listing
-from tasks.store import MADE, Handle, Run, members, replace_folder, write_text
+from tasks.store import MADE, Handle, Run, members
 
 RECORD = "received.json"
 
@@ -59,12 +59,11 @@ def receive(run: Run) -> Received:
     received = Received(run.control / "received", run.settings.bucket)
     if received.folder.exists():  # it was moved here when it was complete, and nobody else can write it
         return received
-    part = run.control / ".part-received"
-    shutil.rmtree(part, ignore_errors=True)
-    (part / MADE["sample"]).mkdir(parents=True)
-    digests = {name: copy_plain(run.released.parent, run.released / name, part / name) for name in _names(run)}
-    _check(run, digests)
-    replace_folder(part, received.folder)
+    with aside(received.folder) as part:
+        (part / MADE["sample"]).mkdir(parents=True)
+        digests = {name: copy_plain(run.released.parent, run.released / name, part / name) for name in _names(run)}
+        _check(run, digests)
+        replace_folder(part, received.folder)
     return received
 
 
@@ -108,12 +107,12 @@ def redirected(run: Run, out: str | Path) -> dict[str, Any]:
 
 def _copy_checked(run: Run, done: Handle, target: Path) -> None:
     """Copy an artifact whose digest is known; a file that an earlier attempt left is replaced."""
-    part = target.with_name(f".part-{target.name}")
-    part.unlink(missing_ok=True)
-    if copy_plain(run.released.parent, done.path, part) != done.sha256:
-        part.unlink()
-        raise ArtifactError(f"{done.path} was changed after its stage finished")
-    os.replace(part, target)
+
+    def copy(part: Path) -> None:
+        if copy_plain(run.released.parent, done.path, part) != done.sha256:
+            raise ArtifactError(f"{done.path} was changed after its stage finished")
+
+    write_whole(target, copy)
 
 
 def reject(run: Run) -> None:

@@ -4,11 +4,13 @@ import os
 import shutil
 from pathlib import Path
 
+from dpmodels.artifact import aside
 from dpmodels.errors import LedgerError
 from dpmodels.ledger.records import Reservation
 from tasks.bucket import Bucket
 from tasks.budget import ADVICE
 from tasks.home import ledger_of
+from tasks.recover import sweep_beside
 from tasks.store import Run
 
 SETTLED = ("committed", "voided")
@@ -49,12 +51,16 @@ def remove(run: Run) -> None:
             )
     if place := run.settings.bucket:
         Bucket(place).abandon(run.name)
+    sweep_beside(run)
     for folder in folders_of(run):
         _remove(folder)
 
 
 def _remove(folder: Path) -> None:
+    """Delete a folder, which is gone at once, so that a command that is cut off never leaves half a run."""
     if folder.is_symlink():
         folder.unlink()
     elif os.path.lexists(folder):
-        shutil.rmtree(folder)
+        with aside(folder) as part:
+            os.replace(folder, part)
+            shutil.rmtree(part)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from scipy.special import softmax
 
 from dpmodels.arrays import Floats
-from dpmodels.artifact import write_whole
+from dpmodels.artifact import write_text, write_whole
 from dpmodels.embeddings.frozen import Examples, transform_kept
 from dpmodels.errors import ArtifactError, InvalidArgument, rule_of
 from dpmodels.federated.messages import read_server, read_update, write_server, write_update
@@ -46,7 +46,7 @@ from tasks.clients import run_clients
 from tasks.federate import about, create, federation_of, parties_of, public_part, records_of, release_of, round_of
 from tasks.source import local
 from tasks.stage import stage
-from tasks.store import Handle, Run, make_private, write_text
+from tasks.store import Handle, Run, make_private
 
 BEGIN = "begin.safetensors"
 SERVER, SOFT_LABELS, ENDED = "server.safetensors", "soft-labels.parquet", "round.json"

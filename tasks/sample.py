@@ -6,7 +6,6 @@ bytes on any number of threads, each of which holds one row group of one file.
 Privacy: post-processing.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpmodels.artifact import aside, replace_folder
 from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.load import Model, load_generator
 from dpmodels.late import torch
@@ -27,7 +27,7 @@ from tasks.engine import Engine, open_engine
 from tasks.progress import progress_bar
 from tasks.ready import pick_device
 from tasks.stage import stage
-from tasks.store import MADE, Handle, Run, replace_folder
+from tasks.store import MADE, Handle, Run
 
 FILE_ROWS = 2**19
 """Rows of a file; every generator's batches divide it."""
@@ -42,17 +42,16 @@ def sample(run: Run, generator: Handle) -> Handle:
         return done
     settings = run.settings
     rows = settings.rows or read_generator(generator.path, generator.sha256).default_rows()
-    part, target = run.released / ".part-synthetic", run.place("sample")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    device = pick_device(settings.device)
-    with progress_bar("sample") as tick, open_engine(settings.threads, run.dask) as engine:
-        bucket = keep_place(run, engine) if settings.train_on == "here" else None
-        draw = FileSampler(part, generator, settings.seed, device, bucket)
-        parts = write_parts(draw, rows, engine, lambda written: tick(written, rows))
-    if bucket:
-        write_listing(part, parts)
-    replace_folder(part, target)
+    target, device = run.place("sample"), pick_device(settings.device)
+    with aside(target) as part:
+        part.mkdir()
+        with progress_bar("sample") as tick, open_engine(settings.threads, run.dask) as engine:
+            bucket = keep_place(run, engine) if settings.train_on == "here" else None
+            draw = FileSampler(part, generator, settings.seed, device, bucket)
+            parts = write_parts(draw, rows, engine, lambda written: tick(written, rows))
+        if bucket:
+            write_listing(part, parts)
+        replace_folder(part, target)
     return run.finish("sample")
 
 

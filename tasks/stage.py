@@ -17,7 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from dpmodels.errors import NacreError
+from dpmodels.artifact import write_text
+from dpmodels.errors import ArtifactError, NacreError
 from tasks.pools import limited_pools
 from tasks.progress import LOG
 
@@ -77,22 +78,25 @@ def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
 
 def seconds_of(run: Any) -> dict[str, Took]:
     """Return what each stage of a run took, as far as the run's sensitive directory is there and tells."""
+    return _read_seconds(run.sensitive / SECONDS)
+
+
+def _read_seconds(file: Path) -> dict[str, Took]:
+    """Read a file that nothing depends on: one that is damaged is as good as none."""
     try:
-        kept = json.loads((run.sensitive / SECONDS).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        return {name: Took(**one) for name, one in json.loads(file.read_text(encoding="utf-8")).items()}
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):
         return {}
-    return {name: Took(**one) for name, one in kept.items()}
 
 
 def _keep_seconds(private: Path, policy: Policy, seconds: float) -> None:
     """Note what a stage took; of a stage that ran more than once the longest, since the others found it finished."""
-    with suppress(OSError, ValueError):  # it is for the operator's eyes and nothing depends on it
-        file = private / SECONDS
-        kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-        took = max(round(seconds, 2), kept.get(policy.name, {}).get("seconds", 0.0))
-        kept[policy.name] = asdict(Took(took, policy.sensitive))
+    with suppress(OSError, ArtifactError):  # it is for the operator's eyes and nothing depends on it
+        kept = _read_seconds(file := private / SECONDS)
+        before = kept.get(policy.name, Took(0.0, policy.sensitive))
+        kept[policy.name] = Took(max(round(seconds, 2), before.seconds), policy.sensitive)
         if private.is_dir():
-            file.write_text(json.dumps(kept), encoding="utf-8")
+            write_text(file, json.dumps({name: asdict(one) for name, one in kept.items()}))
 
 
 def as_task(function: F) -> F:

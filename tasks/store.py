@@ -15,19 +15,18 @@ import hashlib
 import json
 import os
 import re
-import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dpmodels.artifact import sync
-from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.artifact import aside, make_folder, replace_folder, sweep, write_text
+from dpmodels.errors import ArtifactError, Unsuitable, shortened
 from dpmodels.files import Place, list_plain, read_plain, sha256_plain
 from dpmodels.ledger.declared import Declared
 from dpmodels.privacy import PrivacyBudget
@@ -35,6 +34,7 @@ from dpmodels.releases.formats import read_plan
 from dpmodels.releases.plan import Plan
 from tasks.engine import cores
 
+T = TypeVar("T")
 REPORT_PLAN = "report-plan.json"
 MADE = {
     "round": "round.json",
@@ -49,6 +49,8 @@ NAME = r"^[A-Za-z0-9_-]{1,200}$"
 """The names that a run may have: each is one folder in each zone, and no path to another place."""
 FREE = {"train", "sample"}
 """Stages that run where no data can be read; they write the released zone, and keep their records there."""
+REPEATABLE = {*FREE, "validate"}
+"""Stages that make the same again of released objects and a seed: what is lost of them is made again."""
 PARTS = {
     "synthetic": re.compile(r"part-\d{5}\.parquet|parts\.json"),
     "report": re.compile(r"report\.html|report\.json|checks\.html"),
@@ -197,13 +199,13 @@ class Run(BaseModel):
     @property
     def settings(self) -> Settings:
         """The run's settings, as they were when it was created."""
-        return Settings.model_validate_json(self._read("settings.json"))
+        return self._believed("settings.json", lambda: Settings.model_validate_json(self._read("settings.json")))
 
     @property
     def plan(self) -> Plan:
         """The run's plan, as it was when it was created; earlier versions wrote the report's line to a second file."""
-        has_report = (self.control / REPORT_PLAN).is_file()
-        return read_plan(self._read("plan.json"), self._read(REPORT_PLAN) if has_report else None)
+        report = self._read(REPORT_PLAN) if (self.control / REPORT_PLAN).is_file() else None
+        return self._believed("plan.json", lambda: read_plan(self._read("plan.json"), report))
 
     def create(
         self, settings: Settings, plan: Plan, adopted: bool = False, files: Mapping[str, bytes] = MappingProxyType({})
@@ -220,13 +222,18 @@ class Run(BaseModel):
         ):
             raise ArtifactError(f"{self.released} is there already, and no run of this name was started; remove it")
         make_private(self.home)
+        make_folder(self.control.parent)
+        for folder in (".", self.control.parent.name):
+            sweep(self.home, folder, deep=False)
+        with aside(self.control) as part:  # it is a run from here on; `recover` makes the folders below if need be
+            (part / "stages").mkdir(parents=True)
+            for name, content in files.items():
+                (part / name).write_bytes(content)
+            (part / "plan.json").write_text(plan.model_dump_json(indent=1), encoding="utf-8")
+            (part / "settings.json").write_text(settings.model_dump_json(indent=1), encoding="utf-8")
+            replace_folder(part, self.control)
         make_private(self.sensitive)
-        for zone in (self.control, self.released):
-            (zone / "stages").mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            (self.control / name).write_bytes(content)
-        write_text(self.control / "plan.json", plan.model_dump_json(indent=1))
-        self.settle(settings)
+        make_folder(self.released / "stages")
         return self
 
     @property
@@ -241,8 +248,7 @@ class Run(BaseModel):
         Raises:
             ArtifactError: there is no run of this name.
         """
-        if not re.fullmatch(NAME, name):
-            raise ArtifactError(f"{name!r} is no name of a run: it holds other than letters, digits, - and _")
+        check_name(name)
         run = cls(home=Path(home).absolute(), name=name, ledger_url=ledger or "", dask=dask)
         if run.exists:
             return run
@@ -251,8 +257,8 @@ class Run(BaseModel):
                 f"run {name} was started by an earlier version, whose plan and settings lie where stages without data "
                 f"access can write; read them with `nacre adopt {name}`, which takes the run over"
             )
-        known = sorted(run.home.glob("control/*/"), key=lambda path: path.stat().st_mtime)
-        latest = ", ".join(path.name for path in known[-5:])
+        known = sorted(run.home.glob("control/*/settings.json"), key=lambda path: path.stat().st_mtime)
+        latest = ", ".join(path.parent.name for path in known[-5:])
         raise ArtifactError(f"no run {name} under {run.home}; the latest are: {latest or 'none'}")
 
     def settle(self, settings: Settings) -> None:
@@ -266,16 +272,20 @@ class Run(BaseModel):
     def finished(self, stage: str) -> Handle | None:
         """Return the artifact of a stage, if the stage finished and the artifact is still there, unchanged.
 
+        What is made for free of released objects and a seed is not missed: if it was changed, its stage runs again.
+
         Raises:
-            ArtifactError: the artifact was changed, or it is or holds a file that no stage makes.
+            ArtifactError: an artifact that was paid for was changed, or one is or holds a file that no stage makes.
         """
         record, path = self._record(stage), self.place(stage)
         if not os.path.lexists(record) or not os.path.lexists(path):
             return None
-        sha256 = json.loads(read_plain(self._zone(stage).parent, record))["sha256"]
-        if digest(self._root(stage), path) != sha256:
-            raise ArtifactError(f"artifact {path.relative_to(self.home)} was changed after stage {stage} finished")
-        return Handle(path=path, sha256=sha256)
+        sha256 = self._recorded(stage)
+        if sha256 and digest(self._root(stage), path) == sha256:
+            return Handle(path=path, sha256=sha256)
+        if stage in REPEATABLE:
+            return None
+        raise ArtifactError(f"artifact {path.relative_to(self.home)} was changed after stage {stage} finished")
 
     @property
     def reached(self) -> str:
@@ -288,8 +298,8 @@ class Run(BaseModel):
         Raises:
             ArtifactError: the stage has not finished, or its file was changed.
         """
-        content, record = read_plain(self._root(stage), self.place(stage)), self._record(stage)
-        if not record.is_file() or hashlib.sha256(content).hexdigest() != json.loads(record.read_text())["sha256"]:
+        content = read_plain(self._root(stage), self.place(stage))
+        if not self._record(stage).is_file() or hashlib.sha256(content).hexdigest() != self._recorded(stage):
             raise ArtifactError(f"{self.place(stage)} is not what stage {stage} of run {self.name} left")
         return content
 
@@ -300,6 +310,8 @@ class Run(BaseModel):
         """
         path = self.place(stage)
         handle = Handle(path=path, sha256=sha256 or digest(self._root(stage), path))
+        if stage == "train" and os.path.lexists(self._record(stage)) and self._recorded(stage) != handle.sha256:
+            self.forget("sample")  # a device or a version that computes otherwise: these rows are of another generator
         record = {"sha256": handle.sha256, **(made.model_dump(mode="json") if made else {})}
         write_text(self._record(stage), json.dumps(record))
         return handle
@@ -315,6 +327,20 @@ class Run(BaseModel):
         """Have a stage run once more; its artifact stays until it is replaced."""
         self._record(stage).unlink(missing_ok=True)
 
+    def _recorded(self, stage: str) -> str:
+        """Return the digest in a stage's record, or none if the record is damaged and the stage may run again.
+
+        Raises:
+            ArtifactError: the record is damaged, and the stage may not run again unasked.
+        """
+        record = self._record(stage)
+        try:
+            return str(json.loads(read_plain(self._zone(stage).parent, record))["sha256"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            if stage in REPEATABLE:
+                return ""
+        raise ArtifactError(f"{record} is damaged; delete it and resume the run, which charges nothing a second time")
+
     def _record(self, stage: str) -> Path:
         return self._zone(stage) / "stages" / f"{stage}.json"
 
@@ -326,12 +352,36 @@ class Run(BaseModel):
         """Return the zone that a stage's artifact lies in: the last folder of its path that only we can rename."""
         return self.place(stage).parents[1]
 
+    def _believed(self, name: str, read: Callable[[], T]) -> T:
+        """Return what a file of the run says.
+
+        Raises:
+            ArtifactError: it is damaged.
+        """
+        try:
+            return read()
+        except ValueError:  # also of pydantic, whose words quote the file
+            raise ArtifactError(
+                f"{self.control / name} is damaged, and what it says cannot be made again: put it back from a backup, "
+                "or start a new run"
+            ) from None
+
     def _read(self, name: str) -> str:
         return (self.control / name).read_text(encoding="utf-8")
 
 
 def _files_below(folder: Path) -> bool:
     return any(path.is_symlink() or not path.is_dir() for path in folder.rglob("*"))
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of a run, since it would be that of another folder.
+
+    Raises:
+        ArtifactError: it is none.
+    """
+    if not re.fullmatch(NAME, name):
+        raise ArtifactError(f"{shortened(name)!r} is no name of a run: that has 1 to 200 letters, digits, - and _")
 
 
 def party_name(run: str, client: str) -> str:
@@ -345,32 +395,18 @@ def new_name() -> str:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and its missing parents, that only its owner can open."""
-    for part in reversed([part for part in (folder, *folder.parents) if not part.exists()]):
-        part.mkdir(mode=0o700, exist_ok=True)  # at once, so that nobody gets in before its mode is changed
+    """Make a folder, and its missing parents, that only its owner can open, from the moment that it is there."""
+    make_folder(folder, mode=0o700)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a small file so that it is whole or absent; a link in its place is replaced, not followed."""
-    temporary = path.with_name(f".part-{token_hex(8)}-{path.name}")
-    with open(temporary, "x", encoding="utf-8") as file:
-        file.write(text)
-    sync(temporary)
-    os.replace(temporary, path)
-
-
-def replace_folder(part: Path, target: Path) -> None:
-    """Move a finished folder to its place, replacing an unfinished one.
-
-    Raises:
-        ArtifactError: the folder that holds both is a link, which could lead to other files.
-    """
-    if target.parent.is_symlink():
-        raise ArtifactError(f"{target.parent} is a link; nothing was replaced behind it")
-    if target.exists():
-        shutil.rmtree(target)
-    os.replace(part, target)
-    sync(target.parent)
+def write_report(run: Run, files: Mapping[str, str]) -> None:
+    """Write the folder of a run's publishable report, whole or not at all."""
+    target = run.place("validate")
+    with aside(target) as part:
+        part.mkdir()
+        for name, text in files.items():
+            (part / name).write_text(text, encoding="utf-8")
+        replace_folder(part, target)
 
 
 def members(root: Path, folder: Path) -> list[Path]:

@@ -31,7 +31,7 @@ from tasks.parquet import parquet_files, read_batches
 from tasks.progress import progress_bar
 from tasks.receive import Received, receive, reject
 from tasks.stage import stage
-from tasks.store import MADE, Handle, Run, write_text
+from tasks.store import MADE, Handle, Run, write_report
 
 BATCH_ROWS = 65_536
 
@@ -51,10 +51,9 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     check = kind.file_check(contract, rows, settings.batch_rows, measured)
     with progress_bar("validate"), open_engine(settings.threads, run.dask) as engine:
         gate, tally = check_table(received.synthetic, check, engine, received)
-    report = run.place("validate")
-    report.mkdir(exist_ok=True)
-    write_text(report / "checks.html", render_checks(gate))
+    checks = {"checks.html": render_checks(gate)}
     if gate.broken or tally is None:
+        write_report(run, checks)
         reject(run)
         broken = "; ".join(map(str, gate.broken))
         raise DataError("", f"the synthetic table breaks its schema and is not handed over: {broken}")
@@ -64,8 +63,7 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     facts |= kind.further_facts(measured, first)
     if said := caution_of_rules(model, rows, settings.seed):
         facts["cautions"] = [said]
-    write_text(report / "report.json", json.dumps(facts, indent=1))
-    write_text(report / "report.html", render(facts))
+    write_report(run, {**checks, "report.json": json.dumps(facts, indent=1), "report.html": render(facts)})
     return run.finish("validate")
 
 

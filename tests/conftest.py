@@ -52,6 +52,7 @@ PROCESSES = {
     "servers_of",
     "begun",
     "ends_at",
+    "live_on",
     "network",
 }
 """What a file of tests imports or defines that starts programs, or servers."""
@@ -90,6 +91,7 @@ LONGEST = [
 ]
 """Files of the most minutes, which begin: what is long and comes last leaves the other workers idle."""
 NIGHTLY = [
+    r"crash/test_points.py::.*\[a_hundred\]",
     r"flows/test_deployments.py::test_a_night_runs_on_schedule_and_another_survives_its_worker\[postgresql\]",
     r"flows/test_deployments.py::test_an_approved_run_is_trained_where_the_data_cannot_be_seen\[postgresql\]",
     r"flows/test_federate.py::test_the_server_opens_no_clients_file.*\[(rounds|one noise for all)\]",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError
 from dpmodels.late import Tensor, nn, torch
 
@@ -15,9 +16,7 @@ def save_state(path: Path, parts: Mapping[str, Part], metadata: Mapping[str, str
     from safetensors.torch import save_file
 
     tensors = {f"{name}/{key}": t.contiguous() for name, part in parts.items() for key, t in _tensors(part).items()}
-    temporary = path.with_suffix(".tmp")
-    save_file(tensors, temporary, metadata=dict(metadata))
-    temporary.replace(path)
+    write_whole(path, lambda part: save_file(tensors, part, metadata=dict(metadata)))
 
 
 def load_state(path: Path, parts: Mapping[str, Part], *, expect: Mapping[str, str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from dpmodels.limits import LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.schema.base import CanonicalContract
 from dpmodels.schema.columns import Identifier
@@ -55,7 +56,7 @@ class Discovery(CanonicalContract):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=LONGEST_NAME)]
     unit: PrivacyUnit = PrivacyUnit()
     columns: tuple[str, ...]
     wanted: Annotated[dict[str, Wanted], Field(min_length=1)]

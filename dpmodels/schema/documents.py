@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from dpmodels.limits import LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.schema.base import CanonicalContract
 
@@ -40,7 +41,7 @@ class Documents(CanonicalContract):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=LONGEST_NAME)]
     protects: Literal["sentence", "document", "user"] = "document"
     id: str = "id"
     text: str = ""

@@ -4,6 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from dpmodels.limits import LONGEST_CLIENT, LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.schema.base import CanonicalContract
 
@@ -28,7 +29,7 @@ class Client(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=LONGEST_CLIENT)]
     size: Annotated[int, Field(ge=1)] | None = None
 
 
@@ -49,7 +50,7 @@ class Federation(CanonicalContract):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+(\.[a-z0-9_-]+)?$")]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+(\.[a-z0-9_-]+)?$", max_length=LONGEST_NAME)]
     clients: Annotated[tuple[Client, ...], Field(min_length=1, strict=False)]
     features: Annotated[int, Field(ge=1, le=8192)]
     classes: Annotated[tuple[str, ...], Field(min_length=2, strict=False)]

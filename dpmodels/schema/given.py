@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpmodels.artifact import write_whole
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.convert import mixes
@@ -83,19 +84,18 @@ def transform_write(rows: Sensitive[pa.RecordBatchReader], path: Path) -> None:
     Raises:
         DataError: the disk is full, Parquet has no such type, or a later batch has other types than the first.
     """
-    part, failed = path.with_name(f".part-{path.name}"), False
-    part.unlink(missing_ok=True)
-    try:
+
+    def write(part: Path) -> None:
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             reader = rows.reveal()
             with pq.ParquetWriter(file, reader.schema.remove_metadata()) as writer:
                 for batch in reader:
                     writer.write_batch(batch)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
+
+    failed = False
+    try:
+        write_whole(path, write)
     except Exception:  # what computes the rows is of any library, and its message may quote them
-        part.unlink(missing_ok=True)
         failed = True
     if failed:
         raise DataError(

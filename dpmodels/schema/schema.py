@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
 
 from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.limits import LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Column, Derived, Discrete, Identifier, Image, Modelled
@@ -51,7 +52,14 @@ class Schema(BaseModel):
     """The public contract of one table; everything in it is public by declaration, including the column names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", description="The name of the data set and of its account.")]
+    name: Annotated[
+        str,
+        Field(
+            pattern=r"^[a-z0-9_-]+$",
+            max_length=LONGEST_NAME,
+            description="The name of the data set and of its account.",
+        ),
+    ]
     unit: Annotated[PrivacyUnit, Field(description="Whose presence is hidden: a record, or a user.")] = PrivacyUnit()
     target: Annotated[str | None, Field(description="The column to be predicted from the others.")] = None
     columns: Annotated[dict[str, Column], Field(description="The columns, in their order.")]

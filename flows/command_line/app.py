@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from dpmodels.errors import NacreError, SchemaError
+from dpmodels.errors import NacreError, SchemaError, shortened
 from flows.command_line import audits, deployments, free, ledger, reports, runs, schemas
 from flows.command_line.options import WIDE
 
@@ -65,7 +65,8 @@ def main() -> NoReturn:
         except NacreError as error:
             _say(error)
         except OSError as error:
-            typer.echo(f"error: {error.filename or 'a file'}: {(error.strerror or str(error)).lower()}", err=True)
+            file, said = shortened(error.filename or "a file"), (error.strerror or str(error)).lower()
+            typer.echo(f"error: {file}: {said}", err=True)
         else:
             sys.exit(0)
         sys.exit(1)

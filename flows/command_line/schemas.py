@@ -74,11 +74,11 @@ def schema_discover(
 
     Example: nacre schema discover flights.parquet --schema draft.yaml --epsilon 0.1 --delta 1e-6 --out flights.yaml
     """
+    from dpmodels.artifact import write_text
     from flows.command_line.console import note, print_json
     from flows.command_line.show import caution
     from flows.config import SynthesizeConfig, placed
     from flows.discover import discover
-    from tasks.store import write_text
 
     asked = {"data": data, "schema": schema, "target_epsilon": epsilon, "delta": delta, "query": query, "home": home}
     asked |= {"ledger": ledger, "account": account, "allow_large_delta": allow_large_delta, "out": out or Path("-")}

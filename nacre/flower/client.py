@@ -16,6 +16,7 @@ from flwr.app import Message
 from flwr.clientapp import ClientApp
 from pydantic import Field
 
+from dpmodels.artifact import make_folder, write_whole
 from dpmodels.errors import NacreError, Unsuitable
 from dpmodels.federated.records import RecordsSpec
 from dpmodels.files import Place
@@ -126,8 +127,8 @@ def create(run: Run, config: ClientConfig, offer: Offer, line: Line) -> None:
     terms: dict[str, Any] = {"rows": None, "training": {}, "federation": federation, "above": opens}
     settings = bind(config, **terms, **own, data=config.data.absolute())
     place = run.model_copy(update={"name": federation}).control
-    place.mkdir(parents=True, exist_ok=True)
-    (place / PUBLIC).write_bytes(offer.public)
+    make_folder(place)
+    write_whole(place / PUBLIC, lambda part: part.write_bytes(offer.public))
     run.create(settings, Plan(lines=(line,)))
 
 

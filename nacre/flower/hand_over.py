@@ -6,13 +6,13 @@ release names the charge, and the manifest names the entries by their hashes, by
 
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from dpmodels.artifact import aside, make_folder, replace_folder
 from dpmodels.errors import NacreError
 from dpmodels.evaluation.pages.report import render
 from dpmodels.evaluation.published.federated import Party, cautions, summarise_federation
@@ -33,7 +33,6 @@ from tasks.classify import CLASSIFIER, SOFT_LABELS, Classified, made_of
 from tasks.federate import RECORDS, UNPLANNED, about, create
 from tasks.publish import TO_COME, artifacts, blur_times, declared
 from tasks.publish import line as cost_of
-from tasks.store import replace_folder
 
 
 @dataclass(frozen=True)
@@ -67,23 +66,23 @@ def hand_over(
     entries = {client: own.told.ledger.charge for client, own in taken.items()}
     line, judge = prepared.whole, PublicRecords.of_bytes(prepared.files[RECORDS]).judge
     made = made_of(line, releases, entries, prepared.public, judge, config.model.sharpness)
-    part = out.with_name(f".part-{out.name}")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    made.classifier.save(part / CLASSIFIER)
-    write_soft_labels(part / SOFT_LABELS, 0, made.classifier.contract.classes, made.said, made.certainties)
-    facts = report(prepared, made, taken, dropped)
-    (part / "report.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
-    (part / "report.html").write_text(render(facts), encoding="utf-8")
-    (part / "schema.yaml").write_text(about(line).whole.to_yaml(), encoding="utf-8")
-    said = manifest(prepared, taken, dropped, config.statement)
-    lay_out(part, said, about(line).whole)
-    whole = said.model_copy(update={"artifacts": artifacts(part)})
-    (part / MANIFEST).write_text(whole.to_json(), encoding="utf-8")
-    if config.runtime.signing_key is not None:
-        sign_manifest(part, config.runtime.signing_key)
-    blur_times(part)
-    replace_folder(part, out)
+    make_folder(out.parent)
+    with aside(out) as part:
+        part.mkdir()
+        made.classifier.save(part / CLASSIFIER)
+        write_soft_labels(part / SOFT_LABELS, 0, made.classifier.contract.classes, made.said, made.certainties)
+        facts = report(prepared, made, taken, dropped)
+        (part / "report.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+        (part / "report.html").write_text(render(facts), encoding="utf-8")
+        (part / "schema.yaml").write_text(about(line).whole.to_yaml(), encoding="utf-8")
+        said = manifest(prepared, taken, dropped, config.statement)
+        lay_out(part, said, about(line).whole)
+        whole = said.model_copy(update={"artifacts": artifacts(part)})
+        (part / MANIFEST).write_text(whole.to_json(), encoding="utf-8")
+        if config.runtime.signing_key is not None:
+            sign_manifest(part, config.runtime.signing_key)
+        blur_times(part)
+        replace_folder(part, out)
     return out
 
 

@@ -26,4 +26,4 @@ def test_rows_of_a_try_that_failed_are_no_part_of_the_next(tmp_path: Path) -> No
     assert run_cli("resume", run, "--home", home, "--no-prefect")[0] == 0
     kept = home / "sensitive" / run
     assert [file.name for file in (kept / "encoded").iterdir()] == ["part-00000.arrow"]
-    assert list(kept.glob(".part-encoded-*")) == []
+    assert list(kept.glob(".part-*")) == []

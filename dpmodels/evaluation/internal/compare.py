@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmodels.artifact import write_text
 from dpmodels.evaluation.internal.classifiers import classifier_facts
 from dpmodels.evaluation.internal.frame import ParquetBatches, Rows
 from dpmodels.evaluation.internal.report import BANNER, Options, evaluate_table, load_real
@@ -105,8 +106,8 @@ def _figure(report: Mapping[str, Any], score: Score) -> float | None:
 def write_comparison(comparison: Sensitive[dict[str, Any]], folder: Path) -> Path:
     """Write figures and page into ``folder``, which must lie in the sensitive zone; return the figures' file."""
     facts, target = comparison.reveal(), folder / "comparison.json"
-    target.write_text(json.dumps(facts, indent=1), encoding="utf-8")
-    target.with_suffix(".html").write_text(render_comparison(facts), encoding="utf-8")
+    write_text(target, json.dumps(facts, indent=1))
+    write_text(target.with_suffix(".html"), render_comparison(facts))
     return target
 
 

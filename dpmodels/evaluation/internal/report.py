@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from dpmodels.artifact import write_text
 from dpmodels.evaluation.internal.beside import column_shares, sample_rows
 from dpmodels.evaluation.internal.case import Case, Real, Skip
 from dpmodels.evaluation.internal.correlation import correlation_facts
@@ -184,6 +185,6 @@ def write_report(report: Sensitive[dict[str, Any]], folder: Path) -> Path:
     """Write the report as JSON and as one self-contained page into ``folder``, which must lie in the sensitive zone."""
     facts = report.reveal()
     target = folder / "internal-report.json"
-    target.write_text(json.dumps(facts, indent=1), encoding="utf-8")
-    target.with_suffix(".html").write_text(render_internal(facts), encoding="utf-8")
+    write_text(target, json.dumps(facts, indent=1))
+    write_text(target.with_suffix(".html"), render_internal(facts))
     return target
