@@ -128,5 +128,21 @@ class LedgerError(NacreError):
     """The ledger cannot do what was asked: unknown account, a transition that is not allowed, or a broken chain."""
 
 
+class LedgerDamaged(LedgerError):
+    """The ledger's file is not as it was written, so that a look-up in it may miss what was spent.
+
+    Attributes:
+        ledger: the file.
+        fault: what SQLite's check of the whole file names first.
+    """
+
+    def __init__(self, ledger: object, fault: str) -> None:
+        super().__init__(
+            f"the ledger {ledger} is damaged ({fault}); nothing was charged. `nacre ledger recover` mends an index if "
+            "every entry is whole; otherwise put the newest copy back"
+        )
+        self.ledger, self.fault = ledger, fault
+
+
 class ArtifactError(NacreError):
     """An artifact is missing, was changed after it was sealed, or its place is already taken."""

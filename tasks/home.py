@@ -19,7 +19,7 @@ from dpmodels.errors import LedgerError
 from dpmodels.files import open_plain
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.release import ENTRY_KEY
-from tasks.budget import ARTIFACTS
+from tasks.budget import ARTIFACTS, sealed_releases
 from tasks.store import MADE, Run, Settings, write_text
 
 RESTORE = "Put the newest copy back; what it lacks was spent all the same"
@@ -87,6 +87,13 @@ def home_faults(home: Path, url: str, ledger: Ledger) -> Iterator[HomeFault]:
     for path in sorted(home.glob("released/*/*.parquet")):
         if path.name in (MADE["sanitize"], *ARTIFACTS.values()) and not _is_paid_elsewhere(home, path.parent.name):
             yield from _release_faults(home, path, ledger)
+
+
+def ledger_faults(home: Path, url: str, ledger: Ledger) -> list[str]:
+    """Name everything that is wrong with a home's ledger; what a damaged file says of releases is not looked at."""
+    if ledger.damage:
+        return ledger.verify()
+    return [*ledger.verify(sealed_releases(ledger, home)), *map(str, home_faults(home, url, ledger))]
 
 
 def remember(home: Path, url: str, ledger: Ledger, reason: str = "") -> None:

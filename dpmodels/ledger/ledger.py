@@ -19,7 +19,7 @@ from dpmodels.errors import InvalidArgument, LedgerError
 from dpmodels.ledger import audit, books, opening, store, weighing
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.books import Limit
-from dpmodels.ledger.database import Database, lock
+from dpmodels.ledger.database import Database, integrity_fault, lock
 from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.records import (
     CAP_TERMS,
@@ -404,7 +404,26 @@ class Ledger:
         be seen from inside: that the newest entries were all cut off, and that the whole chain was rewritten with
         new hashes. To notice either, compare the newest entry's hash with one kept elsewhere, as in a manifest.
         """
-        return self._database.read(lambda connection: audit.audit(connection, released or {}))
+        return self._database.inspect(lambda connection: audit.audit(connection, released or {}))
+
+    @property
+    def damage(self) -> str:
+        """The first thing that SQLite finds wrong with the ledger's file; empty where all is well."""
+        return self._database.inspect(integrity_fault)
+
+    def mend(self) -> None:
+        """Make the indices of a damaged file anew, if its entries and accounts are whole.
+
+        Raises:
+            LedgerError: they are not; nothing was changed.
+        """
+
+        def check(connection: Connection) -> None:
+            if faults := audit.audit(connection, {}):
+                raise LedgerError(f"the ledger is damaged beyond its indices ({faults[0]}); put the newest copy back")
+
+        if self.damage:
+            self._database.mend(check)
 
 
 def _life(connection: Connection, key: str) -> list[Entry]:

@@ -241,14 +241,13 @@ def verify(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> No
 
     Example: nacre ledger verify --json
     """
-    from tasks.budget import sealed_releases
-    from tasks.home import home_faults
+    from tasks.home import ledger_faults
 
     book, place = existing_ledger(home, ledger), (home or HOME).absolute()
-    faults = [*book.verify(sealed_releases(book, place)), *map(str, home_faults(place, ledger or "", book))]
+    faults = ledger_faults(place, ledger or "", book)
     if as_json:
-        end = book.entries()[-1:]
-        typer.echo(json.dumps({"faults": faults, "newest_hash": end[0].hash if end else ""}, indent=1))
+        end = None if book.damage else book.head()
+        typer.echo(json.dumps({"faults": faults, "newest_hash": end.hash if end else ""}, indent=1))
     else:
         for fault in faults:
             typer.echo(fault, err=True)
