@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import pytest
-
 from dpmodels.errors import BudgetExhausted, LedgerDamaged, LedgerError
 from dpmodels.ledger.ledger import Charge, Ledger
 from tests.ledger.conftest import CAP, make_charge
