@@ -128,6 +128,14 @@ class LedgerError(NacreError):
     """The ledger cannot do what was asked: unknown account, a transition that is not allowed, or a broken chain."""
 
 
+class AccountMissing(LedgerError):
+    """No account is open for a data set, and whoever asks may not open one."""
+
+    def __init__(self, account: str, dataset: str, remedy: str) -> None:
+        super().__init__(f"no account is open for data set {dataset}, and nothing was charged: {remedy}")
+        self.account, self.dataset = account, dataset
+
+
 class LedgerDamaged(LedgerError):
     """The ledger's file is not as it was written, so that a look-up in it may miss what was spent.
 

@@ -10,6 +10,7 @@ from dpmodels.privacy import Sensitive
 from dpmodels.schema.given import load_given, transform_write
 from flows.config import EmbedConfig, placed
 from flows.embed_documents import start
+from flows.planning import MayOpen
 from nacre.given import SchemaLike, path_of, schema_file
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result
@@ -31,6 +32,7 @@ def embed_documents(
     columns: Mapping[str, Any] | None = None,
     method: str = "document-sketch",
     account: str | None = None,
+    open: bool = False,
     recipe: Mapping[str, Any] | None = None,
     measurement: Mapping[str, Any] | None = None,
     home: Place | None = None,
@@ -57,8 +59,9 @@ def embed_documents(
         columns: what a contract would say: name, id, text or embedding, user, most_documents, language, most_sentences,
             encoder, dim.
         method: document-sketch, or deep-candidate, which hands over embeddings of public documents.
-        account: the account that pays; by default that of the data set, which the first run on it opens with its own
-            budget as the cap.
+        account: the account that pays; by default that of the data set.
+        open: open the data set's account with this run's budget as its cap, if it has none; a home's first run does so
+            by itself.
         recipe: how candidates are made of the public documents, such as how many.
         measurement: settings of the method that are part of the plan.
         home: where state lies; by default ``NACRE_HOME``, or ``.nacre``.
@@ -89,7 +92,7 @@ def embed_documents(
     with _public_file(candidates) as public, written as file:
         settings = placed({**asked, "candidates": public, "contract": file}, EmbedConfig)
         config = EmbedConfig.build({**settings, "columns": dict(columns or {})})
-        run = start(config, name, given)
+        run = start(config, name, given, MayOpen.YES if open else MayOpen.FIRST)
     return take_to_hand_off(run)
 
 

@@ -11,7 +11,7 @@ from dpmodels import artifact
 from dpmodels.accounting.events import Event
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import ArtifactError, LedgerError
-from dpmodels.ledger import store
+from dpmodels.ledger import opening, store
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.books import books
 from dpmodels.ledger.database import integrity_fault
@@ -133,7 +133,11 @@ def _run_faults(connection: Connection, name: str, chain: list[Entry]) -> Iterat
 
 
 def _approval_faults(chain: list[Entry]) -> Iterator[str]:
-    """Name each charge that was made while its account had an officer, and that this officer did not sign."""
+    """Name each charge that was made while its account had an officer, and that this officer did not sign.
+
+    And name each account whose opening carries a signature that no officer of that time made. Versions before that
+    asked for none.
+    """
     officers: dict[str, Officer | None] = {}
     opened: dict[str, Entry] = {}
     families: dict[str, _Signed] = {}
@@ -141,6 +145,8 @@ def _approval_faults(chain: list[Entry]) -> Iterator[str]:
         content = entry.content
         if entry.kind in store.ACCOUNT_KINDS:
             opened.setdefault(entry.account, entry)
+            if "approval" in content and not _opening_signed(entry, officers, opened):
+                yield f"{entry} is not signed by an officer of this ledger"
             if "officer" in content:
                 officers[entry.account] = Officer.model_validate(content["officer"]) if content["officer"] else None
         elif entry.kind == "reserve":
@@ -155,6 +161,16 @@ def _approval_faults(chain: list[Entry]) -> Iterator[str]:
             signed = families.get(given.get("with", entry.charge))
             if officer is not None and not (signed and signed.covers(entry, officer, opened[above].hash)):
                 yield f"{entry} is not signed by {officer.name}, the officer of its account"
+
+
+def _opening_signed(entry: Entry, officers: Mapping[str, Officer | None], opened: Mapping[str, Entry]) -> bool:
+    """Tell whether somebody who was an officer of some account signed for a new one."""
+    approval = Approval.model_validate(entry.content["approval"])
+    asked = opening.asked(approval.ledger, Account.written_in(entry, None))
+    return asked.is_signed(approval) and any(
+        officer and (officer.public_key, opened[name].hash) == (approval.public_key, approval.ledger)
+        for name, officer in officers.items()
+    )
 
 
 @dataclass(frozen=True)

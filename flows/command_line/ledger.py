@@ -33,6 +33,7 @@ def open_account(
     parent: Annotated[str, typer.Option(help="Account above; declares the data disjoint from its siblings'.")] = "",
     run_cap: RunCap = None,
     expires: Expires = None,
+    key: Annotated[Path | None, typer.Option(help="Private key (PEM) of an officer, where the ledger has one.")] = None,
     renyi_filter: Annotated[bool, typer.Option(help="A cap valid for budgets chosen adaptively, of any kind.")] = False,
     allow_large_delta: AllowLargeDelta = None,
     home: Home = None,
@@ -54,7 +55,7 @@ def open_account(
     terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap}
     terms |= {"expires": _day(expires), "composition": "renyi_filter" if renyi_filter else "exact"}
     book = Ledger(_place(home, ledger))
-    show_accounts(book, [book.open_account(name, dataset=contract.name, budget_cap=cap, **terms)], as_json)
+    show_accounts(book, [book.open_account(name, dataset=contract.name, budget_cap=cap, key=key, **terms)], as_json)
 
 
 @app.command("cap")
