@@ -136,6 +136,17 @@ class AccountMissing(LedgerError):
         self.account, self.dataset = account, dataset
 
 
+class ContentCharged(LedgerError):
+    """The same data is there under another name, and another account pays for it."""
+
+    def __init__(self, dataset: str, other: str, account: str) -> None:
+        super().__init__(
+            f"data set {dataset} has the content of {other}, for which account {account} pays; nothing was charged. "
+            "Run it under that name, or say with --again why it needs another budget; that is kept in the ledger"
+        )
+        self.dataset, self.other, self.account = dataset, other, account
+
+
 class LedgerDamaged(LedgerError):
     """The ledger's file is not as it was written, so that a look-up in it may miss what was spent.
 

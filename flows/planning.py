@@ -1,6 +1,5 @@
 """Planning: what a run would charge, decided from public inputs alone, and the account that would pay."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from enum import Enum
@@ -102,15 +101,8 @@ def _open_account(config: SynthesizeConfig | EmbedConfig, plan: Line) -> tuple[L
 
 
 def ledger_place(config: HandOverConfig) -> str | Path:
-    """Return the ledger's URL, or its file in the home.
-
-    Raises:
-        InvalidArgument: the URL holds a password, which would be stored with the run.
-    """
-    url = config.runtime.ledger
-    if url and re.search(r"://[^/@]*:[^/@]*@", url):
-        raise InvalidArgument("ledger", "(hidden)", "hold no password; put it into ~/.pgpass or PGPASSWORD")
-    return url or config.runtime.home.absolute() / "ledger.sqlite"
+    """Return the ledger's URL, or its file in the home."""
+    return config.runtime.ledger or config.runtime.home.absolute() / "ledger.sqlite"
 
 
 def make_budget(

@@ -43,6 +43,7 @@ def embed_documents(
     recipient: str = "",
     license: str = "",
     retention: str = "",
+    again: str = "",
 ) -> Result:
     """Make a private embedding of each document with the help of public documents; delta is 0.
 
@@ -72,6 +73,7 @@ def embed_documents(
         recipient: who gets it; likewise.
         license: under which terms it is handed over; likewise.
         retention: how long the sensitive zone is kept; likewise.
+        again: why data that another account pays for is released under this one too; likewise.
 
     Privacy:
         Documents given in memory are kept as ``nacre.synthesize`` keeps rows.
@@ -88,6 +90,7 @@ def embed_documents(
     asked |= dict(out=out or place / "hand-offs" / name, home=place, account=account, prefect=False)
     asked |= dict(method=method, recipe=dict(recipe or {}), measurement=dict(measurement or {}), ledger=url_of(ledger))
     asked |= dict(signing_key=signing_key, purpose=purpose, recipient=recipient, license=license, retention=retention)
+    asked |= dict(again=again)
     written = nullcontext() if contract is None else schema_file(contract)
     with _public_file(candidates) as public, written as file:
         settings = placed({**asked, "candidates": public, "contract": file}, EmbedConfig)

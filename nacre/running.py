@@ -51,6 +51,7 @@ def synthesize(
     recipient: str = "",
     license: str = "",
     retention: str = "",
+    again: str = "",
 ) -> Result:
     """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off.
 
@@ -83,6 +84,7 @@ def synthesize(
         recipient: who gets it; likewise.
         license: under which terms it is handed over; likewise.
         retention: how long the sensitive zone is kept; likewise.
+        again: why data that another account pays for is released under this one too; likewise.
 
     Privacy:
         Rows given in memory are written, unchanged, to ``HOME/sensitive/RUN/given.parquet`` (the folder has mode 0700,
@@ -111,7 +113,7 @@ def synthesize(
     asked |= dict(allow_large_delta=allow_large_delta, method=method, measurement=dict(measurement or {}))
     asked |= dict(training=dict(training or {}), rows=rows, seed=seed, device=device, prefect=False, home=place)
     asked |= dict(ledger=url_of(ledger), dask=from_environment("dask"), signing_key=signing_key)
-    asked |= dict(purpose=purpose, recipient=recipient, license=license, retention=retention)
+    asked |= dict(purpose=purpose, recipient=recipient, license=license, retention=retention, again=again)
     asked |= dict(internal_report=internal_report)
     with schema_file(schema) as file:
         config = SynthesizeConfig.build(placed({**asked, "schema": file}))

@@ -33,6 +33,7 @@ from dpmodels.text.encoders import Encode, load_encoder
 from dpmodels.text.passages import PassageFile, transform_passages
 from dpmodels.text.reading import load_documents
 from tasks.accounts import desk_of
+from tasks.contents import refuse_charged
 from tasks.home import remember
 from tasks.of_documents import documents_of
 from tasks.progress import progress_bar
@@ -144,6 +145,7 @@ def encode(run: Run) -> Handle:
             transform_passages(documents, contract, encoder_of(contract), part, tick)
     except DataError as fault:
         raise DataError(fault.column, f"{fault.rule}; nothing was charged") from None
+    refuse_charged(run)
     os.replace(part, target)
     return Handle(path=target)
 

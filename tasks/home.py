@@ -109,7 +109,7 @@ def remember(home: Path, url: str, ledger: Ledger, reason: str = "") -> None:
     newest = {"seq": head.seq if head else 0, "hash": head.hash if head else ""}
     _mark(home).parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"ledger": url, **newest, "file": _number(home), "moved": moved}, indent=1)
-    write_text(_mark(home), text)
+    write_text(_mark(home), text, 0o600)  # the pool without data mounts this zone, and has no use for it
 
 
 def _lacks(ledger: Ledger, seen: dict[str, Any]) -> bool:

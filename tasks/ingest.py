@@ -3,6 +3,7 @@
 import shutil
 from secrets import token_hex
 
+from tasks.contents import refuse_charged, refuse_repeated
 from tasks.kinds import kind_of
 from tasks.progress import progress_bar
 from tasks.stage import stage
@@ -23,5 +24,7 @@ def ingest(run: Run) -> Handle:
     make_private(part)
     with progress_bar("ingest"):
         kind_of(run.plan.release.contract).encode(run, part)
+    refuse_repeated(run, part)
+    refuse_charged(run, part)
     replace_folder(part, target)
     return Handle(path=target)

@@ -83,7 +83,7 @@ class Settings(BaseModel):
         public_sha256: of the files of public documents; none of them may be a file of the data.
         clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
         federation: the run of the federation that a client's run belongs to; above: the terms of its account.
-        purpose, recipient, license, retention: what the operator declares; empty where nothing.
+        purpose, recipient, license, retention, again: what the operator declares; empty where nothing.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -115,6 +115,7 @@ class Settings(BaseModel):
     recipient: str = ""
     license: str = ""
     retention: str = ""
+    again: str = ""
 
     @property
     def declared(self) -> Declared:
@@ -350,10 +351,13 @@ def make_private(folder: Path) -> None:
         part.mkdir(mode=0o700, exist_ok=True)  # at once, so that nobody gets in before its mode is changed
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a small file so that it is whole or absent; a link in its place is replaced, not followed."""
+def write_text(path: Path, text: str, mode: int = 0o666) -> None:
+    """Write a small file so that it is whole or absent; a link in its place is replaced, not followed.
+
+    Who else may read it is what the process's mask leaves of ``mode``.
+    """
     temporary = path.with_name(f".part-{token_hex(8)}-{path.name}")
-    with open(temporary, "x", encoding="utf-8") as file:
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
         file.write(text)
     sync(temporary)
     os.replace(temporary, path)

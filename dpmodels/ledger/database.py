@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, select, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, select, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -25,8 +25,10 @@ from dpmodels import artifact
 from dpmodels.errors import InvalidArgument, LedgerDamaged, LedgerError
 from dpmodels.ledger import store
 from dpmodels.ledger.frozen import Frozen
+from dpmodels.urls import check_url
 
 T = TypeVar("T")
+KIND, INSTEAD = "a SQLite file or a PostgreSQL URL", "put it into ~/.pgpass or PGPASSWORD"
 HEADS = {"sqlite": "0002", "postgresql": "0003"}
 """The newest migration that changes each database."""
 _CREATION_LOCK = 0x6E61637265  # an advisory lock's number, "nacre" in ASCII
@@ -41,11 +43,12 @@ class Database:
 
     Raises:
         LedgerError: the place cannot be opened, or holds something that is not a ledger.
+        InvalidArgument: the URL is none, or holds a password, which would be kept with every run.
     """
 
     def __init__(self, path_or_url: str | Path) -> None:
         name = str(path_or_url)
-        self._url = make_url(name) if "://" in name else URL.create("sqlite", database=name)
+        self._url = check_url(name, "ledger", KIND, INSTEAD) if "://" in name else URL.create("sqlite", database=name)
         self._process, self._inherited = os.getpid(), list[Engine]()
         self.frozen: Frozen | None = None
         self._checked = False
@@ -53,7 +56,7 @@ class Database:
             _make_sqlite_file(self._url)
             self.frozen = Frozen.of(Path(self._url.database or ""))
         elif self._url.get_backend_name() != "postgresql":
-            raise InvalidArgument("ledger", self._url.get_backend_name(), "be a SQLite file or a PostgreSQL URL")
+            raise InvalidArgument("ledger", self._url.get_backend_name(), f"be {KIND}")
         self._engine = self._connect()
         if self.inspect(_version) != HEADS[self._url.get_backend_name()]:
             if self.frozen is not None:
