@@ -2,9 +2,10 @@
 
 A ledger that was lost, or restored from a backup, would let everything be spent again. So a home keeps the newest entry
 it has seen, which the ledger must still have, and each of its releases must be committed there. A copy of a home would
-spend the cap once more; it is noticed by the ledger file's number on its disk, which no copy shares. Three things
-cannot be noticed from inside: a copy of the whole disk, a home that was restored in place with all that it knew, and a
-PostgreSQL server that was copied with all its entries.
+spend the cap once more; it is noticed by the ledger file's number on its disk, which no copy shares. What cannot be
+noticed from inside, an anchor elsewhere shows (tasks/anchors.py): a home that was restored in place with all that it
+knew, and a PostgreSQL server that was. A copy of a whole disk that goes on beside the first is noticed by whichever is
+anchored second.
 """
 
 import json
@@ -19,6 +20,7 @@ from dpmodels.errors import LedgerError
 from dpmodels.files import open_plain
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.release import ENTRY_KEY
+from tasks.anchors import check_anchored
 from tasks.budget import ARTIFACTS, sealed_releases
 from tasks.store import MADE, Run, Settings, write_text
 
@@ -62,6 +64,7 @@ def check_home(home: Path, url: str, ledger: Ledger) -> None:
     """
     if fault := next(home_faults(home, url, ledger), None):
         raise LedgerError(f"{fault}; nothing was charged")
+    check_anchored(ledger)
     remember(home, url, ledger)
 
 

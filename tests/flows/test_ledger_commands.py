@@ -24,7 +24,7 @@ from flows.with_prefect.budget import passed, used
 from tasks.accounts import officer_of, sign_run
 from tasks.store import Run
 from tests.flows.api import Api, wait_until
-from tests.support import make_schema, run_cli, synthesize_words, write_clinic, write_key
+from tests.support import make_schema, make_table, run_cli, synthesize_words, write_clinic, write_key
 
 if TYPE_CHECKING:
     from flows.config import SynthesizeConfig
@@ -312,6 +312,7 @@ def test_a_server_is_told_of_the_budget_and_asks_the_officer(own: Path, prefect_
     monkeypatch.setenv("PREFECT_API_URL", prefect_api.url)
     # An account of its own, so that no other test's events are counted.
     (own / "clinic.yaml").write_text(make_schema(name="asked").to_yaml())
+    pq.write_table(make_table(200, seed=7), own / "clinic.parquet")  # and data of its own
     opened = ("open", "asked", "--schema", own / "clinic.yaml", *CAP)
     assert ask(own, *opened)[0] == 0
 
