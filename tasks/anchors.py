@@ -1,7 +1,7 @@
 """Anchors of a ledger's head at a place that is appended to only: a folder or an object store.
 
-NACRE_ANCHOR        the place; each run then looks at its newest anchor before anything is charged
-NACRE_ANCHOR_KEY    the public key (PEM) that anchors must be signed with
+NACRE_ANCHOR names the place; each run then looks at its newest anchor before anything is charged. NACRE_ANCHOR_KEY is
+the file of the public key (PEM) that anchors must be signed with.
 """
 
 import os

@@ -31,6 +31,8 @@ T = TypeVar("T")
 KIND, INSTEAD = "a SQLite file or a PostgreSQL URL", "put it into ~/.pgpass or PGPASSWORD"
 HEADS = {"sqlite": "0002", "postgresql": "0003"}
 """The newest migration that changes each database."""
+SQLITE_HEADER = 100
+"""Bytes that every SQLite file begins with."""
 _CREATION_LOCK = 0x6E61637265  # an advisory lock's number, "nacre" in ASCII
 # SQLSTATEs after which an attempt is repeated: serialization failure, deadlock, and a row that another writer had just
 # inserted. Nothing was written, and the next attempt sees what that writer wrote.
@@ -139,12 +141,14 @@ class Database:
                     if self.frozen is not None:
                         self.frozen.check_unchanged()
                     return answer
-            except (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
+            except (SQLAlchemyError, sqlite3.Error, UnicodeError) as error:
                 if not (_is_passing(error) and attempt < _ATTEMPTS):
                     if self.frozen is not None and self.frozen.has_journal:
                         raise self.frozen.unrecovered() from error
                     if isinstance(error, UnicodeDecodeError):  # SQLite quotes bytes of its schema that are no text
                         raise LedgerDamaged(self._url.database, "its schema is no text") from None
+                    if isinstance(error, UnicodeError):
+                        raise LedgerError("a name or an address that was given is no text, or is too long") from None
                     reason = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
                     raise LedgerError(f"the ledger cannot be {'written' if write else 'read'}: {reason}") from error
             time.sleep(0.005 * attempt)
@@ -231,8 +235,11 @@ def _make_sqlite_file(url: URL) -> None:
             with artifact.exclusive(path):
                 if not path.exists():
                     artifact.write_whole(path, _new_sqlite)
+        size = path.stat().st_size
     except OSError as error:
         raise LedgerError(f"the ledger {path} cannot be made: {error.strerror}") from error
+    if size < SQLITE_HEADER:  # SQLite would make a new database of it, in which nothing is spent
+        raise LedgerError(f"{path} is empty, which no ledger is: what it held was lost; put the newest copy back")
 
 
 def _new_sqlite(path: Path) -> None:
