@@ -96,9 +96,22 @@ def write_whole(target: Path, write: Callable[[Path], object]) -> None:
         raise
 
 
-def write_text(target: Path, text: str) -> None:
-    """Write a small file, whole or not at all; a link in its place is replaced, not followed."""
-    write_whole(target, lambda part: part.write_text(text, encoding="utf-8"))
+def write_text(target: Path, text: str, mode: int = 0o666) -> None:
+    """Write a small file of UTF-8 text as ``write_bytes`` does."""
+    write_bytes(target, text.encode(), mode)
+
+
+def write_bytes(target: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write a small file, whole or not at all; a link in its place is replaced, not followed.
+
+    Who else may read it is what the process's mask leaves of ``mode``.
+    """
+
+    def write(part: Path) -> None:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+
+    write_whole(target, write)
 
 
 def replace_folder(part: Path, target: Path) -> None:

@@ -138,5 +138,40 @@ class LedgerError(NacreError):
     """The ledger cannot do what was asked: unknown account, a transition that is not allowed, or a broken chain."""
 
 
+class AccountMissing(LedgerError):
+    """No account is open for a data set, and whoever asks may not open one."""
+
+    def __init__(self, account: str, dataset: str, remedy: str) -> None:
+        super().__init__(f"no account is open for data set {dataset}, and nothing was charged: {remedy}")
+        self.account, self.dataset = account, dataset
+
+
+class ContentCharged(LedgerError):
+    """The same data is there under another name, and another account pays for it."""
+
+    def __init__(self, dataset: str, other: str, account: str) -> None:
+        super().__init__(
+            f"data set {dataset} has the content of {other}, for which account {account} pays; nothing was charged. "
+            "Run it under that name, or say with --again why it needs another budget; that is kept in the ledger"
+        )
+        self.dataset, self.other, self.account = dataset, other, account
+
+
+class LedgerDamaged(LedgerError):
+    """The ledger's file is not as it was written, so that a look-up in it may miss what was spent.
+
+    Attributes:
+        ledger: the file.
+        fault: what SQLite's check of the whole file names first.
+    """
+
+    def __init__(self, ledger: object, fault: str) -> None:
+        super().__init__(
+            f"the ledger {ledger} is damaged ({fault}); nothing was charged. `nacre ledger recover` mends an index if "
+            "every entry is whole; otherwise put the newest copy back"
+        )
+        self.ledger, self.fault = ledger, fault
+
+
 class ArtifactError(NacreError):
     """An artifact is missing, was changed after it was sealed, or its place is already taken."""

@@ -116,6 +116,11 @@ class StatementConfig(Declared):
         description="How long the sensitive zone is kept; public.",
         examples=["The sensitive zone is deleted after 30 days."],
     )
+    again: Said = Field(
+        default="",
+        description="Why data that another account pays for is released under this one too; public, kept for ever.",
+        examples=["A copy for another study, agreed by the board"],
+    )
 
 
 class HandOverConfig(_Model):
@@ -196,6 +201,8 @@ class FitterConfig(_Model):
 
 class FitConfig(SampledConfig):
     """Everything that may be chosen once a release is paid for."""
+
+    WITHOUT = frozenset({"again"})
 
     release: Path = Field(description="A release: a run's release.parquet, from this home or from elsewhere.")
     model: FitterConfig = FitterConfig()

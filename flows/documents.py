@@ -2,6 +2,7 @@
 
 from flows.config import EmbedConfig
 from flows.embed_documents import start
+from flows.planning import MayOpen
 from flows.table import go_on
 from flows.with_prefect.worker import deployed, find_here, own_name, placed_here
 
@@ -14,4 +15,4 @@ def embed_document_set(config: EmbedConfig) -> str:
         config: the documents, the public documents, the budget and the hand-off.
     """
     name = own_name()
-    return go_on(find_here(name) or start(placed_here(config), name))
+    return go_on(find_here(name) or start(placed_here(config), name, may_open=MayOpen.NO))

@@ -22,7 +22,7 @@ from dpmodels.schema.lint import load_contract
 from dpmodels.synthesizers.document_sketch import DocumentSketch
 from dpmodels.text.candidates import Candidates, Recipe, Sketching
 from flows.config import EmbedConfig
-from flows.planning import create_run, make_budget
+from flows.planning import MayOpen, create_run, make_budget
 from tasks.embed import CANDIDATES, create, encode, hand_over, hashes_of, load_public, measure, refuse_overlap, report
 from tasks.given import GIVEN, forget_given
 from tasks.ready import check_ready
@@ -50,7 +50,12 @@ class Prepared:
     candidates: Candidates
 
 
-def start(config: EmbedConfig, name: str = "", given: Sensitive[pa.RecordBatchReader] | None = None) -> Run:
+def start(
+    config: EmbedConfig,
+    name: str = "",
+    given: Sensitive[pa.RecordBatchReader] | None = None,
+    may_open: MayOpen = MayOpen.FIRST,
+) -> Run:
     """Check everything public, ask the ledger, and create the run; reads public documents only and charges nothing.
 
     Documents ``given`` in memory are written to the run's sensitive folder once the run is created.
@@ -64,7 +69,7 @@ def start(config: EmbedConfig, name: str = "", given: Sensitive[pa.RecordBatchRe
     prepared = prepare(config)
     own: dict[str, Any] = {"data": config.documents.absolute(), "public_sha256": hashes_of(config.candidates)}
     files = {CANDIDATES: prepared.candidates.to_bytes()}
-    run = create_run(config, [prepared.line], name, files=files, rows=None, training={}, **own)
+    run = create_run(config, [prepared.line], name, files=files, may_open=may_open, rows=None, training={}, **own)
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)
     return run

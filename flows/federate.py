@@ -21,7 +21,7 @@ from dpmodels.releases.plan import Line, Plan
 from dpmodels.schema.federation import SCORES, Federation
 from flows.config import FederateConfig
 from flows.description import describe
-from flows.planning import account_for, bind, check_delta, ledger_place, make_budget, open_home
+from flows.planning import MayOpen, account_for, bind, check_delta, ledger_place, make_budget, open_home
 from tasks.accounts import accounts_to_open, charge_of
 from tasks.classify import hand_over, report
 from tasks.federate import PUBLIC, RECORDS, create, gather, take_part
@@ -60,7 +60,7 @@ def pipeline_of_client(run: Run, call: Callable[..., Handle]) -> Handle:
     return call(take_part, run)
 
 
-def start(config: FederateConfig, name: str = "") -> Run:
+def start(config: FederateConfig, name: str = "", may_open: MayOpen = MayOpen.FIRST) -> Run:
     """Check everything public, ask the ledger, and create the runs; reads public records only and charges nothing.
 
     Raises:
@@ -70,7 +70,7 @@ def start(config: FederateConfig, name: str = "") -> Run:
     check_apart(config)
     prepared, home = prepare(config), config.runtime.home.absolute()
     ledger = open_home(config)
-    own, (account, opens) = settings_of_all(config, prepared, ledger)
+    own, (account, opens) = settings_of_all(config, prepared, ledger, may_open)
     charges = [charge_of("quote", line, own[client].account) for client, line in prepared.lines.items()]
     ledger.check(*charges, first_opens=_opened(own, prepared))
     run = Run(home=home, name=name or new_name(), ledger_url=config.runtime.ledger or "")
@@ -198,11 +198,11 @@ def describe_federation(config: FederateConfig) -> tuple[dict[str, str], Quote |
 
 
 def settings_of_all(
-    config: FederateConfig, prepared: Prepared, ledger: Ledger
+    config: FederateConfig, prepared: Prepared, ledger: Ledger, may_open: MayOpen = MayOpen.YES
 ) -> tuple[dict[str, Settings], tuple[str, Opening | None]]:
     """Return every client's settings, and the name of the account above with its terms where it is to be opened."""
     whole = prepared.whole.model_copy(update={"contract": prepared.whole.contract.whole})  # type: ignore[attr-defined]
-    above, opens = account_for(ledger, config.privacy, [whole], "")
+    above, opens = account_for(ledger, config.privacy, [whole], "", may_open)
     found = {}
     for client, line in prepared.lines.items():
         note = "a client of a federation, opened with its first run's budget as the cap"

@@ -2,6 +2,7 @@
 
 from flows.config import FederateConfig
 from flows.federate import start
+from flows.planning import MayOpen
 from flows.table import go_on
 from flows.with_prefect.worker import deployed, find_here, own_name, placed_here
 
@@ -14,4 +15,4 @@ def federate_clients(config: FederateConfig) -> str:
         config: the clients, the public records, the budget of each and the hand-off.
     """
     name = own_name()
-    return go_on(find_here(name) or start(placed_here(config), name))
+    return go_on(find_here(name) or start(placed_here(config), name, may_open=MayOpen.NO))

@@ -6,7 +6,7 @@ from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.schema import Schema
 from flows.config import SynthesizeConfig
 from tasks.accounts import accounts_to_open, charges_of
-from tasks.partitions import partition_account as name_of
+from tasks.contents import partition_account as name_of
 from tasks.store import Opening, Run
 
 NIGHT = "{night}"

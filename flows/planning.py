@@ -1,15 +1,15 @@
 """Planning: what a run would charge, decided from public inputs alone, and the account that would pay."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.errors import InvalidArgument, LedgerError
+from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.evaluation.published.charged import Scores, read_measurement
 from dpmodels.evaluation.published.report import ROWS_ALONE
 from dpmodels.ledger.ledger import Ledger
@@ -39,6 +39,17 @@ from tasks.source import settled_source
 from tasks.store import Opening, Run, Settings, make_private, new_name
 
 LARGE_DELTA, LARGE_EPSILON = 1e-3, 20
+
+
+class MayOpen(Enum):
+    """Whether a run may open the account of its data set, whose cap is then what the run itself asks for.
+
+    A cap that each new name of a data set brings along would be no cap, so a home's first run alone does so by itself.
+    """
+
+    NO = "a deployed flow run opens no account"
+    FIRST = "the first run of a home opens one, and no other run unless it is told to (--open, in Python open=True)"
+    YES = ""
 
 
 def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
@@ -90,15 +101,8 @@ def _open_account(config: SynthesizeConfig | EmbedConfig, plan: Line) -> tuple[L
 
 
 def ledger_place(config: HandOverConfig) -> str | Path:
-    """Return the ledger's URL, or its file in the home.
-
-    Raises:
-        InvalidArgument: the URL holds a password, which would be stored with the run.
-    """
-    url = config.runtime.ledger
-    if url and re.search(r"://[^/@]*:[^/@]*@", url):
-        raise InvalidArgument("ledger", "(hidden)", "hold no password; put it into ~/.pgpass or PGPASSWORD")
-    return url or config.runtime.home.absolute() / "ledger.sqlite"
+    """Return the ledger's URL, or its file in the home."""
+    return config.runtime.ledger or config.runtime.home.absolute() / "ledger.sqlite"
 
 
 def make_budget(
@@ -152,19 +156,31 @@ def whole_budget(plans: Sequence[Line]) -> PrivacyBudget:
 
 
 def account_for(
-    ledger: Ledger, privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig, plans: Sequence[Line], partition: str
+    ledger: Ledger,
+    privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig,
+    plans: Sequence[Line],
+    partition: str,
+    may_open: MayOpen = MayOpen.YES,
 ) -> tuple[str, Opening | None]:
-    """Return the name of the account that pays; and, if the run is to open it with its budget as the cap, its terms."""
+    """Return the name of the account that pays; and, if the run is to open it with its budget as the cap, its terms.
+
+    Raises:
+        AccountMissing: no account is open for the data set, and this run may not open one.
+    """
     if partition:
         return partition_account(ledger, privacy.account or "", plans[0].table, whole_budget(plans))
     if name := privacy.account or _scope_account(ledger, plans[0]):
         return ledger.account(name).name, None
     note, name = "opened by its first run, with that run's budget as the cap", plans[0].contract.name
-    if name in {account.name for account in ledger.accounts()}:
+    accounts = ledger.accounts()
+    if name in {account.name for account in accounts}:
         raise LedgerError(
             f"account {name} is for other data, or for another unit, than the data set of this name; open one for it: "
             "nacre ledger open NAME --schema SCHEMA"
         )
+    if may_open is MayOpen.NO or (may_open is MayOpen.FIRST and accounts):
+        how = f"`nacre ledger open {name} --schema SCHEMA --cap-epsilon EPSILON --cap-delta DELTA` opens it"
+        raise AccountMissing(name, name, f"{how}; {may_open.value}")
     return name, Opening(cap=whole_budget(plans), note=note)
 
 
@@ -205,6 +221,7 @@ def create_run(
     name: str = "",
     partition: str = "",
     files: Mapping[str, bytes] | None = None,
+    may_open: MayOpen = MayOpen.FIRST,
     **own: Any,
 ) -> Run:
     """Create the run of a plan that its ledger would accept; reads no data and charges nothing.
@@ -215,7 +232,7 @@ def create_run(
         NacreError: the home or its ledger is not in order, or the budget is exhausted.
     """
     runtime, ledger = config.runtime, open_home(config)
-    account, opens = account_for(ledger, config.privacy, lines, partition)
+    account, opens = account_for(ledger, config.privacy, lines, partition, may_open)
     settings = bind(config, account=account, opens=opens, **own)
     charges = [charge_of("quote", line, settings.account) for line in lines]
     ledger.check(*charges, first_opens=accounts_to_open(settings, lines[0].contract.name))

@@ -16,7 +16,7 @@ from dpmodels.schema.federation import SCORES, Federation
 from dpmodels.schema.given import transform_write
 from flows import embed_documents
 from flows.config import SynthesizeConfig
-from flows.planning import create_run, make_plans
+from flows.planning import MayOpen, create_run, make_plans
 from flows.with_prefect.approval import ask_approver
 from flows.with_prefect.budget import balances, publish_budget
 from tasks.evaluate import evaluate
@@ -58,7 +58,11 @@ def synthesize(config: SynthesizeConfig) -> Run:
 
 
 def start(
-    config: SynthesizeConfig, name: str = "", partition: str = "", given: Sensitive[pa.RecordBatchReader] | None = None
+    config: SynthesizeConfig,
+    name: str = "",
+    partition: str = "",
+    given: Sensitive[pa.RecordBatchReader] | None = None,
+    may_open: MayOpen = MayOpen.FIRST,
 ) -> Run:
     """Check everything public, ask the ledger, and create the run; reads no data and charges nothing.
 
@@ -77,7 +81,7 @@ def start(
         check_source(config.data, config.query)
     if config.parents:
         check_source(config.parents)
-    run = create_run(config, plans, name, partition)
+    run = create_run(config, plans, name, partition, may_open=may_open)
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)
     return run

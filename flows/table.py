@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from flows.config import SynthesizeConfig
+from flows.planning import MayOpen
 from flows.synthesize import record, start
 from flows.with_prefect.artifacts import publish_plan, publish_results
 from flows.with_prefect.recorded import run_stage
@@ -32,7 +33,8 @@ def synthesize_table(config: SynthesizeConfig, train_on: TrainOn = "here") -> st
 
 def take_to_hand_off(name: str, config: SynthesizeConfig, train_on: str, partition: str = "") -> str:
     """Start the run of this name, or go on with it."""
-    return go_on(find_here(name) or start(placed_here(config), name, partition), train_on, partition)
+    run = find_here(name) or start(placed_here(config), name, partition, may_open=MayOpen.NO)
+    return go_on(run, train_on, partition)
 
 
 def go_on(run: Run, train_on: str = "here", partition: str = "") -> str:

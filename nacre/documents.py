@@ -10,6 +10,7 @@ from dpmodels.privacy import Sensitive
 from dpmodels.schema.given import load_given, transform_write
 from flows.config import EmbedConfig, placed
 from flows.embed_documents import start
+from flows.planning import MayOpen
 from nacre.given import SchemaLike, path_of, schema_file
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result
@@ -31,6 +32,7 @@ def embed_documents(
     columns: Mapping[str, Any] | None = None,
     method: str = "document-sketch",
     account: str | None = None,
+    open: bool = False,
     recipe: Mapping[str, Any] | None = None,
     measurement: Mapping[str, Any] | None = None,
     home: Place | None = None,
@@ -41,6 +43,7 @@ def embed_documents(
     recipient: str = "",
     license: str = "",
     retention: str = "",
+    again: str = "",
 ) -> Result:
     """Make a private embedding of each document with the help of public documents; delta is 0.
 
@@ -57,8 +60,9 @@ def embed_documents(
         columns: what a contract would say: name, id, text or embedding, user, most_documents, language, most_sentences,
             encoder, dim.
         method: document-sketch, or deep-candidate, which hands over embeddings of public documents.
-        account: the account that pays; by default that of the data set, which the first run on it opens with its own
-            budget as the cap.
+        account: the account that pays; by default that of the data set.
+        open: open the data set's account with this run's budget as its cap, if it has none; a home's first run does so
+            by itself.
         recipe: how candidates are made of the public documents, such as how many.
         measurement: settings of the method that are part of the plan.
         home: where state lies; by default ``NACRE_HOME``, or ``.nacre``.
@@ -69,6 +73,7 @@ def embed_documents(
         recipient: who gets it; likewise.
         license: under which terms it is handed over; likewise.
         retention: how long the sensitive zone is kept; likewise.
+        again: why data that another account pays for is released under this one too; likewise.
 
     Privacy:
         Documents given in memory are kept as ``nacre.synthesize`` keeps rows.
@@ -85,11 +90,12 @@ def embed_documents(
     asked |= dict(out=out or place / "hand-offs" / name, home=place, account=account, prefect=False)
     asked |= dict(method=method, recipe=dict(recipe or {}), measurement=dict(measurement or {}), ledger=url_of(ledger))
     asked |= dict(signing_key=signing_key, purpose=purpose, recipient=recipient, license=license, retention=retention)
+    asked |= dict(again=again)
     written = nullcontext() if contract is None else schema_file(contract)
     with _public_file(candidates) as public, written as file:
         settings = placed({**asked, "candidates": public, "contract": file}, EmbedConfig)
         config = EmbedConfig.build({**settings, "columns": dict(columns or {})})
-        run = start(config, name, given)
+        run = start(config, name, given, MayOpen.YES if open else MayOpen.FIRST)
     return take_to_hand_off(run)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.config import FederateConfig, placed
+from flows.planning import MayOpen
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result
 from nacre.running import take_to_hand_off
@@ -14,6 +15,7 @@ from tasks.store import new_name
 def federate(
     config: Place | Mapping[str, Any],
     *,
+    open: bool = False,
     home: Place | None = None,
     ledger: str | None = None,
     out: Place | None = None,
@@ -24,6 +26,8 @@ def federate(
     Args:
         config: the path of a YAML file, or the mapping that it holds; see docs/federate.md. Clients are named by the
             paths of their data, which this process does not open where Dask gives each client a process of its own.
+        open: open the account above the clients' with this run's budget as its cap, if there is none; a home's first
+            run does so by itself.
         home: where state lies; by default ``NACRE_HOME``, or ``.nacre``.
         ledger: URL of a shared ledger on PostgreSQL; by default ``NACRE_LEDGER``, or the home's own.
         out: the hand-off's folder, new or empty; by default that of the configuration, or ``HOME/hand-offs/RUN``.
@@ -44,8 +48,8 @@ def federate(
         asked["out"] = out or (place / "hand-offs" / name if given else None)
     from flows.federate import start  # it needs torch, which not every installation has
 
-    settings = placed(asked, FederateConfig)
+    settings, may_open = placed(asked, FederateConfig), MayOpen.YES if open else MayOpen.FIRST
     if given:
         settings = {**given, **settings, "runtime": {**given.get("runtime", {}), **settings["runtime"]}}
-        return take_to_hand_off(start(FederateConfig.build(settings), name))
-    return take_to_hand_off(start(FederateConfig.build(settings, Path(str(config))), name))
+        return take_to_hand_off(start(FederateConfig.build(settings), name, may_open))
+    return take_to_hand_off(start(FederateConfig.build(settings, Path(str(config))), name, may_open))

@@ -9,6 +9,7 @@ from dpmodels.privacy import Sensitive
 from dpmodels.schema.given import load_given
 from flows import fit as fit_again
 from flows.config import FitConfig, RuntimeConfig, SynthesizeConfig, from_environment, placed
+from flows.planning import MayOpen
 from flows.synthesize import carry_out, find, start
 from nacre.given import SchemaLike, path_of, schema_file
 from nacre.ledgers import Place, home_of, url_of
@@ -36,6 +37,7 @@ def synthesize(
     seed: int = DEFAULT.seed,
     report_epsilon: float | None = None,
     account: str | None = None,
+    open: bool = False,
     allow_large_delta: bool = False,
     measurement: Mapping[str, Any] | None = None,
     training: Mapping[str, Any] | None = None,
@@ -49,6 +51,7 @@ def synthesize(
     recipient: str = "",
     license: str = "",
     retention: str = "",
+    again: str = "",
 ) -> Result:
     """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off.
 
@@ -65,8 +68,9 @@ def synthesize(
         rows: synthetic rows; by default the released, noisy number of records.
         seed: of training and sampling, never of the noise.
         report_epsilon: spent in addition, on noisy scores of the real rows for the report; by default there are none.
-        account: the account that pays; by default that of the data set, which the first run on it opens with its own
-            budget as the cap.
+        account: the account that pays; by default that of the data set.
+        open: open the data set's account with this run's budget as its cap, if it has none; a home's first run does so
+            by itself.
         allow_large_delta: take a delta above 0.001, which is the share of the records that may be released whole.
         measurement: settings of the method that are part of the plan.
         training: settings of the generator, which cost nothing.
@@ -80,6 +84,7 @@ def synthesize(
         recipient: who gets it; likewise.
         license: under which terms it is handed over; likewise.
         retention: how long the sensitive zone is kept; likewise.
+        again: why data that another account pays for is released under this one too; likewise.
 
     Privacy:
         Rows given in memory are written, unchanged, to ``HOME/sensitive/RUN/given.parquet`` (the folder has mode 0700,
@@ -108,10 +113,11 @@ def synthesize(
     asked |= dict(allow_large_delta=allow_large_delta, method=method, measurement=dict(measurement or {}))
     asked |= dict(training=dict(training or {}), rows=rows, seed=seed, device=device, prefect=False, home=place)
     asked |= dict(ledger=url_of(ledger), dask=from_environment("dask"), signing_key=signing_key)
-    asked |= dict(purpose=purpose, recipient=recipient, license=license, retention=retention)
+    asked |= dict(purpose=purpose, recipient=recipient, license=license, retention=retention, again=again)
     asked |= dict(internal_report=internal_report)
     with schema_file(schema) as file:
-        run = start(SynthesizeConfig.build(placed({**asked, "schema": file})), name, given=given)
+        config = SynthesizeConfig.build(placed({**asked, "schema": file}))
+        run = start(config, name, given=given, may_open=MayOpen.YES if open else MayOpen.FIRST)
     return take_to_hand_off(run)
 
 

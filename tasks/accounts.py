@@ -106,7 +106,7 @@ def sign_run(run: Run, key: Path) -> tuple[Approval, Asked]:
 def keep_approval(run: Run, approval: Approval | None) -> None:
     """Keep an approval with the run."""
     if approval is not None:
-        write_text(run.control / APPROVAL, approval.model_dump_json(indent=1))
+        write_text(run.control / APPROVAL, approval.model_dump_json(indent=1), 0o600)
 
 
 def read_approval(run: Run) -> Approval | None:

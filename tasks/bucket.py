@@ -71,6 +71,16 @@ class Bucket:
             sink.close()
         return sha256_of(file)
 
+    def write(self, content: bytes, name: str) -> None:
+        """Write a small file, which is seen whole or not at all."""
+        with self._reached() as (system, root), system.open_output_stream(f"{root}/{name}") as sink:
+            sink.write(content)
+
+    def read(self, name: str, most: int) -> bytes:
+        """Return a small file's content, and no more than ``most`` bytes of it."""
+        with self._reached() as (system, root), system.open_input_file(f"{root}/{name}") as source:
+            return bytes(source.read(most))
+
     def size(self, name: str) -> int:
         """Return how many bytes a file has."""
         with self._reached() as (system, root):

@@ -18,7 +18,11 @@ ADVICE = {
 
 
 def recover_all(ledger: Ledger, home: Path) -> list[dict[str, str]]:
-    """Finish every charge that needs no draw, and say of each open charge what its state is and what it needs."""
+    """Finish every charge that needs no draw, and say of each open charge what its state is and what it needs.
+
+    The indices of a damaged file are made anew first.
+    """
+    ledger.mend()
     found = []
     for before in _open_charges(ledger):
         run = before.charge.run

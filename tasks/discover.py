@@ -11,6 +11,7 @@ from dpmodels.schema.discovered import Found
 from dpmodels.schema.load import RawRows
 from dpmodels.synthesizers.discovery import DiscoverySystem
 from tasks.accounts import desk_of
+from tasks.contents import refuse_charged
 from tasks.home import remember
 from tasks.sanitize import reserve_run
 from tasks.source import source_of
@@ -27,6 +28,7 @@ def discover(run: Run) -> Handle:
     reading = line.contract.reading if isinstance(line.contract, Discovery) else line.table
     rows = RawRows(source_of(settings.data, settings.query), reading, settings.batch_rows)
     rows.check()
+    refuse_charged(run)
     desk = desk_of(run)
     reserve_run(run, desk)
     system.measure(Sensitive(rows), line, desk)

@@ -32,6 +32,7 @@ from dpmodels.text.encoders import Encode, load_encoder
 from dpmodels.text.passages import PassageFile, transform_passages
 from dpmodels.text.reading import load_documents
 from tasks.accounts import desk_of
+from tasks.contents import refuse_charged
 from tasks.home import remember
 from tasks.of_documents import documents_of
 from tasks.progress import progress_bar
@@ -141,6 +142,7 @@ def encode(run: Run) -> Handle:
         with progress_bar("ingest") as tick, aside(target) as part:
             documents = load_documents(local(settings.data), contract, min(settings.batch_rows, BATCH_ROWS))
             transform_passages(documents, contract, encoder_of(contract), part, tick)
+            refuse_charged(run)
             settle(part, target)
     except DataError as fault:
         raise DataError(fault.column, f"{fault.rule}; nothing was charged") from None

@@ -28,6 +28,7 @@ from dpmodels.releases.system import System
 from dpmodels.schema.federation import SCORES, Federation
 from tasks.accounts import desk_of
 from tasks.clients import Work, run_clients
+from tasks.contents import refuse_charged
 from tasks.home import ledger_of, remember
 from tasks.sanitize import reserve_run
 from tasks.source import local
@@ -109,6 +110,7 @@ def client_side(run: Run) -> tuple[System[Any], Sensitive[Any]]:
     public = public_part(federation_of(run), about(line))
     system = create(line.method, line.measurement, public)
     check_line(system, line)
+    refuse_charged(run)
     return system, transform_frozen(
         public.features, load_examples(local(run.settings.data), public.records, about(line))
     )

@@ -1,6 +1,7 @@
 """Ingest: read the raw data, check it against its contract, and write it encoded into the sensitive zone."""
 
 from dpmodels.artifact import aside, replace_folder
+from tasks.contents import refuse_charged, refuse_repeated
 from tasks.kinds import kind_of
 from tasks.progress import progress_bar
 from tasks.stage import stage
@@ -17,5 +18,7 @@ def ingest(run: Run) -> Handle:
     with progress_bar("ingest"), aside(target) as part:  # where no worker of an earlier process writes
         part.mkdir()
         kind_of(run.plan.release.contract).encode(run, part)
+        refuse_repeated(run, part)
+        refuse_charged(run, part)
         replace_folder(part, target)
     return Handle(path=target)

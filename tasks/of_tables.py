@@ -18,7 +18,6 @@ from dpmodels.schema.load import are_apart, load_parts
 from dpmodels.schema.schema import Schema
 from tasks.engine import open_engine
 from tasks.parquet import read_batches
-from tasks.partitions import refuse_repeated
 from tasks.progress import LOG
 from tasks.source import source_of
 from tasks.store import Run
@@ -43,7 +42,6 @@ def encode(run: Run, folder: Path) -> None:
     finally:  # also after a failure; its counts are private, so they stay in the sensitive zone
         write_text(run.sensitive / "ingest.json", json.dumps(gate.results(), indent=1))
         write_text(run.sensitive / "checks.html", render_checks(gate))
-    refuse_repeated(run, folder)
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,11 @@ from dpmodels.ledger.ledger import Charge
 from dpmodels.releases.plan import REPORT, Line
 from dpmodels.schema.federation import SCORES, UNPROTECTED
 from tasks.accounts import charges_of, desk_of
+from tasks.anchors import anchor_after
 from tasks.bucket import Bucket
 from tasks.card import write_card
 from tasks.engine import open_engine
+from tasks.home import ledger_of
 from tasks.of_users import tables_of, write_split
 from tasks.parquet import read_batches
 from tasks.ready import check_free
@@ -97,6 +99,8 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
                 Bucket(bucket).settle(run.name, part, whole.artifacts, engine)
         blur_times(part)
         replace_folder(part, out)
+    if not run.settings.is_paid_elsewhere:
+        anchor_after(ledger_of(run), run.settings.signing_key)
     return Handle(path=out)
 
 

@@ -85,7 +85,7 @@ class Settings(BaseModel):
         public_sha256: of the files of public documents; none of them may be a file of the data.
         clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
         federation: the run of the federation that a client's run belongs to; above: the terms of its account.
-        purpose, recipient, license, retention: what the operator declares; empty where nothing.
+        purpose, recipient, license, retention, again: what the operator declares; empty where nothing.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -117,6 +117,7 @@ class Settings(BaseModel):
     recipient: str = ""
     license: str = ""
     retention: str = ""
+    again: str = ""
 
     @property
     def declared(self) -> Declared:

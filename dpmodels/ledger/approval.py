@@ -60,7 +60,8 @@ class Asked:
 
     Or it is the charges of a family: those of the children of one account, or of several runs of one account. A family
     is named by the keys of its charges, each of which is the hash of a charge's account, plan and run; so whoever
-    receives the signature with the hand-off of one member learns neither the names nor the plans of the others.
+    receives the signature with the hand-off of one member learns neither the names nor the plans of the others. Or it
+    is a new account, by the hash of its terms; then there is no run.
     """
 
     ledger: str
@@ -68,12 +69,14 @@ class Asked:
     run: str
     plans: tuple[str, ...]
     family: bool = False
+    opening: bool = False
 
     @property
     def text(self) -> str:
         """The text that is signed, in canonical form."""
         terms = asdict(self)
-        kind = "approval 1 of a family" if terms.pop("family") else "approval 1"
+        family, opening = terms.pop("family"), terms.pop("opening")
+        kind = "approval 1" + (" of a family" if family else " of an account" if opening else "")
         return canonical_json({"nacre": kind, **terms}) + "\n"
 
     def approve(self, officer: str, key: Path) -> Approval:

@@ -11,8 +11,10 @@ from dpmodels import artifact
 from dpmodels.accounting.events import Event
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import ArtifactError, LedgerError
-from dpmodels.ledger import store
+from dpmodels.ledger import opening, store
 from dpmodels.ledger.approval import Approval, Asked, Officer
+from dpmodels.ledger.books import books
+from dpmodels.ledger.database import integrity_fault
 from dpmodels.ledger.records import Account, follow, lives, read_reserve
 from dpmodels.ledger.store import Entry
 
@@ -20,22 +22,30 @@ from dpmodels.ledger.store import Entry
 def audit(connection: Connection, released: Mapping[str, Path]) -> list[str]:
     """Name every fault: edited, deleted or moved entries and account rows, illegal lives, sums, changed artifacts.
 
-    ``released`` maps charge keys to artifacts whose hashes are compared with the sealed ones.
+    ``released`` maps charge keys to artifacts whose hashes are compared with the sealed ones. The chain is read from
+    the table alone; then what a charge asks is asked by the lookups of a charge, and the answers are compared.
     """
+    store.plan_by(connection, "table")
     chain = store.read(connection)
     faults = store.chain_faults(chain)
     edited = {seq for seq, _ in faults}
     whole = [entry for entry in chain if entry.seq not in edited]
-    found = [message for _, message in faults]
-    found += _row_faults(connection, chain, edited)
+    damage = integrity_fault(connection)
+    found = [f"the file is damaged: {damage}"] if damage else []
+    found += [message for _, message in faults]
+    rows = list(_row_faults(connection, chain, edited))
+    found += rows
     runs = {seq: run for seq, run in connection.execute(select(store.entries.c.seq, store.entries.c.run))}
     found += [f"{entry} is filed under another run than its own" for entry in whole if entry.run != runs[entry.seq]]
     for key, life in lives(chain).items():
         if not edited & {entry.seq for entry in life}:
             found += _life_faults(life, released.get(key))
     if not edited:
-        found += _sum_faults(chain)
+        running: dict[str, Tally] = {}
+        found += _sum_faults(chain, running)
         found += _approval_faults(chain)
+        store.plan_by(connection, "index")
+        found += [] if rows else _lookup_faults(connection, chain, running)
     return found
 
 
@@ -65,9 +75,8 @@ def _life_faults(life: list[Entry], released: Path | None) -> list[str]:
     return []
 
 
-def _sum_faults(chain: list[Entry]) -> Iterator[str]:
+def _sum_faults(chain: list[Entry], running: dict[str, Tally]) -> Iterator[str]:
     """Add every account's charges up again, and compare the sums with the tallies that its entries carry."""
-    running: dict[str, Tally] = {}
     costs: dict[str, Tally] = {}
     orders: dict[str, int] = {}
     for entry in chain:
@@ -87,8 +96,48 @@ def _sum_faults(chain: list[Entry]) -> Iterator[str]:
             yield f"{entry} carries a tally that does not add up"
 
 
+def _lookup_faults(connection: Connection, chain: list[Entry], sums: Mapping[str, Tally]) -> Iterator[str]:
+    """Name each account or charge of which the lookups of a charge find something else than the chain holds."""
+    opened = {entry.account: entry for entry in chain if entry.kind == "open"}
+    whole = lives(chain)
+    below: dict[str, list[str]] = {}
+    for name in sorted(opened):
+        if parent := opened[name].content.get("parent"):
+            below.setdefault(parent, []).append(name)
+    try:
+        asked = store.lives(connection, whole)
+        yield from (
+            f"{life[0]} is not found with all its life" for key, life in whole.items() if asked.get(key) != life
+        )
+        if store.children(connection, opened) != below:
+            yield "the accounts below an account are not all found"
+        for name, book in books(connection, opened).items():
+            if book.tally != sums.get(name, Tally()):
+                yield f"account {name} is found with another tally than its entries add up to"
+            if book.account.run_cap is not None:
+                yield from _run_faults(connection, name, chain)
+    except LedgerError as error:
+        yield str(error)
+
+
+def _run_faults(connection: Connection, name: str, chain: list[Entry]) -> Iterator[str]:
+    """Name each run of one account whose charges are not all found by its name."""
+    runs: dict[str, list[int]] = {}
+    for entry in chain:
+        if entry.account == name and entry.kind == "reserve":
+            runs.setdefault(entry.run, []).append(entry.seq)
+    for run, places in runs.items():
+        found = store.read(connection, store.entries.c.account == name, store.entries.c.run == run)
+        if [entry.seq for entry in found] != places:
+            yield f"the charges of run {run} are not all found in account {name}"
+
+
 def _approval_faults(chain: list[Entry]) -> Iterator[str]:
-    """Name each charge that was made while its account had an officer, and that this officer did not sign."""
+    """Name each charge that was made while its account had an officer, and that this officer did not sign.
+
+    And name each account whose opening carries a signature that no officer of that time made. Versions before that
+    asked for none.
+    """
     officers: dict[str, Officer | None] = {}
     opened: dict[str, Entry] = {}
     families: dict[str, _Signed] = {}
@@ -96,6 +145,8 @@ def _approval_faults(chain: list[Entry]) -> Iterator[str]:
         content = entry.content
         if entry.kind in store.ACCOUNT_KINDS:
             opened.setdefault(entry.account, entry)
+            if "approval" in content and not _opening_signed(entry, officers, opened):
+                yield f"{entry} is not signed by an officer of this ledger"
             if "officer" in content:
                 officers[entry.account] = Officer.model_validate(content["officer"]) if content["officer"] else None
         elif entry.kind == "reserve":
@@ -110,6 +161,16 @@ def _approval_faults(chain: list[Entry]) -> Iterator[str]:
             signed = families.get(given.get("with", entry.charge))
             if officer is not None and not (signed and signed.covers(entry, officer, opened[above].hash)):
                 yield f"{entry} is not signed by {officer.name}, the officer of its account"
+
+
+def _opening_signed(entry: Entry, officers: Mapping[str, Officer | None], opened: Mapping[str, Entry]) -> bool:
+    """Tell whether somebody who was an officer of some account signed for a new one."""
+    approval = Approval.model_validate(entry.content["approval"])
+    asked = opening.asked(approval.ledger, Account.written_in(entry, None))
+    return asked.is_signed(approval) and any(
+        officer and (officer.public_key, opened[name].hash) == (approval.public_key, approval.ledger)
+        for name, officer in officers.items()
+    )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,11 @@
 
 A SQLite file that cannot be written, such as a copy for an auditor, is read without making any other file beside it. A
 writing transaction locks what it reads against every other writer until it is durable: on SQLite the whole ledger
-(BEGIN IMMEDIATE), on PostgreSQL the rows of its accounts, and the table of entries while it appends.
+(BEGIN IMMEDIATE), on PostgreSQL the rows of its accounts, and the chain's end while it appends.
+
+One flipped bit in an index of a SQLite file makes a look-up miss a charge, or the draw of one, and no hash tells. So
+the whole file is checked, each index against its table, before the first reading and in every writing transaction. It
+takes 1 ms for 1,000 entries and 20 ms for 10,000, where a synced write takes 3 ms.
 """
 
 import os
@@ -13,17 +17,22 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, select, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, select, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from dpmodels import artifact
-from dpmodels.errors import InvalidArgument, LedgerError
+from dpmodels.errors import InvalidArgument, LedgerDamaged, LedgerError
 from dpmodels.ledger import store
 from dpmodels.ledger.frozen import Frozen
+from dpmodels.urls import check_url
 
 T = TypeVar("T")
-HEAD = "0002"  # the newest migration
+KIND, INSTEAD = "a SQLite file or a PostgreSQL URL", "put it into ~/.pgpass or PGPASSWORD"
+HEADS = {"sqlite": "0002", "postgresql": "0003"}
+"""The newest migration that changes each database."""
+SQLITE_HEADER = 100
+"""Bytes that every SQLite file begins with."""
 _CREATION_LOCK = 0x6E61637265  # an advisory lock's number, "nacre" in ASCII
 # SQLSTATEs after which an attempt is repeated: serialization failure, deadlock, and a row that another writer had just
 # inserted. Nothing was written, and the next attempt sees what that writer wrote.
@@ -36,40 +45,80 @@ class Database:
 
     Raises:
         LedgerError: the place cannot be opened, or holds something that is not a ledger.
+        InvalidArgument: the URL is none, or holds a password, which would be kept with every run.
     """
 
     def __init__(self, path_or_url: str | Path) -> None:
         name = str(path_or_url)
-        self._url = make_url(name) if "://" in name else URL.create("sqlite", database=name)
+        self._url = check_url(name, "ledger", KIND, INSTEAD) if "://" in name else URL.create("sqlite", database=name)
         self._process, self._inherited = os.getpid(), list[Engine]()
         self.frozen: Frozen | None = None
+        self._checked = False
         if self._url.get_backend_name() == "sqlite":
             _make_sqlite_file(self._url)
             self.frozen = Frozen.of(Path(self._url.database or ""))
         elif self._url.get_backend_name() != "postgresql":
-            raise InvalidArgument("ledger", self._url.get_backend_name(), "be a SQLite file or a PostgreSQL URL")
+            raise InvalidArgument("ledger", self._url.get_backend_name(), f"be {KIND}")
         self._engine = self._connect()
-        if self.read(_version) != HEAD:
+        if self.inspect(_version) != HEADS[self._url.get_backend_name()]:
             if self.frozen is not None:
                 raise self.frozen.refusal("it is of an earlier version, or no ledger")
             self.write(_make_or_migrate)
-        self.read(lambda connection: connection.execute(select(store.entries.c.seq).limit(1)))
+        self.inspect(lambda connection: connection.execute(select(store.entries.c.seq).limit(1)))
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run work on one consistent view of the ledger."""
+        """Run work on one consistent view of the ledger, whose file is whole.
+
+        Raises:
+            LedgerDamaged: the file was damaged before its first reading here.
+        """
+        if not self._checked:
+            self.inspect(self._check)
+            self._checked = True
+        return self._run(work, write=False)
+
+    def inspect(self, work: Callable[[Connection], T]) -> T:
+        """Run work that only names faults on a file that may be damaged."""
         return self._run(work, write=False)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run work in one durable transaction, and again after a failure that may pass.
 
         Raises:
+            LedgerDamaged: the file is damaged.
             LedgerError: the database refuses (locked for a minute, full disk, not a ledger); nothing was written.
         """
-        return self._run(work, write=True)
+        return self._run(self._checking(work), write=True)
 
     def rehearse(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` as ``write`` would, and roll back whatever it wrote."""
-        return self._run(work, write=True, keep=False)
+        return self._run(self._checking(work), write=True, keep=False)
+
+    def mend(self, work: Callable[[Connection], T]) -> T:
+        """Make the indices of a SQLite file anew and run work that raises where the entries are not whole.
+
+        Raises:
+            LedgerDamaged: the file is damaged elsewhere; nothing was changed.
+        """
+
+        def mended(connection: Connection) -> T:
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("REINDEX")
+            self._check(connection)
+            return work(connection)
+
+        return self._run(mended, write=True)
+
+    def _checking(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
+        def checked(connection: Connection) -> T:
+            self._check(connection)
+            return work(connection)
+
+        return checked
+
+    def _check(self, connection: Connection) -> None:
+        if fault := integrity_fault(connection):
+            raise LedgerDamaged(self._url.database, fault)
 
     def _connect(self) -> Engine:
         engine = _engine(self._url, self.frozen)
@@ -92,14 +141,26 @@ class Database:
                     if self.frozen is not None:
                         self.frozen.check_unchanged()
                     return answer
-            except (SQLAlchemyError, sqlite3.Error) as error:
+            except (SQLAlchemyError, sqlite3.Error, UnicodeError) as error:
                 if not (_is_passing(error) and attempt < _ATTEMPTS):
                     if self.frozen is not None and self.frozen.has_journal:
                         raise self.frozen.unrecovered() from error
+                    if isinstance(error, UnicodeDecodeError):  # SQLite quotes bytes of its schema that are no text
+                        raise LedgerDamaged(self._url.database, "its schema is no text") from None
+                    if isinstance(error, UnicodeError):
+                        raise LedgerError("a name or an address that was given is no text, or is too long") from None
                     reason = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
                     raise LedgerError(f"the ledger cannot be {'written' if write else 'read'}: {reason}") from error
             time.sleep(0.005 * attempt)
         raise LedgerError("the ledger is too busy")  # not reached: the last attempt raises above
+
+
+def integrity_fault(connection: Connection) -> str:
+    """Return the first fault of a SQLite file's pages, or of an index that gives another answer than its table."""
+    if connection.dialect.name != "sqlite":
+        return ""
+    said = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()).strip()
+    return "" if said == "ok" else " ".join(said.split())
 
 
 def _close(engine: Engine, process: int) -> None:
@@ -148,18 +209,19 @@ def _make_or_migrate(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
     version = _version(connection)
-    if version == HEAD:  # another process was faster
+    head = HEADS[connection.dialect.name]
+    if version == head:  # another process was faster
         return
     if version is None:
         if inspect(connection).get_table_names():
             raise LedgerError("this database holds other tables; name an empty one, or one that is a ledger")
         store.metadata.create_all(connection)
         connection.execute(text(f"CREATE TABLE {store.VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
-        connection.execute(text(f"INSERT INTO {store.VERSION_TABLE} VALUES (:head)"), {"head": HEAD})
+        connection.execute(text(f"INSERT INTO {store.VERSION_TABLE} VALUES (:head)"), {"head": head})
         return
     from dpmodels.ledger.migrations import upgrade
 
-    upgrade(connection, version)
+    upgrade(connection, version, head)
 
 
 def _make_sqlite_file(url: URL) -> None:
@@ -173,8 +235,11 @@ def _make_sqlite_file(url: URL) -> None:
             with artifact.exclusive(path):
                 if not path.exists():
                     artifact.write_whole(path, _new_sqlite)
+        size = path.stat().st_size
     except OSError as error:
         raise LedgerError(f"the ledger {path} cannot be made: {error.strerror}") from error
+    if size < SQLITE_HEADER:  # SQLite would make a new database of it, in which nothing is spent
+        raise LedgerError(f"{path} is empty, which no ledger is: what it held was lost; put the newest copy back")
 
 
 def _new_sqlite(path: Path) -> None:

@@ -15,6 +15,7 @@ class Declared(BaseModel):
         recipient: who gets it.
         license: under which terms.
         retention: how long the sensitive zone is kept.
+        again: why data for which another account pays is released under this one too.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -22,6 +23,7 @@ class Declared(BaseModel):
     recipient: Said = ""
     license: Said = ""
     retention: Said = ""
+    again: Said = ""
 
     @property
     def said(self) -> dict[str, str]:

@@ -16,10 +16,11 @@ from sqlalchemy import Connection, select, update
 from dpmodels import artifact
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import InvalidArgument, LedgerError
+from dpmodels.keys import key_text, private_key
 from dpmodels.ledger import audit, books, opening, store, weighing
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.books import Limit
-from dpmodels.ledger.database import Database, lock
+from dpmodels.ledger.database import Database, integrity_fault, lock
 from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.records import (
     CAP_TERMS,
@@ -53,8 +54,13 @@ class Ledger:
         """Tell whether the ledger lies where it cannot be written, so that it can be looked at and nothing else."""
         return self._database.frozen is not None
 
-    def open_account(self, name: str, *, dataset: str, budget_cap: PrivacyBudget, **terms: Any) -> Account:
+    def open_account(
+        self, name: str, *, dataset: str, budget_cap: PrivacyBudget, key: Path | None = None, **terms: Any
+    ) -> Account:
         """Open an account, or return it if it is open with exactly these terms.
+
+        Where any account of this ledger has an officer, one without a parent is a new budget and needs the signature of
+        an officer, whose private ``key`` (PEM) signs the account's name and all its terms.
 
         ``terms`` are the other fields of ``Account``: owner, note, parent, run_cap, expires, composition. A child has
         its parent's unit, adjacency and composition; opening it declares its data disjoint from its siblings'.
@@ -62,10 +68,21 @@ class Ledger:
         Raises:
             LedgerError: the name is open with other terms, another account has this data set, unit and adjacency, or
                 the parent is of another kind.
+            AccountMissing: no officer signed for it.
             InvalidArgument: a term is impossible.
         """
         wanted = opening.new_account(name, dataset, budget_cap, terms)
-        return self._database.write(lambda connection: opening.open_account(connection, wanted))
+        approval = None
+        if key is not None:
+            public = key_text(private_key(key, "key").public_key())
+            for officer, ledger in self.officers():
+                if officer.public_key == public:
+                    approval = opening.asked(ledger, wanted).approve(officer.name, key)
+        return self._database.write(lambda connection: opening.open_account(connection, wanted, approval))
+
+    def officers(self) -> list[tuple[Officer, str]]:
+        """Return everybody who is an officer of some account, each with the hash of the entry that opened it."""
+        return self._database.read(opening.officers)
 
     def change_cap(self, name: str, *, reason: str, **changes: Any) -> Account:
         """Change an account's epsilon, delta, run_cap, expires or officer; an entry keeps change and reason for ever.
@@ -404,7 +421,26 @@ class Ledger:
         be seen from inside: that the newest entries were all cut off, and that the whole chain was rewritten with
         new hashes. To notice either, compare the newest entry's hash with one kept elsewhere, as in a manifest.
         """
-        return self._database.read(lambda connection: audit.audit(connection, released or {}))
+        return self._database.inspect(lambda connection: audit.audit(connection, released or {}))
+
+    @property
+    def damage(self) -> str:
+        """The first thing that SQLite finds wrong with the ledger's file; empty where all is well."""
+        return self._database.inspect(integrity_fault)
+
+    def mend(self) -> None:
+        """Make the indices of a damaged file anew, if its entries and accounts are whole.
+
+        Raises:
+            LedgerError: they are not; nothing was changed.
+        """
+
+        def check(connection: Connection) -> None:
+            if faults := audit.audit(connection, {}):
+                raise LedgerError(f"the ledger is damaged beyond its indices ({faults[0]}); put the newest copy back")
+
+        if self.damage:
+            self._database.mend(check)
 
 
 def _life(connection: Connection, key: str) -> list[Entry]:

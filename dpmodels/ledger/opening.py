@@ -6,8 +6,9 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy import Connection, insert, or_, select, tuple_
 
-from dpmodels.errors import InvalidArgument, LedgerError, Unsuitable, refused
+from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError, Unsuitable, refused
 from dpmodels.ledger import books, store
+from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.database import lock
 from dpmodels.ledger.records import Account
 from dpmodels.privacy import Adjacency, PrivacyBudget, exact_decimal
@@ -31,13 +32,48 @@ def _ordered(account: Account) -> Account:
     return account.model_copy(update={"order": filter_order(account.epsilon_cap, account.delta_cap)})
 
 
-def open_account(connection: Connection, wanted: Account) -> Account:
+def open_account(connection: Connection, wanted: Account, approval: Approval | None = None) -> Account:
     """Open an account, or return it if it is open with these terms.
 
     Raises:
-        LedgerError: as for ``known_account`` and ``_under_parent``.
+        LedgerError: as for ``known_account``, ``_under_parent`` and ``_approved``.
     """
-    return known_account(connection, wanted) or _open(connection, [wanted])[0]
+    return known_account(connection, wanted) or _open(connection, [wanted], approval)[0]
+
+
+def officers(connection: Connection) -> list[tuple[Officer, str]]:
+    """Return everybody who is an officer of some account, each with the hash of the entry that opened it."""
+    named = (store.entries.c.kind.in_(store.ACCOUNT_KINDS), store.entries.c.payload.contains('"officer":{'))
+    names = dict.fromkeys(entry.account for entry in store.read(connection, *named))
+    found = books.books(connection, names).values()
+    return [(each.account.officer, each.opened) for each in found if each.account.officer]
+
+
+def asked(ledger: str, wanted: Account) -> Asked:
+    """Return what an officer signs for a new account: its name, and the hash of all its terms."""
+    return Asked(ledger, wanted.name, "", (store.digest(wanted.terms),), opening=True)
+
+
+def _approved(connection: Connection, wanted: Account, approval: Approval | None) -> dict[str, Any]:
+    """Return the signature for an account that is a new budget, as its entry keeps it; empty where nobody must sign.
+
+    An account below another spends what that one may, so it is no new budget.
+
+    Raises:
+        LedgerError: the ledger has an officer, and none signed for this account.
+    """
+    standing = [] if wanted.parent else officers(connection)
+    if not standing:
+        return {}
+    for officer, ledger in standing:
+        if approval and approval.public_key == officer.public_key and asked(ledger, wanted).is_signed(approval):
+            return {"approval": approval.model_dump(mode="json")}
+    raise AccountMissing(
+        wanted.name,
+        wanted.dataset,
+        f"this ledger has an officer, {standing[0][0].name}, who opens it with `nacre ledger open {wanted.name} "
+        "--key KEY.pem`",
+    )
 
 
 def open_missing(connection: Connection, wanted: Sequence[Account]) -> frozenset[str]:
@@ -71,13 +107,18 @@ def open_missing(connection: Connection, wanted: Sequence[Account]) -> frozenset
     return names
 
 
-def _open(connection: Connection, wanted: Sequence[Account]) -> list[Account]:
+def _open(connection: Connection, wanted: Sequence[Account], approval: Approval | None = None) -> list[Account]:
     """Open accounts that are not open yet, all of them under one parent or all without a parent."""
     time = store.now()
-    opened = [account.model_copy(update={"created": time}) for account in _under_parent(connection, wanted)]
+    fitted = _under_parent(connection, wanted)
+    signed = [_approved(connection, account, approval) for account in fitted]
+    opened = [account.model_copy(update={"created": time}) for account in fitted]
     inserted = insert(store.accounts).returning(store.accounts.c.name)
     connection.execute(inserted, [account.row for account in opened]).all()
-    drafts = (store.Draft(each.name, each.name, "open", 1, each.terms, each.created) for each in opened)
+    drafts = (
+        store.Draft(each.name, each.name, "open", 1, {**each.terms, **own}, each.created)
+        for each, own in zip(opened, signed, strict=True)
+    )
     store.append(connection, drafts)
     return opened
 

@@ -84,7 +84,7 @@ class Account(_Model):
     @classmethod
     def written_in(cls, opening: Entry, changed: Entry | None) -> "Account":
         """Read an account from the entry that opened it and the newest one that changed its caps."""
-        content = {key: value for key, value in opening.content.items() if key not in UNCHARGED}
+        content = {key: value for key, value in opening.content.items() if key not in (*UNCHARGED, "approval")}
         content |= {"name": opening.account, "created": opening.time}
         if changed is not None:
             content |= {term: changed.content[term] for term in CAP_TERMS if term in changed.content}

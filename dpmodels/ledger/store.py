@@ -8,7 +8,7 @@ import pwd
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import (
@@ -41,33 +41,35 @@ ACCOUNT_KINDS = ("open", "cap")  # entries about an account; all others are abou
 SPENDING_KINDS = ("open", "cap", "reserve", "void")  # entries that carry the account's tally
 
 metadata = MetaData()
+# Compared by its bytes: an index in an order of the system's goes wrong when the system's collations are updated.
+_TEXT = String().with_variant(String(collation="C"), "postgresql")
 accounts = Table(
     "accounts",
     metadata,
-    Column("name", String, primary_key=True),
-    Column("dataset", String, nullable=False),
-    Column("unit", String, nullable=False),
-    Column("adjacency", String, nullable=False),
-    Column("epsilon_cap", String, nullable=False),  # decimals, written out
-    Column("delta_cap", String, nullable=False),
-    Column("note", String, nullable=False),
-    Column("created", String, nullable=False),
-    Column("parent", String, nullable=False, server_default="", index=True),
+    Column("name", _TEXT, primary_key=True),
+    Column("dataset", _TEXT, nullable=False),
+    Column("unit", _TEXT, nullable=False),
+    Column("adjacency", _TEXT, nullable=False),
+    Column("epsilon_cap", _TEXT, nullable=False),  # decimals, written out
+    Column("delta_cap", _TEXT, nullable=False),
+    Column("note", _TEXT, nullable=False),
+    Column("created", _TEXT, nullable=False),
+    Column("parent", _TEXT, nullable=False, server_default="", index=True),
     UniqueConstraint("dataset", "unit", "adjacency"),  # a second name must not be a second budget
 )
 entries = Table(
     "entries",
     metadata,
     Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("account", String, ForeignKey("accounts.name"), nullable=False),
-    Column("charge", String, nullable=False),  # the charge's key; the account's name where the entry is about it
-    Column("kind", String, nullable=False),
+    Column("account", _TEXT, ForeignKey("accounts.name"), nullable=False),
+    Column("charge", _TEXT, nullable=False),  # the charge's key; the account's name where the entry is about it
+    Column("kind", _TEXT, nullable=False),
     Column("attempt", Integer, nullable=False),
-    Column("payload", String, nullable=False),  # canonical JSON
-    Column("time", String, nullable=False),
-    Column("previous_hash", String, nullable=False, unique=True),  # no fork, on any database
-    Column("hash", String, nullable=False),
-    Column("run", String, nullable=False, server_default=""),  # of a reserve entry's payload, to search by
+    Column("payload", _TEXT, nullable=False),  # canonical JSON
+    Column("time", _TEXT, nullable=False),
+    Column("previous_hash", _TEXT, nullable=False, unique=True),  # no fork, on any database
+    Column("hash", _TEXT, nullable=False),
+    Column("run", _TEXT, nullable=False, server_default=""),  # of a reserve entry's payload, to search by
     UniqueConstraint("charge", "kind", "attempt"),
     Index("ix_entries_account_kind_seq", "account", "kind", "seq"),
     Index("ix_entries_account_run", "account", "run"),
@@ -210,6 +212,18 @@ def head(connection: Connection) -> Entry | None:
 def read(connection: Connection, *where: ColumnElement[bool]) -> list[Entry]:
     """Read entries in order, all of them or those that match."""
     return [_entry(row) for row in connection.execute(select(*_HASHED).where(*where).order_by(entries.c.seq))]
+
+
+def plan_by(connection: Connection, what: Literal["table", "index"]) -> None:
+    """Have PostgreSQL read tables whole, or by their indices, until the transaction ends.
+
+    SQLite reads whole entries from the table, and looks up by an index, in any case.
+    """
+    if connection.dialect.name == "postgresql":
+        by_index = "on" if what == "index" else "off"
+        for way in ("indexscan", "indexonlyscan", "bitmapscan"):
+            connection.execute(text(f"SET LOCAL enable_{way} = {by_index}"))
+        connection.execute(text(f"SET LOCAL enable_seqscan = {'off' if what == 'index' else 'on'}"))
 
 
 def standing(connection: Connection, names: Iterable[str]) -> dict[str, tuple[dict[str, str], dict[str, Entry]]]:

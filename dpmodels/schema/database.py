@@ -1,6 +1,5 @@
 """The answer of a database to a query, as a stream of batches; the connection is read and never written."""
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -11,18 +10,17 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.errors import DataError
 from dpmodels.schema.convert import mixes
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.formats import cast_text
 from dpmodels.schema.pictures import Batches
+from dpmodels.urls import check_url
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, CursorResult
 
 FILE_DATABASES = ("sqlite", "duckdb")
-SECRETS = re.compile("pass|pwd|secret|token|credential|private|connect$", re.IGNORECASE)
-"""Names of what drivers take behind the question mark of a URL, and what may hold a password."""
 DRIVERS = {"postgresql": "postgresql+psycopg"}
 """The driver that nacre's extras bring, where SQLAlchemy would take another."""
 
@@ -42,18 +40,9 @@ def check_database(database: str, name: str = "data") -> "URL":
     Raises:
         InvalidArgument: it is none, or holds a password, which would be kept with the run.
     """
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import ArgumentError
-
-    try:
-        url = make_url(database)
-    except (ArgumentError, ValueError):
-        rule = "be the URL of a database, such as postgresql://user@host/clinic, since there is a query"
-        raise InvalidArgument(name, "(hidden)", rule) from None
-    if url.password or any(SECRETS.search(key) for key in url.query):
-        rule = "hold no password; put it into NACRE_DATABASE_PASSWORD, or where the database's own client takes it from"
-        raise InvalidArgument(name, "(hidden)", rule)
-    return url
+    kind = "the URL of a database, such as postgresql://user@host/clinic, since there is a query"
+    instead = "put it into NACRE_DATABASE_PASSWORD, or where the database's own client takes it from"
+    return check_url(database, name, kind, instead)
 
 
 def settled_database(database: str) -> str:

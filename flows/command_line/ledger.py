@@ -33,6 +33,7 @@ def open_account(
     parent: Annotated[str, typer.Option(help="Account above; declares the data disjoint from its siblings'.")] = "",
     run_cap: RunCap = None,
     expires: Expires = None,
+    key: Annotated[Path | None, typer.Option(help="Private key (PEM) of an officer, where the ledger has one.")] = None,
     renyi_filter: Annotated[bool, typer.Option(help="A cap valid for budgets chosen adaptively, of any kind.")] = False,
     allow_large_delta: AllowLargeDelta = None,
     home: Home = None,
@@ -54,7 +55,7 @@ def open_account(
     terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap}
     terms |= {"expires": _day(expires), "composition": "renyi_filter" if renyi_filter else "exact"}
     book = Ledger(_place(home, ledger))
-    show_accounts(book, [book.open_account(name, dataset=contract.name, budget_cap=cap, **terms)], as_json)
+    show_accounts(book, [book.open_account(name, dataset=contract.name, budget_cap=cap, key=key, **terms)], as_json)
 
 
 @app.command("cap")
@@ -235,20 +236,49 @@ def recover(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> N
     show_recovered(recover_all(existing_ledger(home, ledger), home or HOME), as_json)
 
 
+@app.command("anchor")
+def anchor(
+    place: Annotated[str, typer.Argument(help="Folder or URI in an object store, outside the reach of this machine.")],
+    signing_key: Annotated[Path, typer.Option(help="ed25519 private key (PEM) that signs the anchor.")],
+    home: Home = None,
+    ledger: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sign where the chain ends and write it to a place that is only appended to; later shows a ledger put back.
+
+    Example: nacre ledger anchor s3://anchors/clinic --signing-key sign.pem
+    """
+    from flows.command_line.console import say
+    from tasks.anchors import write_anchor
+
+    made, name = write_anchor(existing_ledger(home, ledger), place, signing_key)
+    say(f"anchored entry {made.position} as {name}", {"name": name, **made.model_dump(mode="json")}, as_json)
+
+
 @app.command("verify")
-def verify(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> None:
+def verify(
+    anchors: Annotated[str, typer.Option("--anchor", help="Place of the ledger's anchors; all must be in it.")] = "",
+    public_key: Annotated[Path | None, typer.Option(help="Key (PEM) that anchors must be signed with.")] = None,
+    home: Home = None,
+    ledger: Url = None,
+    as_json: AsJson = False,
+) -> None:
     """Check the hash chain, every sum and every sealed release; names what was changed.
 
-    Example: nacre ledger verify --json
+    Example: nacre ledger verify --anchor s3://anchors/clinic --public-key sign.pub
     """
-    from tasks.budget import sealed_releases
-    from tasks.home import home_faults
+    from tasks.anchors import anchor_faults
+    from tasks.home import ledger_faults
 
+    if bool(anchors) != bool(public_key):
+        raise NacreError("anchors are held against a key: give both --anchor and --public-key")
     book, place = existing_ledger(home, ledger), (home or HOME).absolute()
-    faults = [*book.verify(sealed_releases(book, place)), *map(str, home_faults(place, ledger or "", book))]
+    faults = ledger_faults(place, ledger or "", book)
+    if public_key and not book.damage:
+        faults += anchor_faults(book, anchors, public_key)
     if as_json:
-        end = book.entries()[-1:]
-        typer.echo(json.dumps({"faults": faults, "newest_hash": end[0].hash if end else ""}, indent=1))
+        end = None if book.damage else book.head()
+        typer.echo(json.dumps({"faults": faults, "newest_hash": end.hash if end else ""}, indent=1))
     else:
         for fault in faults:
             typer.echo(fault, err=True)

@@ -51,6 +51,9 @@ OtherOut = Annotated[str | None, option("out", "Another place for the hand-off. 
 NewOut = Annotated[Path | None, option("out")]
 Federated = Annotated[Path, typer.Argument(help="YAML: the clients, their data, public records, the budget.")]
 SchemaFile = Annotated[Path | None, option("schema", "Schema of the table (YAML).")]
+Open = Annotated[
+    bool, typer.Option("--open", help="Open the data set's account with this run's budget as the cap, if it has none.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 FailOnChecks = Annotated[
     bool, typer.Option("--fail-on-checks", help="Exit with 3 if the report warns of anything, or a check fails.")

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from flows.command_line.options import (
     Federated,
     Home,
     NewOut,
+    Open,
     OtherDevice,
     OtherOut,
     Prefect,
@@ -21,12 +22,17 @@ from flows.command_line.options import (
 )
 from flows.config import HOME, EmbedConfig, FederateConfig, FitConfig, RuntimeConfig, SynthesizeConfig, placed
 
+if TYPE_CHECKING:
+    from flows.planning import MayOpen
+
 app = typer.Typer()
 
 
 @app.command()
 @takes_settings
-def synthesize(config: SynthesizeConfig, as_json: AsJson = False, fail_on_checks: FailOnChecks = False) -> None:
+def synthesize(
+    config: SynthesizeConfig, open_account: Open = False, as_json: AsJson = False, fail_on_checks: FailOnChecks = False
+) -> None:
     """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off.
 
     Example: nacre synthesize patients.parquet --schema patients.yaml --target-epsilon 1 --delta 1e-5 --out hand-off
@@ -36,7 +42,7 @@ def synthesize(config: SynthesizeConfig, as_json: AsJson = False, fail_on_checks
     from flows.synthesize import carry_out, start
 
     caution(config.privacy)
-    run = start(config)
+    run = start(config, may_open=_may_open(open_account))
     caution_of(run.plan.release.contract)
     with resumable(run, begins=True):
         carry_out(run, config.runtime.prefect)
@@ -59,7 +65,7 @@ def plan(config: SynthesizeConfig, as_json: AsJson = False) -> None:
 
 @app.command("embed-documents")
 @partial(takes_settings, model=EmbedConfig)
-def embed_documents(config: EmbedConfig, as_json: AsJson = False) -> None:
+def embed_documents(config: EmbedConfig, open_account: Open = False, as_json: AsJson = False) -> None:
     """Make a private embedding of each document, with the help of public ones; hides one sentence, not a document.
 
     Example: nacre embed-documents letters.parquet --candidates public.parquet --target-epsilon 5 --out hand-off
@@ -70,7 +76,7 @@ def embed_documents(config: EmbedConfig, as_json: AsJson = False) -> None:
     from flows.synthesize import carry_out
 
     caution(config.privacy)
-    run = start(config)
+    run = start(config, may_open=_may_open(open_account))
     with resumable(run, begins=True):
         carry_out(run, config.runtime.prefect)
     show_hand_off(run, as_json)
@@ -98,6 +104,7 @@ def federate(
     home: Home = None,
     ledger: Url = None,
     prefect: Prefect = None,
+    open_account: Open = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a classifier of what clients release of their own data, each once and under its own account.
@@ -111,7 +118,7 @@ def federate(
 
     asked = _federation(config, out=out, home=home, ledger=ledger, prefect=prefect)
     caution(asked.privacy)
-    run = start(asked)
+    run = start(asked, may_open=_may_open(open_account))
     with resumable(run, begins=True):
         carry_out(run, asked.runtime.prefect)
     show_hand_off(run, as_json)
@@ -129,6 +136,12 @@ def plan_federation(config: Federated, home: Home = None, ledger: Url = None, as
     asked = _federation(config, home=home, ledger=ledger)
     caution(asked.privacy)
     show_plan(*describe_federation(asked), as_json)
+
+
+def _may_open(told_to: bool) -> "MayOpen":
+    from flows.planning import MayOpen
+
+    return MayOpen.YES if told_to else MayOpen.FIRST
 
 
 def _federation(config: Path, **given: Any) -> FederateConfig:

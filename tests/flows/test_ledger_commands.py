@@ -25,7 +25,7 @@ from flows.with_prefect.budget import passed, used
 from tasks.accounts import officer_of, sign_run
 from tasks.store import Run
 from tests.flows.api import Api, wait_until
-from tests.support import make_schema, run_cli, synthesize_words, write_clinic, write_key
+from tests.support import make_schema, make_table, run_cli, synthesize_words, write_clinic, write_key
 
 if TYPE_CHECKING:
     from flows.config import SynthesizeConfig
@@ -235,10 +235,29 @@ def test_openssl_writes_a_key_that_signs(tmp_path: Path) -> None:
     assert private_key(key).sign(b"x")
 
 
-def test_a_ledger_url_with_a_password_is_refused(own: Path) -> None:
-    words = synthesize_words(own, method="pearl", out=own / "second", ledger="postgresql://me:secret@localhost/l")
-    code, _, err = run_cli(*words)
-    assert code == 1 and "password" in err and "secret" not in err
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:secret@localhost/l",
+        "postgresql://me@localhost/l?password=secret",
+        "postgresql://me@localhost/l?sslpassword=secret",
+        "postgresql://me:se/cret@localhost/l",
+    ],
+)
+def test_a_ledger_url_with_a_password_is_refused_and_kept_nowhere(own: Path, url: str) -> None:
+    before = {path for path in (own / "home").rglob("*")}
+    for words in (
+        synthesize_words(own, method="pearl", out=own / "second", ledger=url),
+        ["ledger", "show", "--home", own / "home", "--ledger", url],
+        ["ledger", "verify", "--home", own / "home", "--ledger", url],
+    ):
+        code, out, err = run_cli(*words)
+        assert code == 1 and "ledger=(hidden)" in err and "cret" not in out + err
+    assert {path for path in (own / "home").rglob("*")} == before
+
+
+def test_what_a_home_knows_of_its_ledger_is_for_its_owner_alone(own: Path) -> None:
+    assert (own / "home" / "control" / "ledger.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_whole_run_is_paid_from_postgresql(tmp_path: Path, postgres_server: str) -> None:
@@ -302,6 +321,7 @@ def test_a_server_is_told_of_the_budget_and_asks_the_officer(own: Path, prefect_
     monkeypatch.setenv("PREFECT_API_URL", prefect_api.url)
     # An account of its own, so that no other test's events are counted.
     (own / "clinic.yaml").write_text(make_schema(name="asked").to_yaml())
+    pq.write_table(make_table(200, seed=7), own / "clinic.parquet")  # and data of its own
     opened = ("open", "asked", "--schema", own / "clinic.yaml", *CAP)
     assert ask(own, *opened)[0] == 0
 

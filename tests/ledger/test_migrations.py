@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine, inspect
+from sqlalchemy import create_engine, inspect, text
 
 from dpmodels.errors import BudgetExhausted, LedgerError
 from dpmodels.ledger import store
@@ -108,11 +108,36 @@ def test_every_migration_runs_on_an_empty_postgresql(postgres_server: str) -> No
     engine.dispose()
 
 
+def test_a_postgresql_ledger_of_the_second_version_compares_bytes_from_then_on(postgres_server: str) -> None:
+    from benchmarks.postgres import new_database
+    from tests.ledger.conftest import CAP, make_charge
+
+    place = new_database(postgres_server, "collated")
+    engine = create_engine(place.replace("postgresql", "postgresql+psycopg", 1))
+    with engine.begin() as connection:
+        upgrade(connection, None, "0002")
+        # what a ledger of that version holds
+        other = Ledger(new_database(postgres_server, "collated_other"))
+        other.open_account("clinic", dataset="visits", budget_cap=CAP)
+        other.reserve(make_charge("run-1", 0.4))
+        rows = [{**entry.model_dump(), "run": entry.run} for entry in other.entries()]
+        connection.execute(store.accounts.insert(), other.account("clinic").row)
+        connection.execute(store.entries.insert(), rows)
+    ledger = Ledger(place)
+    asked = "SELECT collation_name FROM information_schema.columns WHERE table_name IN ('accounts', 'entries') "
+    with engine.connect() as connection:
+        collations = connection.execute(text(asked + "AND data_type = 'character varying'")).scalars().all()
+    engine.dispose()
+    assert len(collations) == 17 and set(collations) == {"C"}
+    assert ledger.verify() == [] and ledger.entries() == other.entries()
+    assert ledger.reserve(make_charge("run-2", 0.4)).state == "reserved"
+
+
 def test_a_full_stop_in_the_middle_of_a_migration_changes_nothing(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dpmodels.ledger import migrations
 
-    def cut(connection: object, version: str | None) -> None:
-        upgrade(connection, version)  # type: ignore[arg-type]
+    def cut(connection: object, version: str | None, head: str) -> None:
+        upgrade(connection, version, head)  # type: ignore[arg-type]
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):

@@ -153,3 +153,43 @@ def test_two_runs_that_end_at_once_both_remember(home):
         for done in [pool.submit(remember, home, "", ledger) for _ in range(60)]:
             done.result()
     assert list(home_faults(home, "", ledger)) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[]", b'{"seq": "many"}', b'{"ledger": "", "seq": 1'])
+def test_a_home_that_lost_what_it_knew_of_its_ledger_says_so_and_takes_the_operators_word(tmp_path, content):
+    from tests.ledger.conftest import CAP
+
+    home, own = tmp_path / "home", ("--home", tmp_path / "home")
+    ledger = Ledger(home / "ledger.sqlite")
+    ledger.open_account("clinic", dataset="clinic", budget_cap=CAP)
+    remember(home, "", ledger)
+    (home / "control" / "ledger.json").write_bytes(content)
+    (fault,) = home_faults(home, "", ledger)
+    assert fault.movable and "empty or damaged" in str(fault)
+    with pytest.raises(LedgerError, match="empty or damaged"):
+        remember(home, "", ledger)
+    code, _, err = run_cli("ledger", "verify", *own)
+    assert code == 1 and "empty or damaged" in err and "Traceback" not in err
+    assert run_cli("ledger", "moved", "--reason", "it is the newest", *own)[0] == 0
+    assert run_cli("ledger", "verify", *own)[0] == 0
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\udcffb"])
+def test_a_name_that_no_account_can_have_is_refused_in_a_sentence(tmp_path, name):
+    from tests.ledger.conftest import CAP
+
+    Ledger(tmp_path / "ledger.sqlite").open_account("clinic", dataset="clinic", budget_cap=CAP)
+    schema = write_clinic(tmp_path)[1]
+    for words in (("show", name), ("plan", name, "--epsilon", 1, "--delta", 1e-6), ("show", "--home", tmp_path / name),
+                  ("open", name, "--schema", schema, "--cap-epsilon", 1, "--cap-delta", 1e-5),
+                  ("show", "--ledger", f"postgresql://{name}/l")):  # fmt: skip
+        code, _, err = run_cli("ledger", *words, *(() if "--home" in words else ("--home", tmp_path)))
+        assert code == 1 and err.startswith("error: ") and err.count("\n") == 1, words
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff"])
+def test_a_file_that_lost_its_content_is_no_new_ledger(tmp_path, content):
+    (tmp_path / "ledger.sqlite").write_bytes(content)
+    with pytest.raises(LedgerError):
+        Ledger(tmp_path / "ledger.sqlite")
+    assert (tmp_path / "ledger.sqlite").read_bytes() == content

@@ -12,7 +12,7 @@ from dpmodels.evaluation.pages.page import percent, render_page, short, thousand
 
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
 REPLACED = "replace_one"
-NOTHING = dict.fromkeys(("purpose", "recipient", "license", "retention"), "")
+NOTHING = dict.fromkeys(("purpose", "recipient", "license", "retention", "again"), "")
 FEW_CLIENTS = 2
 """So many clients' accounts fit on the sheet; of more it names the heaviest, and the card has all."""
 

@@ -7,8 +7,8 @@ from sqlalchemy import Connection
 from dpmodels.ledger.store import VERSION_TABLE
 
 
-def upgrade(connection: Connection, version: str | None) -> None:
-    """Bring the tables from a version, or from nothing, to the newest, inside the caller's transaction."""
+def upgrade(connection: Connection, version: str | None, head: str = "head") -> None:
+    """Bring the tables from a version, or from nothing, to another, inside the caller's transaction."""
     from alembic import command
     from alembic.config import Config
     from alembic.runtime.migration import MigrationContext
@@ -21,4 +21,4 @@ def upgrade(connection: Connection, version: str | None) -> None:
     context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
     if version and context.get_current_revision() is None:  # made before there were migrations
         context.stamp(ScriptDirectory.from_config(config), version)
-    command.upgrade(config, "head")
+    command.upgrade(config, head)

@@ -1,0 +1,63 @@
+"""Who may open an account: where the ledger has an officer, a new budget needs an officer's signature."""
+
+from pathlib import Path
+
+import pytest
+
+from dpmodels.errors import AccountMissing
+from dpmodels.ledger.approval import Officer
+from dpmodels.ledger.ledger import Account, Ledger
+from tests.ledger.conftest import CAP, make_charge
+from tests.ledger.test_tampering import rewrite
+from tests.support import write_key
+
+
+@pytest.fixture
+def officer(place: str, tmp_path: Path) -> tuple[Ledger, Path]:
+    """Return a ledger, one of whose accounts has an officer, and the officer's private key."""
+    private, public = write_key(tmp_path / "ada.pem")
+    ledger = Ledger(place)
+    ledger.open_account("clinic", dataset="visits", budget_cap=CAP)
+    ledger.change_cap("clinic", officer=Officer.read("Ada", public), reason="an officer from now on")
+    return ledger, private
+
+
+def test_a_new_budget_needs_an_officers_signature_of_all_its_terms(
+    officer: tuple[Ledger, Path], tmp_path: Path
+) -> None:
+    ledger, key = officer
+    for refused in (None, write_key(tmp_path / "eve.pem")[0]):
+        with pytest.raises(AccountMissing) as error:
+            ledger.open_account("visits2", dataset="visits2", budget_cap=CAP, key=refused)
+        assert error.value.account == "visits2"
+    with pytest.raises(AccountMissing):  # nor does a run open one
+        ledger.reserve(
+            make_charge(account="visits2", dataset="visits2"),
+            first_opens=Account(name="visits2", dataset="visits2", cap=CAP),
+        )
+    assert [account.name for account in ledger.accounts()] == ["clinic"]
+    assert ledger.open_account("visits2", dataset="visits2", budget_cap=CAP, key=key).name == "visits2"
+    assert ledger.account("visits2").officer is None and ledger.verify() == []
+
+
+def test_an_account_below_another_is_no_new_budget(officer: tuple[Ledger, Path]) -> None:
+    ledger, _ = officer
+    assert ledger.open_account("ward", dataset="ward", budget_cap=CAP, parent="clinic").parent == "clinic"
+
+
+def test_nobody_signs_where_no_officer_is_left(officer: tuple[Ledger, Path]) -> None:
+    ledger, _ = officer
+    ledger.change_cap("clinic", officer=None, reason="the board dissolved the office")
+    assert ledger.open_account("visits2", dataset="visits2", budget_cap=CAP).name == "visits2"
+
+
+def test_a_signature_for_other_terms_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    private, public = write_key(tmp_path / "ada.pem")
+    ledger = Ledger(path)
+    ledger.open_account("clinic", dataset="visits", budget_cap=CAP, officer=Officer.read("Ada", public))
+    ledger.open_account("visits2", dataset="visits2", budget_cap=CAP, key=private)
+    assert ledger.verify() == []
+    opening = ledger.entries()[-1]
+    rewrite(path, opening.seq, payload=opening.payload.replace('"owner":""', '"owner":"Eve"'))
+    assert any("is not signed by an officer" in fault for fault in ledger.verify())

@@ -1,0 +1,133 @@
+"""The same data under another name is no second budget: it is refused, unless the operator says why, for good."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from dpmodels.errors import AccountMissing, ContentCharged
+from dpmodels.hand_off.manifest import MANIFEST
+from dpmodels.ledger.ledger import Ledger
+from flows.config import SynthesizeConfig
+from flows.planning import MayOpen
+from flows.synthesize import pipeline, start
+from tasks.ingest import ingest
+from tasks.store import Run
+from tests.support import make_schema, make_table, write_clinic
+
+
+def asked(folder: Path, out: str, data: str = "clinic.parquet", schema: str = "clinic.yaml", **said: str) -> Run:
+    """Start a run that may open the account of its data set."""
+    settings = {
+        "data": folder / data, "schema": folder / schema, "out": folder / out, "rows": 40, "statement": said,
+        "privacy": {"target_epsilon": 0.5, "delta": 1e-5},
+        "runtime": {"home": folder / "home", "device": "cpu", "prefect": False, "internal_report": False},
+    }  # fmt: skip
+    return start(SynthesizeConfig.build(settings, folder / "config.yaml"), may_open=MayOpen.YES)
+
+
+def go(run: Run) -> Run:
+    pipeline(run, lambda stage, *handles: stage(*handles))
+    return run
+
+
+@pytest.fixture
+def clinic(tmp_path: Path) -> Path:
+    """Release a table once, and write the same table's schema under another name."""
+    write_clinic(tmp_path, 60)
+    (tmp_path / "visits2.yaml").write_text(make_schema(name="visits2").to_yaml())
+    go(asked(tmp_path, "first"))
+    return tmp_path
+
+
+def ledger_of(folder: Path) -> Ledger:
+    return Ledger(folder / "home" / "ledger.sqlite")
+
+
+def test_only_the_first_run_of_a_home_opens_an_account_by_itself(tmp_path: Path) -> None:
+    write_clinic(tmp_path, 60)
+    (tmp_path / "visits2.yaml").write_text(make_schema(name="visits2").to_yaml())
+    settings = {"data": tmp_path / "clinic.parquet", "privacy": {"target_epsilon": 0.5, "delta": 1e-5}}
+    settings |= {"runtime": {"home": tmp_path / "home", "device": "cpu", "prefect": False}}
+
+    def config(out: str, schema: str) -> SynthesizeConfig:
+        return SynthesizeConfig.build({**settings, "out": tmp_path / out, "schema": tmp_path / schema}, None)
+
+    with pytest.raises(AccountMissing) as refusal:  # as a deployed flow run does
+        start(config("none", "clinic.yaml"), may_open=MayOpen.NO)
+    assert refusal.value.account == "clinic" and "deployed" in str(refusal.value)
+    assert start(config("first", "clinic.yaml")).settings.opens is not None
+    Ledger(tmp_path / "home" / "ledger.sqlite").open_account(
+        "clinic", dataset="clinic", budget_cap=make_cap(tmp_path), note="by hand"
+    )
+    with pytest.raises(AccountMissing) as refusal:
+        start(config("second", "visits2.yaml"))
+    assert refusal.value.account == "visits2" and "--open" in str(refusal.value)
+    assert start(config("second", "visits2.yaml"), may_open=MayOpen.YES).settings.opens is not None
+
+
+def make_cap(folder: Path) -> object:
+    from dpmodels.privacy import PrivacyBudget
+
+    return PrivacyBudget(epsilon=3, delta=1e-5)
+
+
+@pytest.mark.parametrize("how", ["named", "copied", "reordered", "with another schema"])
+def test_the_same_data_under_another_name_is_refused_before_the_charge(clinic: Path, how: str) -> None:
+    data = "clinic.parquet"
+    if how == "copied":
+        data = "other.parquet"
+        shutil.copy(clinic / "clinic.parquet", clinic / data)
+    elif how == "reordered":
+        data = "other.parquet"
+        table = pq.read_table(clinic / "clinic.parquet")
+        pq.write_table(table.take(list(reversed(range(len(table))))), clinic / data)
+    elif how == "with another schema":
+        schema = yaml.safe_load((clinic / "visits2.yaml").read_text())
+        name, column = next((name, one) for name, one in schema["columns"].items() if one["type"] == "integer")
+        schema["columns"][name] = {**column, "max": column["max"] + 1}
+        (clinic / "visits2.yaml").write_text(yaml.safe_dump(schema, sort_keys=False))
+    run = asked(clinic, "second", data, "visits2.yaml")
+    with pytest.raises(ContentCharged) as refusal:
+        go(run)
+    assert (refusal.value.dataset, refusal.value.other, refusal.value.account) == ("visits2", "clinic", "clinic")
+    assert [account.name for account in ledger_of(clinic).accounts()] == ["clinic"]
+
+
+def test_the_operators_reason_stands_in_the_entry_and_in_the_hand_off(clinic: Path) -> None:
+    run = go(asked(clinic, "second", schema="visits2.yaml", again="The board agreed to a second study."))
+    reserve = next(e for e in ledger_of(clinic).entries(account="visits2") if e.kind == "reserve")
+    assert reserve.content["declared"] == {"again": "The board agreed to a second study."}
+    manifest = json.loads((run.settings.out / MANIFEST).read_text())
+    assert manifest["declared"] == reserve.content["declared"]
+
+
+def test_what_is_no_second_budget_is_not_refused(clinic: Path) -> None:
+    ledger = ledger_of(clinic)
+    cap = ledger.change_cap("clinic", epsilon=3, reason="room for more").cap
+    ingest(asked(clinic, "again"))  # the same data set, a second time
+    ledger.open_account("ward", dataset="visits2", budget_cap=cap, parent="clinic")
+    ingest(asked(clinic, "child", schema="visits2.yaml"))  # below the account that paid
+    pq.write_table(make_table(60, seed=5), clinic / "others.parquet")
+    (clinic / "visits3.yaml").write_text(make_schema(name="visits3").to_yaml())
+    ingest(asked(clinic, "others", "others.parquet", "visits3.yaml"))  # other rows
+
+
+def test_what_was_never_charged_is_no_budget(tmp_path: Path) -> None:
+    write_clinic(tmp_path, 60)
+    (tmp_path / "typo.yaml").write_text(make_schema(name="clinc").to_yaml())
+    ingest(asked(tmp_path, "typo", schema="typo.yaml"))
+    ingest(asked(tmp_path, "right"))
+
+
+def test_what_is_remembered_is_keyed_and_for_its_owner_alone(clinic: Path) -> None:
+    zone = clinic / "home" / "sensitive" / ".contents"
+    files = [path for path in zone.rglob("*") if path.is_file()]
+    assert len(files) == 2 and zone.stat().st_mode & 0o777 == 0o700
+    assert all(file.stat().st_mode & 0o777 == 0o600 for file in files)
+    from dpmodels.artifact import sha256_of
+
+    assert not any(sha256_of(clinic / "clinic.parquet") in str(file) for file in files)
