@@ -92,8 +92,10 @@ class RuntimeConfig(_Model):
     internal_report: bool = Field(
         default=True, description="Compare exactly with the real rows, for the operator, in the sensitive zone."
     )
-    signing_key: Path | None = Field(
-        default=None, description="ed25519 private key (PEM) that signs the manifest.", examples=["/etc/nacre/sign.pem"]
+    signing_key: Annotated[Path | None, Variable("NACRE_SIGNING_KEY")] = Field(
+        default=None,
+        description="ed25519 private key (PEM) that signs the manifest; its passphrase is asked for.",
+        examples=["/etc/nacre/sign.pem"],
     )
     approval_hours: float = Field(default=24, gt=0, description="How long a flow run waits for its account's officer.")
 
