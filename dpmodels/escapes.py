@@ -3,7 +3,8 @@
 A column may be called anything. Control characters move a terminal's cursor and wipe out what was printed before;
 bidi marks make text read in another order than it is written; what has no width makes two names look alike.
 
-Source: ECMA-48 (C0 and C1 controls); Unicode Technical Report 36, section 2.7 (bidi), and Trojan Source (CVE-2021-42574).
+Source: ECMA-48 (C0 and C1 controls); Unicode Technical Report 36, section 2.7 (bidi); Boucher and Anderson, "Trojan
+Source" (2021).
 """
 
 import re

@@ -3,8 +3,8 @@
 A public key of a small order is refused wherever one is read: for such a key signatures of any message can be computed
 by everybody, so it says nothing of who signed. So is a key whose bytes are not the one encoding of a point.
 
-Source: RFC 8032, section 5.1.3 (an encoding's y must be below the prime); Chalkias, Garillot and Nikolaenko, "Taming the
-many EdDSAs" (2020), table 1 (the points of small order); the check is that of libsodium's ge25519_has_small_order.
+Source: RFC 8032, section 5.1.3 (an encoding's y must be below the prime); Chalkias, Garillot and Nikolaenko, "Taming
+the many EdDSAs" (2020), table 1 (the points of small order); the check is that of libsodium's ge25519_has_small_order.
 """
 
 import base64

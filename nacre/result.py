@@ -150,8 +150,8 @@ class Result:
 def verify(folder: Place, public_key: Place | None = None, officer_key: Place | None = None) -> Verified:
     """Check a hand-off by itself, without its ledger: every file, the budget, the pages, and the signature.
 
-    With a public key (PEM) the manifest must be signed by its private key, and only then ``verdict`` of what is returned
-    is ``VERIFIED``: otherwise nobody whom you know vouches for the hand-off, which then is ``CONSISTENT ONLY``. With an
+    With a public key (PEM) the manifest must be signed by its private key, and only then ``verdict`` of what is
+    returned is ``VERIFIED``: otherwise nobody whom you know vouches for the hand-off, which then is ``CONSISTENT ONLY``. With an
     officer's key the run must have been approved with it.
 
     Raises:

@@ -39,8 +39,8 @@ PAGES = {"statement.html": "statement for an officer", "data-sheet.html": "data 
 
 VERDICTS = {
     "VERIFIED": "whole, and signed by the key you named",
-    "CONSISTENT ONLY": "nobody whom you named vouches for it. It hangs together, and whoever made it could have made it "
-    "up; get the signer's key from the signer, and name it with --public-key",
+    "CONSISTENT ONLY": "nobody whom you named vouches for it. It hangs together, and whoever made it could have made "
+    "it up; get the signer's key from the signer, and name it with --public-key",
 }
 """What the verdict on a hand-off says, where it has no faults."""
 

@@ -1,4 +1,4 @@
-"""Who vouches for a hand-off: keys that the recipient named, keys that anybody made, and keys for which anybody signs."""
+"""Who vouches for a hand-off: keys that were named, keys that anybody made, and keys for which anybody signs."""
 
 import base64
 import json

@@ -145,7 +145,11 @@ def test_a_flow_run_may_not_name_a_ledger_a_cluster_or_a_key(tmp_path, monkeypat
     monkeypatch.setenv("NACRE_DASK", "tcp://trusted:8786")
     write_clinic(tmp_path)
     monkeypatch.setenv("NACRE_SIGNING_KEY", "/etc/nacre/sign.pem")
-    chosen = {"ledger": "postgresql://elsewhere/ledger", "dask": "tcp://127.0.0.1:9", "signing_key": tmp_path / "own.pem"}
+    chosen = {
+        "ledger": "postgresql://elsewhere/ledger",
+        "dask": "tcp://127.0.0.1:9",
+        "signing_key": tmp_path / "own.pem",
+    }
     for name, value in chosen.items():
         asked = config(tmp_path, runtime={"home": tmp_path / "home", name: value})
         with pytest.raises(InvalidArgument, match=f"set NACRE_{name.upper()} for the worker"):

@@ -77,7 +77,9 @@ def test_workers_write_the_hand_off_that_a_folder_would_hold(tmp_path, store):
     code, _, err = run_cli("verify", place.format(PLACE))
     assert code == 1 and "part-00000.parquet was changed" in err and "b/more.txt is not in the manifest" in err
     found = verify_hand_off(there)
-    assert not found.faults and found.signature.startswith("by a key") and bytes_of(there / "synthetic") == bytes_of(here)
+    assert (
+        not found.faults and found.signature.startswith("by a key") and bytes_of(there / "synthetic") == bytes_of(here)
+    )
     assert bytes_of(run.place("sample")).keys() == {"parts.json"}  # no row of it lies on this machine
 
 
