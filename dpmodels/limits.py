@@ -5,6 +5,9 @@ Tables and releases have no such limit: they are as large as their data. Of thei
 100 MB: safetensors of its header, Arrow of each text in a Parquet file's footer.
 """
 
+import json
+from typing import Any
+
 LARGEST_YAML = 2**21
 """A schema, a contract, a configuration or a list of deployments; parsing it takes seconds, not minutes."""
 LARGEST_MANIFEST = 2**22
@@ -21,3 +24,21 @@ LONGEST_CLIENT = 100
 """Letters of the name of a client of a federation, which stands in its account's, in its run's and in the manifest."""
 LONGEST_LINE = 2**20
 """The first line of a CSV file, which holds the names."""
+LARGEST_PAGE = 2**27
+"""A page of a hand-off, which holds the report's sheet of images."""
+MOST_NODES = 2**18
+"""Values in a JSON text that somebody else wrote: each takes some hundred bytes once it is read, however short."""
+
+
+def read_json(content: bytes) -> Any:
+    """Read JSON that somebody else wrote, unless it holds so many values that reading it would fill the memory.
+
+    Raises:
+        ValueError: it is no JSON text, is nested too deep, or holds more than ``MOST_NODES`` values.
+    """
+    if sum(map(content.count, (b",", b"[", b"{"))) > MOST_NODES:
+        raise ValueError("more values than can be read at once")
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("nested too deep") from None

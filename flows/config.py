@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, cast
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 
@@ -19,6 +18,7 @@ from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
 from dpmodels.files import Place, read_at_most
 from dpmodels.ledger.declared import Declared, Said
 from dpmodels.limits import LARGEST_YAML
+from dpmodels.plain_yaml import YamlFault, read_yaml
 
 HOME = Path(".nacre")
 
@@ -92,8 +92,10 @@ class RuntimeConfig(_Model):
     internal_report: bool = Field(
         default=True, description="Compare exactly with the real rows, for the operator, in the sensitive zone."
     )
-    signing_key: Path | None = Field(
-        default=None, description="ed25519 private key (PEM) that signs the manifest.", examples=["/etc/nacre/sign.pem"]
+    signing_key: Annotated[Path | None, Variable("NACRE_SIGNING_KEY")] = Field(
+        default=None,
+        description="ed25519 private key (PEM) that signs the manifest; its passphrase is asked for.",
+        examples=["/etc/nacre/sign.pem"],
     )
     approval_hours: float = Field(default=24, gt=0, description="How long a flow run waits for its account's officer.")
 
@@ -454,40 +456,15 @@ def _rule(model: type[BaseModel], fault: Any) -> str:
     return f"{rule_of(fault)} here; there are {', '.join(known)}"
 
 
-class _Twice(yaml.constructor.ConstructorError):
-    """A mapping names a key twice; the first would be lost without a word."""
-
-    @property
-    def line(self) -> int:
-        """Line of the second."""
-        return int(self.problem_mark.line) + 1 if self.problem_mark else 1
-
-
-class _Once(yaml.SafeLoader):
-    """Reads plain YAML in which no mapping names a key twice."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """Make a mapping."""
-        seen = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise _Twice(problem=str(key.value), problem_mark=key.start_mark)
-            if isinstance(key, yaml.ScalarNode):
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def _read(file: Path) -> dict[str, Any]:
     try:
-        content = _Once(read_at_most(file, LARGEST_YAML).decode()).get_single_data()
+        content = read_yaml(read_at_most(file, LARGEST_YAML).decode())
     except (OSError, UnicodeDecodeError):
         raise InvalidArgument("config", file, "be a readable file of UTF-8 text") from None
-    except _Twice as twice:
-        rule = f"name {twice.problem} once; it is there again in line {twice.line}"
+    except YamlFault as fault:
+        once = f"name {fault.twice} once; it is there again in line {fault.line}"
+        rule = once if fault.twice else f"be YAML; see line {fault.line or 1}: {fault.problem}"
         raise InvalidArgument("config", file, rule) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # an impossible date is a ValueError
-        mark = getattr(error, "problem_mark", None)
-        raise InvalidArgument("config", file, f"be YAML; see line {mark.line + 1 if mark else 1}") from None
     if not isinstance(content, dict):
         raise InvalidArgument("config", file, "be a mapping of settings")
     return content

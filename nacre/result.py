@@ -123,9 +123,9 @@ class Result:
 
         export(self.folder, str(to), by, png)
 
-    def verify(self, public_key: Place | None = None) -> Verified:
-        """Check every file, the budget and the signature; see ``nacre.verify``."""
-        return verify(self.folder, public_key)
+    def verify(self, public_key: Place | None = None, officer_key: Place | None = None) -> Verified:
+        """Check every file, the budget, the pages and the signature; see ``nacre.verify``."""
+        return verify(self.folder, public_key, officer_key)
 
     def __repr__(self) -> str:
         said, spent = self.manifest, self.spent
@@ -147,18 +147,20 @@ class Result:
         )
 
 
-def verify(folder: Place, public_key: Place | None = None) -> Verified:
-    """Check a hand-off by itself, without its ledger: every file, the budget, and the signature.
+def verify(folder: Place, public_key: Place | None = None, officer_key: Place | None = None) -> Verified:
+    """Check a hand-off by itself, without its ledger: every file, the budget, the pages, and the signature.
 
-    With a public key (PEM) the manifest must be signed by its private key; ``signature`` of what is returned says who
-    signed.
+    With a public key (PEM) the manifest must be signed by its private key, and only then ``verdict`` of what is
+    returned is ``VERIFIED``: otherwise nobody whom you know vouches for the hand-off, which then is ``CONSISTENT ONLY``. With an
+    officer's key the run must have been approved with it.
 
     Raises:
         NacreError: something is wrong; the message names all of it.
     """
     from tasks.bucket import verify as check
 
-    found = check(os.fspath(folder), Path(public_key) if public_key else None)
+    signer, officer = (Path(key) if key else None for key in (public_key, officer_key))
+    found = check(os.fspath(folder), signer, officer)
     if found.faults:
         raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s): {'; '.join(found.faults)}")
     return found

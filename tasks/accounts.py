@@ -15,6 +15,7 @@ from dpmodels.ledger.ledger import Account, Charge, Quote
 from dpmodels.releases.draw import Desk, Ticks
 from dpmodels.releases.plan import RELEASE, REPORT, Line
 from tasks.home import ledger_of
+from tasks.signing import passphrase_of
 from tasks.store import Opening, Run, Settings
 
 APPROVAL = "approval.json"
@@ -98,7 +99,7 @@ def sign_run(run: Run, key: Path) -> tuple[Approval, Asked]:
     if found is None:
         raise NacreError(f"the account of run {run.name} has no officer; `nacre ledger officer` names one")
     officer, asked = found
-    approval = asked.check(officer, asked.approve(officer.name, key))
+    approval = asked.check(officer, asked.approve(officer.name, key, passphrase_of(key, "key")))
     keep_approval(run, approval)
     return approval, asked
 

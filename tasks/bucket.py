@@ -252,14 +252,14 @@ def here(folder: Path, place: str, most: int | None = None) -> Iterator[Path]:
         yield Path(scratch)
 
 
-def verify(place: str | Path, public_key: Path | None = None) -> Verified:
+def verify(place: str | Path, public_key: Path | None = None, officer_key: Path | None = None) -> Verified:
     """Check a hand-off in a folder, or in an object store: of its table there only digests are kept.
 
     Raises:
         NacreError: there is no readable manifest, the place cannot be read, or the key cannot.
     """
     if folder := local(place):
-        return verify_hand_off(folder, public_key)
+        return verify_hand_off(folder, public_key, officer_key=officer_key)
     bucket, elsewhere = Bucket(str(place)), dict[str, str]()
     with TemporaryDirectory() as scratch:
         for name in bucket.names():
@@ -268,7 +268,7 @@ def verify(place: str | Path, public_key: Path | None = None) -> Verified:
                 bucket.get(name, Path(scratch) / name)
             else:
                 elsewhere[name] = bucket.digest(name) if known else ""
-        return verify_hand_off(Path(scratch), public_key, elsewhere)
+        return verify_hand_off(Path(scratch), public_key, elsewhere, officer_key)
 
 
 def local(out: str | Path) -> Path | None:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels.artifact import write_text
-from dpmodels.evaluation.pages.card import render_card, render_sheet, render_statement
 from dpmodels.evaluation.pages.glance import weakest
 from dpmodels.hand_off.card import describe
-from dpmodels.hand_off.manifest import CARD, PAGES, Line, Manifest
+from dpmodels.hand_off.manifest import CARD, Line, Manifest
+from dpmodels.hand_off.pages import render_pages
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Balance, Standing
 from dpmodels.releases.contract import Contract
@@ -29,13 +29,16 @@ def lay_out(
     accounts: Sequence[tuple[Standing, Any]] = (),
     above: Sequence[Balance] = (),
 ) -> None:
-    """Write the facts of a hand-off that has its report, and the pages; no accounts where no ledger is at hand."""
+    """Write the facts of a hand-off that has its report, and the pages; no accounts where no ledger is at hand.
+
+    The report's page is made again as well: an earlier version may have begun the run, in another layout.
+    """
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     facts = describe(manifest, contract, report, accounts, above, weakest(report))
     facts = json.loads(json.dumps(facts))  # the pages show what the file says
     write_text(folder / CARD, json.dumps(facts, indent=1))
-    for page, render in zip(PAGES, (render_card, render_statement, render_sheet), strict=True):
-        write_text(folder / page, render(facts))
+    for name, page in render_pages(facts, report).items():
+        write_text(folder / name, page)
 
 
 def _accounts(run: Run, manifest: Manifest) -> tuple[list[tuple[Standing, Any]], list[Balance]]:

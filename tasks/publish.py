@@ -13,6 +13,7 @@ import pyarrow as pa
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.artifact import aside, make_folder, replace_folder, sha256_of
 from dpmodels.errors import ArtifactError
+from dpmodels.evaluation.pages.page import LAYOUT
 from dpmodels.evaluation.published.embedded import cautions
 from dpmodels.evaluation.published.federated import cautions as cautions_of_clients
 from dpmodels.files import copy_plain
@@ -41,12 +42,13 @@ from tasks.of_users import tables_of, write_split
 from tasks.parquet import read_batches
 from tasks.ready import check_free
 from tasks.receive import forget, receive
+from tasks.signing import passphrase_of
 from tasks.stage import stage
 from tasks.store import MADE, Handle, Run, members
 
 DAY = 86_400
-TO_COME = dict.fromkeys((CARD, *PAGES), 64 * "0")
-"""Stands for the files of a hand-off until they are written; every hand-off has a card."""
+TO_COME = {"artifacts": dict.fromkeys((CARD, *PAGES), 64 * "0"), "layout": LAYOUT, "sha256": 64 * "0"}
+"""Stands for the files of a hand-off until they are written, and for the manifest's digest of itself."""
 
 
 @stage("publish", sensitive=False)
@@ -93,7 +95,7 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
         whole = said.model_copy(update={"artifacts": {**artifacts(part), **elsewhere}})
         (part / MANIFEST).write_text(whole.to_json(), encoding="utf-8")
         if run.settings.signing_key is not None:
-            sign_manifest(part, run.settings.signing_key)
+            sign_manifest(part, run.settings.signing_key, passphrase_of(run.settings.signing_key))
         if bucket := run.settings.bucket:
             with open_engine(run.settings.threads, None) as engine:
                 Bucket(bucket).settle(run.name, part, whole.artifacts, engine)
@@ -133,7 +135,7 @@ def manifest(run: Run, plan: Line, release: Handle) -> Manifest:
             **paid,
             **({"cautions": cautions(plan)} if plan.family else {}),
             **declared(settings.declared),
-            "artifacts": TO_COME,
+            **TO_COME,
         }
     )
 
@@ -175,7 +177,7 @@ def manifest_of_clients(run: Run) -> Manifest:
             "trust": plan.measurement.get("trust", "local"),
             **({"dropped": ended["dropped"]} if ended["dropped"] else {}),
             **declared(run.settings.declared),
-            "artifacts": TO_COME,
+            **TO_COME,
         }
     )
 

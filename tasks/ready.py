@@ -7,9 +7,9 @@ from pathlib import Path
 
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.files import Place
-from dpmodels.keys import private_key
 from dpmodels.late import SYNTHESIS, check_installed, torch
 from tasks.bucket import Bucket, local
+from tasks.signing import check_signing_key
 
 LEAST_FREE = 64 * 2**20
 """Bytes that must be free where the run keeps its state and where it hands over."""
@@ -27,7 +27,7 @@ def check_ready(device: str, out: Place | Path, signing_key: Path | None) -> Non
     check_installed(SYNTHESIS)
     pick_device(device)
     if signing_key is not None:
-        private_key(signing_key)
+        check_signing_key(signing_key)
     folder = local(out)
     if folder is None:
         return Bucket(str(out)).check_free()

@@ -328,6 +328,7 @@ def outcome(reader: Reader, content: bytes) -> str:
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"it{''.join(Path(reader.name).suffixes)}"
         path.write_bytes(content)
+        path.chmod(0o600)
         try:
             reader.read(path)
         except NacreError as refusal:

@@ -82,6 +82,7 @@ def write_key(path: Path) -> tuple[Path, Path]:
     """Write an ed25519 key and its public half; return both paths."""
     key = Ed25519PrivateKey.generate()
     path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    path.chmod(0o600)
     public = path.with_suffix(".pub")
     public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     return path, public

@@ -13,6 +13,8 @@ Its format is numbered, and each manifest is written in the oldest format that c
         those in the clients' lines are of their certainty scores alone
     5   any of these with a model card and the page for a data-protection officer among its files
     6   any of these with a data sheet as well, and with what the operator declares of the hand-off, if anything
+    7   any of these that says by which layout its pages were made, so that they can be made again and compared, and
+        that holds the digest of itself, by which a manifest that rotted on its disk is noticed
 """
 
 import json
@@ -26,6 +28,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from dpmodels.accounting.events import Event
 from dpmodels.errors import ArtifactError
+from dpmodels.escapes import on_one_line
 from dpmodels.files import open_plain
 from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.declared import Declared
@@ -38,7 +41,7 @@ CARD = "model-card.json"
 SHEET = "data-sheet.html"
 PAGES = ("model-card.html", "statement.html", SHEET)
 """The pages that lay out the facts of the card: for a user, for a data-protection officer, and for whoever gets it."""
-NEWEST = 6
+NEWEST = 7
 MOST_FAULTS = 10
 LEFT_OUT = (
     "The release came as a file, without the ledger that paid for it. Its footer names the charge. The account, the "
@@ -209,6 +212,9 @@ class Manifest(Line, _Head):
         declared: what the operator says of the hand-off. The ledger has it too, in the entry of a charge that this
             run made; a run that was paid for before says what it says of its own hand-off.
         artifacts: the SHA-256 of every other file, by its path in the folder.
+        layout: the number of the layout by which the pages were made of the card and the report.
+        sha256: the digest of everything else in the manifest, in canonical JSON; ``to_json`` reckons it. It shows that
+            a disk or a line changed something; whoever changes a manifest on purpose can reckon it as well.
     """
 
     report: ReportLine | None = None
@@ -222,6 +228,8 @@ class Manifest(Line, _Head):
     unprotected: Text | None = None
     declared: Declared | None = None
     artifacts: dict[str, Sha256]
+    layout: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    sha256: Sha256 | None = None
 
     @property
     def has_price(self) -> bool:
@@ -255,6 +263,8 @@ class Manifest(Line, _Head):
     @property
     def oldest_format(self) -> int:
         """The oldest format that can hold the manifest's content."""
+        if self.layout is not None:
+            return 7
         if self.declared is not None or SHEET in self.artifacts:
             return 6
         if CARD in self.artifacts:
@@ -287,6 +297,10 @@ class Manifest(Line, _Head):
             raise ValueError(f"lists one of {', '.join((CARD, *PAGES))} without the others, and they belong together")
         if self.declared is not None and SHEET not in self.artifacts:
             raise ValueError(f"has the field declared, and lists no {SHEET}, which says it to whoever gets this")
+        if (self.layout is None) != (self.sha256 is None):
+            raise ValueError("has one of the fields layout and sha256, which belong together")
+        if self.layout is not None and SHEET not in self.artifacts:
+            raise ValueError(f"has the field layout, and lists no {SHEET}, which is made by it")
         if self.format != self.oldest_format:
             raise ValueError(f"says that it is of format {self.format}, and has fields of another one")
         return self
@@ -296,7 +310,24 @@ class Manifest(Line, _Head):
         content = self.model_dump(mode="json", exclude_none=True)
         if self.declared is not None:
             content["declared"] = self.operator_says
+        if self.sha256 is not None:
+            content["sha256"] = own_digest(content)
         return json.dumps(content, indent=1)
+
+
+def own_digest(content: dict[str, Any]) -> str:
+    """Return the digest of what a manifest holds beside it."""
+    return digest({name: value for name, value in content.items() if name != "sha256"})
+
+
+def is_as_written(content: bytes) -> bool:
+    """Tell whether a manifest that can be read has the digest of itself; those of earlier formats have none.
+
+    Raises:
+        ManifestError: it is no JSON object, or has a field twice.
+    """
+    whole = _plain(content)
+    return "sha256" not in whole or whole["sha256"] == own_digest(whole)
 
 
 def digest_of_all(hashes: Iterable[str]) -> str:
@@ -351,8 +382,8 @@ def parse_manifest(content: bytes) -> Manifest:
 
 
 def printable(text: str, most: int = 120) -> str:
-    """Make text from an unknown source safe to show on a terminal: short, and without control characters."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text[:most])
+    """Make text from an unknown source safe to show: short, on one line, its control characters written out."""
+    return on_one_line(text, most)
 
 
 def _plain(content: bytes) -> dict[str, Any]:

@@ -8,26 +8,26 @@ from pathlib import Path
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.manifest import MANIFEST
-from dpmodels.keys import key_text, private_key, signed_by
+from dpmodels.keys import fingerprint, key_text, private_key, signed_by
 from dpmodels.limits import LARGEST_SIGNATURE
 
 SIGNATURE = "manifest.sig"
 NOBODY = "none: nobody vouches for this manifest"
 
 
-def sign_manifest(folder: Path, key: Path) -> None:
+def sign_manifest(folder: Path, key: Path, passphrase: str = "") -> None:
     """Sign a folder's manifest with the user's private key, and write the signature beside it.
 
     Raises:
-        InvalidArgument: the key is not a readable, unencrypted ed25519 private key.
+        InvalidArgument: the key is not a readable ed25519 private key, or it is encrypted by another passphrase.
     """
-    private = private_key(key)
+    private = private_key(key, passphrase=passphrase)
     signature = base64.b64encode(private.sign((folder / MANIFEST).read_bytes())).decode()
     (folder / SIGNATURE).write_text(_record(key_text(private.public_key()), signature), encoding="utf-8")
 
 
-def check_signature(folder: Path, manifest: bytes, wanted: str) -> str:
-    """Say who signed these bytes of a manifest; if ``wanted`` names a key, they must be signed with it.
+def check_signature(folder: Path, manifest: bytes, wanted: str) -> tuple[bool, str]:
+    """Tell whether the key that is ``wanted`` signed these bytes of a manifest, and say who did; empty wants none.
 
     Raises:
         ArtifactError: the manifest is signed with another key, or the file beside it is not a signature of it.
@@ -35,7 +35,7 @@ def check_signature(folder: Path, manifest: bytes, wanted: str) -> str:
     if not os.path.lexists(folder / SIGNATURE):
         if wanted:
             raise ArtifactError("the manifest is not signed")
-        return NOBODY
+        return False, NOBODY
     with open_plain(folder, folder / SIGNATURE) as file:
         content = file.read(LARGEST_SIGNATURE)
     try:
@@ -47,10 +47,11 @@ def check_signature(folder: Path, manifest: bytes, wanted: str) -> str:
         raise ArtifactError(f"{SIGNATURE} is not a signature of this manifest")
     if wanted and wanted != public:
         raise ArtifactError("the manifest is signed with another key than the one you named")
-    return (
-        "by the key you named"
-        if wanted
-        else f"by key {public}; compare it with the signer's, or give it with --public-key"
+    if wanted:
+        return True, f"by the key you named, whose SHA-256 is {fingerprint(public)}"
+    return False, (
+        f"by a key whose SHA-256 is {fingerprint(public)}, and anybody can make a key; "
+        "compare it with the signer's, or give that one with --public-key"
     )
 
 

@@ -1,8 +1,11 @@
 """Check a hand-off by itself: for a recipient, without access to our store or ledger.
 
 The check shows that every file is the one that the manifest names and none is missing or added, that the budget is what
-the events cost, that the charge and its entries are consistent, and who signed the manifest. It cannot show that the
-manifest is true: a signature says who vouches for it, and the ledger's hashes in it let an auditor check it there.
+the events cost, that the charge and its entries are consistent, that the pages say what the card and the report say,
+and who signed the manifest. It cannot show that the manifest is true: whoever writes a hand-off can write one that
+hangs together, and make a key to sign it with. So its verdict is ``VERIFIED`` where the manifest is signed by a key that the
+recipient named, and ``CONSISTENT`` where it hangs together and nobody whom the recipient knows vouches for it. The
+ledger's hashes in it let an auditor check it there.
 
 A hand-off that was made from a release file alone cannot say which account and run paid. This is not a fault, since the
 manifest says so; ``charge`` then tells the recipient what to ask of whoever keeps the ledger.
@@ -29,18 +32,21 @@ from dpmodels.hand_off.manifest import (
     Manifest,
     ManifestError,
     digest_of_all,
+    is_as_written,
     parse_manifest,
     printable,
     read_bytes,
 )
+from dpmodels.hand_off.pages import compare_pages
 from dpmodels.hand_off.signature import NOBODY, SIGNATURE, check_signature
-from dpmodels.keys import key_text
+from dpmodels.keys import fingerprint, key_text
 from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.records import Standing
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_REPORT, LARGEST_YAML
 from dpmodels.privacy import Adjacency
+from dpmodels.releases.contract import Contract
 from dpmodels.schema.federation import CENTRAL, SCORES
 from dpmodels.schema.lint import parse
 
@@ -51,6 +57,8 @@ HANDED_OVER = re.compile(
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
 MOST_ACCOUNTS = 3
+NOT_APPROVED = "by nobody that this file names"
+VERIFIED, CONSISTENT, FAULTY = "VERIFIED", "CONSISTENT ONLY", "FAULTY"
 
 
 @dataclass
@@ -58,6 +66,10 @@ class Verified:
     """What the check found: faults, the number of unchanged files, and sentences on what was promised and who paid.
 
     What an account had spent before, and its cap, rest on the word of whoever signed; ``declared`` is the operator's.
+
+    Attributes:
+        vouched: whether the manifest is signed by the key that the recipient named.
+        notes: what was not checked, and why.
     """
 
     faults: list[str] = field(default_factory=list)
@@ -70,26 +82,43 @@ class Verified:
     approved: str = ""
     declared: dict[str, str] = field(default_factory=dict)
     cautions: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    vouched: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """``VERIFIED``, ``CONSISTENT`` where nobody whom the recipient named vouches for it, or ``FAULTY``."""
+        return FAULTY if self.faults else VERIFIED if self.vouched else CONSISTENT
 
 
 def verify_hand_off(
-    folder: Path, public_key: Path | None = None, elsewhere: Mapping[str, str] = MappingProxyType({})
+    folder: Path,
+    public_key: Path | None = None,
+    elsewhere: Mapping[str, str] = MappingProxyType({}),
+    officer_key: Path | None = None,
 ) -> Verified:
-    """Check every file of a hand-off, its budget and its signature; a given key must have signed it.
+    """Check every file of a hand-off, its budget, its pages and its signature.
 
-    Files that lie ``elsewhere`` are given by their names and digests.
+    Args:
+        folder: of the hand-off.
+        public_key: the key (PEM) that must have signed the manifest; without it nobody vouches for the hand-off.
+        elsewhere: files that lie elsewhere, by their names, with their digests.
+        officer_key: the key (PEM) of the officer who must have approved the run.
 
     Raises:
         ArtifactError: there is no readable manifest, or a later version wrote it.
         InvalidArgument: the key cannot be read.
     """
     wanted = key_text(read_public_key(public_key)) if public_key else ""
+    officer = key_text(read_public_key(officer_key, "officer_key")) if officer_key else ""
     content, found = read_bytes(folder), Verified()
     try:
         manifest = parse_manifest(content)
     except ManifestError as error:
         found.faults += error.faults
     else:
+        if not is_as_written(content):
+            found.faults.append(f"{MANIFEST} was changed after it was written: it is not of the digest that it names")
         _check_files(folder, manifest.artifacts, elsewhere, found)
         for line in manifest.lines:
             _check_proved(line, manifest.adjacency, found)
@@ -99,20 +128,21 @@ def verify_hand_off(
         _check_classifier(folder, manifest, found)
         _check_total(manifest, found)
         _check_report(folder, manifest, found)
-        _check_schema(folder, manifest, found)
-        _check_approved(manifest, found)
+        contract = _check_schema(folder, manifest, found)
+        found.approved = _check_approved(manifest, officer, found)
         if CARD in manifest.artifacts and not found.faults and (fault := differs(folder, manifest)):
             found.faults.append(fault)
+        if CARD in manifest.artifacts and not found.faults and contract is not None:
+            _check_pages(folder, manifest, contract, found)
         if CARD in manifest.artifacts and not found.faults:
             found.account = _stood(standings(folder))
         found.charge = _paid(manifest)
         found.budget = _spent(manifest)
         found.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
-        found.approved = printable(manifest.approved.officer) if manifest.approved else "by nobody that this file names"
         found.declared = {name: printable(said, 300) for name, said in manifest.operator_says.items()}
         found.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
     try:
-        found.signature = check_signature(folder, content, wanted)
+        found.vouched, found.signature = check_signature(folder, content, wanted)
     except (ArtifactError, OSError) as error:
         found.faults.append(str(error))
     return found
@@ -238,19 +268,27 @@ def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
         found.faults.append("report.json is about another release, unit or price than the manifest")
 
 
-def _check_schema(folder: Path, manifest: Manifest, found: Verified) -> None:
-    """Check that the schema is the one that was planned for, and that the price is said to be for its unit."""
+def _check_pages(folder: Path, manifest: Manifest, contract: Contract, found: Verified) -> None:
+    """Check that the pages say what the card and the report say."""
+    faults, note = compare_pages(folder, manifest, contract)
+    found.faults += faults
+    found.notes += [note] if note else []
+
+
+def _check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract | None:
+    """Check that the schema is the one that was planned for and that the price is for its unit; return the schema."""
     try:
         with open_plain(folder, folder / "schema.yaml") as file:
             schema, _ = parse(file.read(LARGEST_YAML + 1).decode())
     except (ArtifactError, OSError):
-        return  # the check of all files reports that it is missing
+        return None  # the check of all files reports that it is missing
     except (ValueError, RecursionError):
         schema = None
     if schema is None or schema.hash != manifest.schema_sha256:
         found.faults.append("schema.yaml is not the schema that the manifest names")
     elif (manifest.data_set, manifest.unit, manifest.adjacency) != (schema.name, str(schema.unit), schema.adjacency):
         found.faults.append("the manifest says another data set, unit or adjacency than schema.yaml")
+    return schema
 
 
 def _reckoned(lines: Sequence[Line], found: Verified) -> Decimal | None:
@@ -283,16 +321,28 @@ def _check_charge(line: Line, run: str | None, found: Verified) -> None:
         found.faults.append("the charge's entries are not a complete life: reserve, draw, seal, commit")
 
 
-def _check_approved(manifest: Manifest, found: Verified) -> None:
-    """Check that the officer signed this run's lines; a family is signed for by the keys of its charges."""
+def _check_approved(manifest: Manifest, officer: str, found: Verified) -> str:
+    """Check that the officer signed this run's lines, with the key that was named if one was; say who approved.
+
+    A family is signed for by the keys of its charges.
+    """
     signed, family = manifest.approved, manifest.approved_as
+    if officer and signed is None:
+        found.faults.append("no officer's approval is in this hand-off, and you named an officer's key")
     if signed is None or manifest.run is None or manifest.ledger.account is None:
-        return
+        return NOT_APPROVED
     account, run = (family.account, family.run) if family else (manifest.ledger.account, manifest.run)
     own = {line.ledger.charge if family else line.plan_sha256 for line in manifest.lines}
     asked = Asked(signed.ledger, account, run, signed.plans, family=family is not None)
     if not asked.is_signed(signed) or not own <= set(signed.plans):
         found.faults.append("the officer's approval is not a signature of this run and its plan")
+        return NOT_APPROVED
+    if officer and signed.public_key != officer:
+        found.faults.append("the approval is signed with another key than the officer's that you named")
+    name, key = printable(signed.officer), fingerprint(signed.public_key)
+    if officer:
+        return f"{name}, by the officer's key you named, whose SHA-256 is {key}"
+    return f"{name} is the name beside a key whose SHA-256 is {key}; give the officer's with --officer-key"
 
 
 def _spent(manifest: Manifest) -> str:

@@ -79,9 +79,9 @@ class Asked:
         kind = "approval 1" + (" of a family" if family else " of an account" if opening else "")
         return canonical_json({"nacre": kind, **terms}) + "\n"
 
-    def approve(self, officer: str, key: Path) -> Approval:
+    def approve(self, officer: str, key: Path, passphrase: str = "") -> Approval:
         """Sign with a private key in a PEM file."""
-        private = private_key(key, "key")
+        private = private_key(key, "key", passphrase)
         signature = base64.b64encode(private.sign(self.text.encode())).decode()
         public = key_text(private.public_key())
         return Approval(officer=officer, public_key=public, ledger=self.ledger, plans=self.plans, signature=signature)

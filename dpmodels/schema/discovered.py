@@ -15,6 +15,7 @@ import numpy as np
 import yaml
 
 from dpmodels.limits import LARGEST_YAML
+from dpmodels.plain_yaml import read_yaml
 from dpmodels.schema.discover import SHARE, marks
 
 TODO = "TODO"
@@ -62,7 +63,7 @@ def complete(text: str, found: Mapping[str, Found], origin: str) -> Completed:
         found: by column.
         origin: says in words which charged release this is from.
     """
-    data, root = yaml.safe_load(text), cast(yaml.MappingNode, yaml.compose(text, Loader=yaml.SafeLoader))
+    data, root = read_yaml(text), cast(yaml.MappingNode, yaml.compose(text, Loader=yaml.SafeLoader))
     edits, remarks, told = list[tuple[int, int, str]](), list[str](), list[str]()
     columns = _value(root, "columns")
     for name, keys in marks(data).items():

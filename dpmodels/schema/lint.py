@@ -4,18 +4,21 @@ A file with ``columns`` is the schema of a table; one with ``encoder``, ``text``
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+from typing_extensions import override
 
 from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, taken_for_text
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
+from dpmodels.plain_yaml import DEEPEST, Place, Scalar, Watch, YamlFault, read_yaml
 from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
@@ -26,7 +29,13 @@ from dpmodels.schema.federation import Client, Federation
 from dpmodels.schema.partition import Partition
 from dpmodels.schema.schema import RowCount, Schema, name_faults
 
-Place = tuple[str, ...]
+Finding = tuple[Place, Callable[[], str]]
+"""Where a fault is, and what makes its sentence."""
+MOST_FAULTS = 20
+"""Faults that are listed; of the others the number is told."""
+MOST_KEPT = 100
+LONGEST_GUESSED, MOST_GUESSED = 64, 1000
+"""Letters of a name, and names, among which the one that was probably meant is looked for."""
 KINDS: dict[str, type[BaseModel]] = {
     "categorical": Categorical,
     "boolean": Boolean,
@@ -127,8 +136,9 @@ def _run_faults(contract: Schema | Documents, path: Path) -> list[SchemaFault]:
     grouped = isinstance(contract, Schema) and contract.users is not None
     if not isinstance(column, Identifier) or column.keep == "drop" or grouped:
         return []
-    root: Any = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    line = Outline(root).line(("columns", str(user), "keep"))
+    outline = Outline()
+    read_yaml(path.read_text(encoding="utf-8"), outline)
+    line = outline.line(("columns", str(user), "keep"))
     message = (
         "must be drop: without `users` synthetic rows are not grouped by user, and fresh numbers would make each row "
         "a user"
@@ -137,31 +147,27 @@ def _run_faults(contract: Schema | Documents, path: Path) -> list[SchemaFault]:
 
 
 def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
-    """Parse a contract's YAML text: the contract, or None and every fault found."""
+    """Parse a contract's YAML text: the contract, or None and the first faults found, with the number of others."""
     if len(text) > LARGEST_YAML:
         return None, [SchemaFault(0, "file", TOO_LARGE)]
+    outline = Outline()
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        if not isinstance(root, yaml.MappingNode):
-            what = "is empty" if root is None else "is not a mapping"
-            return None, [SchemaFault(0, "file", f"{what}; it must hold name, unit, target and columns")]
-        outline = Outline(root)
-        data = {} if outline.tangled else yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        return None, [SchemaFault(mark.line + 1 if mark else 0, "file", f"is not valid YAML: {error.problem}")]
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return None, [SchemaFault(0, "file", "is not valid YAML: a character, a date or the nesting is impossible")]
+        data = read_yaml(text, outline)
+    except YamlFault as fault:
+        return None, [SchemaFault(fault.line, "file", f"is not valid YAML: {fault.problem}")]
+    if not isinstance(data, dict):
+        what = "is empty" if data is None else "is not a mapping"
+        return None, [SchemaFault(0, "file", f"{what}; it must hold name, unit, target and columns")]
     if outline.tangled:
-        return None, outline.faults
+        return None, _first(outline.faults, outline.more)
     waiting = marks(data)
     try:
         contract = _kind_of(data).model_validate(stand_in(data) if waiting else data)
     except ValidationError as error:
-        return None, _order(outline, _schema_faults(error.errors(), data), _waiting(waiting, outline))
+        return None, _order(outline, _schema_faults(error.errors(include_url=False), data), _waiting(waiting, outline))
     if waiting:
         return None, _order(outline, iter(()), _waiting(waiting, outline))
-    return (None, outline.faults) if outline.faults else (contract, [])
+    return (None, _first(outline.faults, outline.more)) if outline.faults else (contract, [])
 
 
 def _waiting(waiting: Mapping[str, tuple[str, ...]], outline: "Outline") -> list[SchemaFault]:
@@ -183,7 +189,7 @@ def load_draft(path: str | Path) -> tuple[str, Discovery]:
         message = f"marks nothing with `{WORD}`, such as `values: {WORD}` or `min: {WORD}` (docs/schema.md)"
         raise SchemaError(str(path), [SchemaFault(0, "file", message)])
     text = Path(path).read_text(encoding="utf-8")
-    data = yaml.safe_load(text)
+    data = read_yaml(text)
     checked = Schema.model_validate(stand_in(data))
     if checked.image:
         raise SchemaError(
@@ -210,15 +216,15 @@ def _kind_of(data: Mapping[str, Any]) -> type[Schema] | type[Documents] | type[F
     return Documents if "columns" not in data and data.keys() & {"encoder", "text", "embedding"} else Schema
 
 
-class Outline:
+class Outline(Watch):
     """The line of every place in the file, and the faults YAML itself would pass over in silence."""
 
-    def __init__(self, root: yaml.MappingNode) -> None:
+    def __init__(self) -> None:
         self.lines: dict[Place, int] = {(): 1}
         self.faults: list[SchemaFault] = []
+        self.more = 0
+        """Faults that are counted and not kept."""
         self.tangled = False  # aliases, impossible dates, keys that hide one another: the content is not read
-        self._seen: set[int] = set()
-        self._walk(root, ())
 
     def line(self, place: Place) -> int:
         """Return the line of a place, or of the nearest place around it."""
@@ -226,80 +232,81 @@ class Outline:
             place = place[:-1]
         return self.lines[place]
 
-    def _fault(self, place: Place, message: str, node: yaml.Node) -> None:
-        self.faults.append(SchemaFault(node.start_mark.line + 1, ".".join(place), message))
-
-    def _walk(self, node: yaml.Node, place: Place) -> None:
-        if id(node) in self._seen:
+    @override
+    def on_key(self, place: Place, key: Scalar, first_line: int) -> bool:
+        if key.kind != "str":
             self.tangled = True
-            return self._fault(place, "repeats another part by an alias (*); write it out", node)
-        self._seen.add(id(node))
-        if isinstance(node, yaml.MappingNode):
-            return self._walk_mapping(node, place)
-        if isinstance(node, yaml.SequenceNode):
-            for index, item in enumerate(node.value):
-                self.lines[*place, str(index)] = item.start_mark.line + 1
-                self._walk(item, (*place, str(index)))
+            self._fault(place, "must be text: YAML reads this name as something else; put it in quotes", key.line)
+        elif first_line:
+            self.tangled = True
+            self._fault(place, f"is written twice, first on line {first_line}", key.line)
+            return False
+        self.lines.setdefault(place, key.line)
+        return True
+
+    @override
+    def on_item(self, place: Place, line: int) -> None:
+        self.lines[place] = line
+
+    @override
+    def on_alias(self, place: Place, line: int) -> bool:
+        self.tangled = True
+        self._fault(place, "repeats another part by an alias (*); write it out", line)
+        return False
+
+    @override
+    def on_scalar(self, place: Place, scalar: Scalar) -> Any:
+        if scalar.is_plain and scalar.text == "TODO":
+            self._fault(place[:-1] if place and place[-1].isdigit() else place, TODO, scalar.line)
+        elif place and (trap := _trap(scalar, place[-1])):
+            self._fault(place, trap, scalar.line)
+        try:
+            return scalar.value()
+        except YamlFault:
+            if scalar.kind != "timestamp":
+                raise
+            self.tangled = True
+            self._fault(place, f"{scalar.text} is no date of the calendar", scalar.line)
             return None
-        if not isinstance(node, yaml.ScalarNode):
-            return None
-        if node.style is None and node.value == "TODO":
-            self._fault(place[:-1] if place[-1].isdigit() else place, TODO, node)
-        elif trap := _trap(node, place):
-            self.tangled |= node.tag.endswith(":timestamp")
-            self._fault(place, trap, node)
-        return None
 
-    def _walk_mapping(self, node: yaml.MappingNode, place: Place) -> None:
-        for key, value in node.value:
-            inner = (*place, str(key.value))
-            if not isinstance(key, yaml.ScalarNode) or not key.tag.endswith(":str"):
-                self.tangled = True
-                self._fault(inner, "must be text: YAML reads this name as something else; put it in quotes", key)
-            elif inner in self.lines:
-                self.tangled = True
-                self._fault(inner, f"is written twice, first on line {self.lines[inner]}", key)
-                continue
-            self.lines.setdefault(inner, key.start_mark.line + 1)
-            self._walk(value, inner)
+    def _fault(self, place: Place, message: str, line: int) -> None:
+        if len(self.faults) < MOST_KEPT:
+            self.faults.append(SchemaFault(line, ".".join(place), message))
+        else:
+            self.more += 1
 
 
-def _trap(node: yaml.ScalarNode, place: Place) -> str:
+def _trap(scalar: Scalar, key: str) -> str:
     """Say what YAML 1.1 makes of a plain word such as no, 012 or 12:30, if a person would not expect it."""
-    if node.style is not None or node.tag.endswith((":str", ":null")):
+    if not scalar.is_plain or scalar.kind in ("null", "timestamp"):
         return ""
-    if node.tag.endswith(":timestamp"):
-        return _no_date(node.value)
-    if node.tag.endswith(":bool"):
-        value = yaml.SafeLoader.bool_values[node.value.lower()]
-        expected = place[-1] in SWITCHES or node.value.lower() in ("true", "false")
-        return "" if expected else f"YAML reads {node.value} as {str(value).lower()}; put it in quotes to mean the text"
-    return "" if PLAIN_NUMBER.fullmatch(node.value) else f"YAML does not read {node.value} as it is written; quote it"
+    if scalar.kind == "bool":
+        value, word = scalar.value(), scalar.text
+        expected = key in SWITCHES or word.lower() in ("true", "false")
+        return "" if expected else f"YAML reads {word} as {str(value).lower()}; put it in quotes to mean the text"
+    odd = scalar.is_number_elsewhere or (scalar.kind in ("int", "float") and not PLAIN_NUMBER.fullmatch(scalar.text))
+    return f"YAML does not read {scalar.text[:80]} as it is written; quote it" if odd else ""
 
 
-def _no_date(text: str) -> str:
-    try:
-        yaml.safe_load(text)
-    except ValueError:
-        return f"{text} is no date of the calendar"
-    return ""
-
-
-def _schema_faults(errors: list[ErrorDetails], data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+def _schema_faults(errors: list[ErrorDetails], data: Mapping[str, Any]) -> Iterator["Finding"]:
     """Translate pydantic's errors to places in the file and sentences, and check the names that refer to columns."""
     for error in errors:
         cause = error.get("ctx", {}).get("error")
         place = _place(error["loc"], data)
         if isinstance(cause, ColumnFaults):
-            yield from (((*place, *key.split(".")), message) for key, message in cause.faults)
+            yield from (((*place, *key.split(".")), _said(message)) for key, message in cause.faults)
         else:
-            yield place, _sentence(error, place, data)
+            yield place, partial(_sentence, error, place, data)
     columns, unit = data.get("columns"), data.get("unit")
     if isinstance(columns, dict):
         kinds = {name: _kind(column) for name, column in columns.items()}
         target, user = data.get("target"), unit.get("user") if isinstance(unit, dict) else None
         names = [name if isinstance(name, str) else None for name in (target, user)]
-        yield from (((key,), message) for key, message in name_faults(kinds, *names))
+        yield from (((key,), _said(message)) for key, message in name_faults(kinds, *names))
+
+
+def _said(message: str) -> Callable[[], str]:
+    return lambda: message
 
 
 def _kind(column: Any) -> str:
@@ -339,9 +346,12 @@ def _sentence(error: ErrorDetails, place: Place, data: Mapping[str, Any]) -> str
     return PHRASES.get(kind, error["msg"]).format(**context) + taken_for_text(error["input"])
 
 
-def near(word: str, known: Any) -> str:
+def near(word: str, known: Iterable[str]) -> str:
     """Suggest the known word that was probably meant, as the tail of a sentence."""
-    match = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    if len(word) > LONGEST_GUESSED:
+        return ""
+    names = [name for name in islice(known, MOST_GUESSED) if len(name) <= LONGEST_GUESSED]
+    match = get_close_matches(word, names, n=1, cutoff=0.6)
     return f"; did you mean `{match[0]}`?" if match else ""
 
 
@@ -363,17 +373,44 @@ def _keys(place: Place, data: Mapping[str, Any]) -> list[str]:
     return list(KINDS[data["columns"][place[1]]["type"]].model_fields)
 
 
-def _order(outline: Outline, found: Iterator[tuple[Place, str]], waiting: list[SchemaFault]) -> list[SchemaFault]:
-    """Join both kinds of fault: one a place, none for a place that YAML or a TODO already explains, by line."""
-    told = {fault.where for fault in outline.faults}
-    faults = [*outline.faults, *waiting]
-    for place, message in found:
+def _order(outline: Outline, found: Iterator["Finding"], waiting: list[SchemaFault]) -> list[SchemaFault]:
+    """Join both kinds of fault: one a place, none for a place that YAML or a TODO already explains, by line.
+
+    Sentences are made of the first faults only: to write one may take a look at every name there is.
+    """
+    faults, more = [*outline.faults, *waiting], outline.more
+    told, above = set[str](), set[str]()
+    for fault in outline.faults:
+        _tell(fault.where, told, above)
+    for line, place, message in sorted(
+        ((outline.line(place), place, message) for place, message in found), key=lambda one: one[0]
+    ):
         where = ".".join(place) or "file"
-        if not any(_covers(where, other) for other in told):
-            told.add(where)
-            faults.append(SchemaFault(outline.line(place), where, message))
-    return sorted(faults, key=lambda fault: fault.line)
+        if where in above or not told.isdisjoint(_and_above(where)):
+            continue
+        _tell(where, told, above)
+        if len(faults) < MOST_KEPT:
+            faults.append(SchemaFault(line, where, message()))
+        else:
+            more += 1
+    return _first(faults, more)
 
 
-def _covers(where: str, told: str) -> bool:
-    return where == told or where.startswith(told + ".") or (where != "columns" and told.startswith(where + "."))
+def _first(faults: list[SchemaFault], more: int) -> list[SchemaFault]:
+    """Return the first faults by line, and the number of the others."""
+    faults = sorted(faults, key=lambda fault: fault.line)
+    more += len(faults[MOST_FAULTS:])
+    rest = [SchemaFault(faults[MOST_FAULTS - 1].line, "file", f"has {more:,} more faults")] if more else []
+    return [*faults[:MOST_FAULTS], *rest]
+
+
+def _and_above(where: str) -> list[str]:
+    """Return a place and the places around it."""
+    parts = where.split(".")[:DEEPEST]
+    return [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+
+
+def _tell(where: str, told: set[str], above: set[str]) -> None:
+    """Note a place that has a fault, and the places around it, which need none of their own; but the columns do."""
+    told.add(where)
+    above.update(set(_and_above(where)[:-1]) - {"columns"})

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -14,6 +15,7 @@ import typer
 from dpmodels.errors import NacreError, SchemaError, shortened
 from flows.command_line import audits, deployments, free, ledger, reports, runs, schemas
 from flows.command_line.options import WIDE
+from tasks import signing
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -55,6 +57,12 @@ def options(
     log.setLevel(level)
     log.handlers = [logging.StreamHandler(sys.stderr)] if verbose else []
     log.propagate = False
+    if sys.stdin is not None and sys.stdin.isatty():
+        signing.ask = _ask_passphrase
+
+
+def _ask_passphrase(key: Path) -> str:
+    return str(typer.prompt(f"passphrase of {key}", hide_input=True, err=True))
 
 
 def main() -> NoReturn:

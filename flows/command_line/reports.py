@@ -106,12 +106,15 @@ def compare(
 def verify(
     folder: Annotated[str, typer.Argument(help="Hand-off that was received: a folder, or its URI.")],
     public_key: Annotated[Path | None, typer.Option(help="Key (PEM) the manifest must be signed with.")] = None,
+    officer_key: Annotated[Path | None, typer.Option(help="Key (PEM) the run must be approved with.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a hand-off by itself, without its ledger: every file, the budget, and the signature.
+    """Check a hand-off by itself, without its ledger: every file, the budget, the pages, and the signature.
+
+    Exits with 0 if a key that you name vouches for it, with 3 if it is only consistent, and with 1 if it has faults.
 
     Example: nacre verify hand-off --public-key signer.pub
     """
     from flows.command_line.show import show_verified
 
-    show_verified(folder, public_key, as_json)
+    show_verified(folder, public_key, officer_key, as_json)

@@ -37,6 +37,14 @@ PRODUCTS = {
 PAGES = {"statement.html": "statement for an officer", "data-sheet.html": "data sheet", "model-card.html": "model card"}
 
 
+VERDICTS = {
+    "VERIFIED": "whole, and signed by the key you named",
+    "CONSISTENT ONLY": "nobody whom you named vouches for it. It hangs together, and whoever made it could have made "
+    "it up; get the signer's key from the signer, and name it with --public-key",
+}
+"""What the verdict on a hand-off says, where it has no faults."""
+
+
 def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig) -> None:
     """Warn of a budget that hardly promises anything."""
     for said in cautions_of(privacy.target_epsilon, getattr(privacy, "delta", 0.0)):
@@ -175,24 +183,35 @@ def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool)
     exit_on(fail_on_checks and bool(warned))
 
 
-def show_verified(folder: str, public_key: Path | None, as_json: bool) -> None:
-    """Check a hand-off and print what is wrong with it, or who signed it.
+def show_verified(folder: str, public_key: Path | None, officer_key: Path | None, as_json: bool) -> None:
+    """Check a hand-off and print the verdict first, then what is wrong with it, or who signed it.
 
     Raises:
         ArtifactError: something is wrong.
+        Exit: with 3, if nobody whom the caller named vouches for it.
     """
+    from dpmodels.hand_off.verify import VERIFIED
     from tasks.bucket import verify
 
-    found = verify(folder, public_key)
+    found = verify(folder, public_key, officer_key)
+    if found.faults and as_json:
+        print_json({"verdict": found.verdict, "faults": found.faults})
     for fault in found.faults:
         typer.echo(fault, err=True)
     if found.faults:
-        raise ArtifactError(f"the hand-off {folder} has {len(found.faults)} fault(s)")
+        raise ArtifactError(f"{found.verdict}: the hand-off {folder} has {len(found.faults)} fault(s)")
     facts = {"files": f"{found.files} as the manifest has them", "budget": found.budget, "unit": found.unit}
     facts |= {"charge": found.charge, "account": found.account or "not known here", "approved": found.approved}
-    print_facts("hand-off", {**facts, **found.declared, "signature": found.signature}, as_json)
-    for caution in found.cautions:
-        typer.echo(f"caution: {caution}", err=True)
+    facts |= {**found.declared, "signature": found.signature}
+    if as_json:
+        print_json({"verdict": found.verdict, **facts, "cautions": found.cautions, "notes": found.notes})
+    else:
+        typer.echo(f"{found.verdict}: {VERDICTS[found.verdict]}")
+        print_facts("hand-off", facts)
+    for kind, said in (("caution", found.cautions), ("note", found.notes)):
+        for one in said:
+            typer.echo(f"{kind}: {one}", err=True)
+    exit_on(found.verdict != VERIFIED)
 
 
 def show_gate(gate: Verdicts, as_json: bool = False) -> None:

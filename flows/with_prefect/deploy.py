@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from dpmodels.errors import InvalidArgument, NacreError, Unsuitable
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
+from dpmodels.plain_yaml import read_yaml
 from flows.with_prefect.automations import register
 
 SHIPPED = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
@@ -80,8 +79,8 @@ def read_deployments(file: Path) -> list[dict[str, Any]]:
     from prefect.flows import load_flow_from_entrypoint
 
     try:
-        specs: list[dict[str, Any]] = yaml.safe_load(read_at_most(file, LARGEST_YAML))["deployments"]
-    except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError):
+        specs: list[dict[str, Any]] = read_yaml(read_at_most(file, LARGEST_YAML).decode())["deployments"]
+    except (OSError, KeyError, TypeError, ValueError):
         raise InvalidArgument("file", file, "be a readable list of deployments") from None
     for spec in specs:
         parameters = spec.get("parameters", {})

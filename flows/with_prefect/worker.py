@@ -1,6 +1,7 @@
 """What a deployed flow knows of its worker and its flow run: where state lies, the run's name, which others work.
 
-The worker's environment and no parameter says where the state lies: ``NACRE_HOME``, ``NACRE_LEDGER``, ``NACRE_DASK``.
+The worker's environment and no parameter says where the state lies: ``NACRE_HOME``, ``NACRE_LEDGER``, ``NACRE_DASK``;
+and with which key a manifest is signed: ``NACRE_SIGNING_KEY``.
 """
 
 import hashlib
@@ -63,16 +64,18 @@ def find_here(name: str) -> Run | None:
 
 
 def placed_here(config: C) -> C:
-    """Take the places of state, ledger and cluster from the worker's environment.
+    """Take the places of state, ledger, cluster and signing key from the worker's environment.
 
     Raises:
-        InvalidArgument: a parameter of the flow run names a ledger or a cluster; whoever may ask for a run must not
-            choose which ledger is charged, or which cluster's sums are believed.
+        InvalidArgument: a parameter of the flow run names a ledger, a cluster or a key; whoever may ask for a run must
+            not choose which ledger is charged, which cluster's sums are believed, or who vouches for a hand-off.
     """
-    for name in ("ledger", "dask"):
+    for name in ("ledger", "dask", "signing_key"):
         if (given := getattr(config.runtime, name)) is not None:
             raise InvalidArgument(f"runtime.{name}", given, f"be left out: set {setting(name).variable} for the worker")
     places = {"home": home_here(), "ledger": from_environment("ledger"), "dask": from_environment("dask")}
+    key = from_environment("signing_key")
+    places |= {"signing_key": Path(key) if key else None}
     return config.model_copy(update={"runtime": config.runtime.model_copy(update=places)})
 
 

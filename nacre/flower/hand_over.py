@@ -33,6 +33,7 @@ from tasks.classify import CLASSIFIER, SOFT_LABELS, Classified, made_of
 from tasks.federate import RECORDS, UNPLANNED, about, create
 from tasks.publish import TO_COME, artifacts, blur_times, declared
 from tasks.publish import line as cost_of
+from tasks.signing import passphrase_of
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def hand_over(
         whole = said.model_copy(update={"artifacts": artifacts(part)})
         (part / MANIFEST).write_text(whole.to_json(), encoding="utf-8")
         if config.runtime.signing_key is not None:
-            sign_manifest(part, config.runtime.signing_key)
+            sign_manifest(part, config.runtime.signing_key, passphrase_of(config.runtime.signing_key))
         blur_times(part)
         replace_folder(part, out)
     return out
@@ -123,7 +124,7 @@ def manifest(
             "trust": "local",
             **({"dropped": dict(dropped)} if dropped else {}),
             **declared(statement),
-            "artifacts": TO_COME,
+            **TO_COME,
         }
     )
 

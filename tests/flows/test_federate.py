@@ -66,14 +66,14 @@ def test_each_client_is_charged_once_and_the_federation_costs_what_its_heaviest_
     assert len(set(spent)) == 1 and 2.99 < spent[0] <= 3
     assert each_charged_once(ended) and ledger.verify() == []
     assert (
-        manifest.format == 6
+        manifest.format == 7
         and manifest.part == "client"
         and manifest.spent.epsilon == manifest.clients[0].spent.epsilon
     )
     assert [line.client for line in manifest.clients] == list(NAMES) and manifest.ledger.account == "wards"
     assert [line.ledger.account for line in manifest.clients] == [f"wards.{name}" for name in NAMES]
     code, out, err = run_cli("verify", ended / "out")
-    assert code == 0 and "for each client" in out and "3 clients, each with a charge of its own" in out
+    assert code == 3 and "for each client" in out and "3 clients, each with a charge of its own" in out
     assert "does not hide the client" in err
 
 

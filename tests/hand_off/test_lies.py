@@ -115,4 +115,4 @@ def test_a_caution_moves_no_cursor(tmp_path: Path) -> None:
     whole = facts(folder)
     whole["cautions"] = ["what is not hidden\x9b2J\u202e"]
     (folder / MANIFEST).write_text(json.dumps(whole))
-    assert verify_hand_off(folder).cautions == ["what is not hidden?2J?"]
+    assert verify_hand_off(folder).cautions == ["what is not hidden\\x9b2J\\u202e"]

@@ -138,17 +138,24 @@ def test_the_ledger_is_the_one_that_the_process_was_given(tmp_path):
     assert not (tmp_path / "planted.sqlite").exists()
 
 
-def test_a_flow_run_may_not_name_a_ledger_or_a_cluster(tmp_path, monkeypatch):
+def test_a_flow_run_may_not_name_a_ledger_a_cluster_or_a_key(tmp_path, monkeypatch):
     from flows.with_prefect import worker
 
     monkeypatch.setenv("NACRE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("NACRE_DASK", "tcp://trusted:8786")
     write_clinic(tmp_path)
-    for name, value in (("ledger", "postgresql://elsewhere/ledger"), ("dask", "tcp://127.0.0.1:9")):
+    monkeypatch.setenv("NACRE_SIGNING_KEY", "/etc/nacre/sign.pem")
+    chosen = {
+        "ledger": "postgresql://elsewhere/ledger",
+        "dask": "tcp://127.0.0.1:9",
+        "signing_key": tmp_path / "own.pem",
+    }
+    for name, value in chosen.items():
         asked = config(tmp_path, runtime={"home": tmp_path / "home", name: value})
         with pytest.raises(InvalidArgument, match=f"set NACRE_{name.upper()} for the worker"):
             worker.placed_here(asked)
-    assert worker.placed_here(config(tmp_path)).runtime.dask == "tcp://trusted:8786"
+    placed = worker.placed_here(config(tmp_path)).runtime
+    assert (placed.dask, placed.signing_key) == ("tcp://trusted:8786", Path("/etc/nacre/sign.pem"))
 
 
 def test_a_step_that_was_drawn_is_kept_until_the_seal(tmp_path, monkeypatch):

@@ -107,7 +107,7 @@ def test_a_schema_is_frozen(schema: Schema) -> None:
         (TOP + "  no: {type: boolean}\n", 5, "columns.no", "put it in quotes"),
         (TOP + "  ok: {type: boolean}\n", 5, "columns.ok", "written twice, first on line 4"),
         (TOP + "  x: {type: boolean, type: integer}\n", 5, "columns.x.type", "written twice"),
-        (TOP + "  x: &a {type: boolean}\n  y: *a\n", 5, "columns.y", "alias"),
+        (TOP + "  x: &a {type: boolean}\n  y: *a\n", 6, "columns.y", "alias"),
         (TOP + "  x: 3\n", 5, "columns.x", "mapping"),
     ],
 )

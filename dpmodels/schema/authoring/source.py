@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
+from dpmodels.plain_yaml import read_yaml
 from dpmodels.schema.authoring.dbt import is_dbt, read_dbt
 from dpmodels.schema.authoring.ddl import read_ddl
 from dpmodels.schema.authoring.dictionary import read_dictionary
@@ -106,7 +105,7 @@ def _read(text: str, path: Path) -> tuple[str, Tables]:
         return "a data dictionary", read_dictionary(text)
     if suffix in (".sql", ".ddl"):
         return "SQL", read_ddl(text)
-    document = json.loads(text) if suffix == ".json" else yaml.safe_load(text)
+    document = json.loads(text) if suffix == ".json" else read_yaml(text)
     for kind, belongs, read in STRUCTURED:
         if isinstance(document, dict) and belongs(document):
             return kind, read(document)

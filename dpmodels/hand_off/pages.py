@@ -1,0 +1,95 @@
+"""Make the pages of a hand-off again from its card and its report, and compare: a page may say nothing else.
+
+Pages are what people read, and each is a function of ``model-card.json`` or ``report.json``. Those two are held against
+the manifest and the contract; the figures in the report, and what an account had spent before, rest on the signer. The
+manifest says by which layout its pages were made. A layout that this version does not have cannot be made again: then
+the pages were not compared, which is said and is no fault.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dpmodels.errors import ArtifactError
+from dpmodels.files import open_plain
+from dpmodels.hand_off.card import describe
+from dpmodels.hand_off.manifest import CARD, PAGES, Manifest
+from dpmodels.limits import LARGEST_CARD, LARGEST_PAGE, LARGEST_REPORT, read_json
+from dpmodels.releases.contract import Contract
+
+REPORT = "report.json"
+REPORT_PAGE = "report.html"
+OWN_WORDS = ("meaning", "accounts", "above")
+"""Parts of a card that are not made again: the first is compared within rounding, the others are the signer's word."""
+
+
+def render_pages(card: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, str]:
+    """Return the pages of a hand-off by their names, made of the card's and the report's facts as they were read."""
+    return {name: render() for name, render in _renders(card, report)}
+
+
+def compare_pages(folder: Path, manifest: Manifest, contract: Contract) -> tuple[list[str], str]:
+    """Return what is wrong with the pages of a hand-off that has no other fault, or why they were not compared."""
+    from dpmodels.evaluation.pages.page import LAYOUT
+
+    if manifest.layout != LAYOUT:
+        made = f"nacre {manifest.nacre_version}" if manifest.layout is None else f"layout {manifest.layout}"
+        return [], f"the pages were laid out by {made}, and were not compared with the figures; they have their hashes"
+    try:
+        report, card = read_json(_read(folder, REPORT, LARGEST_REPORT)), read_json(_read(folder, CARD, LARGEST_CARD))
+    except (ArtifactError, OSError):
+        return [], ""  # the check of all files reports that one is missing
+    except ValueError:
+        return [f"{REPORT} or {CARD} is not as nacre writes it, or is larger than any is"], ""
+    try:
+        if fault := _differs(manifest, contract, card, report):
+            return [fault], ""
+        return list(_other_pages(folder, card, report)), ""
+    except Exception:  # facts of any shape may lie there; whatever they break in a renderer, they are not ours
+        return [f"{REPORT} or {CARD} is not as nacre writes it: no page can be made of it"], ""
+
+
+def _renders(card: Mapping[str, Any], report: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], str]]]:
+    from dpmodels.evaluation.pages.card import render_card, render_sheet, render_statement
+    from dpmodels.evaluation.pages.report import render
+
+    yield REPORT_PAGE, lambda: render(report)
+    for name, page in zip(PAGES, (render_card, render_statement, render_sheet), strict=True):
+        yield name, lambda page=page: page(card)  # type: ignore[misc]
+
+
+def _other_pages(folder: Path, card: Mapping[str, Any], report: Mapping[str, Any]) -> Iterator[str]:
+    """Name every page that is not what the facts make."""
+    for name, render in _renders(card, report):
+        page = render().encode()
+        if len(page) > LARGEST_PAGE or _read(folder, name, LARGEST_PAGE) != page:
+            yield f"{name} says something else than {REPORT if name == REPORT_PAGE else CARD}, of which it is made"
+
+
+def _differs(manifest: Manifest, contract: Contract, card: Mapping[str, Any], report: Mapping[str, Any]) -> str:
+    """Say how the facts differ from those that manifest, contract and report make; empty if not."""
+    from dpmodels.evaluation.pages.glance import weakest
+
+    events = [line.price.events for line in manifest.clients or manifest.lines]
+    charged = [event.model_dump(mode="json") for some in events for event in some]
+    if any(event not in charged for event in _priced(report)):
+        return f"{REPORT} reckons with noise that nobody was charged for"
+    facts = describe(manifest, contract, report, [], [], weakest(report))
+    facts = json.loads(json.dumps(facts))
+    if card.keys() != facts.keys() or any(card[name] != facts[name] for name in facts.keys() - set(OWN_WORDS)):
+        return f"{CARD} says something else than the manifest, schema.yaml and {REPORT}, of which it is made"
+    return ""
+
+
+def _priced(report: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the events of which a report's page reckons what the budget means; checked before anything is reckoned."""
+    charged = report.get("charged") or {}
+    for part in (report["privacy"], charged if charged.get("charged") else {}):
+        if "event" in part:
+            yield part["event"]
+
+
+def _read(folder: Path, name: str, most: int) -> bytes:
+    with open_plain(folder, folder / name) as file:
+        return file.read(most + 1)

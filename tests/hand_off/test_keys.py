@@ -1,0 +1,182 @@
+"""Who vouches for a hand-off: keys that were named, keys that anybody made, and keys for which anybody signs."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
+
+import nacre
+from dpmodels.errors import InvalidArgument
+from dpmodels.hand_off.manifest import MANIFEST
+from dpmodels.hand_off.signature import SIGNATURE, sign_manifest
+from dpmodels.hand_off.verify import CONSISTENT, FAULTY, VERIFIED, verify_hand_off
+from dpmodels.keys import PRIME, SMALL_ORDER, fingerprint, is_weak, key_text, private_key, public_key, signed_by
+from dpmodels.ledger.approval import Asked
+from tasks import signing
+from tests.hand_off.make_golden import GOLDEN
+from tests.support import digest, run_cli, write_key
+
+APPROVED = GOLDEN / "FORMAT-6" / "declared"
+D = -121665 * pow(121666, PRIME - 2, PRIME) % PRIME
+
+
+def weak_encodings() -> list[bytes]:
+    """Return every encoding of a point of small order: eight as RFC 8032 writes them, six that it does not."""
+    whole = [*SMALL_ORDER, PRIME, PRIME + 1]
+    both = [y.to_bytes(32, "little") for y in whole]
+    return both + [(y | 1 << 255).to_bytes(32, "little") for y in whole]
+
+
+def double(point: tuple[int, int]) -> tuple[int, int]:
+    x, y = point
+    k = D * x * x * y * y % PRIME
+    over, under = pow(1 + k, PRIME - 2, PRIME), pow(1 - k, PRIME - 2, PRIME)
+    return 2 * x * y * over % PRIME, (y * y + x * x) * under % PRIME
+
+
+def point_of(y: int) -> tuple[int, int]:
+    square = (y * y - 1) * pow(D * y * y + 1, PRIME - 2, PRIME) % PRIME
+    x = pow(square, (PRIME + 3) // 8, PRIME)
+    if (x * x - square) % PRIME:
+        x = x * pow(2, (PRIME - 1) // 4, PRIME) % PRIME
+    assert (x * x - square) % PRIME == 0
+    return x, y
+
+
+def test_the_listed_points_are_those_of_small_order() -> None:
+    for y in SMALL_ORDER:
+        assert double(double(double(point_of(y)))) == (0, 1)
+
+
+def test_a_key_for_which_anybody_can_sign_is_refused_wherever_one_is_read(tmp_path: Path) -> None:
+    """With the neutral element as key, R and S of the neutral element sign every message: OpenSSL takes them."""
+    neutral, signature = (1).to_bytes(32, "little"), (1).to_bytes(32, "little") + bytes(32)
+    public = base64.b64encode(neutral).decode()
+    Ed25519PublicKey.from_public_bytes(neutral).verify(signature, b"whatever")
+    assert not signed_by(public, base64.b64encode(signature).decode(), b"whatever")
+    assert len(set(weak_encodings())) == 14
+    for number, raw in enumerate(weak_encodings()):
+        pem = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + raw).decode()
+        file = tmp_path / f"{number}.pub"
+        file.write_text(f"-----BEGIN PUBLIC KEY-----\n{pem}\n-----END PUBLIC KEY-----\n")
+        assert is_weak(raw)
+        with pytest.raises(InvalidArgument) as refused:
+            public_key(file)
+        assert refused.value.name == "public_key"
+    own = tmp_path / "own"
+    shutil.copytree(APPROVED, own)
+    record = {"algorithm": "ed25519", "public_key": public, "signature": base64.b64encode(signature).decode()}
+    (own / SIGNATURE).write_text(json.dumps(record, indent=1))
+    assert verify_hand_off(own).faults == [f"{SIGNATURE} is not a signature of this manifest"]
+    assert not is_weak(Ed25519PrivateKey.generate().public_key().public_bytes_raw())
+
+
+def test_the_verdict_tells_who_vouches_and_so_does_the_exit_status(tmp_path: Path) -> None:
+    own, (key, public) = tmp_path / "own", write_key(tmp_path / "key.pem")
+    shutil.copytree(APPROVED, own)
+    code, out, _ = run_cli("verify", own)
+    assert code == 3 and out.startswith("CONSISTENT ONLY: ") and verify_hand_off(own).verdict == CONSISTENT
+    sign_manifest(own, key)
+    code, out, _ = run_cli("verify", own)
+    assert code == 3 and out.startswith("CONSISTENT ONLY: ") and fingerprint(key_text(public_key(public))) in out
+    code, out, _ = run_cli("verify", own, "--public-key", public)
+    assert code == 0 and out.startswith("VERIFIED: ") and nacre.verify(own, public).verdict == VERIFIED
+    code, out, _ = run_cli("verify", own, "--public-key", public, "--json")
+    assert code == 0 and json.loads(out)["verdict"] == VERIFIED
+    other = write_key(tmp_path / "other.pem")[1]
+    code, out, err = run_cli("verify", own, "--public-key", other, "--json")
+    assert code == 1 and json.loads(out)["verdict"] == FAULTY and "another key" in err
+
+
+def test_an_approval_by_anybody_s_key_says_so(tmp_path: Path) -> None:
+    """Whoever makes a hand-off up signs it as Dana with a key of their own."""
+    own, (key, public) = tmp_path / "own", write_key(tmp_path / "mallory.pem")
+    shutil.copytree(APPROVED, own)
+    whole = json.loads((own / MANIFEST).read_text())
+    dana = whole["approved"]["public_key"]
+    assert fingerprint(dana) in verify_hand_off(own).approved and "--officer-key" in verify_hand_off(own).approved
+    dana_file = tmp_path / "dana.pub"
+    raw = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + base64.b64decode(dana)).decode()
+    dana_file.write_text(f"-----BEGIN PUBLIC KEY-----\n{raw}\n-----END PUBLIC KEY-----\n")
+    found = verify_hand_off(own, officer_key=dana_file)
+    assert found.faults == [] and "you named" in found.approved and found.verdict == CONSISTENT
+    asked = Asked(
+        whole["approved"]["ledger"], whole["ledger"]["account"], whole["run"], tuple(whole["approved"]["plans"])
+    )
+    forged = asked.approve("Dana", key).model_dump(mode="json")
+    whole["approved"] = forged
+    card = json.loads((own / "model-card.json").read_text())
+    card["hand_off"]["approved"]["public_key"] = forged["public_key"]
+    (own / "model-card.json").write_text(json.dumps(card))
+    whole["artifacts"]["model-card.json"] = digest(own / "model-card.json")
+    (own / MANIFEST).write_text(json.dumps(whole))
+    found = verify_hand_off(own)
+    assert found.faults == [] and fingerprint(key_text(public_key(public))) in found.approved
+    code, _, err = run_cli("verify", own, "--officer-key", dana_file)
+    assert code == 1 and "another key than the officer's" in err
+    unsigned = GOLDEN / "FORMAT-2" / "fitted-again"
+    assert any("no officer" in fault for fault in verify_hand_off(unsigned, officer_key=dana_file).faults)
+
+
+def test_the_fingerprint_is_what_openssl_prints(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl here")
+    _, public = write_key(tmp_path / "key.pem")
+    der = subprocess.run(
+        ["openssl", "pkey", "-pubin", "-in", public, "-outform", "DER"], check=True, capture_output=True
+    ).stdout
+    said = subprocess.run(["openssl", "dgst", "-sha256"], input=der, check=True, capture_output=True).stdout.decode()
+    assert fingerprint(key_text(public_key(public))) in said
+
+
+def test_a_private_key_that_others_may_have_read_or_put_there_is_refused(tmp_path: Path) -> None:
+    key, _ = write_key(tmp_path / "key.pem")
+    assert private_key(key)
+    key.chmod(0o400)
+    assert private_key(key)
+    for mode in (0o640, 0o604, 0o620):
+        key.chmod(mode)
+        with pytest.raises(InvalidArgument, match="chmod 600"):
+            private_key(key)
+    key.chmod(0o600)
+    (tmp_path / "link.pem").symlink_to(key)
+    with pytest.raises(InvalidArgument, match="no link"):
+        private_key(tmp_path / "link.pem")
+    if os.geteuid() == 0:
+        os.chown(key, 65534, 65534)
+        with pytest.raises(InvalidArgument, match="belong to the user"):
+            private_key(key)
+    os.mkfifo(tmp_path / "pipe.pem", 0o600)
+    with pytest.raises(InvalidArgument):
+        private_key(tmp_path / "pipe.pem")
+
+
+def test_an_encrypted_key_signs_with_the_passphrase_of_the_environment_or_of_whoever_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, own = tmp_path / "locked.pem", tmp_path / "own"
+    private = Ed25519PrivateKey.generate()
+    key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"open sesame")))
+    key.chmod(0o600)
+    monkeypatch.delenv(signing.PASSPHRASE, raising=False)
+    with pytest.raises(InvalidArgument, match=f"set {signing.PASSPHRASE}"):
+        signing.check_signing_key(key)
+    monkeypatch.setenv(signing.PASSPHRASE, "guessed")
+    with pytest.raises(InvalidArgument) as refused:
+        signing.check_signing_key(key)
+    assert "guessed" not in str(refused.value)
+    monkeypatch.setenv(signing.PASSPHRASE, "open sesame")
+    signing.check_signing_key(key)
+    monkeypatch.delenv(signing.PASSPHRASE)
+    asked = list[Path]()
+    monkeypatch.setattr(signing, "ask", lambda path: asked.append(path) or "open sesame")
+    signing.check_signing_key(key)
+    shutil.copytree(APPROVED, own)
+    sign_manifest(own, key, signing.passphrase_of(key))
+    assert asked == [key] and verify_hand_off(own).faults == []
