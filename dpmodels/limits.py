@@ -17,3 +17,7 @@ LARGEST_KEY = 2**16
 """A key in a PEM file."""
 LONGEST_LINE = 2**20
 """The first line of a CSV file, which holds the names."""
+LONGEST_RECORD = 2**22
+"""A line of JSON, or a record of a CSV file with its line ends."""
+LONGEST_DOCUMENT = 2**25
+"""A record of a CSV file of documents."""

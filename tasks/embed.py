@@ -114,7 +114,7 @@ def encoder_of(contract: Documents) -> Encode | None:
 
 def hashes_of(path: Path) -> list[str]:
     """Hash every file of a data set."""
-    return sorted(map(sha256_of, files_of(path)))
+    return sorted(sha256_of(Path(file.path)) for file in files_of(path))
 
 
 def refuse_overlap(documents: Path, candidates: Path) -> None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.schema.convert import mixes
 from dpmodels.schema.encode import Codec
-from dpmodels.schema.formats import cast_text
+from dpmodels.schema.text_files import cast_text
 from dpmodels.schema.pictures import Batches
 
 if TYPE_CHECKING:
