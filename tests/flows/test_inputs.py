@@ -188,6 +188,7 @@ WORKS: dict[str, Write] = {
     "a link to a folder": lambda f: link(f / "l", parquet(f / "t" / "0.parquet").parent),
     "a file's URI": lambda f: f"file://{parquet(f / 't.parquet')}",
     "sqlite": lambda f: database(f / "clinic.db"),
+    "a table of sqlite": lambda f: (database(f / "clinic.db")[0], "visits"),
 }
 REFUSED: dict[str, tuple[Write, str]] = {
     "nothing": (lambda f: f / "t.parquet", "does not exist"),
@@ -370,7 +371,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "a query without rows": (lambda f: (database(f / "c.db")[0], "select * from visits where 1 = 0"), "holds no rows"),
     "a query of two statements": (
         lambda f: (database(f / "c.db")[0], "select * from visits; drop table visits"),
-        "the database refuses the query",
+        "one statement without a semicolon",
     ),
     "a query with a name twice": (lambda f: (database(f / "c.db")[0], "select *, age from visits"), "more than once"),
     "a database that is none": (

@@ -160,8 +160,9 @@ def test_a_query_of_postgresql_is_streamed(tmp_path, clinic, monkeypatch):
         ("select patient, part as age, ward, dose, smoker, sick from visits", "leave it out with `type: identifier`"),
         (f"select '{SECRET}'::int", "the database refuses the query"),
         (f"select 1 / (age - {TABLE['age'][200]}) as patient, {COLUMNS[9:]} from visits", "cannot be read to its end"),
-        ("drop table visits", "the database refuses the query"),
-        ("delete from visits", "the database refuses the query"),
+        ("drop table visits", "only reads"),
+        ("delete from visits", "only reads"),
+        ("with gone as (delete from visits returning *) select * from gone", "the database refuses the query"),
     ],
 )
 def test_a_query_that_does_not_fit_is_refused_and_changes_nothing(tmp_path, clinic, monkeypatch, query, sentence):
