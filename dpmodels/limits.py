@@ -1,8 +1,9 @@
 """How large a file may be that is read whole, before it is read: the sizes in one place, in bytes.
 
 Each is far above what nacre writes or a person types, and far below what would fill the memory of whoever reads it.
-Tables and releases have no such limit: they are as large as their data. Of their headers the libraries refuse more than
-100 MB: safetensors of its header, Arrow of each text in a Parquet file's footer.
+Tables have no such limit: they are as large as their data. A release may be as large as its file allows: noise cannot be
+packed. Of headers the libraries refuse more than 100 MB: safetensors of its header, Arrow of each text in a Parquet
+file's footer.
 """
 
 LARGEST_YAML = 2**21
@@ -21,3 +22,7 @@ LONGEST_RECORD = 2**22
 """A line of JSON, or a record of a CSV file with its line ends."""
 LONGEST_DOCUMENT = 2**25
 """A record of a CSV file of documents."""
+UNPACKED_RELEASE, UNPACKED_FACTOR = 2**28, 64
+"""Memory that the values of a release may take: so many bytes, and so many for each byte of its file."""
+LONGEST_LABEL = 2**12
+"""Bytes of a label in an ``.npz`` file."""

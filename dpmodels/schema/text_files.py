@@ -7,6 +7,7 @@ Arrow parses it, and every record fits into what Arrow takes at once, so the siz
 import csv
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -82,10 +83,10 @@ def csv_names(file: DataFile, wanted: Collection[str]) -> list[str]:
     Raises:
         DataError: see above, or as for ``csv_form``.
     """
-    try:
-        return list(csv_form(file, wanted).names)
-    except FAILURES:
-        pass  # its message may quote the file
+    with suppress(*FAILURES):  # whose messages may quote the file
+        names = csv_form(file, wanted).names
+        if not any("\ufffd" in name for name in names):
+            return list(names)
     raise DataError("", f"{file.place} cannot be read: {fault_of(file)}")
 
 
