@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dpmodels.embeddings.frozen import Examples
 from dpmodels.errors import DataError
-from dpmodels.limits import LONGEST_RECORD
 from dpmodels.late import Tensor, torch
+from dpmodels.limits import LONGEST_RECORD
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.federation import Federation
 from dpmodels.schema.load import files_of

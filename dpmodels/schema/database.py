@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.schema.convert import mixes
 from dpmodels.schema.encode import Codec
-from dpmodels.schema.text_files import cast_text
 from dpmodels.schema.pictures import Batches
 from dpmodels.schema.statement import connection_of, statement_of
+from dpmodels.schema.text_files import cast_text
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, CursorResult

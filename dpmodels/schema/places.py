@@ -236,12 +236,20 @@ def check_once(files: Sequence[Path], place: object) -> None:
     Raises:
         DataError: see above, or a file is gone.
     """
+    if len(identities(files, place)) < len(files):
+        raise DataError("", f"{place} holds the same file twice, by a link: its rows would count twice")
+
+
+def identities(files: Sequence[Path], place: object) -> set[tuple[int, int]]:
+    """Return by what the system knows files, whatever names and links lead to them.
+
+    Raises:
+        DataError: a file is gone.
+    """
     try:
-        own = {(found.st_dev, found.st_ino) for found in (path.stat() for path in files)}
+        return {(status.st_dev, status.st_ino) for status in (path.stat() for path in files)}
     except OSError:
         raise DataError("", f"{place} changes while it is listed, or holds a link that leads nowhere") from None
-    if len(own) < len(files):
-        raise DataError("", f"{place} holds the same file twice, by a link: its rows would count twice")
 
 
 def root_of(path: str) -> str:

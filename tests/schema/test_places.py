@@ -44,7 +44,7 @@ def listener():
                 connection.close()
 
         Thread(target=accept, daemon=True).start()
-        yield "127.0.0.1:{}".format(server.getsockname()[1]), came
+        yield f"127.0.0.1:{server.getsockname()[1]}", came
 
 
 @pytest.mark.parametrize("place", ELSEWHERE)
