@@ -33,7 +33,7 @@ READS = (
     ("file", "visits.csv", "all"),
 )
 PLACES = {
-    "s3": "s3://{name}?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1",
+    "s3": "s3://{name}?region=us-east-1",
     "https": "https://127.0.0.1:{port}/{name}",
 }
 KEYS = {"AWS_ACCESS_KEY_ID": "nacre", "AWS_SECRET_ACCESS_KEY": "nacre", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -89,6 +89,7 @@ def main() -> None:
         for scheme, name, which in READS:
             certificate = site if scheme == "https" else None
             with served(place, *filter(None, [certificate])) as port:
+                os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{port}"
                 uri = PLACES.get(scheme, f"{place}/{{name}}").format(name=f"visits/{name}", port=port)
                 ran = measure([sys.executable, "-m", "benchmarks.inputs", "--read", uri, which], cwd=ROOT)
                 if ran.code:

@@ -1,8 +1,9 @@
 """How large a file may be that is read whole, before it is read: the sizes in one place, in bytes.
 
 Each is far above what nacre writes or a person types, and far below what would fill the memory of whoever reads it.
-Tables and releases have no such limit: they are as large as their data. Of their headers the libraries refuse more than
-100 MB: safetensors of its header, Arrow of each text in a Parquet file's footer.
+Tables have no such limit: they are as large as their data. A release may be as large as its file allows: noise cannot be
+packed. Of headers the libraries refuse more than 100 MB: safetensors of its header, Arrow of each text in a Parquet
+file's footer.
 """
 
 import json
@@ -24,6 +25,14 @@ LONGEST_CLIENT = 100
 """Letters of the name of a client of a federation, which stands in its account's, in its run's and in the manifest."""
 LONGEST_LINE = 2**20
 """The first line of a CSV file, which holds the names."""
+LONGEST_RECORD = 2**22
+"""A line of JSON, or a record of a CSV file with its line ends."""
+LONGEST_DOCUMENT = 2**25
+"""A record of a CSV file of documents."""
+UNPACKED_RELEASE, UNPACKED_FACTOR = 2**28, 64
+"""Memory that the values of a release may take: so many bytes, and so many for each byte of its file."""
+LONGEST_LABEL = 2**12
+"""Bytes of a label in an ``.npz`` file."""
 LARGEST_PAGE = 2**27
 """A page of a hand-off, which holds the report's sheet of images."""
 MOST_NODES = 2**18

@@ -19,6 +19,7 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
 from dpmodels.releases.plan import Line, Plan
 from dpmodels.schema.federation import SCORES, Federation
+from dpmodels.schema.places import identities
 from flows.config import FederateConfig
 from flows.description import describe
 from flows.planning import MayOpen, account_for, bind, check_delta, ledger_place, make_budget, open_home
@@ -127,19 +128,27 @@ def _keys_named(method: str) -> Iterator[None]:
 
 
 def check_apart(config: FederateConfig) -> None:
-    """See that no client's files are another client's, or are read as public ones; by their places, unopened.
+    """See that no client's files are another client's, or are read as public ones, by any link; no file is opened.
 
     Raises:
-        Unsuitable: the place of some files is that of others, or lies in it.
+        Unsuitable: the place of some files is that of others, or lies in it, or they have a file in common.
     """
     given = {**config.clients, "public": config.public, "round.judge": config.round.judge}
     places = {name: place.resolve() for name, place in given.items() if place is not None}
+    files = {name: _identities(place) for name, place in places.items()}
     for name in config.clients:
         for other, place in places.items():
-            if other != name and (places[name] in (place, *place.parents) or place in places[name].parents):
+            within = places[name] in (place, *place.parents) or place in places[name].parents
+            if other != name and (within or files[name] & files[other]):
                 raise Unsuitable(
                     f"{name} and {other} have files in common; no client's record may be another's, or public"
                 )
+
+
+def _identities(place: Path) -> set[tuple[int, int]]:
+    """Return by what the system knows the files at a place; none where there are none yet that can be read."""
+    paths = [place, *(path for path in place.rglob("*") if path.is_file())]
+    return identities([path for path in paths if path.is_file()], place)
 
 
 def _public(config: FederateConfig) -> tuple[PublicPart, dict[str, bytes]]:

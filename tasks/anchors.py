@@ -18,6 +18,7 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.schema.places import check_place, is_uri
 from tasks.bucket import Bucket
 from tasks.progress import LOG
+from tasks.signing import passphrase_of
 
 PLACE, KEY = "NACRE_ANCHOR", "NACRE_ANCHOR_KEY"
 NAME = re.compile(r"anchor-\d{12}-[0-9a-f]{16}\.json")
@@ -34,7 +35,7 @@ def write_anchor(ledger: Ledger, place: str, key: Path) -> tuple[Anchor, str]:
     """
     check_place(place, "anchor")
     anchor = Anchor.of(ledger)
-    content = anchor.signed(key).encode()
+    content = anchor.signed(key, passphrase_of(key)).encode()
     if anchor.name in _names(place):
         return anchor, anchor.name
     if is_uri(place):

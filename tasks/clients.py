@@ -19,6 +19,7 @@ from typing import Any
 
 from dpmodels.errors import BudgetExhausted, DataError, InvalidArgument, LedgerError, NacreError, Unsuitable
 from tasks.engine import cores
+from tasks.silence import silenced
 from tasks.store import Run
 
 LOST = "its process ended before it had released anything"
@@ -66,7 +67,8 @@ def shielded(work: Work, run: Run) -> str:
     try:
         if not Path(run.settings.data).exists():
             return ABSENT
-        work(run)
+        with silenced():
+            work(run)
     except (BudgetExhausted, LedgerError):
         return REFUSED
     except (DataError, Unsuitable):

@@ -21,6 +21,7 @@ from secrets import token_hex
 from typing import Any, TypeVar
 
 from dpmodels.errors import InvalidArgument, NacreError, Unsuitable
+from tasks.silence import silenced
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -132,7 +133,8 @@ def _lost(address: str) -> NacreError:
 def _shielded(packed: bytes, part: Any) -> tuple[Any, str]:
     """Run on a worker: return the value, or the publishable words about an error."""
     try:
-        return _unpacked(packed)(part), ""
+        with silenced():
+            return _unpacked(packed)(part), ""
     except NacreError as error:
         return None, str(error)
     except Exception as error:

@@ -24,6 +24,7 @@ from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.load import files_of
+from dpmodels.schema.places import identities
 from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
 from dpmodels.synthesizers.document_sketch import DocumentSketch, DocumentSketchMeasurement
 from dpmodels.synthesizers.each_document import EachDocument, EmbeddedDocuments
@@ -114,16 +115,17 @@ def encoder_of(contract: Documents) -> Encode | None:
 
 def hashes_of(path: Path) -> list[str]:
     """Hash every file of a data set."""
-    return sorted(map(sha256_of, files_of(path)))
+    return sorted(sha256_of(Path(file.path)) for file in files_of(path))
 
 
 def refuse_overlap(documents: Path, candidates: Path) -> None:
-    """Refuse candidates that lie in the same place as the documents; looks at names alone.
+    """Refuse candidates that are the documents, whatever links lead to them; opens no file.
 
     Raises:
         Unsuitable: they share a file.
     """
-    if {file.resolve() for file in files_of(documents)} & {file.resolve() for file in files_of(candidates)}:
+    both = ([Path(file.path) for file in files_of(path)] for path in (documents, candidates))
+    if set[object].intersection(*(identities(files, candidates) for files in both)):
         raise Unsuitable(f"{candidates} holds documents that are to be protected; candidates must be public documents")
 
 

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tasks.silence import silence_thread
+
 VARIABLE = "OMP_NUM_THREADS"
 
 
@@ -31,10 +33,12 @@ def preset_pools() -> None:
 def limit_pools() -> None:
     """Limit the pools of all libraries that are loaded, for a thread of ours that ends with its work.
 
-    OpenMP keeps a number for each thread that calls it, so a limit that another thread has set does not hold here.
+    OpenMP keeps a number for each thread that calls it, so a limit that another thread has set does not hold here. What
+    the thread computes is silent: it may be about private rows.
     """
     from threadpoolctl import threadpool_limits
 
+    silence_thread()
     threadpool_limits(pool_threads())
     _limit_torch()
 

@@ -4,11 +4,18 @@ import os
 from pathlib import Path
 
 from dpmodels.errors import DataError, Unsuitable
-from dpmodels.schema.database import Query, check_database, settled_database
+from dpmodels.schema.database import Query, check_query, settled_database
 from dpmodels.schema.places import check_place, is_uri, settled
+from dpmodels.schema.statement import tied
+from tasks.progress import LOG
 
 PASSWORD = "NACRE_DATABASE_PASSWORD"
 """Holds the password of a database, where its own client does not take it from elsewhere; it is written nowhere."""
+
+TIED = (
+    "warning: a record is a row of the query's answer, and %s may make one row of it come of several records, or push "
+    "others out: then one person more changes more rows than the guarantee hides (docs/inputs.md)"
+)
 
 
 def check_source(data: str, query: str = "") -> None:
@@ -18,7 +25,9 @@ def check_source(data: str, query: str = "") -> None:
         NacreError: the source holds a secret, is of an unknown kind, or is a path where nothing is.
     """
     if query:
-        check_database(data)
+        check_query(data, query)
+        if words := tied(query):
+            LOG.warning(TIED, " and ".join(f"`{word}`" for word in words))
         return
     check_place(data)
     if not is_uri(data) and "*" not in data and not Path(data).exists():

@@ -12,7 +12,7 @@ import sqlite3
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -21,6 +21,7 @@ from dpmodels.artifact import write_text
 from dpmodels.errors import ArtifactError, NacreError
 from tasks.pools import limited_pools
 from tasks.progress import LOG
+from tasks.silence import silenced
 
 F = TypeVar("F", bound=Callable[..., Any])
 SECONDS = "seconds.json"
@@ -47,8 +48,8 @@ class Took:
 def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
     """Declare a function to be a stage; its first argument is the run, whose ``sensitive`` is a private directory.
 
-    Every stage computes with one thread for each library pool, and reports a full disk as such. Any other error of a
-    sensitive stage leaves it as a ``NacreError`` that names only the stage and the kind of error, because errors of
+    Every stage computes with one thread for each library pool, and reports a full disk as such. A sensitive stage is
+    silent: no warning of a library is shown while it runs. Any other error of a sensitive stage leaves it as a ``NacreError`` that names only the stage and the kind of error, because errors of
     third-party libraries quote the values that they fail on. The traceback goes to ``error.txt`` in the run's sensitive
     directory, and what a stage took to ``seconds.json``, if that directory is there.
     """
@@ -59,7 +60,7 @@ def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
         def guarded(run: Any, *args: Any, **kwargs: Any) -> Any:
             began = time.perf_counter()
             try:
-                with limited_pools():
+                with limited_pools(), silenced() if sensitive else nullcontext():
                     result = function(run, *args, **kwargs)
                 _keep_seconds(run.sensitive, policy, time.perf_counter() - began)
                 return result

@@ -7,18 +7,19 @@ from typing import Annotated, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pyarrow.csv import ConvertOptions
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dpmodels.embeddings.frozen import Examples
 from dpmodels.errors import DataError
 from dpmodels.late import Tensor, torch
+from dpmodels.limits import LONGEST_RECORD
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.federation import Federation
-from dpmodels.schema.formats import guarded
-from dpmodels.schema.load import files_of, open_files
+from dpmodels.schema.load import files_of
+from dpmodels.schema.places import FAILURES, DataFile
+from dpmodels.schema.text_files import csv_form, csv_names, fault_of, guarded, parsed, read_csv
 
 
 class RecordsSpec(BaseModel):
@@ -87,14 +88,37 @@ def load_examples(path: Path, spec: RecordsSpec, contract: Federation) -> Sensit
 
 
 def _table(path: Path, spec: RecordsSpec, labeled: bool) -> pa.Table:
-    files, names = files_of(path), [*spec.inputs, *([spec.label] if labeled else [])]
+    names = [*spec.inputs, *([spec.label] if labeled else [])]
+    tables = [_file(file, spec, names) for file in files_of(path)]
+    if any(table.schema != tables[0].schema for table in tables):
+        raise DataError("", f"{path} must hold values of the same types in all of its files")
+    return pa.concat_tables(tables)
+
+
+def _file(file: DataFile, spec: RecordsSpec, names: list[str]) -> pa.Table:
+    """Read some columns of a file."""
+    types = None if file.format == "csv" else _parquet_types(file)
+    missing = [name for name in names if (csv_names(file, names) if types is None else types.names).count(name) != 1]
+    if missing:
+        raise DataError(missing[0], "must be in every file, and once, since the federation's records have it")
+    if types is not None:
+        with pq.ParquetFile(file.path) as parquet:
+            batches = list(guarded(parquet.iter_batches(columns=names, use_threads=False), file))
+        return pa.Table.from_batches(batches, pa.schema([types.field(name) for name in names])).select(names)
     kinds = {**dict.fromkeys(spec.inputs, pa.float64()), spec.label: pa.string()}
-    csv = ds.CsvFileFormat(convert_options=ConvertOptions(column_types=kinds, strings_can_be_null=True))
-    dataset = open_files(files, path, csv if files[0].suffix.lower() == ".csv" else ds.ParquetFileFormat())
-    if missing := [name for name in names if name not in dataset.schema.names]:
-        raise DataError(missing[0], "must be in every file, since the federation's records have it")
-    batches = list(guarded(dataset.to_batches(columns=names, use_threads=False), path))
-    return pa.Table.from_batches(batches, pa.schema([dataset.schema.field(name) for name in names]))
+    read = guarded(read_csv(file, csv_form(file, names), names, LONGEST_RECORD), file)
+    return pa.Table.from_batches([parsed(batch, kinds) for batch in read], pa.schema([(n, kinds[n]) for n in names]))
+
+
+def _parquet_types(file: DataFile) -> pa.Schema:
+    """Read the names and types of a Parquet file."""
+    try:
+        types = pq.read_schema(file.path)
+        if types.names is not None:  # which are decoded when they are asked for
+            return types
+    except FAILURES:
+        pass  # its message may quote the file
+    raise DataError("", f"{file.place} cannot be read: {fault_of(file)}")
 
 
 @np.errstate(over="ignore")  # numpy's warning would tell that a value is huge

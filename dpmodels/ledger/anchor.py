@@ -63,9 +63,9 @@ class Anchor(_Model):
         """The text that is signed, in canonical form."""
         return canonical_json({"nacre": "anchor 1", **self.model_dump()}) + "\n"
 
-    def signed(self, key: Path) -> str:
+    def signed(self, key: Path, passphrase: str = "") -> str:
         """Sign with a private key in a PEM file, and return the content of the anchor's file."""
-        private = private_key(key)
+        private = private_key(key, passphrase=passphrase)
         signature = base64.b64encode(private.sign(self.text.encode())).decode()
         public = key_text(private.public_key())
         return SignedAnchor(anchor=self, public_key=public, signature=signature).model_dump_json(indent=1)

@@ -55,12 +55,19 @@ class Ledger:
         return self._database.frozen is not None
 
     def open_account(
-        self, name: str, *, dataset: str, budget_cap: PrivacyBudget, key: Path | None = None, **terms: Any
+        self,
+        name: str,
+        *,
+        dataset: str,
+        budget_cap: PrivacyBudget,
+        key: Path | None = None,
+        passphrase: str = "",
+        **terms: Any,
     ) -> Account:
         """Open an account, or return it if it is open with exactly these terms.
 
         Where any account of this ledger has an officer, one without a parent is a new budget and needs the signature of
-        an officer, whose private ``key`` (PEM) signs the account's name and all its terms.
+        an officer, whose private ``key`` (PEM, with its passphrase if it is encrypted) signs the account's name and all its terms.
 
         ``terms`` are the other fields of ``Account``: owner, note, parent, run_cap, expires, composition. A child has
         its parent's unit, adjacency and composition; opening it declares its data disjoint from its siblings'.
@@ -74,10 +81,10 @@ class Ledger:
         wanted = opening.new_account(name, dataset, budget_cap, terms)
         approval = None
         if key is not None:
-            public = key_text(private_key(key, "key").public_key())
+            public = key_text(private_key(key, "key", passphrase).public_key())
             for officer, ledger in self.officers():
                 if officer.public_key == public:
-                    approval = opening.asked(ledger, wanted).approve(officer.name, key)
+                    approval = opening.asked(ledger, wanted).approve(officer.name, key, passphrase)
         return self._database.write(lambda connection: opening.open_account(connection, wanted, approval))
 
     def officers(self) -> list[tuple[Officer, str]]:

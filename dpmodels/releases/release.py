@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.errors import ArtifactError
+from dpmodels.limits import UNPACKED_FACTOR, UNPACKED_RELEASE
 from dpmodels.privacy import Released
 from dpmodels.releases.formats import FORMAT, read_plan, values_of
 from dpmodels.releases.plan import Line, Plan
+from dpmodels.releases.unpack import read_within
 
 PLAN_KEY, ENTRY_KEY, HASH_KEY, CHOSEN_KEY, EVENT_KEY, ADJACENCY_KEY = (
     b"nacre.plan",
@@ -82,7 +84,8 @@ def read_release(source: Path | bytes) -> Released[Release]:
     """
     name = source.name if isinstance(source, Path) else "artifact"
     try:
-        table = pq.read_table(pa.BufferReader(source) if isinstance(source, bytes) else source)
+        with pa.BufferReader(source) if isinstance(source, bytes) else pa.OSFile(str(source)) as file:
+            table = read_within(file, UNPACKED_RELEASE + UNPACKED_FACTOR * file.size())
     except (OSError, pa.ArrowException, ValueError) as fault:
         raise ArtifactError(f"release {name} is missing or damaged") from fault
     metadata = table.schema.metadata or {}

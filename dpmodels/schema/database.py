@@ -10,18 +10,19 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpmodels.errors import DataError
+from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.schema.convert import mixes
 from dpmodels.schema.encode import Codec
-from dpmodels.schema.formats import cast_text
 from dpmodels.schema.pictures import Batches
+from dpmodels.schema.statement import connection_of, statement_of
+from dpmodels.schema.text_files import cast_text
 from dpmodels.urls import check_url
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, CursorResult
 
 FILE_DATABASES = ("sqlite", "duckdb")
-DRIVERS = {"postgresql": "postgresql+psycopg"}
+DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite+pysqlite"}
 """The driver that nacre's extras bring, where SQLAlchemy would take another."""
 
 
@@ -42,7 +43,21 @@ def check_database(database: str, name: str = "data") -> "URL":
     """
     kind = "the URL of a database, such as postgresql://user@host/clinic, since there is a query"
     instead = "put it into NACRE_DATABASE_PASSWORD, or where the database's own client takes it from"
-    return check_url(database, name, kind, instead)
+    url = check_url(database, name, kind, instead)
+    if url.get_backend_name() in FILE_DATABASES and url.query:
+        raise InvalidArgument(
+            name, "(hidden)", "hold nothing behind a question mark, which would open the file otherwise"
+        )
+    return url
+
+
+def check_query(database: str, text: str) -> str:
+    """Return the statement that a database is sent; nothing is sent yet.
+
+    Raises:
+        InvalidArgument: the URL is none or holds a password, or the query may do more than read.
+    """
+    return statement_of(text, check_database(database).get_backend_name())
 
 
 def settled_database(database: str) -> str:
@@ -83,12 +98,13 @@ def _batches(query: Query, codec: Codec, batch_rows: int) -> Iterator[pa.RecordB
 @contextmanager
 def _answer(query: Query, batch_rows: int) -> Iterator[tuple[list[str], Iterator[Sequence[Any]]]]:
     """Lend the names and rows of an answer; what was begun in the database is rolled back."""
+    statement = check_query(query.database, query.text)
     connection = _connect(query)
     if connection is None:
         raise DataError("", "the database cannot be reached: check its URL, its password, and that its driver is there")
     result = None
     try:
-        if (result := _send(connection, query.text, batch_rows)) is None:
+        if (result := _send(connection, statement, batch_rows)) is None:
             raise DataError("", "the database refuses the query, or it has no rows to give; try it in the client of it")
         yield list(result.keys()), iter(result.partitions(batch_rows))
     finally:
@@ -97,14 +113,11 @@ def _answer(query: Query, batch_rows: int) -> Iterator[tuple[list[str], Iterator
 
 def _connect(query: Query) -> "Connection | None":
     """Connect, or return None: what drivers raise quotes the URL, and what they log or note may, too."""
-    from sqlalchemy import create_engine
-
     url = check_database(query.database)
     if url.get_backend_name() in FILE_DATABASES and not Path(str(url.database)).is_file():
         return None  # which connecting would make
-    url = url.set(drivername=DRIVERS.get(url.drivername, url.drivername), password=query.password or None)
     try:
-        return create_engine(url, hide_parameters=True).connect().execution_options(stream_results=True)
+        return connection_of(url.set(drivername=DRIVERS.get(url.drivername, url.drivername)), query.password)
     except Exception:
         return None
 

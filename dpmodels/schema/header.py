@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from dpmodels.errors import DataError
-from dpmodels.schema.formats import DELIMITERS, NO_TEXT, first_line, split
 from dpmodels.schema.places import FAILURES, DataFile
+from dpmodels.schema.text_files import NO_TEXT, csv_form, first_line
 
 NAME = re.compile(r"[^\W\d][\w .()%#-]{0,63}")
 FOUR_DIGITS = re.compile(r"\d{4}")
@@ -48,12 +48,12 @@ def names_in(file: DataFile) -> list[str]:
         raise DataError("", NO_TEXT.format(file.place))
     if file.format == "json":
         return _keys(text, file.place)
-    names = split(text, max(DELIMITERS, key=text.count))
+    names = csv_form(file).names
     if not all(name.strip() for name in names) or len(set(names)) < max(len(names), 1):
         raise DataError(
             "", f"{file.place} must begin with a line of column names, none of them empty and none there twice"
         )
-    return names
+    return list(names)
 
 
 def _keys(text: str, place: str) -> list[str]:

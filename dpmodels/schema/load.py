@@ -1,12 +1,12 @@
 """Read a table from files, from images or from a database, as a stream of batches in bounded memory."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
@@ -15,7 +15,7 @@ from dpmodels.schema.encode import Codec
 from dpmodels.schema.formats import Part, parts_of
 from dpmodels.schema.partition import held
 from dpmodels.schema.pictures import Batches, is_pictures, read_pictures
-from dpmodels.schema.places import find_files, is_uri
+from dpmodels.schema.places import DataFile, find_files, is_uri
 from dpmodels.schema.schema import Schema
 from dpmodels.schema.users import bounded
 
@@ -84,13 +84,16 @@ class RawRows:
         self._given = place, schema, batch_rows
 
     def check(self) -> None:
-        """Open the files and check the names of their columns; of a query nothing is asked yet.
+        """Open the files, check the names of their columns, and read text to its end; of a query nothing is asked yet.
 
         Raises:
-            DataError: as for ``load_parts``.
+            DataError: as for ``load_parts``, or text is not what its kind is.
         """
-        if not isinstance(self._given[0], Query):
-            load_parts(*self._given)
+        if isinstance(self._given[0], Query):
+            return
+        for part in load_parts(*self._given):
+            if isinstance(rows := part.reveal(), FileRows) and rows.part.is_text:
+                deque(rows, maxlen=0)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for part in load_parts(*self._given):
@@ -105,28 +108,13 @@ def _kept(batches: Batches, schema: Schema) -> Batches:
     return batches if schema.unit.user is None else bounded(batches, schema.unit)
 
 
-def files_of(path: Path) -> list[Path]:
+def files_of(path: Path) -> list[DataFile]:
     """List the files of documents or of a client's records in reading order, all of one kind and on this machine.
 
     Raises:
         DataError: as for ``find_files``, or they are neither CSV nor Parquet.
     """
-    files = [Path(file.path) for file in find_files(str(path))]
-    if {file.suffix.lower() for file in files} not in ({".csv"}, {".parquet"}):
+    files = find_files(str(path))
+    if files[0].format not in ("csv", "parquet"):
         raise DataError("", f"{path} must be one .csv or .parquet file, or a folder of files of one of these kinds")
     return files
-
-
-def open_files(files: list[Path], path: Path, format_: ds.FileFormat) -> ds.Dataset:
-    """Open files of one kind.
-
-    Raises:
-        DataError: they are damaged.
-    """
-    try:
-        opened = ds.dataset(files, format=format_)
-        if opened.schema.names is not None:  # which are decoded when they are asked for
-            return opened
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        pass  # its message may quote the file
-    raise DataError("", f"{path} cannot be read: the file is damaged or not what its name says")

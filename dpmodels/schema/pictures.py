@@ -3,15 +3,19 @@
 import math
 import struct
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmodels.errors import DataError, Unsuitable
+from dpmodels.limits import LONGEST_LABEL
 from dpmodels.schema.columns import Discrete, names_of
 from dpmodels.schema.convert import plain
 from dpmodels.schema.image import Image, decode_image, encode_image
@@ -40,31 +44,110 @@ def read_pictures(path: Path, schema: Schema, batch_rows: int) -> tuple[pa.Schem
     return _read_folder(path, schema, *schema.image, batch_rows)
 
 
+@dataclass(frozen=True)
+class _Array:
+    """An array of an ``.npz`` file, of which only the header was read."""
+
+    entry: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def row_bytes(self) -> int:
+        """How many bytes a row takes."""
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
+
+
 def _read_arrays(path: Path, name: str, column: Image, batch_rows: int) -> tuple[pa.Schema, Batches]:
-    try:
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays: dict[str, NDArray[Any]] = {key: file[key] for key in file.files}
-    except Exception:  # of numpy, zipfile and zlib, each of which has its own, and which may quote the file
-        arrays = {}
-    lengths = {len(np.atleast_1d(array)) for array in arrays.values()}
+    """Open an ``.npz`` file; what its headers say is checked before any of it is unpacked."""
+    arrays = _headers(path)
+    lengths = {array.shape[0] for array in arrays.values()}
     if len(lengths) != 1 or lengths == {0}:
         raise DataError("", f"{path} must be an .npz file of arrays of one length, named as the columns")
     for key, array in arrays.items():
         if key == name and (array.dtype != np.uint8 or not _is_shape(array.shape[1:], column)):
             raise DataError(name, f"{column.rule}, as unsigned bytes")
-        if key != name and array.ndim != 1:
-            raise DataError("", f"every array of {path} but the images must be of one dimension")
+        if key != name and (len(array.shape) != 1 or array.row_bytes > LONGEST_LABEL):
+            raise DataError("", f"every array of {path} but the images must be of one dimension, of short values")
 
-    def batch(start: int) -> pa.RecordBatch:
-        part = {key: array[start : start + batch_rows] for key, array in arrays.items()}
+    def batch(rows: dict[str, NDArray[Any]]) -> pa.RecordBatch:
         columns = {
-            key: decode_image(column, rows.reshape(len(rows), -1)) if key == name else _labels_of(rows, path)
-            for key, rows in part.items()
+            key: decode_image(column, part.reshape(len(part), column.numbers))
+            if key == name
+            else _labels_of(part, path)
+            for key, part in rows.items()
         }
         return pa.RecordBatch.from_pydict(columns)
 
-    rows = len(next(iter(arrays.values())))
-    return batch(0).schema, (batch(start) for start in range(0, rows, batch_rows))
+    none = {key: np.zeros((0, *array.shape[1:]), array.dtype) for key, array in arrays.items()}
+    return batch(none).schema, map(batch, _rows(path, arrays, batch_rows))
+
+
+def npz_arrays(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Return the shape and type of each array of an ``.npz`` file, by its headers alone.
+
+    Raises:
+        DataError: it is none, or damaged.
+    """
+    return {name: (array.shape, array.dtype) for name, array in _headers(path).items()}
+
+
+def _headers(path: Path) -> dict[str, _Array]:
+    arrays: dict[str, _Array] = {}
+    try:
+        with ZipFile(path) as file:
+            for entry in file.namelist():
+                with file.open(entry) as source:
+                    shape, dtype = _header(source)
+                arrays[entry.removesuffix(".npy")] = _Array(entry, shape, dtype)
+    except Exception:  # of numpy, zipfile and zlib, each of which has its own, and which may quote the file
+        arrays = {}
+    if not arrays:
+        raise DataError("", f"{path} must be an .npz file of arrays of one length, named as the columns")
+    return arrays
+
+
+def _header(source: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read the header of an array, which has at least one dimension and holds no objects."""
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    shape, turned, dtype = read[np.lib.format.read_magic(source)](source)
+    if not shape or dtype.hasobject or (turned and len(shape) > 1):
+        raise ValueError
+    return shape, dtype
+
+
+def _rows(path: Path, arrays: Mapping[str, _Array], batch_rows: int) -> Iterator[dict[str, NDArray[Any]]]:
+    """Unpack the arrays side by side, some rows at a time.
+
+    Raises:
+        DataError: they are damaged, or shorter than their headers say.
+    """
+    with ExitStack() as stack:
+        fine = True
+        try:
+            file = stack.enter_context(ZipFile(path))
+            sources = {key: stack.enter_context(file.open(array.entry)) for key, array in arrays.items()}
+            for source in sources.values():
+                _header(source)
+        except Exception:
+            fine = False
+        left = next(iter(arrays.values())).shape[0]
+        while fine and left:
+            rows: dict[str, NDArray[Any]] = {}
+            count = min(left, batch_rows)
+            try:
+                for key, array in arrays.items():
+                    content = sources[key].read(count * array.row_bytes)
+                    rows[key] = np.frombuffer(content, array.dtype).reshape(count, *array.shape[1:])
+                if left == count and any(source.read(1) for source in sources.values()):  # which also checks its sum
+                    raise ValueError
+            except Exception:
+                fine = False
+                break
+            yield rows
+            left -= count
+    if not fine:
+        raise DataError("", f"{path} cannot be read to its end: the file is damaged or not what its name says")
 
 
 def _labels_of(rows: NDArray[Any], path: Path) -> pa.Array:

@@ -25,8 +25,19 @@ FORMATS = {
 KINDS = "Parquet (.parquet), CSV (.csv, .tsv), Arrow (.arrow, .feather) or JSON lines (.jsonl)"
 PACKED = (".gz", ".bz2", ".zst")
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "https", "file")
-PUBLIC_KEYS = ("region", "scheme", "endpoint_override")
-"""What may stand behind the question mark of a URI; a signed URL holds a key there."""
+PUBLIC_KEYS = ("region",)
+"""What may stand behind the question mark of a URI; a signed URL holds a key there, and what names another server or
+proxy would have it sent the worker's credentials."""
+REGION = re.compile(r"[a-z0-9-]{1,40}")
+BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
+AZURE = re.compile(
+    r"([\w$-]+@)?[a-z0-9]+\.(dfs|blob)\.core\.(windows\.net|chinacloudapi\.cn|usgovcloudapi\.net)|([a-z0-9]+@)?[a-z0-9$-]+"
+)
+ELSEWHERE = (
+    "be a bucket, and a region, of the store itself: another server is named by AWS_ENDPOINT_URL in the environment of "
+    "the worker, whose credentials it is sent"
+)
+LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 PATIENCE = 120
 """Seconds that an object store may be silent in the middle of an answer."""
 STEP = 2**22
@@ -95,6 +106,10 @@ def check_place(place: str, name: str = "data") -> None:
     if secret or keys - set(PUBLIC_KEYS) or uri.fragment:
         rule = f"hold no user, password, key or signature, and behind a question mark only {', '.join(PUBLIC_KEYS)}"
         raise InvalidArgument(name, "(hidden)", f"{rule}; credentials come from the environment of the worker")
+    regions = [value for _, value in parse_qsl(uri.query, keep_blank_values=True)]
+    known = {"s3": BUCKET, "gs": BUCKET, "gcs": BUCKET, "abfs": AZURE, "abfss": AZURE}.get(uri.scheme)
+    if (known and not known.fullmatch(uri.netloc)) or not all(map(REGION.fullmatch, regions)):
+        raise InvalidArgument(name, "(hidden)", ELSEWHERE)
     if uri.scheme not in SCHEMES:
         raise InvalidArgument(
             name, f"{uri.scheme}://…", f"be a path, a URI of {', '.join(SCHEMES)}, or a database with a query"
@@ -127,9 +142,22 @@ def open_system(place: str) -> tuple[pafs.FileSystem, str]:
 
 
 def _patient(system: pafs.S3FileSystem, place: str) -> pafs.S3FileSystem:
-    """Return the same store with more patience: by itself it takes three silent seconds for a broken connection."""
-    own = {key: value for key, value in parse_qsl(urlsplit(place).query) if key in PUBLIC_KEYS}
-    return pafs.S3FileSystem(**{"region": system.region, **own}, connect_timeout=10, request_timeout=PATIENCE)
+    """Return the same store with more patience: by itself it takes three silent seconds for a broken connection.
+
+    Arrow read the environment's endpoint when it opened the place; nothing was sent there yet.
+
+    Raises:
+        DataError: it is neither over TLS nor on this machine.
+    """
+    endpoint = str(system.__reduce__()[1][0]["endpoint_override"])
+    region = dict(parse_qsl(urlsplit(place).query)).get("region", system.region)
+    named = {}
+    if endpoint:
+        uri = urlsplit(endpoint)
+        if uri.scheme != "https" and not (uri.scheme == "http" and LOOPBACK.fullmatch(uri.hostname or "")):
+            raise DataError("", "AWS_ENDPOINT_URL must begin with https://, since credentials are sent there")
+        named = {"endpoint_override": uri.netloc, "scheme": uri.scheme}
+    return pafs.S3FileSystem(region=region, **named, connect_timeout=10, request_timeout=PATIENCE)
 
 
 def find_files(place: str) -> list[DataFile]:
@@ -208,12 +236,20 @@ def check_once(files: Sequence[Path], place: object) -> None:
     Raises:
         DataError: see above, or a file is gone.
     """
+    if len(identities(files, place)) < len(files):
+        raise DataError("", f"{place} holds the same file twice, by a link: its rows would count twice")
+
+
+def identities(files: Sequence[Path], place: object) -> set[tuple[int, int]]:
+    """Return by what the system knows files, whatever names and links lead to them.
+
+    Raises:
+        DataError: a file is gone.
+    """
     try:
-        own = {(found.st_dev, found.st_ino) for found in (path.stat() for path in files)}
+        return {(status.st_dev, status.st_ino) for status in (path.stat() for path in files)}
     except OSError:
         raise DataError("", f"{place} changes while it is listed, or holds a link that leads nowhere") from None
-    if len(own) < len(files):
-        raise DataError("", f"{place} holds the same file twice, by a link: its rows would count twice")
 
 
 def root_of(path: str) -> str:

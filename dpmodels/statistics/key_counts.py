@@ -20,7 +20,7 @@ from dpmodels.privacy import Sensitive
 from dpmodels.schema.base import is_text
 from dpmodels.schema.columns import EXACT
 from dpmodels.schema.convert import is_whole, plain, to_floats
-from dpmodels.schema.formats import MISSING
+from dpmodels.schema.text_files import MISSING
 
 ROWS, NULL, UNREAD = "rows", "null", "unread"
 YEARS = (1, 9999)

@@ -6,23 +6,21 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
 
 from dpmodels.errors import DataError
+from dpmodels.limits import LONGEST_DOCUMENT
 from dpmodels.privacy import PrivacyUnit, Sensitive
 from dpmodels.schema.base import described, is_text
 from dpmodels.schema.convert import plain
 from dpmodels.schema.documents import Documents
-from dpmodels.schema.formats import BUFFER, guarded
-from dpmodels.schema.load import files_of, open_files
+from dpmodels.schema.formats import BUFFER
+from dpmodels.schema.load import files_of
 from dpmodels.schema.pictures import Batches
+from dpmodels.schema.places import DataFile
+from dpmodels.schema.text_files import csv_form, csv_names, guarded, read_csv
 from dpmodels.schema.users import bounded
-
-CSV_BLOCK = 2**25
-"""Bytes of a CSV file that are read at once; no document is longer."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class DocumentFiles:
     (the place of the class among the contract's, or -1).
     """
 
-    files: tuple[Path, ...]
+    files: tuple[DataFile, ...]
     contract: Documents
     batch_rows: int
 
@@ -49,12 +47,11 @@ class DocumentFiles:
     def _batches(self) -> Batches:
         columns = columns_of(self.contract)
         for file in self.files:
-            if file.suffix.lower() == ".csv":
-                opened = _open_csv(file, columns)
-                read = opened.to_batches(columns, batch_size=self.batch_rows, batch_readahead=1, fragment_readahead=1)
-                yield from guarded(read, file)
+            if file.format == "csv":
+                for batch in guarded(read_csv(file, csv_form(file, columns), columns, LONGEST_DOCUMENT, False), file):
+                    yield from (batch.slice(at, self.batch_rows) for at in range(0, len(batch), self.batch_rows))
                 continue
-            with pq.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False) as parquet:
+            with pq.ParquetFile(file.path, buffer_size=BUFFER, pre_buffer=False) as parquet:
                 yield from guarded(parquet.iter_batches(self.batch_rows, columns=columns, use_threads=False), file)
 
     def _checked(self, batch: pa.RecordBatch, seen: set[str]) -> pa.RecordBatch:
@@ -83,15 +80,16 @@ def load_documents(path: Path, contract: Documents, batch_rows: int = 256) -> Se
     files = files_of(path)
     columns = columns_of(contract)
     for file in files:
-        is_csv = file.suffix.lower() == ".csv"
+        is_csv = file.format == "csv"
         if is_csv and contract.embedding:
             raise DataError(contract.embedding, "must come in a Parquet file; a CSV file holds no lists")
-        found = _open_csv(file, []).schema if is_csv else _parquet_schema(file, path)
+        types = None if is_csv else _parquet_schema(file, path)
+        names = csv_names(file, columns) if types is None else types.names
         for name in columns:
-            if found.names.count(name) != 1:
+            if names.count(name) != 1:
                 raise DataError(name, "is in the contract, so it must be in every file of the data, and once")
-            if not is_csv:
-                _check_type(name, found.field(name).type, contract)
+            if types is not None:
+                _check_type(name, types.field(name).type, contract)
     return Sensitive(DocumentFiles(tuple(files), contract, batch_rows))
 
 
@@ -131,19 +129,9 @@ def columns_of(contract: Documents) -> list[str]:
     return [name for name in names if name]
 
 
-def _open_csv(file: Path, columns: list[str]) -> ds.Dataset:
-    """Open a CSV file, with the columns that are named as text."""
-    form = ds.CsvFileFormat(
-        parse_options=ParseOptions(newlines_in_values=True),
-        read_options=ReadOptions(block_size=CSV_BLOCK),
-        convert_options=ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=False),
-    )
-    return open_files([file], file, form)
-
-
-def _parquet_schema(file: Path, path: Path) -> pa.Schema:
+def _parquet_schema(file: DataFile, path: Path) -> pa.Schema:
     try:
-        found = pq.read_schema(file)
+        found = pq.read_schema(file.path)
         if found.names is not None:  # which are decoded when they are asked for
             return found
     except (pa.ArrowException, OSError, UnicodeDecodeError):

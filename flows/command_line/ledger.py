@@ -48,6 +48,7 @@ def open_account(
     from dpmodels.schema.lint import load_named
     from flows.command_line.ledger_show import show_accounts
     from flows.planning import check_delta, make_budget
+    from tasks.signing import passphrase_of
 
     contract = load_named(schema)
     check_delta(cap_delta, bool(allow_large_delta))
@@ -55,7 +56,8 @@ def open_account(
     terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap}
     terms |= {"expires": _day(expires), "composition": "renyi_filter" if renyi_filter else "exact"}
     book = Ledger(_place(home, ledger))
-    show_accounts(book, [book.open_account(name, dataset=contract.name, budget_cap=cap, key=key, **terms)], as_json)
+    terms |= {"key": key, "passphrase": passphrase_of(key, "key")} if key else {}
+    show_accounts(book, [book.open_account(name, dataset=contract.name, budget_cap=cap, **terms)], as_json)
 
 
 @app.command("cap")

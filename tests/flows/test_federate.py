@@ -254,7 +254,7 @@ def test_values_that_are_not_numbers_make_their_record_say_nothing(tmp_path: Pat
     assert np.isfinite(head).all()
 
 
-@pytest.mark.parametrize("which", ["public", "judge", "west", "a folder above"])
+@pytest.mark.parametrize("which", ["public", "judge", "west", "a folder above", "a second name", "a link in a folder"])
 def test_a_clients_files_are_nobody_elses_and_not_public(tmp_path: Path, which: str) -> None:
     """A network that was trained on a client's records would be handed over, and two clients' costs add up."""
     own, content = tmp_path / "north" / "records.parquet", yaml.safe_load(write_wards(tmp_path).read_text())
@@ -264,7 +264,13 @@ def test_a_clients_files_are_nobody_elses_and_not_public(tmp_path: Path, which: 
         "judge": {"round": {"judge": str(tmp_path / "link" / "records.parquet")}},
         "west": {"clients": {**content["clients"], "west": str(tmp_path / "link")}},
         "a folder above": {"public": str(tmp_path)},
+        "a second name": {"clients": {**content["clients"], "west": str(tmp_path / "second.parquet")}},
+        "a link in a folder": {"clients": {**content["clients"], "west": str(tmp_path / "west")}},
     }
+    (tmp_path / "second.parquet").hardlink_to(own)
+    (tmp_path / "west").mkdir(exist_ok=True)
+    (tmp_path / "west" / "records.parquet").unlink(missing_ok=True)
+    (tmp_path / "west" / "records.parquet").symlink_to(own)
     with pytest.raises(nacre.NacreError, match=r"north and .* have files in common"):
         start(FederateConfig.build({**content, **changed[which]}))
     assert not (tmp_path / "home").exists()

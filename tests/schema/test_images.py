@@ -1,7 +1,11 @@
 """Images in a schema: declared, read from three kinds of source, checked, stored and handed over unchanged."""
 
+import io
 import os
+import subprocess
+import sys
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pyarrow as pa
@@ -183,3 +187,51 @@ def test_a_column_of_numbers_is_no_image():
 def test_a_draft_proposes_an_image_for_a_column_of_lists(tmp_path):
     pq.write_table(make_table(3), tmp_path / "a.parquet")
     assert "picture: {type: image, height: TODO, width: TODO}" in draft(tmp_path / "a.parquet")
+
+
+def npy(shape: tuple[int, ...], dtype: str, size: int) -> bytes:
+    """Return an array file whose header claims a shape, followed by so many zeros."""
+    sink = io.BytesIO()
+    np.lib.format.write_array_header_1_0(sink, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return sink.getvalue() + bytes(size)
+
+
+PEAK = """
+import resource, sys
+from pathlib import Path
+from dpmodels.errors import DataError
+from dpmodels.schema.load import load_parts
+from tests.schema.test_images import SCHEMA
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    print(sum(len(batch) for part in load_parts(Path(sys.argv[1]), SCHEMA, 64) for batch in part.reveal()))
+except DataError as refusal:
+    print(refusal)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.parametrize("fault", ["shape", "label", "length", "rows"])
+def test_arrays_that_unpack_to_gigabytes_take_megabytes(tmp_path: Path, fault: str) -> None:
+    name, column = SCHEMA.image
+    rows, size = (10**6, column.numbers) if fault == "rows" else (10**9, 1)
+    with ZipFile(tmp_path / "bomb.npz", "w", ZIP_DEFLATED, compresslevel=1) as file:
+        with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
+            shape = {"shape": (rows,)}.get(fault, (rows, column.numbers))
+            entry.write(npy(shape, "|u1", 0))
+            for _ in range(600):
+                entry.write(bytes(2**20))
+        with file.open(f"{SCHEMA.target}.npy", "w") as entry:
+            entry.write(npy((10 if fault == "length" else rows,), "<U100000" if fault == "label" else "|u1", 10))
+    words = [sys.executable, "-c", PEAK, tmp_path / "bomb.npz"]
+    done = subprocess.run(words, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120)
+    said, kib = done.stdout.splitlines()
+    assert not said.isdigit() and int(kib) < 150 * 2**10, done.stdout + done.stderr
+
+
+def test_arrays_of_several_batches_are_read_in_order(tmp_path: Path) -> None:
+    """And what follows an array in its entry, or lacks there, is a fault."""
+    pixels, labels = make_pictures(200)
+    np.savez_compressed(tmp_path / "a.npz", **{SCHEMA.image[0]: pixels, SCHEMA.target: labels})
+    np.savez(tmp_path / "b.npz", **{SCHEMA.image[0]: pixels, SCHEMA.target: labels})
+    assert np.array_equal(read(tmp_path / "a.npz", SCHEMA).pixels, read(tmp_path / "b.npz", SCHEMA).pixels)

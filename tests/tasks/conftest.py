@@ -18,5 +18,6 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, pafs.FileSyste
     address = "{}:{}".format(*running.get_host_and_port())
     system = pafs.S3FileSystem(endpoint_override=address, scheme="http", allow_bucket_creation=True)
     system.create_dir(bucket := f"made-{token_hex(4)}")
-    yield f"s3://{bucket}/{{}}?endpoint_override={address}&scheme=http&region=us-east-1", system, bucket
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{address}")
+    yield f"s3://{bucket}/{{}}?region=us-east-1", system, bucket
     running.stop()

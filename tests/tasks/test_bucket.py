@@ -124,7 +124,7 @@ def test_a_place_where_something_lies_is_refused_before_anything_is_charged(tmp_
     ("out", "sentence"),
     [
         ("s3://absent/visits?{}", "check its name, and the credentials"),
-        ("s3://{bucket}/visits?endpoint_override=127.0.0.1:9&scheme=http", "check its name, and the credentials"),
+        ("s3://{bucket}/visits?endpoint_override=127.0.0.1:9&scheme=http", "behind a question mark only region"),
         ("s3://me:secret@{bucket}/visits", "hold no user, password, key"),
         ("https://host/visits", "be a folder, or a URI that can be written"),
         ("ftp://host/visits", "be a path, a URI of s3"),

@@ -3,14 +3,17 @@
 import errno
 import sqlite3
 import stat
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from dpmodels.errors import DataError, NacreError
 from flows.with_prefect.server import prefect_server
+from tasks.engine import Threads
 from tasks.stage import as_task, stage
 
 CANARY = "Zebulon-Quillfeather-1874"
@@ -198,3 +201,26 @@ def test_nothing_private_reaches_prefect(run: Run, tmp_path: Path, capfd: pytest
     assert not [path for path in written if CANARY.encode() in path.read_bytes()]
     printed = capfd.readouterr()
     assert CANARY not in printed.out + printed.err
+
+
+HUGE = np.array([1e308, np.inf, np.nan, -0.0, 5e-324])
+
+
+def squared(_: object) -> float:
+    """Compute what numpy, and a library that warns by itself, would warn of."""
+    warnings.warn(f"{CANARY} is huge", RuntimeWarning, stacklevel=1)
+    return float((HUGE.astype(np.float32) * 1e200 / 0.0 + (HUGE * HUGE - HUGE * HUGE)).sum())
+
+
+@stage("ingest", sensitive=True)
+def loud(run: Run) -> None:
+    squared(run)
+    list(Threads(2).map(squared, range(4)))
+
+
+def test_a_sensitive_stage_is_silent_in_all_of_its_threads(run, capfd):
+    with warnings.catch_warnings(record=True, action="always") as heard:
+        loud(run)
+        assert heard == [] and capfd.readouterr() == ("", "")
+        squared(run)
+    assert len(heard) > 1

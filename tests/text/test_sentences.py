@@ -48,7 +48,33 @@ def test_two_megabytes_of_anything_are_cut_in_a_moment(text: str):
 
 
 def test_a_long_text_is_cut_as_if_it_came_at_once():
-    """A chunk that ends within a sentence hands the rest of it to the next."""
+    """What is cut next begins where the sentence did that was not finished."""
     sentence = "This sentence has fifty-nine characters, for what it is worth. "
     found = split_sentences(sentence * (3 * CHUNK // len(sentence)), "en", 10**6)
     assert set(found) == {sentence.strip()}
+
+
+@pytest.mark.parametrize("place", [0, 7, 700, 1500])
+@pytest.mark.parametrize("more", ["A plain sentence more.", "Never again.", "x" * 70_000 + "."])
+def test_a_plain_sentence_moves_no_cut_of_a_long_text(place: int, more: str):
+    """Of others, wherever in the document they are."""
+    words = [
+        "Mr. No came by at 5 p.m. on day {n}.",
+        'She said "It is {n}. It is late." and left.',
+        "Was it {n}?",
+        "Dr. B. has {n}.",
+    ]
+    sentences = [words[number % 4].format(n=number * 37 % 1001) for number in range(6000)]
+    others = split_sentences(" ".join(sentences), "en", 10**6)
+    assert len(" ".join(sentences)) > 2 * CHUNK and len(others) > 5000
+    found = split_sentences(" ".join([*sentences[:place], more, *sentences[place:]]), "en", 10**6)
+    at = next(index for index, pair in enumerate(zip(found, others, strict=False)) if pair[0] != pair[1])
+    assert found[:at] + found[at + 1 :] == others and found[at] == more[:LONGEST]
+
+
+def test_a_sentence_that_is_replaced_in_a_long_text_is_the_only_one_that_changes():
+    sentences = [f"It was day {number} of the journey." for number in range(4000)]
+    others = split_sentences(" ".join(sentences), "en", 10**6)
+    for length in range(4, 140, 9):
+        found = split_sentences(" ".join([*sentences[:5], "w" * length + ".", *sentences[6:]]), "en", 10**6)
+        assert found == [*others[:5], "w" * length + ".", *others[6:]]

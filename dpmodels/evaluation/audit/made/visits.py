@@ -1,5 +1,6 @@
 """Visits, of which a discovery is to say the wards, the bounds of two numbers and of the days, and the nulls."""
 
+import math
 from datetime import date, timedelta
 from typing import Any
 
@@ -12,6 +13,8 @@ WARDS = ("north", "south", "west")
 ROWS_OF_A_PATIENT = 2
 EXTREMES: list[dict[str, Any]] = [
     {"ward": WARDS[0], "age": 1e300, "fee": "-1e300", "day": date(9999, 12, 31)},
+    {"ward": WARDS[0], "age": math.inf, "fee": "1e308", "day": date(9999, 12, 31)},
+    {"ward": WARDS[0], "age": math.nan, "fee": "-inf", "day": date(1, 1, 1)},
     {"ward": WARDS[0], "age": 0.0, "fee": "no number", "day": date(1, 1, 1)},
     {"ward": None, "age": None, "fee": None, "day": None},
 ]
