@@ -67,6 +67,7 @@ def serve_here(file: Path, home: Path, port: int) -> None:
         from prefect import serve
 
         print(f"serving {len(specs)} deployments at {server.url.removesuffix('/api')}; schedules are as you left them")
+        print(f"`nacre ui --home {home}` opens it, and says which password it asks for")
         serve(*[_served(spec) for spec in specs], pause_on_shutdown=False)
 
 

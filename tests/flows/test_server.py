@@ -253,7 +253,7 @@ def test_a_server_that_is_too_slow_is_ended(home: Path) -> None:
 
 def test_a_test_sees_the_servers_of_its_own_home_only(home: Path, holder: list[subprocess.Popen[str]]) -> None:
     decoy = "import time; print(flush=True); time.sleep(60)"
-    words = [sys.executable, "-c", decoy, "flows.with_prefect.server"]
+    words = [sys.executable, "-c", decoy, "flows.with_prefect.api_process"]
     holder.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=home))
     assert holder[0].stdout and holder[0].stdout.readline()
     with PrefectServer(home) as server:
