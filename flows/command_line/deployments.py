@@ -61,6 +61,10 @@ def serve(
     serve_here((file or SHIPPED).absolute(), home or HOME, port)
 
 
+def _at_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
 @app.command()
 def ui(home: Home = None, as_json: AsJson = False) -> None:
     """Open the UI of the server that `nacre serve` runs for a home; it asks for a password once.
@@ -78,7 +82,7 @@ def ui(home: Home = None, as_json: AsJson = False) -> None:
     url, file = server_of(home or HOME), credential_file(home or HOME)
     if as_json:
         return print_json({"url": url, "credential": str(file)})
-    shown = credential(home or HOME) if sys.stdout.isatty() else f"the line in {file}"
+    shown = credential(home or HOME) if _at_terminal() else f"the line in {file}"
     typer.echo(f"{url} asks for a password, once in each browser: {shown}")
     if not webbrowser.open(url):
         note(f"there is no browser here; open {url} in one on this machine, by this address and no other")

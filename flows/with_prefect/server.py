@@ -87,24 +87,28 @@ class PrefectServer:
         self.home.mkdir(parents=True, exist_ok=True)
         self.home.parent.chmod(0o700)
         self.home.chmod(0o700)
+        self._settings.enter_context(_prefect_settings(self._launch()))
+
+    def _launch(self) -> dict[str, Any]:
+        """Start the process of the server, and return the settings of its clients."""
         secret = credential(self.home.parent) if self.port else new_credential()
         serving = self._settings.enter_context(_only_server(self.home)) if self.port else None
         with _listen(self.port) as listener:  # bound here, so no other process can take the port
             origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
             self.url = f"{origin}/api"
             settings = {"PREFECT_API_URL": self.url} if self.port else _OF_ONE_RUN
-            settings = {
-                **settings,
-                "PREFECT_SERVER_API_AUTH_STRING": secret,
-                "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": origin,
-            }
+            doors = {"PREFECT_SERVER_API_AUTH_STRING": secret, "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": origin}
             if serving:
                 serving.write(origin)
                 serving.flush()
-            self._process = _spawn(self.home, settings, listener, *([serving] if serving else []))
-        own = {} if self.port else _CLIENT_SETTINGS  # flow runs of a lasting server log to it, and are heard of
-        own = {**own, "PREFECT_API_URL": self.url, "PREFECT_HOME": self.home, "PREFECT_API_AUTH_STRING": secret}
-        self._settings.enter_context(_prefect_settings({**own, "PREFECT_CLIENT_CSRF_SUPPORT_ENABLED": True}))
+            self._process = _spawn(self.home, settings | doors, listener, *([serving] if serving else []))
+        return {
+            "PREFECT_API_URL": self.url,
+            "PREFECT_API_AUTH_STRING": secret,
+            "PREFECT_CLIENT_CSRF_SUPPORT_ENABLED": True,
+            "PREFECT_HOME": self.home,
+            **({} if self.port else _CLIENT_SETTINGS),  # flow runs of a lasting server log to it, and are heard of
+        }
 
     def wait(self, timeout: float = START_TIMEOUT) -> str:
         """Block until the server answers and return its API URL.
@@ -198,9 +202,7 @@ def _only_server(folder: Path) -> Iterator[IO[str]]:
     Raises:
         NacreError: another server of this home holds it.
     """
-    with open(
-        folder / "serving", "a", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o600)
-    ) as file:
+    with open(folder / "serving", "a", encoding="ascii", opener=_private) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -209,6 +211,10 @@ def _only_server(folder: Path) -> Iterator[IO[str]]:
             ) from None
         file.truncate(0)
         yield file
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _listen(port: int) -> socket.socket:
@@ -231,7 +237,7 @@ def _spawn(home: Path, settings: dict[str, str], *inherited: socket.socket | IO[
         "PYTHONPATH": str(Path(__file__).parents[__name__.count(".")]),
     }
     descriptors = [each.fileno() for each in inherited]
-    with open(home / "server.log", "wb") as log:
+    with open(home / "server.log", "wb", opener=_private) as log:
         return subprocess.Popen(
             [sys.executable, "-m", f"{__package__}.api_process", str(descriptors[0]), str(os.getpid())],
             cwd=home,
