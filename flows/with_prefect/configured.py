@@ -18,7 +18,7 @@ def check_configured(url: str) -> None:
     """Check that a server which is not ours answers us, and warn if it answers everybody.
 
     Raises:
-        NacreError: it does not answer, or asks for another string than the one that is set.
+        NacreError: it does not answer, or not to us.
     """
     from prefect.client.orchestration import get_client
 
@@ -29,6 +29,15 @@ def check_configured(url: str) -> None:
             f"Prefect is configured for the server {url}, which does not answer ({type(problem).__name__}); "
             "start it, unset PREFECT_API_URL, or run with --no-prefect"
         )
+    check_access(url)
+
+
+def check_access(url: str) -> None:
+    """Check the string that is set for the configured server, and warn if it asks for none.
+
+    Raises:
+        NacreError: it asks for another one.
+    """
     if _status() in (401, 403):
         raise NacreError(
             f"the Prefect server {url} asks for its string: set PREFECT_API_AUTH_STRING; that of `nacre serve` lies in "

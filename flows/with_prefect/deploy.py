@@ -12,6 +12,7 @@ from dpmodels.errors import InvalidArgument, NacreError, Unsuitable
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
 from flows.with_prefect.automations import register
+from flows.with_prefect.configured import check_access
 
 SHIPPED = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 POOLS = {
@@ -36,6 +37,7 @@ def deploy(file: Path, automations: bool = False, notify: str = "", aside: bool 
     if not (url := get_current_settings().api.url):
         raise NacreError("deploying needs a Prefect server: set PREFECT_API_URL, or serve on this machine: nacre serve")
     specs = read_deployments(file)
+    check_access(url)
     try:
         with get_client(sync_client=True) as client:
             for name, description in POOLS.items():

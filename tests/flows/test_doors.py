@@ -167,8 +167,8 @@ def test_the_string_is_in_no_log_no_command_and_no_database(server: Lasting) -> 
     spoken()
     wait_until(lambda: server.api.ask("logs/filter", {}))
     secrets = [server.api.credential, server.authorization.split()[-1], server.api.credential.partition(":")[2]]
-    for process in psutil.process_iter(["cmdline"]):
-        assert not any(each in " ".join(process.info["cmdline"] or []) for each in secrets)
+    for process in (psutil.Process(server.pid), *psutil.Process().children(recursive=True)):
+        assert not any(each in " ".join(process.cmdline()) for each in secrets)
     folder = server.home / "prefect"
     with sqlite3.connect(folder / "prefect.db") as database:
         database.execute("pragma wal_checkpoint")
@@ -214,6 +214,8 @@ def test_a_home_has_one_lasting_server(server: Lasting) -> None:
 def test_a_run_is_told_what_is_missing_at_a_server_that_is_not_its_own(
     server: Lasting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    from prefect.settings import PREFECT_API_AUTH_STRING, temporary_settings
+
     with PrefectServer(tmp_path) as other:
         assert other.wait() == server.api.url and other.pid is None
     assert caplog.records == []
@@ -223,4 +225,8 @@ def test_a_run_is_told_what_is_missing_at_a_server_that_is_not_its_own(
         environment["PREFECT_API_AUTH_STRING"] = wrong
         done = subprocess.run([sys.executable, "-c", hold], env=environment, capture_output=True, text=True)
         assert "NacreError: the Prefect server" in done.stderr and "set PREFECT_API_AUTH_STRING" in done.stderr
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "nacre:wrong")
+    with temporary_settings({PREFECT_API_AUTH_STRING: "nacre:wrong"}):
+        code, _, err = run_cli("deploy")
+    assert code == 1 and err.startswith("error: the Prefect server") and "set PREFECT_API_AUTH_STRING" in err
     assert [*tmp_path.iterdir()] == []
