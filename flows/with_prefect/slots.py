@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 SLOTS = "nacre-account-"
-"""What the names of our concurrency limits begin with."""
+"""What the names of accounts' concurrency limits begin with."""
 _PAGE = 200
 
 

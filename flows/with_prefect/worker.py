@@ -15,7 +15,6 @@ from prefect import flow, runtime
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
 from flows.config import HOME, HandOverConfig, from_environment, setting
 from flows.with_prefect.budget import key_of
-from flows.with_prefect.slots import SLOTS
 from tasks.store import Handle, Run
 
 GPU_DEPLOYMENT = "generate/gpu"
@@ -83,7 +82,7 @@ def alone_on(account: str) -> Iterator[None]:
     from prefect.client.orchestration import get_client
     from prefect.concurrency.sync import concurrency
 
-    limit = f"{SLOTS}{key_of(account)}"
+    limit = f"nacre-account-{key_of(account)}"
     with get_client(sync_client=True) as client:
         client.upsert_global_concurrency_limit_by_name(limit, 1)
     # A lease that cannot be renewed ends nothing, because the ledger and not this limit enforces the cap.

@@ -107,7 +107,10 @@ def test_it_answers_no_foreign_page(server: Lasting) -> None:
         assert '"' not in server.ask(target, *followed)[1][:1]  # the page of the UI at most, and never an answer
 
 
-@pytest.mark.parametrize("path", ["events/in", "events/out", "logs/out", "task_runs/subscriptions/scheduled"])
+SOCKETS = ["events/in", "events/out", "logs/out", "task_runs/subscriptions/scheduled", "work_pools/x/workers/connect"]
+
+
+@pytest.mark.parametrize("path", SOCKETS)
 def test_a_websocket_is_opened_to_who_knows_the_string(server: Lasting, path: str) -> None:
     from websockets.exceptions import WebSocketException
     from websockets.sync.client import connect
@@ -132,6 +135,14 @@ def test_a_websocket_is_opened_to_who_knows_the_string(server: Lasting, path: st
     assert server.ask(f"/api/{path}", "Host: evil.test", *upgrade, key, own=False)[0] == 421
     assert server.ask(f"/api/{path}", "Origin: null", *upgrade, key)[0] == 403
     assert server.ask(f"/api/{path}", *upgrade, key)[0] == 403  # an old client, which has no string
+
+
+def test_these_are_all_websockets_that_the_server_has() -> None:
+    import prefect.server.api
+
+    files = Path(prefect.server.api.__file__).parent.rglob("*.py")
+    routes = [route for file in files for route in re.findall(r"\.websocket\(\s*\"([^\"]*)", file.read_text())]
+    assert sorted(route.rpartition("/")[2] for route in routes) == sorted(path.rpartition("/")[2] for path in SOCKETS)
 
 
 def test_every_route_asks_for_the_string(server: Lasting) -> None:
@@ -202,6 +213,24 @@ def test_ui_opens_the_server_of_its_home_and_shows_the_string_at_a_terminal_alon
     code, out, err = run_cli("ui", "--home", tmp_path / "other")
     assert (code, out) == (1, "") and "no server of the home" in err and "nacre serve" in err
     assert not (tmp_path / "other").exists()
+
+
+def test_the_pages_that_start_a_server_close_its_doors_by_settings_that_exist() -> None:
+    from prefect import settings
+
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    starting = [page for page in pages if "prefect server start" in page.read_text()]
+    assert [page.name for page in starting] == ["production.md"]
+    named = set(re.findall(r"PREFECT_[A-Z_]+", starting[0].read_text()))
+    assert named >= {
+        "PREFECT_SERVER_API_AUTH_STRING",
+        "PREFECT_SERVER_CSRF_PROTECTION_ENABLED",
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS",
+        "PREFECT_SERVER_ANALYTICS_ENABLED",
+        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE",
+        "PREFECT_API_AUTH_STRING",
+    }
+    assert [name for name in named if not hasattr(settings, name)] == []
 
 
 def test_a_home_has_one_lasting_server(server: Lasting) -> None:
