@@ -175,3 +175,11 @@ class LedgerDamaged(LedgerError):
 
 class ArtifactError(NacreError):
     """An artifact is missing, was changed after it was sealed, or its place is already taken."""
+
+
+class CredentialError(NacreError):
+    """The file of a home's Prefect credential cannot be believed: ``fault`` says why, and the message what to do."""
+
+    def __init__(self, path: object, fault: str) -> None:
+        super().__init__(f"{path} {fault}; remove it, and the next start makes another")
+        self.path, self.fault = path, fault

@@ -99,5 +99,7 @@ def servers_of(home: Path) -> set[int]:
     place = str(home.resolve() / "prefect")
     found = [process.info for process in psutil.process_iter(["pid", "cmdline", "cwd"])]
     return {
-        one["pid"] for one in found if one["cwd"] == place and "flows.with_prefect.server" in (one["cmdline"] or [])
+        one["pid"]
+        for one in found
+        if one["cwd"] == place and "flows.with_prefect.api_process" in (one["cmdline"] or [])
     }

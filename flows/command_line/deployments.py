@@ -1,5 +1,6 @@
 """The commands that hand the flows to Prefect."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -51,10 +52,37 @@ def serve(
     home: Home = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Of the server and its UI, on loopback.")] = 4200,
 ) -> None:
-    """Run a Prefect server and all deployments on this one machine, until it is stopped.
+    """Run a Prefect server and all deployments on this one machine, until it is stopped; `nacre ui` opens it.
 
     Example: nacre serve --home state
     """
     from flows.with_prefect.deploy import SHIPPED, serve_here
 
     serve_here((file or SHIPPED).absolute(), home or HOME, port)
+
+
+def _at_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+@app.command()
+def ui(home: Home = None, as_json: AsJson = False) -> None:
+    """Open the UI of the server that `nacre serve` runs for a home; it asks for a password once.
+
+    The password is shown at a terminal only. Elsewhere it is said which file holds it.
+
+    Example: nacre ui --home state
+    """
+    import webbrowser
+
+    from flows.command_line.console import note, print_json
+    from flows.with_prefect.credential import credential, credential_file
+    from flows.with_prefect.server import server_of
+
+    url, file = server_of(home or HOME), credential_file(home or HOME)
+    if as_json:
+        return print_json({"url": url, "credential": str(file)})
+    shown = credential(home or HOME) if _at_terminal() else f"the line in {file}"
+    typer.echo(f"{url} asks for a password, once in each browser: {shown}")
+    if not webbrowser.open(url):
+        note(f"there is no browser here; open {url} in one on this machine, by this address and no other")

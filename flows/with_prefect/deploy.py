@@ -11,6 +11,7 @@ from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import read_yaml
 from flows.with_prefect.automations import register
+from flows.with_prefect.configured import check_access
 
 SHIPPED = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 POOLS = {
@@ -35,6 +36,7 @@ def deploy(file: Path, automations: bool = False, notify: str = "", aside: bool 
     if not (url := get_current_settings().api.url):
         raise NacreError("deploying needs a Prefect server: set PREFECT_API_URL, or serve on this machine: nacre serve")
     specs = read_deployments(file)
+    check_access(url)
     try:
         with get_client(sync_client=True) as client:
             for name, description in POOLS.items():
@@ -66,6 +68,7 @@ def serve_here(file: Path, home: Path, port: int) -> None:
         from prefect import serve
 
         print(f"serving {len(specs)} deployments at {server.url.removesuffix('/api')}; schedules are as you left them")
+        print(f"`nacre ui --home {home}` opens it, and says which password it asks for")
         serve(*[_served(spec) for spec in specs], pause_on_shutdown=False)
 
 

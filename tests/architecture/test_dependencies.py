@@ -13,13 +13,14 @@ OWN = ("dpmodels", "tasks", "flows", "nacre", "deployments")
 NAMES = {
     "yaml": "pyyaml", "PIL": "pillow", "sklearn": "scikit-learn", "dp_accounting": "dp-accounting",
     "xgboost": "xgboost-cpu", "pydantic_core": "pydantic", "markupsafe": "jinja2", "uvicorn": "prefect",
+    "starlette": "prefect",
 }  # fmt: skip
 """Names under which a package is imported, where they are others than those of its project, or of a part of it."""
 UNNAMED = {"sentence_transformers"}
 """An optional package that the page names in its text."""
 NETWORK = {"socket", "http", "urllib", "ssl", "ftplib", "smtplib", "requests", "httpx", "aiohttp", "websockets"}
-CONNECTS = {"flows/with_prefect/server.py"}
-"""It asks whether the Prefect server that it started on this machine is up."""
+CONNECTS = {"flows/with_prefect/server.py", "flows/with_prefect/api_process.py"}
+"""The one asks whether the Prefect server that it started on this machine is up; the other is that server."""
 READS_URLS = {"dpmodels/schema/places.py"}
 """It takes URIs apart, by ``urllib.parse``; Arrow and fsspec connect."""
 

@@ -50,6 +50,8 @@ FLAGS = (
     "disable-sync disable-dev-shm-usage hide-scrollbars"
 )
 PATIENCE = 180
+REBOUND = "rebound.test"
+"""A name of somebody else's that leads to this machine, as after DNS rebinding."""
 
 
 class Browser:
@@ -103,7 +105,8 @@ def browser(tmp_path_factory) -> Iterator[Browser]:
         pytest.skip("there is no chromium with its chromedriver here")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    for flag in [*FLAGS.split(), f"user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+    rebound = f"host-resolver-rules=MAP {REBOUND} 127.0.0.1"
+    for flag in [*FLAGS.split(), rebound, f"user-data-dir={tmp_path_factory.mktemp('profile')}"]:
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))

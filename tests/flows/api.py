@@ -1,5 +1,6 @@
 """A real Prefect server for tests, and what is asked of its API over HTTP."""
 
+import base64
 import http.client
 import json
 import os
@@ -27,9 +28,10 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Api:
-    """The API of a Prefect server."""
+    """The API of a Prefect server, and the string that it asks for, if it does."""
 
     url: str
+    credential: str = ""
 
     def get(self, path: str) -> Any:
         """Get what has an address."""
@@ -44,6 +46,11 @@ class Api:
 
     def _send(self, request: urllib.request.Request) -> Any:
         """Send a request, again while the server says that its database is busy, as Prefect's own client does."""
+        if self.credential:
+            request.add_header("Authorization", f"Basic {base64.b64encode(self.credential.encode()).decode()}")
+            if request.get_method() != "GET":
+                request.add_header("Prefect-Csrf-Client", "tests")
+                request.add_header("Prefect-Csrf-Token", self.get("csrf-token?client=tests")["token"])
         for _ in range(20):
             try:
                 with urllib.request.urlopen(request, timeout=60) as answer:

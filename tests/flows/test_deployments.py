@@ -24,6 +24,7 @@ from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from flows.description import describe_run
+from flows.with_prefect.credential import credential
 from flows.with_prefect.deploy import SHIPPED
 from flows.with_prefect.server import prefect_server
 from flows.with_prefect.worker import name_of
@@ -295,7 +296,7 @@ def test_one_process_serves_everything_and_takes_its_server_along(tmp_path: Path
     project = write_project(tmp_path / "project")
     with open(tmp_path / "serve.log", "wb") as log:
         serving = subprocess.Popen(words, cwd=project, env=environment, stdout=log, stderr=log)
-    api = Api(f"http://127.0.0.1:{port}/api")
+    api = Api(f"http://127.0.0.1:{port}/api", credential(tmp_path / "home"))
     try:
         wait_until(lambda: "are being served" in (tmp_path / "serve.log").read_text(), WAIT)
         found = api.ask("deployments/filter", {"sort": "NAME_ASC"})

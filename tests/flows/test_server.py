@@ -16,7 +16,9 @@ import pytest
 
 import flows.with_prefect.server
 from dpmodels.errors import NacreError
+from flows.with_prefect import configured
 from flows.with_prefect.server import PrefectServer, prefect_server
+from tests.flows.api import Api
 from tests.support import servers_of
 
 ROOT = Path(__file__).parents[2]
@@ -253,9 +255,20 @@ def test_a_server_that_is_too_slow_is_ended(home: Path) -> None:
 
 def test_a_test_sees_the_servers_of_its_own_home_only(home: Path, holder: list[subprocess.Popen[str]]) -> None:
     decoy = "import time; print(flush=True); time.sleep(60)"
-    words = [sys.executable, "-c", decoy, "flows.with_prefect.server"]
+    words = [sys.executable, "-c", decoy, "flows.with_prefect.api_process"]
     holder.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=home))
     assert holder[0].stdout and holder[0].stdout.readline()
     with PrefectServer(home) as server:
         assert servers_of(home) == {server.pid}
     assert servers_of(home) == set()
+
+
+def test_a_server_that_asks_for_nothing_is_warned_of_once(
+    prefect_api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    configured.warn_if_open.cache_clear()
+    monkeypatch.setenv("PREFECT_API_URL", prefect_api.url)
+    for _ in range(2):
+        with prefect_server(tmp_path):
+            pass
+    assert [record.getMessage().count("asks for no credential") for record in caplog.records] == [1]
