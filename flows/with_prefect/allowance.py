@@ -81,7 +81,7 @@ class Rule(BaseModel):
             ParameterRefused: it breaks the rule.
         """
         if self.within:
-            return _within(name, value, [home / folder for folder in self.within])
+            return _within(name, value, self.within, home)
         if self.one_of:
             if not any(type(one) is type(value) and one == value for one in self.one_of):
                 raise ParameterRefused(name, f"must be one of: {', '.join(map(str, self.one_of))}")
@@ -158,8 +158,8 @@ def shown(text: str) -> str:
     return "".join(one if one.isprintable() else "?" for one in text[:100])
 
 
-def _within(name: str, value: Any, folders: list[Path]) -> str:
-    """Return the real path of a value below one of the folders; no link below it leads out."""
+def _within(name: str, value: Any, folders: tuple[Path, ...], home: Path) -> str:
+    """Return the real path of a value, absolute or below the home, if it is below a folder and no link leads out."""
     places = " or ".join(map(str, folders))
     refusal = ParameterRefused(name, f"must be a plain path below {places}, without links that lead out of it")
     if not isinstance(value, str) or not value or _PATTERN.search(value) or "://" in value:
@@ -167,11 +167,11 @@ def _within(name: str, value: Any, folders: list[Path]) -> str:
     parts = value.split("/")
     if any(part in ("", ".", "..") for part in parts[1 if value.startswith("/") else 0 :]):
         raise refusal
+    path = home / value
     for folder in folders:
-        root, path = os.path.realpath(folder), str(folder / value)
-        if not PurePosixPath(path).is_relative_to(folder) and not PurePosixPath(path).is_relative_to(root):
+        root, real = os.path.realpath(home / folder), os.path.realpath(path)
+        if not path.is_relative_to(home / folder) and not path.is_relative_to(root):
             continue
-        real = os.path.realpath(path)
         if _is_below(real, root) and not any(not _is_below(link, root) for link in _links(real)):
             _check_no_hand_off(name, real, root)
             return real

@@ -161,8 +161,6 @@ class PoolWorker:
                     raise ParameterRefused(f"{what}.{field}", "must be empty: a server does not say how to run a flow")
         if str(deployment.get("entrypoint") or "").removeprefix("nacre.") != mine.entrypoint:
             raise ParameterRefused("deployment.entrypoint", "is another than in the operator's file")
-        if (flow_run.get("state") or {}).get("data"):
-            raise ParameterRefused("flow_run.state.data", "must be empty: results of a server are not loaded")
         parameters = mine.permitted(flow_run.get("parameters") or {}, home_here())
         return Order(flow_run=flow_run["id"], flow=f"{PACKAGE}{mine.entrypoint}", parameters=parameters)
 

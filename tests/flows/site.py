@@ -113,7 +113,7 @@ class Site:
         made: str = self.api.ask(f"deployments/{found['id']}/create_flow_run", wanted)["id"]
         return made
 
-    def wait_for(self, flow_run: str, state: str = "COMPLETED") -> dict[str, Any]:
+    def wait_for(self, flow_run: str, state: str = "COMPLETED", seconds: float = WAIT) -> dict[str, Any]:
         """Wait for a state of a flow run."""
 
         def there() -> bool:
@@ -121,7 +121,7 @@ class Site:
             assert now["state_type"] not in {"FAILED", "CRASHED"} - {state}, now["state"]["message"]
             return bool(now["state_type"] == state)
 
-        wait_until(there, WAIT)
+        wait_until(there, seconds)
         found: dict[str, Any] = self.api.get(f"flow_runs/{flow_run}")
         return found
 
