@@ -16,7 +16,7 @@ import pytest
 
 from flows.with_prefect.execute import Order
 from tests.flows.api import prefect_api_server, wait_until
-from tests.flows.site import ROOT, WAIT, Site
+from tests.flows.site import ROOT, Site
 
 AD_HOC, NIGHTLY = "synthesize-table/ad-hoc", "synthesize-night/nightly"
 
@@ -230,12 +230,13 @@ def test_a_cancellation_ends_our_process_and_no_other_and_the_worker_goes_on(sit
     (worker,) = site.workers
     (process,) = psutil.Process(worker.pid).children()
     with subprocess.Popen(["sleep", "600"]) as victim:
-        site.api.ask(f"flow_runs/{flow_run}", {"infrastructure_pid": f"localhost:{victim.pid}"}, "PATCH")
-        site.api.ask(f"flow_runs/{flow_run}/set_state", {"state": {"type": "CANCELLING"}, "force": True})
-        site.wait_for(flow_run, "CANCELLED")
-        wait_until(lambda: not process.is_running(), WAIT)
-        assert victim.poll() is None
-        victim.kill()
+        try:
+            site.api.ask(f"flow_runs/{flow_run}", {"infrastructure_pid": f"localhost:{victim.pid}"}, "PATCH")
+            site.api.ask(f"flow_runs/{flow_run}/set_state", {"state": {"type": "CANCELLING"}, "force": True})
+            wait_until(lambda: site.api.get(f"flow_runs/{flow_run}")["state_type"] == "CANCELLED", 60)
+            assert not process.is_running() and victim.poll() is None
+        finally:
+            victim.kill()
     assert worker.poll() is None
     done = site.ask_for(AD_HOC, **honest(site, "served"))
     site.wait_for(done)
