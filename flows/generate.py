@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError, NacreError
@@ -111,7 +112,8 @@ def _serve(run: Run, asked: Request) -> None:
     except Exception as fault:  # one run must not keep the others from being served
         reason = "sensitive" if isinstance(fault, CanRead) else "refused" if isinstance(fault, NacreError) else ""
         LOG.error("run %s failed: %s", run.name, fault)
-        tell(run, status.model_copy(update={"state": "failed", "reason": reason}))
+        with suppress(OSError):  # the folder of the run may be gone
+            tell(run, status.model_copy(update={"state": "failed", "reason": reason}))
     finally:
         LISTENER.reset(mark)
 

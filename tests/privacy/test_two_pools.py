@@ -26,6 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with prefect_api_server(tmp_path_factory.mktemp("server")) as api:
         site = Site(tmp_path_factory.mktemp("site"), api)
         site.open()
+        api.ask("variables/", {"name": "where", "value": "/etc/passwd"})
         site.start_worker()
         try:
             yield site
