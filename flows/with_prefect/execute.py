@@ -44,13 +44,13 @@ def believe_no_results() -> None:
     Prefect's engine reads results from the file, the block and the serializer that a state names, and pickles errors
     into the storage that the server calls its default.
     """
-    import httpx
     from prefect import results, serializers
     from prefect.blocks.core import Block
+    from prefect.client.base import PrefectResponse
 
-    plain: Any = httpx.Response.json
+    plain: Any = PrefectResponse.json
 
-    def without_results(self: httpx.Response, **kwargs: Any) -> Any:
+    def without_results(self: PrefectResponse, **kwargs: Any) -> Any:
         return _without_results(plain(self, **kwargs))
 
     def nowhere() -> None:
@@ -59,7 +59,7 @@ def believe_no_results() -> None:
     async def nowhere_async() -> None:
         return None
 
-    httpx.Response.json = without_results  # type: ignore[method-assign]
+    PrefectResponse.json = without_results  # type: ignore[method-assign, assignment]
     results._read_server_default_result_storage_block_id = nowhere
     results._aread_server_default_result_storage_block_id = nowhere_async
     serializers.PickleSerializer.loads = _refuse  # type: ignore[method-assign]

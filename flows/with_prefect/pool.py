@@ -13,9 +13,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from dpmodels.errors import NacreError, ParameterRefused
@@ -205,11 +205,10 @@ def _start(order: Order) -> "subprocess.Popen[bytes]":
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [ours, environment.get("PYTHONPATH")]))
     # -P: modules come from the installation, and never from the folder that the worker was started in
     words = [sys.executable, "-P", "-m", f"{PACKAGE}flows.with_prefect.execute"]
-    process = subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, start_new_session=True)
-    assert process.stdin is not None
-    with suppress(BrokenPipeError), process.stdin as order_paper:
-        order_paper.write(order.model_dump_json().encode())
-    return process
+    with TemporaryFile() as file:
+        file.write(order.model_dump_json().encode())
+        file.seek(0)
+        return subprocess.Popen(words, env=environment, stdin=file, start_new_session=True)
 
 
 def _end(processes: list["subprocess.Popen[bytes]"]) -> None:
