@@ -43,6 +43,17 @@ class Unsuitable(InvalidArgument):
         self.fact = fact
 
 
+class ParameterRefused(NacreError):
+    """A flow run asks for what the operator's file of deployments does not allow, or a server says more than it may.
+
+    The message reads ``field reason``, with neither the value nor what it was compared with.
+    """
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field} {reason}")
+        self.field, self.reason = field, reason
+
+
 def rule_of(fault: "ErrorDetails") -> str:
     """Return the rule that a setting breaks, in words that follow "must", from what pydantic found."""
     if fault["type"] == "extra_forbidden":

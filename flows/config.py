@@ -435,6 +435,11 @@ def from_environment(name: str) -> str | None:
     return os.environ.get(setting(name).variable or "") or None
 
 
+def home_here() -> Path:
+    """Return where this worker keeps its state, by its environment."""
+    return Path(from_environment("home") or HOME).absolute()
+
+
 def _missing(places: list[tuple[int | str, ...]]) -> str:
     """Say which settings are missing, as they are named on the command line and in a configuration file."""
     named = [f"--{str(place[-1]).replace('_', '-')}" for place in places]

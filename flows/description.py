@@ -62,7 +62,7 @@ def describe_run(run: Run) -> dict[str, str]:
     signer, settings = officer_of(run), run.settings
     place = f"on this machine, device {settings.device}"
     if settings.train_on != "here":
-        place = f"in the pool {settings.train_on}, which never sees the data"
+        place = f"by the {settings.train_on}, which never sees the data"
     lines = run.plan.lines
     return describe(lines, quote(run), signer[0].name if signer else "", place) | settings.declared.said
 

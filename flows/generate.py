@@ -1,32 +1,138 @@
-"""The flow of the pool that never sees the data: train and sample from what was released."""
+"""The process that never sees the data: it trains and samples what runs wait for, from their releases alone.
 
+It knows no Prefect server, holds no credential, and is asked by nobody but the files of the control zone, which it can
+only read. What it makes is received as untrusted by the side with the data.
+"""
+
+import logging
 import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 from dpmodels.errors import ArtifactError, NacreError
-from flows.with_prefect.artifacts import publish_blindness
-from flows.with_prefect.recorded import run_stage
-from flows.with_prefect.worker import deployed, run_here
+from tasks.apart import Request, Status, beat, requests, tell
+from tasks.progress import LISTENER, TOLD_EVERY
 from tasks.sample import sample
+from tasks.stopping import pause
+from tasks.store import Run
 from tasks.train import train
 
+LOG = logging.getLogger("nacre.train-worker")
+SECRETS = ("PREFECT_API", "NACRE_LEDGER", "NACRE_DASK", "PGPASS", "PGHOST", "PGSERVICE")
+"""How the names of variables begin that would let this process ask others for something."""
+TRIES, BEAT_SECONDS, LOOK = 3, 30.0, 2.0
 
-@deployed("generate")
-def generate(run: str) -> None:
-    """Train and sample a run from its release alone, on a worker that must not be able to read anything sensitive.
 
-    Args:
-        run: name of a run whose release is sealed, such as 20260131-0a1b2c3d4e.
+class CanRead(NacreError):
+    """The process can read what it must not; ``paths`` says what."""
+
+    def __init__(self, paths: list[str]) -> None:
+        super().__init__(f"this worker can read {', '.join(paths)}; it must mount neither, nor run on their machine")
+        self.paths = paths
+
+
+def serve_waiting(home: Path, is_over: Callable[[], bool], look: float = LOOK) -> None:
+    """Train and sample the runs that wait, one after the other, until this process is to stop.
 
     Raises:
-        NacreError: this worker can.
+        NacreError: this process can read what is sensitive, or could ask a server or a ledger for something.
     """
-    found = run_here(run)
-    places = (found.home / "sensitive", found.settings.data, found.settings.parents)
-    reachable = {str(path): os.access(path, os.R_OK) for path in places if path}
-    publish_blindness(found, reachable)
-    if seen := [path for path, readable in reachable.items() if readable]:
-        raise NacreError(f"this worker can read {', '.join(seen)}; the pool nacre-gpu must not mount it")
-    release = found.finished("sanitize")
+    check_blind(home)
+    if os.access(home / "control", os.W_OK):
+        LOG.warning("this worker can write %s, which others believe: mount it read-only", home / "control")
+    over, tried = threading.Event(), dict[str, str]()
+    beats = threading.Thread(target=_beat, args=(home, over), daemon=True)
+    beats.start()
+    try:
+        while not is_over():
+            for name, asked in requests(home):
+                if not is_over() and tried.get(name) != asked.token:
+                    tried[name] = asked.token
+                    _serve(Run(home=home, name=name), asked)
+            pause(look, is_over)
+    finally:
+        over.set()
+        beats.join()
+
+
+def check_blind(home: Path) -> None:
+    """Refuse to start where something sensitive can be read, or somebody else could be asked for it.
+
+    Raises:
+        NacreError: it can.
+    """
+    if found := sorted(name for name in os.environ if name.startswith(SECRETS)):
+        raise NacreError(f"unset {', '.join(found)}: the train worker must know no server, ledger or cluster")
+    _check_unreadable(home / "sensitive", home / "prefect", home / "ledger.sqlite")
+    if not (home / "released").is_dir() or not (home / "control").is_dir():
+        raise NacreError(f"{home} has no released and control zone; mount both there, control read-only")
+
+
+def generate(run: Run) -> None:
+    """Train and sample a run from its release alone; it must have one, and its data must be out of reach.
+
+    Raises:
+        NacreError: it is not so.
+    """
+    settings = run.settings
+    _check_unreadable(*(Path(path) for path in (settings.data, settings.parents) if path))
+    release = run.finished("sanitize")
     if release is None:
-        raise ArtifactError(f"run {run} has no sealed release yet")
-    run_stage(sample, found, run_stage(train, found, release))
+        raise ArtifactError(f"run {run.name} has no sealed release yet")
+    sample(run, train(run, release))
+
+
+def _check_unreadable(*paths: Path) -> None:
+    if seen := [str(path) for path in paths if os.access(path, os.R_OK)]:
+        raise CanRead(seen)
+
+
+def _serve(run: Run, asked: Request) -> None:
+    """Make what a run waits for, and say how far it is and how it ended."""
+    told = [-TOLD_EVERY]
+    status = Status(token=asked.token, stage="train", state="works")
+
+    def listen(stage: str, percent: float) -> None:
+        nonlocal status
+        if stage in ("train", "sample") and time.monotonic() >= told[0] + TOLD_EVERY:
+            told[0] = time.monotonic()
+            update = {"stage": stage, "percent": max(0, min(100, int(percent)))}
+            status = status.model_copy(update=update)
+            tell(run, status)
+
+    mark = LISTENER.set(listen)
+    LOG.info("run %s waits; training begins", run.name)
+    try:
+        tell(run, status)
+        _generate_again(run)
+        LOG.info("run %s is trained and sampled", run.name)
+    except Exception as fault:  # one run must not keep the others from being served
+        reason = "sensitive" if isinstance(fault, CanRead) else "refused" if isinstance(fault, NacreError) else ""
+        LOG.error("run %s failed: %s", run.name, fault)
+        with suppress(OSError):  # the folder of the run may be gone
+            tell(run, status.model_copy(update={"state": "failed", "reason": reason}))
+    finally:
+        LISTENER.reset(mark)
+
+
+def _generate_again(run: Run) -> None:
+    """Try a few times, unless the error is one that somebody must act on."""
+    for number in range(TRIES):
+        try:
+            return generate(run)
+        except NacreError:
+            raise
+        except Exception:
+            if number == TRIES - 1:
+                raise
+            LOG.warning("run %s is tried again", run.name, exc_info=True)
+
+
+def _beat(home: Path, over: threading.Event) -> None:
+    while True:
+        beat(home)
+        if over.wait(BEAT_SECONDS):
+            return

@@ -15,7 +15,11 @@ Partitions = Literal["disjoint", "sequential"]
 
 @deployed("synthesize-night")
 def synthesize_night(
-    config: SynthesizeConfig, partitions: Partitions, night: date | None = None, train_on: TrainOn = "here"
+    config: SynthesizeConfig,
+    partitions: Partitions,
+    night: date | None = None,
+    train_on: TrainOn = "here",
+    wait_hours: float = 24,
 ) -> str:
     """Make a synthetic copy of one night's partition: one charge a night, however often it is started.
 
@@ -29,11 +33,14 @@ def synthesize_night(
             of its own under the parent; nights cost the largest, not the sum. sequential: a unit may be in several
             nights; all are charged to one account and add up.
         night: the day to make, such as 2026-01-31; by default the one before the day this flow run is scheduled for.
-        train_on: where to train and sample: here, on this worker, or nacre-gpu, the pool that never sees the data.
+        train_on: where to train and sample: here, on this worker, or train-worker, by a process that never sees the
+            data.
+        wait_hours: how long to wait for a train worker.
     """
     check_nights(config, load_schema(config.table_schema), partitions == "disjoint")
     day = (night or scheduled().date() - timedelta(days=1)).isoformat()
     read = {name: getattr(config, name).replace(NIGHT, day) for name in ("data", "query", "parents")}
     places = {**read, "out": config.out.replace(NIGHT, day)}
     name = f"{key_of(config.privacy.account or '')}-{day}"
-    return take_to_hand_off(name, config.model_copy(update=places), train_on, day if partitions == "disjoint" else "")
+    partition = day if partitions == "disjoint" else ""
+    return take_to_hand_off(name, config.model_copy(update=places), train_on, partition, wait_hours)

@@ -7,50 +7,83 @@ by mistake, it goes on with the same run and its one charge.
 from collections.abc import Callable
 from typing import Any, Literal
 
+from dpmodels.errors import LedgerError, NacreError
 from flows.config import SynthesizeConfig
 from flows.planning import MayOpen
 from flows.synthesize import record, start
 from flows.with_prefect.artifacts import publish_plan, publish_results
 from flows.with_prefect.recorded import run_stage
-from flows.with_prefect.worker import alone_on, check_pool, deployed, find_here, have_generated, own_name, placed_here
+from flows.with_prefect.worker import alone_on, deployed, find_here, own_name, placed_here
+from tasks.apart import is_alive, wait_for
+from tasks.home import ledger_of
 from tasks.sample import sample
 from tasks.store import Handle, Run
 from tasks.train import train
 
-TrainOn = Literal["here", "nacre-gpu"]
+TrainOn = Literal["here", "train-worker"]
+WAIT_HOURS = 24.0
 
 
 @deployed("synthesize-table")
-def synthesize_table(config: SynthesizeConfig, train_on: TrainOn = "here") -> str:
+def synthesize_table(config: SynthesizeConfig, train_on: TrainOn = "here", wait_hours: float = WAIT_HOURS) -> str:
     """Make a synthetic copy of a table: one charge, however often this flow run is started.
 
     Args:
         config: the table, the budget, the method and the hand-off.
-        train_on: where to train and sample: here, on this worker, or nacre-gpu, the pool that never sees the data.
+        train_on: where to train and sample: here, on this worker, or train-worker, by a process that never sees the
+            data.
+        wait_hours: how long to wait for a train worker.
     """
-    return take_to_hand_off(own_name(), config, train_on)
+    return take_to_hand_off(own_name(), config, train_on, wait_hours=wait_hours)
 
 
-def take_to_hand_off(name: str, config: SynthesizeConfig, train_on: str, partition: str = "") -> str:
+def take_to_hand_off(
+    name: str, config: SynthesizeConfig, train_on: str, partition: str = "", wait_hours: float = WAIT_HOURS
+) -> str:
     """Start the run of this name, or go on with it."""
     run = find_here(name) or start(placed_here(config), name, partition, may_open=MayOpen.NO)
-    return go_on(run, train_on, partition)
+    return go_on(run, train_on, partition, wait_hours)
 
 
-def go_on(run: Run, train_on: str = "here", partition: str = "") -> str:
-    """Take a run to its hand-off, while no other flow run works for its account."""
-    if train_on != "here" and not run.finished("sanitize"):
-        check_pool()
+def go_on(run: Run, train_on: str = "here", partition: str = "", wait_hours: float = WAIT_HOURS) -> str:
+    """Take a run to its hand-off, while no other flow run works for its account.
+
+    Raises:
+        NacreError: nobody opened the run's account, or nobody is there to train it; nothing was charged.
+    """
+    check_opened(run)
+    if train_on != "here" and not run.finished("sanitize") and not is_alive(run.home):
+        raise NacreError(
+            "no train worker was heard of: start one where the data cannot be read (nacre train-worker), or set "
+            "`train_on` to `here`; nothing was charged"
+        )
     run.settle(run.settings.model_copy(update={"train_on": train_on}))
     with alone_on(run.settings.account):
         publish_plan(run, partition)
-        record(run, True, lambda stage, *handles: _placed(run, stage, *handles))
+        record(run, True, lambda stage, *handles: _placed(run, wait_hours, stage, *handles))
         publish_results(run)
     return run.name
 
 
-def _placed(run: Run, stage: Callable[..., Handle], *handles: Any) -> Handle:
-    """Run a stage here, or have the pool without data access run it."""
+def check_opened(run: Run) -> None:
+    """Refuse a run whose account, or the account above it, nobody opened: whoever asks for runs opens none.
+
+    Raises:
+        LedgerError: nobody did.
+    """
+    opened = {account.name for account in ledger_of(run).accounts()}
+    for party in run.parties:
+        settings = party.settings
+        parent = settings.opens.parent if settings.opens else ""
+        if settings.account not in opened and parent not in opened:
+            account = parent or settings.account
+            raise LedgerError(
+                f"account {account} is not open, and a flow run opens none: nacre ledger open {account} --schema SCHEMA"
+            )
+
+
+def _placed(run: Run, wait_hours: float, stage: Callable[..., Handle], *handles: Any) -> Handle:
+    """Run a stage here, or wait until a process without the data has run it."""
     if run.settings.train_on == "here" or stage not in (train, sample):
         return run_stage(stage, *handles)
-    return have_generated(run, stage.policy.name)  # type: ignore[attr-defined]
+    return wait_for(run, stage.policy.name, wait_hours)  # type: ignore[attr-defined]

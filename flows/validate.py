@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError
+from flows.config import home_here
 from flows.with_prefect.artifacts import publish_checks
-from flows.with_prefect.worker import deployed, home_here, run_here
+from flows.with_prefect.worker import deployed, run_here
 from tasks.bucket import verify
 from tasks.budget import sealed_releases
 from tasks.home import home_faults, ledger_of

@@ -3,12 +3,15 @@
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 LOG = logging.getLogger("nacre")
 """Whose level says how much is told at a terminal: no progress above WARNING, the seconds of each stage from INFO."""
+LISTENER: ContextVar[Callable[[str, float], None] | None] = ContextVar("LISTENER", default=None)
+"""Who else hears, by the bar's title, how many percent are done."""
 TOLD_EVERY = 3.0  # seconds between two updates to Prefect's server
 
 
@@ -38,12 +41,14 @@ def progress_bar(title: str) -> Iterator[Tick]:
     ) as progress:
         task = progress.add_task(title, total=None, note="")
 
-        shown = _ShownByPrefect(title)
+        shown, listener = _ShownByPrefect(title), LISTENER.get()
 
         def tick(done: float, total: float | None = None, note: str = "") -> None:
             progress.update(task, completed=done, total=total, note=note)
             if total:
                 shown.update(100 * done / total)
+                if listener:
+                    listener(title, 100 * done / total)
 
         yield tick
 

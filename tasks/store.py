@@ -79,7 +79,7 @@ class Settings(BaseModel):
         out: the folder of the hand-off; bucket: its URI, if it goes to an object store, and otherwise empty. The folder
             then keeps all of it but a table that was drawn into the object store.
         account: the account that pays; empty where a ledger that is not at hand has paid.
-        train_on: ``here``, or the Prefect pool that trains and samples; those who approve the run are told.
+        train_on: ``here``, or who trains and samples apart; those who approve the run are told.
         paid_by: the run whose release this run samples or fits again; empty for a run that pays for its own release.
         fits: the charge in the footer of the release that this run fits again, or that it samples from such a fit of.
         public_sha256: of the files of public documents; none of them may be a file of the data.

@@ -1,5 +1,6 @@
 """The commands that hand the flows to Prefect."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -31,19 +32,60 @@ def deploy(
     Example: PREFECT_API_URL=http://127.0.0.1:4200/api nacre deploy
     """
     from flows.command_line.console import print_json
-    from flows.with_prefect.deploy import SHIPPED, read_deployments
     from flows.with_prefect.deploy import deploy as register
+    from flows.with_prefect.operators import SHIPPED, read_deployments
 
-    place = (file or SHIPPED).absolute()
-    if show:
-        return (
-            print_json(read_deployments(place)) if as_json else typer.echo(place.read_text(encoding="utf-8"), nl=False)
+    path = (file or SHIPPED).absolute()
+    if show and as_json:
+        return print_json(
+            [one.model_dump(mode="json", exclude_defaults=True) for one in read_deployments(path).values()]
         )
-    made = register(place, automations, notify, aside=as_json)
+    if show:
+        return typer.echo(path.read_text(encoding="utf-8"), nl=False)
+    names, made = register(path, automations, notify)
     if as_json:
-        return print_json({"deployments": [one["name"] for one in read_deployments(place)], "automations": made})
+        return print_json({"deployments": names, "automations": made})
+    for name in names:
+        typer.echo(f"deployment {name}")
     for name in made:
         typer.echo(f"automation {name}")
+
+
+@app.command()
+def worker(
+    file: DeploymentsFile = None,
+    home: Home = None,
+    pool: Annotated[str, typer.Option(help="Work pool to serve.")] = "nacre-cpu",
+    limit: Annotated[int, typer.Option(min=1, help="Flow runs at a time.")] = 10,
+) -> None:
+    """Run what the Prefect server of PREFECT_API_URL says is due, as the file allows; nothing else is believed of it.
+
+    Example: PREFECT_API_URL=http://127.0.0.1:4200/api nacre worker --file mine.yaml
+    """
+    from flows.with_prefect.deploy import work_here
+    from flows.with_prefect.operators import SHIPPED
+
+    if home:
+        os.environ["NACRE_HOME"] = str(home.absolute())
+    work_here((file or SHIPPED).absolute(), pool, limit)
+
+
+@app.command("train-worker")
+def train_worker(home: Home = None) -> None:
+    """Train and sample runs that wait for it, where no data can be read; it knows no Prefect server and no ledger.
+
+    Example: nacre train-worker --home /mnt/nacre
+    """
+    import logging
+
+    from flows.config import home_here
+    from flows.generate import LOG, serve_waiting
+    from tasks.stopping import stopping
+
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
+    LOG.setLevel(logging.INFO)
+    with stopping() as is_over:
+        serve_waiting(home.absolute() if home else home_here(), is_over)
 
 
 @app.command()
@@ -51,14 +93,16 @@ def serve(
     file: DeploymentsFile = None,
     home: Home = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Of the server and its UI, on loopback.")] = 4200,
+    limit: Annotated[int, typer.Option(min=1, help="Flow runs at a time.")] = 10,
 ) -> None:
     """Run a Prefect server and all deployments on this one machine, until it is stopped; `nacre ui` opens it.
 
     Example: nacre serve --home state
     """
-    from flows.with_prefect.deploy import SHIPPED, serve_here
+    from flows.with_prefect.deploy import serve_here
+    from flows.with_prefect.operators import SHIPPED
 
-    serve_here((file or SHIPPED).absolute(), home or HOME, port)
+    serve_here((file or SHIPPED).absolute(), home or HOME, port, limit)
 
 
 def _at_terminal() -> bool:

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -82,14 +81,3 @@ def publish_checks(run: Run, faults: list[str], signature: str) -> None:
     table = [{"fault": fault} for fault in faults] or [{"fault": "none"}]
     description = f"hand-off and ledger of run {run.name}; signature: {signature}"
     create_table_artifact(key=f"checks-{_key(run)}", table=table, description=description)
-
-
-def publish_blindness(run: Run, reachable: dict[str, bool]) -> None:
-    """Publish which sensitive places a worker can reach that must reach none."""
-    from prefect.artifacts import create_table_artifact
-
-    table = [{"path": path, "readable": "yes" if readable else "no"} for path, readable in reachable.items()]
-    believed = "yes, and written: mount it read-only" if os.access(run.control, os.W_OK) else "yes, read-only"
-    table.append({"path": str(run.control), "readable": believed})
-    description = f"what the worker that trained run {run.name} can read of the sensitive zone"
-    create_table_artifact(key=f"blind-{key_of(run.plan.release.contract.name)}", table=table, description=description)

@@ -3,13 +3,14 @@
 They are made from the file of deployments, since who is paused by which account stands there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from dpmodels.errors import InvalidArgument
 from flows.with_prefect.budget import key_of
+from flows.with_prefect.operators import Deployment
 
 SILENCE = timedelta(minutes=10)
 """Without a heartbeat for so long a flow run counts as dead: three beats of Prefect's own frequency, and one minute."""
@@ -17,11 +18,11 @@ ENDS = ("Completed", "Failed", "Cancelled", "Crashed", "Suspended", "Paused", "A
 NEAR, SPENT = "nacre.budget.80", "nacre.budget.100"
 
 
-def register(specs: Sequence[Mapping[str, Any]], notify: str = "") -> list[str]:
+def register(deployments: Sequence[Deployment], notify: str = "") -> list[str]:
     """Make the automations of a file's deployments, in the place of those of the same names; return the names.
 
     Args:
-        specs: the deployments, registered.
+        deployments: of the operator's file, registered.
         notify: a notification block, TYPE/NAME, that is told when an account is nearly or wholly spent.
 
     Raises:
@@ -31,7 +32,7 @@ def register(specs: Sequence[Mapping[str, Any]], notify: str = "") -> list[str]:
 
     with get_client(sync_client=True) as client:
         block = _block(client, notify) if notify else None
-        made = [crashed(), *_paused(client, specs), *(told(mark, block) for mark in (NEAR, SPENT) if block)]
+        made = [crashed(), *_paused(client, deployments), *(told(mark, block) for mark in (NEAR, SPENT) if block)]
         for automation in made:
             for old in client.read_automations_by_name(automation.name):
                 client.delete_automation(old.id)
@@ -95,15 +96,12 @@ def _passed(event: str, account: str) -> Any:
     return EventTrigger(expect={event}, match={"prefect.resource.id": account}, posture=Posture.Reactive, threshold=1)
 
 
-def _paused(client: Any, specs: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
+def _paused(client: Any, deployments: Sequence[Deployment]) -> Iterator[Any]:
     """Yield one automation for each deployment that has a schedule and says which account it charges."""
-    from prefect.flows import load_flow_from_entrypoint
-
-    for spec in specs:
-        privacy = spec.get("parameters", {}).get("config", {}).get("privacy", {})
-        if spec.get("schedules") and (account := privacy.get("account")):
-            name = f"{load_flow_from_entrypoint(spec['entrypoint']).name}/{spec['name']}"
-            yield pausing(name, account, client.read_deployment_by_name(name).id)
+    for one in deployments:
+        privacy = one.parameters.get("config", {}).get("privacy", {})
+        if one.schedules and (account := privacy.get("account")):
+            yield pausing(one.full_name, account, client.read_deployment_by_name(one.full_name).id)
 
 
 def _block(client: Any, notify: str) -> UUID:

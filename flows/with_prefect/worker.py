@@ -1,4 +1,4 @@
-"""What a deployed flow knows of its worker and its flow run: where state lies, the run's name, which others work.
+"""What a deployed flow knows of its worker and its flow run: where state lies, the run's name, whose turn it is.
 
 The worker's environment and no parameter says where the state lies: ``NACRE_HOME``, ``NACRE_LEDGER``, ``NACRE_DASK``;
 and with which key a manifest is signed: ``NACRE_SIGNING_KEY``.
@@ -13,13 +13,11 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from prefect import flow, runtime
 
-from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
-from flows.config import HOME, HandOverConfig, from_environment, setting
+from dpmodels.errors import InvalidArgument
+from flows.config import HandOverConfig, from_environment, home_here, setting
 from flows.with_prefect.budget import key_of
-from tasks.store import Handle, Run
+from tasks.store import Run
 
-GPU_DEPLOYMENT = "generate/gpu"
-HERE = "set `train_on` to `here`; nothing was charged"
 LEASE_SECONDS = 60  # how long a worker that died keeps its account busy; Prefect takes no less
 
 P = ParamSpec("P")
@@ -46,11 +44,6 @@ def name_of(flow_run: str) -> str:
 def scheduled() -> datetime:
     """Return the time for which the present flow run was scheduled."""
     return cast(datetime, runtime.flow_run.scheduled_start_time)
-
-
-def home_here() -> Path:
-    """Return where this worker keeps its state."""
-    return Path(from_environment("home") or HOME).absolute()
 
 
 def run_here(name: str) -> Run:
@@ -91,37 +84,3 @@ def alone_on(account: str) -> Iterator[None]:
     # A lease that cannot be renewed ends nothing, because the ledger and not this limit enforces the cap.
     with concurrency(limit, lease_duration=LEASE_SECONDS, strict=True, raise_on_lease_renewal_failure=False):
         yield
-
-
-def check_pool() -> None:
-    """Refuse to begin what the pool without data access could not go on with.
-
-    Raises:
-        NacreError: nobody serves that pool, or a process does that can read what this one reads.
-    """
-    from prefect.client.orchestration import get_client
-    from prefect.exceptions import ObjectNotFound
-
-    with get_client(sync_client=True) as client:
-        try:
-            pool = client.read_deployment_by_name(GPU_DEPLOYMENT).work_pool_name
-        except ObjectNotFound:
-            raise NacreError(f"no deployment {GPU_DEPLOYMENT} is registered (`nacre deploy`); {HERE}") from None
-    if not pool:
-        raise NacreError(f"{GPU_DEPLOYMENT} is served on this machine, where the data can be read; {HERE}")
-
-
-def have_generated(run: Run, stage: str) -> Handle:
-    """Return the artifact of a free stage, after the pool without data access has run it if it was not finished."""
-    if run.finished(stage) is None:
-        from prefect.deployments import run_deployment
-
-        ended: Any = run_deployment(GPU_DEPLOYMENT, parameters={"run": run.name}, poll_interval=2)
-        if not ended.state.is_completed():
-            raise NacreError(f"{GPU_DEPLOYMENT} ended as {ended.state.name}; start this flow run again to go on")
-    done = run.finished(stage)
-    if done is None:
-        raise ArtifactError(
-            f"{GPU_DEPLOYMENT} left no {stage} in {run.released}; do both pools mount the released zone?"
-        )
-    return done

@@ -7,11 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-import yaml
 
 from dpmodels.errors import InvalidArgument
 from flows.with_prefect import automations
-from flows.with_prefect.deploy import SHIPPED
+from flows.with_prefect.operators import SHIPPED, read_deployments
 from tests.flows.api import Api, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +60,7 @@ def test_a_flow_run_that_is_not_heard_of_is_marked_as_crashed(deployed: Api, mon
     with temporary_settings({PREFECT_API_URL: deployed.url}), get_client(sync_client=True) as client:
         client.create_automation(automations.crashed().model_copy(update={"name": "quick"}))
         with pytest.raises(InvalidArgument, match="name a notification block"):
-            automations.register(yaml.safe_load(SHIPPED.read_text())["deployments"], "slack-webhook/absent")
+            automations.register(list(read_deployments(SHIPPED).values()), "slack-webhook/absent")
     found = deployed.get("deployments/name/synthesize-table/ad-hoc")
     runs = []
     for number in range(2):

@@ -25,7 +25,7 @@ from flows.config import (
     values_of,
 )
 from flows.table import synthesize_table
-from flows.with_prefect.deploy import SHIPPED
+from flows.with_prefect.operators import SHIPPED
 
 GIVEN = {"data": "a.csv", "schema": "a.yaml", "out": "out", "target_epsilon": 1, "delta": 1e-5}
 WORDS = [word for name, value in GIVEN.items() if name != "data" for word in (f"--{name.replace('_', '-')}", value)]

@@ -20,7 +20,7 @@ from flows.config import SynthesizeConfig
 from flows.partitions import explain, nights_that_fit
 from flows.synthesize import carry_out, pipeline, start
 from flows.with_prefect.budget import balances
-from flows.with_prefect.deploy import POOLS, SHIPPED, read_deployments
+from flows.with_prefect.operators import POOL, SHIPPED, read_deployments
 from tasks.accounts import accounts_to_open, charges_of
 from tasks.store import Run
 from tests.support import write_clinic, write_key
@@ -64,26 +64,29 @@ def test_every_shipped_schedule_is_inactive_and_says_why() -> None:
 
 
 def test_every_shipped_deployment_says_what_it_costs_and_where_it_runs() -> None:
-    specs = read_deployments(SHIPPED)  # holds the parameters against the flows
-    assert [spec["name"] for spec in specs] == [
+    deployments = read_deployments(SHIPPED)  # holds the parameters and the rules against the flows
+    assert [one.name for one in deployments.values()] == [
         "nightly",
         "weekly",
         "ad-hoc",
         "documents",
         "federation",
         "validate",
-        "gpu",
     ]
-    for spec in specs:
-        (cost,) = {"charged", "free"} & set(spec["tags"])
-        assert ("CHARGES THE ACCOUNT" if cost == "charged" else "Free") in spec["description"]
-        assert spec["work_pool"]["name"] in POOLS
-        assert (spec["work_pool"]["name"] == "nacre-gpu") == (spec["name"] == "gpu")
+    for one in deployments.values():
+        (cost,) = {"charged", "free"} & set(one.tags)
+        assert ("CHARGES THE ACCOUNT" if cost == "charged" else "Free") in one.description
+        assert one.work_pool.name == POOL
 
 
 @pytest.mark.parametrize(
     ("old", "new"), [("partitions: sequential", "partitions: both"), ("target_epsilon: 0.1", "target_epsilon: much"),
-                     ("parameters: {run: NAME", "parameters: {walk: NAME"), ("config:", "settings:")]
+                     ("parameters: {run: NAME", "parameters: {walk: NAME"), ("      config:\n", "      settings:\n"),
+                     ("night: {kind: day}", "knight: {kind: day}"), ("seed: {at_least: 0", "seed: {at_least: low"),
+                     ("rows: {at_least: 1, at_most: 100000000}\n      seed", "rows: {longest: 5}\n      seed"),
+                     ("night: {kind: day}", "config.runtime.signing_key: {within: [keys]}"),
+                     ("night: {kind: day}", "config.query: {within: [queries]}"),
+                     ("flows.resample.resample", "os.system"), ("flows.night.synthesize_night", "/srv/evil.py:flow")]
 )  # fmt: skip
 def test_parameters_that_do_not_fit_are_refused_before_anything_is_registered(
     tmp_path: Path, old: str, new: str
@@ -91,7 +94,7 @@ def test_parameters_that_do_not_fit_are_refused_before_anything_is_registered(
     text = SHIPPED.read_text()
     assert old in text
     (tmp_path / "prefect.yaml").write_text(text.replace(old, new))
-    with pytest.raises(InvalidArgument, match=r"parameters of (nightly|weekly)"):
+    with pytest.raises(InvalidArgument, match=r"nightly|weekly"):
         read_deployments(tmp_path / "prefect.yaml")
 
 

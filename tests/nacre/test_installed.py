@@ -67,13 +67,11 @@ def test_the_command_runs_in_the_projects_folder(installed: Path, project: Path)
 
 def test_a_worker_finds_every_flow_that_is_deployed(installed: Path, project: Path) -> None:
     code = (
-        f"{MINE}\nimport json, yaml\nfrom nacre.flows.with_prefect.deploy import SHIPPED, read_deployments\n"
-        "from prefect.flows import load_flow_from_entrypoint as load\n"
-        "print(json.dumps([load(spec['entrypoint']).fn.__module__ for spec in read_deployments(SHIPPED)]))"
+        f"{MINE}\nimport json\nfrom nacre.flows.with_prefect.operators import SHIPPED, read_deployments\n"
+        "print(json.dumps([one.flow.fn.__module__ for one in read_deployments(SHIPPED).values()]))"
     )
     assert json.loads(run(installed, project, "-c", code)) == [
-        f"nacre.flows.{name}"
-        for name in ("night", "resample", "table", "documents", "federation", "validate", "generate")
+        f"nacre.flows.{name}" for name in ("night", "resample", "table", "documents", "federation", "validate")
     ]
 
 

@@ -1,0 +1,214 @@
+"""The operator's file of deployments: what is offered, what is fixed, what may be chosen, and within what.
+
+A worker believes this file and not the server's copy of it.
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from dpmodels.errors import InvalidArgument, Unsuitable, refused
+from dpmodels.files import read_at_most
+from dpmodels.limits import LARGEST_YAML
+from dpmodels.plain_yaml import read_yaml
+from flows.config import home_here
+from flows.with_prefect.allowance import ANY, Keys, Rule, leaves, permitted
+
+SHIPPED = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
+FLOWS = (
+    "flows.night.synthesize_night",
+    "flows.resample.resample",
+    "flows.table.synthesize_table",
+    "flows.documents.embed_document_set",
+    "flows.federation.federate_clients",
+    "flows.validate.validate_run",
+)
+"""Every flow that a deployment may run; no file and no server can name another."""
+PACKAGE = __name__.removesuffix("flows.with_prefect.operators")
+"""What our packages are inside of: ``nacre.`` where nacre is installed."""
+POOL = "nacre-cpu"
+_NEVER = "config.runtime."
+_TEXTS = "config.statement."
+
+
+class Schedule(BaseModel):
+    """When a deployment runs by itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    cron: str
+    timezone: str = "UTC"
+    active: bool = False
+    slug: str
+
+
+class WorkPool(BaseModel):
+    """The pool whose workers run a deployment."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str = POOL
+
+
+class Deployment(BaseModel):
+    """One deployment: a flow, its parameters that are fixed, and what a flow run may choose."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")
+    entrypoint: Literal[FLOWS]  # type: ignore[valid-type]
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    work_pool: WorkPool = WorkPool()
+    schedules: tuple[Schedule, ...] = ()
+    parameters: dict[str, Any] = {}
+    allow: dict[str, Rule] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_sources(cls, content: Any) -> Any:
+        """Take an entry point by its name in an installed nacre and in the sources alike."""
+        entry = content.get("entrypoint") if isinstance(content, Mapping) else None
+        return {**content, "entrypoint": entry.removeprefix("nacre.")} if isinstance(entry, str) else content
+
+    @model_validator(mode="after")
+    def _frees_nothing_that_must_be_fixed(self) -> Self:
+        for name, rule in self.allow.items():
+            if name.startswith(_NEVER):
+                raise ValueError(f"must not free {name}: keys, devices and places of state are the worker's own")
+            if name == "config.query" and not rule.one_of:
+                raise ValueError("must list every query that config.query may be, by one_of")
+            if rule.longest is not None and not name.startswith(_TEXTS):
+                raise ValueError(f"must not free {name} as a text; only what a hand-off declares is one")
+        return self
+
+    @property
+    def flow(self) -> Any:
+        """The flow itself, imported from this installation."""
+        module, _, name = f"{PACKAGE}{self.entrypoint}".rpartition(".")
+        return getattr(import_module(module), name)
+
+    @property
+    def full_name(self) -> str:
+        """The name by which Prefect knows the deployment."""
+        return f"{self.flow.name}/{self.name}"
+
+    def permitted(self, asked: Mapping[str, Any], home: Path) -> dict[str, Any]:
+        """Return the parameters of a flow run of which ``asked`` were asked for.
+
+        Raises:
+            ParameterRefused: one of them is neither what the file says nor within what it allows.
+        """
+        return permitted(self.parameters, self.allow, asked, home)
+
+    def check(self) -> None:
+        """Hold parameters and rules against the flow.
+
+        Raises:
+            Unsuitable: something does not fit, or is neither fixed nor free though the flow needs it.
+        """
+        from prefect.exceptions import ParameterTypeError
+
+        values = dict(self.parameters)
+        for name, rule in self.allow.items():
+            _fill(values, tuple(name.split(".")), rule.example(home_here()))
+        try:
+            self.flow.validate_parameters(values)
+        except (ParameterTypeError, ValueError, TypeError) as error:
+            raise Unsuitable(f"the parameters of {self.name} do not fit their flow: {error}") from None
+
+    def form(self) -> dict[str, Any]:
+        """Return the JSON schema of what may be chosen, for Prefect's form: it shows, and decides nothing."""
+        schema = self.flow.parameters.model_dump()
+        wanted = [tuple(name.split(".")) for name in self.allow]
+        fixed = {keys for keys, _ in leaves(self.parameters)}
+        return _part(schema, schema.get("definitions", {}), wanted, fixed, self.allow, ())
+
+
+def read_deployments(file: Path) -> dict[str, Deployment]:
+    """Read a file of deployments, by the names that Prefect knows them by, and hold each against its flow.
+
+    Raises:
+        InvalidArgument: the file cannot be read, or a deployment does not fit.
+    """
+    try:
+        content = read_yaml(read_at_most(file, LARGEST_YAML).decode())
+        entries = list(content["deployments"])
+    except (OSError, KeyError, TypeError, ValueError):
+        raise InvalidArgument("file", file, "be a readable list of deployments") from None
+    found: dict[str, Deployment] = {}
+    for number, entry in enumerate(entries):
+        try:
+            one = Deployment.model_validate(entry)
+            one.check()
+        except ValidationError as fault:
+            name = entry.get("name", number) if isinstance(entry, dict) else number
+            raise refused(fault, "deployments", str(name), whole="deployments") from None
+        except Unsuitable as fault:
+            raise Unsuitable(f"{file}: {fault.fact}") from None
+        if one.full_name in found:
+            raise Unsuitable(f"{file}: deployment {one.name} stands there twice")
+        found[one.full_name] = one
+    return found
+
+
+def _fill(values: dict[str, Any], keys: Keys, value: Any) -> None:
+    """Put a value where a file has none."""
+    above = values
+    for key in keys[:-1]:
+        above[key] = dict(above.get(key) or {})
+        above = above[key]
+    name = "one" if keys[-1] == ANY else keys[-1]
+    if keys[-1] == ANY:
+        above.update({f"{name}-{number}": value for number in range(2)} if not above else {})
+    elif above.get(name) is None:
+        above[name] = value
+
+
+def _part(
+    schema: Mapping[str, Any],
+    definitions: Mapping[str, Any],
+    wanted: list[Keys],
+    fixed: set[Keys],
+    rules: Mapping[str, Rule],
+    above: Keys,
+) -> dict[str, Any]:
+    """Return the part of a schema that leads to the wanted parameters, with what their rules say."""
+    properties: dict[str, Any] = {}
+    for key in dict.fromkeys(keys[0] for keys in wanted):
+        here, below = (*above, key), [keys[1:] for keys in wanted if keys[0] == key and len(keys) > 1]
+        found = _resolved(schema.get("properties", {}).get(key, {}), definitions)
+        if below and below != [(ANY,)]:
+            properties[key] = _part(found, definitions, below, fixed, rules, here)
+            continue
+        rule = rules[".".join([*here, ANY] if below else here)]
+        said = {name: found[name] for name in ("title", "description", "position") if name in found}
+        properties[key] = {"title": key, **said, **_shape(rule)} if not below else {**said, "type": "object"}
+    needed = [key for key in schema.get("required", ()) if key in properties and (*above, key) not in fixed]
+    order = {name: schema[name] for name in ("title", "description", "position") if name in schema}
+    return {**order, "type": "object", "properties": properties, "required": needed}
+
+
+def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follow a reference to the definition of a section; what is said beside it is kept."""
+    name = str(schema.get("$ref", "")).rpartition("/")[2]
+    return {**definitions[name], **schema} if name else schema
+
+
+def _shape(rule: Rule) -> dict[str, Any]:
+    """Say in JSON schema what a rule allows; null leaves a parameter to the file."""
+    if rule.one_of:
+        return {"enum": list(rule.one_of)}
+    if rule.is_number:
+        bounds = {"minimum": rule.at_least, "maximum": rule.at_most}
+        return {"type": "number", **{name: bound for name, bound in bounds.items() if bound is not None}}
+    if rule.within:
+        return {"type": "string", "examples": [f"{rule.within[0]}/…"]}
+    return {"type": "string", **({"format": "date"} if rule.kind == "day" else {})}
+
+
+def folders_of(deployments: Mapping[str, Deployment]) -> Iterator[Path]:
+    """Yield the folders below NACRE_HOME that the rules name."""
+    for one in deployments.values():
+        for rule in one.allow.values():
+            yield from (folder for folder in rule.within if not folder.is_absolute())

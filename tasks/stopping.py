@@ -1,0 +1,30 @@
+"""A process that works until it is asked to stop."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def stopping() -> Iterator[Callable[[], bool]]:
+    """Yield a function that tells whether this process was asked to stop, by Ctrl-C or otherwise."""
+    asked: list[int] = []
+
+    def note(number: int, _frame: Any) -> None:
+        asked.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def pause(seconds: float, is_over: Callable[[], bool]) -> None:
+    """Wait, but no longer than until this process is asked to stop."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not is_over():
+        time.sleep(min(0.2, seconds))

@@ -1,0 +1,125 @@
+"""What a flow run may choose: values that keep the operator's rules, and the many that only look so."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmodels.errors import ParameterRefused
+from flows.with_prefect.allowance import Rule, permitted
+
+FIXED = {"config": {"out": "/srv/out", "model": {"method": "nacre"}}, "rows": 10}
+
+
+def asked(rule: dict[str, Any], value: Any, home: Path, name: str = "config.data") -> Any:
+    keys = name.split(".")
+    content: Any = value
+    for key in reversed(keys):
+        content = {key: content}
+    found: Any = permitted(FIXED, {name: Rule.model_validate(rule)}, content, home)
+    for key in keys:
+        found = found[key]
+    return found
+
+
+def refused(rule: dict[str, Any], value: Any, home: Path, name: str = "config.data") -> str:
+    with pytest.raises(ParameterRefused) as refusal:
+        asked(rule, value, home, name)
+    assert refusal.value.field == name and "\n" not in str(refusal.value)
+    return refusal.value.reason
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for folder in ("incoming/days", "incoming/2", "elsewhere", "hand-offs/done"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "incoming" / "visits.parquet").touch()
+    (tmp_path / "incoming" / "newest.parquet").symlink_to("visits.parquet")
+    (tmp_path / "incoming" / "out.parquet").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "incoming" / "days" / "loop").symlink_to(tmp_path)
+    (tmp_path / "hand-offs" / "done" / "manifest.json").touch()
+    return tmp_path
+
+
+def test_a_path_below_a_folder_is_taken_as_what_it_really_is(home: Path) -> None:
+    rule, real = {"within": ["incoming"]}, str(home / "incoming" / "visits.parquet")
+    for value in ("incoming/visits.parquet", real, "incoming/newest.parquet"):
+        assert asked(rule, value, home) == real
+    assert asked(rule, "incoming/2/not-there-yet", home) == str(home / "incoming" / "2" / "not-there-yet")
+    assert asked({"within": [str(home / "incoming")]}, real, home) == real
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["/etc/passwd", "elsewhere/x", "visits.parquet", "incoming", "incoming/", "incoming/../elsewhere", "incoming//x",
+     "incoming/./x", "incoming/out.parquet", "incoming/out.parquet/x", "incoming/days", "incoming/*", "incoming/{n}",
+     "incoming/[v]isits.parquet", "s3://b/k", "file:///etc", "incoming/\x00", "incoming/a\nb", "", 7, ["incoming/x"],
+     True, "incoming-2/x", "~/x"],
+)  # fmt: skip
+def test_a_path_that_leads_elsewhere_is_refused(home: Path, value: Any) -> None:
+    assert "plain path below" in refused({"within": ["incoming"]}, value, home)
+
+
+def test_a_hand_off_does_not_lie_in_another(home: Path) -> None:
+    rule = {"within": ["hand-offs"]}
+    assert asked(rule, "hand-offs/new/deep", home, "config.out").endswith("new/deep")
+    assert refused(rule, "hand-offs/done/sub", home, "config.out") == "must not lie in another hand-off"
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad"),
+    [
+        ({"one_of": ["visits", 1]}, ["visits", 1], ["payroll", "1", True, 1.5, []]),
+        ({"at_least": 0, "at_most": 1}, [0, 1, 0.5], [-0.1, 1.1, "0.5", True, float("nan"), [0]]),
+        ({"at_most": 5}, [-7, 5], [6, float("inf")]),
+        ({"longest": 5}, ["five!", ""], ["longer", "a\tb", "\x1b[2J", 5]),
+        ({"kind": "day"}, ["2026-01-31"], ["2026-02-31", "2026-1-3", "yesterday", "2026-01-31/..", 20260131]),
+        ({"kind": "run"}, ["flow-1_a"], ["../x", "", "a b", 3, "a" * 201]),
+    ],
+    ids=str,
+)
+def test_a_value_keeps_its_rule_or_is_refused(
+    home: Path, rule: dict[str, Any], good: list[Any], bad: list[Any]
+) -> None:
+    for value in good:
+        assert asked(rule, value, home) == value
+    for value in bad:
+        refused(rule, value, home)
+
+
+def test_what_no_rule_frees_is_fixed_and_may_be_repeated(home: Path) -> None:
+    assert permitted(FIXED, {}, FIXED, home) == FIXED
+    assert permitted(FIXED, {}, {"config": {"out": None, "statement": {}}, "rows": 10.0}, home) == FIXED
+    fixed = "is not free: the operator's file fixes it"
+    for path, value in {"rows": 11, "config": {"out": "/x"}, "new": 1}.items():
+        with pytest.raises(ParameterRefused, match=fixed):
+            permitted(FIXED, {}, {path: value}, home)
+    with pytest.raises(
+        ParameterRefused, match=fixed
+    ):  # a section in the place of a value, a value in that of a section
+        permitted(FIXED, {"rows": Rule(one_of=(10,))}, {"rows": {"x": 1}}, home)
+    with pytest.raises(ParameterRefused, match=fixed):
+        permitted(FIXED, {"config.out": Rule(one_of=("a",))}, {"config": ["a"]}, home)
+    with pytest.raises(ParameterRefused, match="1000 at most"):
+        permitted(FIXED, {}, {str(number): 1 for number in range(1001)}, home)
+    assert FIXED == {"config": {"out": "/srv/out", "model": {"method": "nacre"}}, "rows": 10}
+
+
+def test_names_of_a_mapping_may_be_free_and_nothing_of_them_can_be_smuggled(home: Path) -> None:
+    rules = {"config.clients.*": Rule.model_validate({"within": ["incoming"]})}
+    found = permitted({}, rules, {"config": {"clients": {"north": "incoming/n", "a.b": "incoming/s"}}}, home)
+    assert found == {"config": {"clients": {"north": f"{home}/incoming/n", "a.b": f"{home}/incoming/s"}}}
+    for key in ("\x1b[2J", "", "a" * 101, "a/b"):
+        with pytest.raises(ParameterRefused) as refusal:
+            permitted({}, rules, {"config": {"clients": {key: "incoming/n"}}}, home)
+        assert str(refusal.value).isprintable()
+    with pytest.raises(ParameterRefused):  # a dot in a key is no step down
+        permitted({}, {"config.rows": Rule(at_most=5)}, {"config.rows": 3}, home)
+
+
+@pytest.mark.parametrize(
+    "rule", [{}, {"within": ["a"], "longest": 3}, {"at_least": 2, "at_most": 1}, {"kind": "path"}, {"any": True}]
+)
+def test_a_rule_says_one_thing(rule: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"must|should|not permitted"):
+        Rule.model_validate(rule)
