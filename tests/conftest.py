@@ -76,6 +76,8 @@ LONGEST = [
         "evaluation/audit/test_faults",
         "flows/test_crash",
         "browser/test_pages",
+        "flows/test_server_killed",
+        "browser/test_doors",
         "synthesizers/test_private_training",
         "nacre/test_base_install",
         "nacre/test_installed",
