@@ -65,6 +65,7 @@ LONGEST = [
     for name in [
         "flows/test_deployments",
         "flows/test_server",
+        "privacy/test_two_pools",
         "flows/test_federate_rounds",
         "flows/test_federate_central",
         "flows/test_federate",

@@ -11,6 +11,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from flows.with_prefect.allowance import shown
+
 
 class Order(BaseModel):
     """What a worker has a process of its own run."""
@@ -67,13 +69,15 @@ def believe_no_results() -> None:
 
 
 def _without_results(content: Any) -> Any:
-    """Take out of the states of an answer whatever they call data."""
+    """Take out of the states of an answer whatever they call data, and of names what a terminal would obey."""
     if isinstance(content, list):
         return [_without_results(one) for one in content]
     if not isinstance(content, dict):
         return content
-    is_state = "state_details" in content
-    return {key: None if is_state and key == "data" else _without_results(value) for key, value in content.items()}
+    kept = {key: _without_results(value) for key, value in content.items()}
+    if isinstance(name := kept.get("name"), str):
+        kept["name"] = shown(name)
+    return kept | {"data": None} if "state_details" in kept else kept
 
 
 def _refuse(*_: Any, **__: Any) -> Any:

@@ -85,7 +85,6 @@ class PoolWorker:
         deployments: of the operator's file, by the names that Prefect knows them by.
         server: what is asked when.
         limit: of flow runs at a time.
-        is_over: asked between two looks; the worker stops once it is true.
     """
 
     def __init__(self, deployments: Mapping[str, Deployment], server: Server, limit: int) -> None:
@@ -94,7 +93,7 @@ class PoolWorker:
         self.name = f"nacre-{platform.node()}-{os.getpid()}"
 
     def run(self, seconds: float, is_over: Callable[[], bool], ends_with_server: bool = False) -> None:
-        """Look again every few seconds.
+        """Look again every few seconds, until ``is_over`` says that this worker is to stop.
 
         Raises:
             NacreError: the server has not answered for a minute, and this worker is to end with it.
@@ -132,13 +131,20 @@ class PoolWorker:
         if number in self.processes:
             return
         try:
-            order = self.order(flow_run)
+            order = self._read(flow_run)
         except ParameterRefused as refusal:
             LOG.error("flow run %s was refused: %s", shown(number), refusal)
             self.server.set_state(number, "FAILED", f"refused by the worker: {refusal}", force=True)
             return
         if self.server.set_state(number, "PENDING"):
             self.processes[number] = _start(order)
+
+    def _read(self, flow_run: Mapping[str, Any]) -> Order:
+        """Return the order for a flow run; what is no flow run that we can read is refused as well."""
+        try:
+            return self.order(flow_run)
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OSError) as fault:
+            raise ParameterRefused("flow_run", f"cannot be read ({type(fault).__name__})") from None
 
     def order(self, flow_run: Mapping[str, Any]) -> Order:
         """Return what to run for a flow run: of the server its deployment's name and its parameters, no more.

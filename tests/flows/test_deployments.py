@@ -221,11 +221,11 @@ def test_one_process_serves_everything_and_takes_its_server_along(tmp_path: Path
         below = {"data": "incoming/clinic.parquet", "schema": "schemas/clinic.yaml", "out": "hand-offs/clinic"}
         refused = site.ask_for("synthesize-table/ad-hoc", config=below | {"privacy": privacy})
         ended = site.wait_for(refused, "FAILED")["state"]["message"]
-        assert "account clinic is not open, and a flow run opens none" in ended
+        assert "nacre ledger open clinic" in ended
         assert charges(tmp_path / "home") == []
 
         its_own = {"logs": {"flow_run_id": {"any_": [refused]}}}
-        wait_until(lambda: "opens none" in str(api.ask("logs/filter", its_own)), WAIT)
+        wait_until(lambda: "ledger open" in str(api.ask("logs/filter", its_own)), WAIT)
         assert "Flow run" in (tmp_path / "serve.log").read_text()
         family = psutil.Process(serving.pid).children(recursive=True)
         serving.terminate()

@@ -432,6 +432,8 @@ def test_the_deployed_flow_embeds_and_validates_a_document_set(letters: Path, pr
     from flows.documents import embed_document_set
     from flows.validate import validate_run
 
+    opened = ("--schema", contract_file(letters), "--cap-epsilon", 10, "--cap-delta", 0, "--home", letters / "home")
+    assert run_cli("ledger", "open", "letters", *opened)[0] == 0
     config = EmbedConfig.build({**settings(letters), "runtime": {}}, letters / "config.yaml")
     with prefect_server(letters / "home"):
         run = embed_document_set(config)

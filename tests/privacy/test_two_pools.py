@@ -14,6 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
+from dpmodels.errors import NacreError
+from flows.with_prefect.deploy import deploy, work_here
 from flows.with_prefect.execute import Order
 from tests.flows.api import prefect_api_server, wait_until
 from tests.flows.site import ROOT, Site
@@ -128,6 +130,17 @@ def test_a_deployment_that_the_file_does_not_have_is_refused(site: Site, canary:
     assert not canary.exists()
 
 
+def test_a_pool_that_prefects_own_workers_would_serve_is_refused(site: Site, tmp_path: Path) -> None:
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    site.api.ask("work_pools/", {"name": "old", "type": "process"})
+    (tmp_path / "mine.yaml").write_text(site.file.read_text().replace("nacre-cpu", "old"))
+    with temporary_settings({PREFECT_API_URL: site.api.url}):
+        for hand_over in (deploy, lambda file: work_here(file, "old")):
+            with pytest.raises(NacreError, match="pool old is of type process"):
+                hand_over(tmp_path / "mine.yaml")
+
+
 def test_another_deployment_of_the_same_name_is_refused_too(site: Site, canary: Path) -> None:
     found = site.api.get(f"deployments/name/{NIGHTLY}")
     site.api.ask(f"deployments/{found['id']}", None, "DELETE")
@@ -226,8 +239,10 @@ def test_a_result_that_a_state_names_is_not_loaded(site: Site, canary: Path, pic
 
 
 def test_a_cancellation_ends_our_process_and_no_other_and_the_worker_goes_on(site: Site) -> None:
-    flow_run = site.ask_for(AD_HOC, **changed(site, "config.model.training.steps", 100_000))
+    asked = changed(site, "config.model.training.steps", 100_000)
+    flow_run = site.ask_with(AD_HOC, parameters=asked, name="\x1b[2Jgone")
     site.wait_for(flow_run, "RUNNING")
+    wait_until(lambda: "Beginning flow run '?[2Jgone'" in site.log().read_text(), 60)
     (worker,) = site.workers
     (process,) = psutil.Process(worker.pid).children()
     with subprocess.Popen(["sleep", "600"]) as victim:
