@@ -141,9 +141,8 @@ def remember(home: Path, url: str, ledger: Ledger, reason: str = "") -> None:
     make_folder(_mark(home).parent)
     seq, hash_ = (head.seq, head.hash) if head else (0, "")
     seen = Seen(ledger=url, seq=seq, hash=hash_, file=_number(home), moved=moved)
-    write_text(
-        _mark(home), seen.model_dump_json(indent=1), 0o600
-    )  # the pool without data mounts this zone, and has no use for it
+    # for its owner alone: the pool without data mounts this zone, and has no use for it
+    write_text(_mark(home), seen.model_dump_json(indent=1), 0o600)
 
 
 def _lacks(ledger: Ledger, seen: Seen) -> bool:

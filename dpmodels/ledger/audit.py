@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -46,6 +47,30 @@ def audit(connection: Connection, released: Mapping[str, Path]) -> list[str]:
         found += _approval_faults(chain)
         store.plan_by(connection, "index")
         found += [] if rows else _lookup_faults(connection, chain, running)
+    return found
+
+
+def remarks(connection: Connection) -> list[str]:
+    """Say what is no fault of the chain, and what whoever answers for the ledger wants to know.
+
+    Times are those of the clocks of the machines that wrote. A clock that is corrected steps back a little, once; one
+    that was set back hides when something was charged. Versions before this one let anybody open an account beside
+    one that has an officer.
+    """
+    chain, found = store.read(connection), list[str]()
+    for before, entry in pairwise(chain):
+        if entry.time < before.time:
+            by = entry.content.get("by", "an unknown process")
+            found.append(f"{entry} by {by} says {entry.time[:19]}, before entry {before.seq}, {before.time[:19]}")
+    officers: dict[str, bool] = {}
+    for entry in chain:
+        if entry.kind in store.ACCOUNT_KINDS:
+            content = entry.content
+            unsigned = entry.kind == "open" and not content.get("parent") and "approval" not in content
+            if unsigned and any(officers.values()):
+                found.append(f"{entry}: account {entry.account} was opened without the signature of an officer")
+            if "officer" in content:
+                officers[entry.account] = bool(content["officer"])
     return found
 
 

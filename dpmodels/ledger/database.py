@@ -109,6 +109,26 @@ class Database:
 
         return self._run(mended, write=True)
 
+    def grant(self, role: str) -> None:
+        """Let a role insert and look up entries and accounts, and change caps in accounts' rows; nothing else."""
+        if self._url.get_backend_name() != "postgresql":
+            raise LedgerError("roles are of a PostgreSQL ledger; a file is protected by its mode")
+
+        def work(connection: Connection) -> None:
+            name = connection.dialect.identifier_preparer.quote(role)
+            (schema,) = connection.execute(text("SELECT quote_ident(current_schema())")).one()
+            caps = ", ".join(store.CAP_COLUMNS)
+            for statement in (
+                f"REVOKE ALL ON accounts, entries, {store.VERSION_TABLE} FROM PUBLIC, {name}",
+                f"GRANT USAGE ON SCHEMA {schema} TO {name}",
+                f"GRANT SELECT, INSERT ON accounts, entries TO {name}",
+                f"GRANT UPDATE ({caps}) ON accounts TO {name}",
+                f"GRANT SELECT ON {store.VERSION_TABLE} TO {name}",
+            ):
+                connection.execute(text(statement))
+
+        self.write(work)
+
     def _checking(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
         def checked(connection: Connection) -> T:
             self._check(connection)

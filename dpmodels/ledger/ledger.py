@@ -122,7 +122,8 @@ class Ledger:
             terms = {term: changed.terms[term] for term in CAP_TERMS}
             payload = {**terms, "reason": reason, "tally": tally.brief}
             store.append(connection, [Draft(name, name, "cap", times + 1, payload)])
-            connection.execute(update(store.accounts).where(store.accounts.c.name == name).values(changed.row))
+            caps = {column: changed.row[column] for column in store.CAP_COLUMNS}
+            connection.execute(update(store.accounts).where(store.accounts.c.name == name).values(caps))
             return changed
 
         return self._database.write(work)
@@ -421,6 +422,14 @@ class Ledger:
             self.commit(held.key)
         return artifact.checked(released, held.artifact_hash)
 
+    def grant(self, role: str) -> None:
+        """Let a role of PostgreSQL charge this ledger, and neither change nor delete an entry; for the tables' owner.
+
+        Raises:
+            LedgerError: the ledger is a file, there is no such role, or this process may not grant anything.
+        """
+        self._database.grant(role)
+
     def verify(self, released: Mapping[str, Path] | None = None) -> list[str]:
         """Walk the whole chain and name every fault: changed entries or account rows, illegal lives, wrong sums.
 
@@ -429,6 +438,10 @@ class Ledger:
         new hashes. To notice either, compare the newest entry's hash with one kept elsewhere, as in a manifest.
         """
         return self._database.inspect(lambda connection: audit.audit(connection, released or {}))
+
+    def remarks(self) -> list[str]:
+        """Name what is no fault, and still worth a question: a clock that ran backwards, an account nobody signed."""
+        return self._database.inspect(audit.remarks)
 
     @property
     def damage(self) -> str:

@@ -38,6 +38,7 @@ FIRST_HASH = "0" * 64
 UNCHARGED = ("nonce", "by")
 """What every payload holds beside what the entry is about."""
 ACCOUNT_KINDS = ("open", "cap")  # entries about an account; all others are about a charge
+CAP_COLUMNS = ("epsilon_cap", "delta_cap")  # of an account's row, which alone ever change
 SPENDING_KINDS = ("open", "cap", "reserve", "void")  # entries that carry the account's tally
 
 metadata = MetaData()
@@ -101,6 +102,7 @@ _CHILDREN = (
     .order_by(accounts.c.name)
 )
 _INSERT = insert(entries).returning(entries.c.seq)  # many rows in one statement, and no pipeline of statements
+_APPEND_LOCK = 0x6E6163726531  # an advisory lock's number, "nacre1" in ASCII
 _AT_ONCE = 5000  # names or numbers in one statement; databases allow some tens of thousands
 
 
@@ -184,7 +186,8 @@ def append(connection: Connection, drafts: Iterable[Draft]) -> list[Entry]:
         LedgerError: the newest entry was edited, or does not follow the one before it.
     """
     if connection.dialect.name == "postgresql":  # other writers wait here, readers do not
-        connection.execute(text("LOCK TABLE entries IN EXCLUSIVE MODE"))
+        # not a lock of the table, which only those may take who may also change or delete its rows
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_APPEND_LOCK})"))
     last = connection.execute(_END)
     end, before = [*(_entry(row) for row in last), None, None][:2]
     if end and (end.hash != end.true_hash or end.previous_hash != (before.hash if before else FIRST_HASH)):

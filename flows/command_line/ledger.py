@@ -238,6 +238,23 @@ def recover(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> N
     show_recovered(recover_all(existing_ledger(home, ledger), home or HOME), as_json)
 
 
+@app.command("grant")
+def grant(
+    role: Annotated[str, typer.Argument(help="Role of PostgreSQL that workers connect as.")],
+    ledger: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the tables of a PostgreSQL ledger as their owner, and let a role charge it without changing an entry.
+
+    Example: nacre ledger grant nacre_ledger --ledger postgresql://nacre_owner@database/ledger
+    """
+    from dpmodels.ledger.ledger import Ledger
+    from flows.command_line.console import say
+
+    Ledger(_place(None, ledger)).grant(role)
+    say(f"{role} may insert and look up entries, and neither change nor delete one", {"role": role}, as_json)
+
+
 @app.command("anchor")
 def anchor(
     place: Annotated[str, typer.Argument(help="Folder or URI in an object store, outside the reach of this machine.")],
@@ -269,6 +286,7 @@ def verify(
 
     Example: nacre ledger verify --anchor s3://anchors/clinic --public-key sign.pub
     """
+    from flows.command_line.console import note
     from tasks.anchors import anchor_faults
     from tasks.home import ledger_faults
 
@@ -278,10 +296,14 @@ def verify(
     faults = ledger_faults(place, ledger or "", book)
     if public_key and not book.damage:
         faults += anchor_faults(book, anchors, public_key)
+    remarks = [] if faults else book.remarks()
     if as_json:
         end = None if book.damage else book.head()
-        typer.echo(json.dumps({"faults": faults, "newest_hash": end.hash if end else ""}, indent=1))
+        facts = {"faults": faults, "remarks": remarks, "newest_hash": end.hash if end else ""}
+        typer.echo(json.dumps(facts, indent=1))
     else:
+        for remark in remarks:
+            note(f"note: {remark}")
         for fault in faults:
             typer.echo(fault, err=True)
     if faults:

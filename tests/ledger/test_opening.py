@@ -7,9 +7,10 @@ import pytest
 from dpmodels.errors import AccountMissing
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Account, Ledger
+from dpmodels.ledger.store import canonical_json
 from tests.ledger.conftest import CAP, make_charge
 from tests.ledger.test_tampering import rewrite
-from tests.support import write_key
+from tests.support import run_cli, write_key
 
 
 @pytest.fixture
@@ -61,3 +62,37 @@ def test_a_signature_for_other_terms_is_named(tmp_path: Path) -> None:
     opening = ledger.entries()[-1]
     rewrite(path, opening.seq, payload=opening.payload.replace('"owner":""', '"owner":"Eve"'))
     assert any("is not signed by an officer" in fault for fault in ledger.verify())
+
+
+def test_an_account_beside_an_officers_that_an_earlier_version_opened_is_remarked(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    _, public = write_key(tmp_path / "ada.pem")
+    ledger = Ledger(path)
+    ledger.open_account("clinic", dataset="visits", budget_cap=CAP)
+    ledger.change_cap("clinic", officer=Officer.read("Ada", public), reason="an officer from now on")
+    ledger.open_account("visits2", dataset="visits2", budget_cap=CAP, key=tmp_path / "ada.pem")
+    assert ledger.remarks() == []
+    opening = ledger.entries()[-1]
+    content = {key: value for key, value in opening.content.items() if key != "approval"}
+    rewrite(path, opening.seq, payload=canonical_json(content))
+    assert ledger.verify() == [] and any("visits2 was opened without" in one for one in ledger.remarks())
+
+
+def test_a_clock_that_ran_backwards_is_remarked_and_is_no_fault(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpmodels.ledger import store
+
+    ledger = Ledger(place)
+    ledger.open_account("clinic", dataset="visits", budget_cap=CAP)
+    ledger.reserve(make_charge("run-1", 0.1))
+    assert ledger.remarks() == []
+    with monkeypatch.context() as clock:
+        clock.setattr(store, "now", lambda: "2001-01-01T00:00:00.000000+00:00")
+        ledger.reserve(make_charge("run-2", 0.1))
+    ledger.reserve(make_charge("run-3", 0.1))
+    assert ledger.verify() == []
+    (remark,) = ledger.remarks()
+    assert remark.startswith("entry 3 (reserve) by") and "before entry 2" in remark
+    code, out, err = run_cli("ledger", "verify", "--home", tmp_path, "--ledger", place)
+    assert code == 0 and "before entry 2" in err and "whole" in out
