@@ -16,6 +16,7 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -219,7 +220,7 @@ class Run(BaseModel):
             and not adopted
         ):
             raise ArtifactError(f"{self.released} is there already, and no run of this name was started; remove it")
-        make_private(self.home)
+        close_home(self.home)
         make_private(self.sensitive)
         for zone in (self.control, self.released):
             (zone / "stages").mkdir(parents=True, exist_ok=True)
@@ -348,6 +349,25 @@ def make_private(folder: Path) -> None:
     """Make a folder, and its missing parents, that only its owner can open."""
     for part in reversed([part for part in (folder, *folder.parents) if not part.exists()]):
         part.mkdir(mode=0o700, exist_ok=True)  # at once, so that nobody gets in before its mode is changed
+
+
+def close_home(home: Path) -> None:
+    """Make a home, or take from one that exists what lets others in, so that its owner alone can open it.
+
+    Raises:
+        ArtifactError: others can open it, and this process may not change that.
+    """
+    make_private(home)
+    for folder in (home, home / "sensitive"):
+        try:
+            mode = stat.S_IMODE(folder.stat().st_mode) if folder.exists() else 0
+            if mode & 0o077:
+                folder.chmod(mode & 0o700)
+        except OSError:
+            raise ArtifactError(
+                f"{folder} can be opened by others, and this process may not change that: have its owner close it "
+                "(chmod 700), or name another --home; nothing was charged"
+            ) from None
 
 
 def write_text(path: Path, text: str) -> None:

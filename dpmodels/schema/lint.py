@@ -34,6 +34,8 @@ Finding = tuple[Place, Callable[[], str]]
 MOST_FAULTS = 20
 """Faults that are listed; of the others the number is told."""
 MOST_KEPT = 100
+MOST_ERRORS = 2**16
+"""Of more errors only the number is told: to write them down alone would take a gigabyte."""
 LONGEST_GUESSED, MOST_GUESSED = 64, 1000
 """Letters of a name, and names, among which the one that was probably meant is looked for."""
 KINDS: dict[str, type[BaseModel]] = {
@@ -164,6 +166,8 @@ def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[Schem
     try:
         contract = _kind_of(data).model_validate(stand_in(data) if waiting else data)
     except ValidationError as error:
+        if error.error_count() > MOST_ERRORS:
+            return None, _first([SchemaFault(0, "file", "is no contract")], error.error_count() - 1)
         return None, _order(outline, _schema_faults(error.errors(include_url=False), data), _waiting(waiting, outline))
     if waiting:
         return None, _order(outline, iter(()), _waiting(waiting, outline))

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from flows.command_line.options import AsJson, Home
+from flows.command_line.printing import echo
 from flows.config import HOME
 
 app = typer.Typer()
@@ -35,14 +36,12 @@ def deploy(
 
     place = (file or SHIPPED).absolute()
     if show:
-        return (
-            print_json(read_deployments(place)) if as_json else typer.echo(place.read_text(encoding="utf-8"), nl=False)
-        )
+        return print_json(read_deployments(place)) if as_json else echo(place.read_text(encoding="utf-8"), nl=False)
     made = register(place, automations, notify, aside=as_json)
     if as_json:
         return print_json({"deployments": [one["name"] for one in read_deployments(place)], "automations": made})
     for name in made:
-        typer.echo(f"automation {name}")
+        echo(f"automation {name}")
 
 
 @app.command()

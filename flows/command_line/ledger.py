@@ -9,6 +9,7 @@ import typer
 
 from dpmodels.errors import InvalidArgument, NacreError
 from flows.command_line.options import AllowLargeDelta, AsJson, Home, Url
+from flows.command_line.printing import echo
 from flows.config import HOME
 
 if TYPE_CHECKING:
@@ -248,14 +249,14 @@ def verify(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> No
     faults = [*book.verify(sealed_releases(book, place)), *map(str, home_faults(place, ledger or "", book))]
     if as_json:
         end = book.entries()[-1:]
-        typer.echo(json.dumps({"faults": faults, "newest_hash": end[0].hash if end else ""}, indent=1))
+        echo(json.dumps({"faults": faults, "newest_hash": end[0].hash if end else ""}, indent=1))
     else:
         for fault in faults:
-            typer.echo(fault, err=True)
+            echo(fault, err=True)
     if faults:
         raise NacreError(f"the ledger has {len(faults)} fault(s)")
     if not as_json:
-        typer.echo("the chain is whole and every sealed release is unchanged")
+        echo("the chain is whole and every sealed release is unchanged")
 
 
 @app.command("export")
