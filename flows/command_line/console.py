@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
-from typing_extensions import override
 
 from dpmodels.errors import NacreError
 from dpmodels.escapes import escaped
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 class _Escaping(Console):
     """Writes out what a terminal would obey in the names that tables and lines hold; styles stay markup."""
 
-    @override
     def render_str(self, text: str, **options: Any) -> Text:
+        """Lay text out, with what a terminal would obey written out."""
         return super().render_str(escaped(text), **options)
 
 

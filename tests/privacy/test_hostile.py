@@ -82,9 +82,7 @@ HOSTILE = "x\x1b[2J\x9b\u202eevil\u2066\u200b\x07"
 
 def test_a_name_moves_no_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "s.yaml"
-    file.write_text(
-        f"name: a\ncolumns:\n  {json.dumps(HOSTILE)}: {{type: {json.dumps(HOSTILE)}}}\n  'a\n\n    b': {{}}\n"
-    )
+    file.write_text(f'name: a\ncolumns:\n  {json.dumps(HOSTILE)}: {{type: {json.dumps(HOSTILE)}}}\n  "a\\nb": {{}}\n')
     assert lint(file)
     code, out, err = run_cli("schema", "lint", file)
     assert code == 1 and r"\x1b[2J" in err and r"\u202e" in err
