@@ -1,9 +1,9 @@
 """The one reader of YAML: contracts, configurations, deployments and documentation, whoever wrote them.
 
 It reads mappings, lists and scalars, and nothing that runs, repeats itself without end, or takes more work than its
-length. Numbers are those that YAML 1.1 and YAML 1.2 read alike: decimal digits, a point, and an exponent with its sign.
-What one of them reads as a number and the other as text (``012``, ``12:30``, ``1_000``, ``1e5``, ``0x1F``) is text here,
-as it is written. So a text that an earlier version wrote without quotes stays text, and no schema changes its hash.
+length. Numbers are those that YAML 1.1 and YAML 1.2 read alike: decimal digits, a point, an exponent with its sign.
+What one of them reads as a number and the other as text (``012``, ``12:30``, ``1_000``, ``1e5``, ``0x1F``) is text
+here, as it is written. So a text that an earlier version wrote without quotes stays text, and schemas keep their hash.
 Words such as ``yes`` and dates are read as in YAML 1.1, as they always were.
 
 Source: YAML 1.2.2, section 10.3 (core schema); YAML 1.1, types int, float, bool, timestamp, merge.

@@ -36,7 +36,7 @@ from tasks.home import check_home, open_ledger
 from tasks.place import check_place
 from tasks.ready import check_writable
 from tasks.source import settled_source
-from tasks.store import Opening, Run, Settings, make_private, new_name
+from tasks.store import Opening, Run, Settings, close_home, new_name
 
 LARGE_DELTA, LARGE_EPSILON = 1e-3, 20
 
@@ -209,7 +209,7 @@ def open_home(config: HandOverConfig) -> Ledger:
     runtime, home = config.runtime, config.runtime.home.absolute()
     check_writable(home)
     check_place(home)
-    make_private(home)
+    close_home(home)
     ledger = open_ledger(home, ledger_place(config))
     check_home(home, runtime.ledger or "", ledger)
     return ledger

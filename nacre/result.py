@@ -151,8 +151,8 @@ def verify(folder: Place, public_key: Place | None = None, officer_key: Place | 
     """Check a hand-off by itself, without its ledger: every file, the budget, the pages, and the signature.
 
     With a public key (PEM) the manifest must be signed by its private key, and only then ``verdict`` of what is
-    returned is ``VERIFIED``: otherwise nobody whom you know vouches for the hand-off, which then is ``CONSISTENT ONLY``. With an
-    officer's key the run must have been approved with it.
+    returned is ``VERIFIED``: otherwise nobody whom you know vouches for the hand-off, and it is ``CONSISTENT ONLY``.
+    With an officer's key the run must have been approved with it.
 
     Raises:
         NacreError: something is wrong; the message names all of it.

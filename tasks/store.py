@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -222,7 +223,7 @@ class Run(BaseModel):
             and not adopted
         ):
             raise ArtifactError(f"{self.released} is there already, and no run of this name was started; remove it")
-        make_private(self.home)
+        close_home(self.home)
         make_folder(self.control.parent)
         for folder in (".", self.control.parent.name):
             sweep(self.home, folder, deep=False)
@@ -398,6 +399,25 @@ def new_name() -> str:
 def make_private(folder: Path) -> None:
     """Make a folder, and its missing parents, that only its owner can open, from the moment that it is there."""
     make_folder(folder, mode=0o700)
+
+
+def close_home(home: Path) -> None:
+    """Make a home, or take from one that exists what lets others in, so that its owner alone can open it.
+
+    Raises:
+        ArtifactError: others can open it, and this process may not change that.
+    """
+    make_private(home)
+    for folder in (home, home / "sensitive"):
+        try:
+            mode = stat.S_IMODE(folder.stat().st_mode) if folder.exists() else 0
+            if mode & 0o077:
+                folder.chmod(mode & 0o700)
+        except OSError:
+            raise ArtifactError(
+                f"{folder} can be opened by others, and this process may not change that: have its owner close it "
+                "(chmod 700), or name another --home; nothing was charged"
+            ) from None
 
 
 def write_report(run: Run, files: Mapping[str, str]) -> None:

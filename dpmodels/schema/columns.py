@@ -90,7 +90,11 @@ class Categorical(Modelled):
     """A column with a listed set of values, in the order of its states."""
 
     type: Annotated[Literal["categorical"], Field(description="One of a list of values.")]
-    values: Annotated[tuple[Scalar, ...], Field(min_length=1, strict=False, description="All values, in their order.")]
+    values: Annotated[
+        tuple[Scalar, ...],
+        # one fault of a list is enough: a hundred thousand of them are a gigabyte of sentences
+        Field(min_length=1, strict=False, fail_fast=True, description="All values, in their order."),
+    ]
     outside: Annotated[Literal["refuse", "reject-row", "other"], Field(description=OUTSIDE)] = "refuse"
     other: Annotated[Scalar | None, Field(description="The listed value that replaces unlisted ones.")] = None
     dtype: Annotated[

@@ -13,7 +13,6 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
-from typing_extensions import override
 
 from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, taken_for_text
 from dpmodels.files import read_at_most
@@ -34,6 +33,8 @@ Finding = tuple[Place, Callable[[], str]]
 MOST_FAULTS = 20
 """Faults that are listed; of the others the number is told."""
 MOST_KEPT = 100
+MOST_ERRORS = 2**16
+"""Of more errors only the number is told: to write them down alone would take a gigabyte."""
 LONGEST_GUESSED, MOST_GUESSED = 64, 1000
 """Letters of a name, and names, among which the one that was probably meant is looked for."""
 KINDS: dict[str, type[BaseModel]] = {
@@ -164,6 +165,8 @@ def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[Schem
     try:
         contract = _kind_of(data).model_validate(stand_in(data) if waiting else data)
     except ValidationError as error:
+        if error.error_count() > MOST_ERRORS:
+            return None, _first([SchemaFault(0, "file", "is no contract")], error.error_count() - 1)
         return None, _order(outline, _schema_faults(error.errors(include_url=False), data), _waiting(waiting, outline))
     if waiting:
         return None, _order(outline, iter(()), _waiting(waiting, outline))
@@ -232,8 +235,8 @@ class Outline(Watch):
             place = place[:-1]
         return self.lines[place]
 
-    @override
     def on_key(self, place: Place, key: Scalar, first_line: int) -> bool:
+        """Take note of a key; one that hides another, or is no text, is a fault."""
         if key.kind != "str":
             self.tangled = True
             self._fault(place, "must be text: YAML reads this name as something else; put it in quotes", key.line)
@@ -244,18 +247,18 @@ class Outline(Watch):
         self.lines.setdefault(place, key.line)
         return True
 
-    @override
     def on_item(self, place: Place, line: int) -> None:
+        """Take note of an item's line."""
         self.lines[place] = line
 
-    @override
     def on_alias(self, place: Place, line: int) -> bool:
+        """Count an alias as a fault, and leave out what it stands for."""
         self.tangled = True
         self._fault(place, "repeats another part by an alias (*); write it out", line)
         return False
 
-    @override
     def on_scalar(self, place: Place, scalar: Scalar) -> Any:
+        """Return a scalar's value; what a person would not expect of it is a fault."""
         if scalar.is_plain and scalar.text == "TODO":
             self._fault(place[:-1] if place and place[-1].isdigit() else place, TODO, scalar.line)
         elif place and (trap := _trap(scalar, place[-1])):

@@ -15,6 +15,7 @@ import typer
 from dpmodels.errors import NacreError, SchemaError, shortened
 from flows.command_line import audits, deployments, free, ledger, reports, runs, schemas
 from flows.command_line.options import WIDE
+from flows.command_line.printing import echo
 from tasks import signing
 
 app = typer.Typer(
@@ -39,7 +40,7 @@ def _say_version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
-        typer.echo(f"nacre {version('nacre')}")
+        echo(f"nacre {version('nacre')}")
         raise typer.Exit
 
 
@@ -73,8 +74,8 @@ def main() -> NoReturn:
         except NacreError as error:
             _say(error)
         except OSError as error:
-            file, said = shortened(error.filename or "a file"), (error.strerror or str(error)).lower()
-            typer.echo(f"error: {file}: {said}", err=True)
+            file, fault = shortened(error.filename or "a file"), (error.strerror or str(error)).lower()
+            echo(f"error: {file}: {fault}", err=True)
         else:
             sys.exit(0)
         sys.exit(1)
@@ -95,12 +96,12 @@ def _say(error: NacreError) -> None:
     """Print an error; several faults stand one a line."""
     faults = getattr(error, "faults", ())
     if isinstance(error, SchemaError) and len(faults) > 1:
-        typer.echo(f"error: schema {error.source} has {len(faults)} faults", err=True)
+        echo(f"error: schema {error.source} has {len(faults)} faults", err=True)
     else:
-        typer.echo(f"error: {error}", err=True)
+        echo(f"error: {error}", err=True)
         faults = () if isinstance(error, SchemaError) else faults
     for fault in faults:
-        typer.echo(f"  {fault}", err=True)
+        echo(f"  {fault}", err=True)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import typer
 
 from dpmodels.errors import InvalidArgument
 from flows.command_line.options import AsJson
+from flows.command_line.printing import echo
 
 if TYPE_CHECKING:
     from dpmodels.evaluation.audit.findings import Audit
@@ -53,7 +54,7 @@ def audit(
             _print(found[-1])
     facts = [one.model_dump(mode="json") for one in found]
     if as_json:
-        typer.echo(json.dumps(facts, indent=1))
+        echo(json.dumps(facts, indent=1))
     if out:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(render_audit(facts), encoding="utf-8")

@@ -10,15 +10,27 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from dpmodels.errors import NacreError
+from dpmodels.escapes import escaped
 from flows.command_line.options import WIDE
+from flows.command_line.printing import echo
 from flows.description import as_lines
 
 if TYPE_CHECKING:
     from tasks.store import Run
 
-console = Console()
+
+class _Escaping(Console):
+    """Writes out what a terminal would obey in the names that tables and lines hold; styles stay markup."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Lay text out, with what a terminal would obey written out."""
+        return super().render_str(escaped(text), **options)
+
+
+console = _Escaping()
 FAILED_CHECKS = 3
 
 
@@ -34,7 +46,7 @@ def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(f"interrupted: {_charged(run)}; to go on, without a second charge: {going_on(run)}", err=True)
+        echo(f"interrupted: {_charged(run)}; to go on, without a second charge: {going_on(run)}", err=True)
         raise typer.Exit(130) from None
 
 
@@ -47,7 +59,7 @@ def confirm(title: str, facts: Mapping[str, str], question: str, yes: bool, as_j
     if not as_json:
         print_facts(title, facts)
     elif not yes:
-        typer.echo("\n".join(as_lines(facts)), err=True)
+        echo("\n".join(as_lines(facts)), err=True)
     if not yes:
         typer.confirm(question, abort=True, err=True)
 
@@ -56,7 +68,7 @@ def say(text: str, facts: Mapping[str, Any], as_json: bool) -> None:
     """Print what a command did: a sentence, or facts for a program."""
     if as_json:
         return print_json(facts)
-    typer.echo(text)
+    echo(text)
 
 
 def exit_on(failed: bool) -> None:
@@ -68,7 +80,7 @@ def exit_on(failed: bool) -> None:
 def note(text: str) -> None:
     """Print something to know, on standard error, unless only results are wanted."""
     if logging.getLogger("nacre").level <= logging.WARNING:
-        typer.echo(text, err=True)
+        echo(text, err=True)
 
 
 def going_on(run: "Run") -> str:
@@ -90,12 +102,12 @@ def _charged(run: "Run") -> str:
 
 def print_table(table: Table) -> None:
     """Print a table in the width of the terminal; without one, each row on one line."""
-    (console if console.is_terminal else Console(width=WIDE)).print(table)
+    (console if console.is_terminal else _Escaping(width=WIDE)).print(table)
 
 
 def print_json(facts: Any) -> None:
     """Print facts for a program."""
-    typer.echo(json.dumps(facts, indent=1))
+    echo(json.dumps(facts, indent=1))
 
 
 def print_facts(title: str, facts: Mapping[str, str], as_json: bool = False) -> None:
@@ -103,7 +115,7 @@ def print_facts(title: str, facts: Mapping[str, str], as_json: bool = False) -> 
     if as_json:
         return print_json(facts)
     if not console.is_terminal:
-        typer.echo("\n".join(as_lines(facts)))
+        echo("\n".join(as_lines(facts)))
         return
     table = Table(title=title, show_header=False, title_justify="left")
     table.add_column(overflow="fold")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from flows.command_line.options import AsJson, Home
+from flows.command_line.printing import echo
 from flows.config import HOME
 
 app = typer.Typer()
@@ -41,14 +42,14 @@ def deploy(
             [one.model_dump(mode="json", exclude_defaults=True) for one in read_deployments(path).values()]
         )
     if show:
-        return typer.echo(path.read_text(encoding="utf-8"), nl=False)
+        return echo(path.read_text(encoding="utf-8"), nl=False)
     names, made = register(path, automations, notify)
     if as_json:
         return print_json({"deployments": names, "automations": made})
     for name in names:
-        typer.echo(f"deployment {name}")
+        echo(f"deployment {name}")
     for name in made:
-        typer.echo(f"automation {name}")
+        echo(f"automation {name}")
 
 
 @app.command()

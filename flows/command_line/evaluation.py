@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.table import Table
 
 from dpmodels.errors import InvalidArgument
@@ -14,6 +13,7 @@ from dpmodels.evaluation.internal.compare import show
 from dpmodels.evaluation.internal.report import Options
 from dpmodels.schema.lint import load_schema
 from flows.command_line.console import console, exit_on, print_json, print_table
+from flows.command_line.printing import echo
 from tasks.engine import cores
 from tasks.evaluate import Place, compare, evaluate_again
 from tasks.store import Run
@@ -57,7 +57,7 @@ def show_comparison(
     text = target.read_text(encoding="utf-8")
     facts = json.loads(text)
     if as_json:
-        typer.echo(text)
+        echo(text)
     else:
         _print_comparison(facts, target)
     exit_on(fail_on_checks and any(map(_any_fails, facts["tables"].values())))

@@ -9,6 +9,7 @@ import typer
 
 from dpmodels.errors import InvalidArgument, NacreError
 from flows.command_line.options import AllowLargeDelta, AsJson, Home, Url
+from flows.command_line.printing import echo
 from flows.config import HOME
 
 if TYPE_CHECKING:
@@ -300,16 +301,16 @@ def verify(
     if as_json:
         end = None if book.damage else book.head()
         facts = {"faults": faults, "remarks": remarks, "newest_hash": end.hash if end else ""}
-        typer.echo(json.dumps(facts, indent=1))
+        echo(json.dumps(facts, indent=1))
     else:
         for remark in remarks:
             note(f"note: {remark}")
         for fault in faults:
-            typer.echo(fault, err=True)
+            echo(fault, err=True)
     if faults:
         raise NacreError(f"the ledger has {len(faults)} fault(s)")
     if not as_json:
-        typer.echo("the chain is whole and every sealed release is unchanged")
+        echo("the chain is whole and every sealed release is unchanged")
 
 
 @app.command("export")

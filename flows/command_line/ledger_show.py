@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
@@ -16,6 +15,7 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Account, follow, lives
 from dpmodels.ledger.store import Entry
 from flows.command_line.console import note, print_facts, print_json, print_table
+from flows.command_line.printing import echo
 from flows.description import charge_in_words, one_of
 
 
@@ -135,7 +135,7 @@ def show_recovered(found: list[dict[str, str]], as_json: bool) -> None:
     if as_json:
         return print_json(found)
     if not found:
-        typer.echo("every charge is committed or voided")
+        echo("every charge is committed or voided")
         return
     table = _table("charge", "run", "was", "is", "next")
     for row in found:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from flows.command_line.options import AsJson, FailOnChecks, Home, Jobs, LeNet, SchemaFile, TestRows
+from flows.command_line.printing import echo
 from flows.config import HOME
 
 app = typer.Typer()
@@ -27,7 +28,7 @@ def validate(
     gate = check_hand_off(folder, schema)
     show_gate(gate, as_json)
     for rule in gate.broken:
-        typer.echo(f"broken: {rule}", err=True)
+        echo(f"broken: {rule}", err=True)
     if gate.broken:
         raise typer.Exit(1)
 

@@ -20,6 +20,7 @@ from flows.command_line.options import (
     Url,
     takes_settings,
 )
+from flows.command_line.printing import echo
 from flows.config import HOME, EmbedConfig, FederateConfig, FitConfig, RuntimeConfig, SynthesizeConfig, placed
 
 if TYPE_CHECKING:
@@ -314,4 +315,4 @@ def demo(
         return print_json({**facts, "utility": describe_utility(run)})
     show_hand_off(run)
     show_accounts(ledger, [account])
-    typer.echo(describe_utility(run))
+    echo(describe_utility(run))

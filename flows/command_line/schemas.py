@@ -10,6 +10,7 @@ import typer
 
 from dpmodels.errors import NacreError
 from flows.command_line.options import AllowLargeDelta, AsJson, Data, Home, QueryText, Url
+from flows.command_line.printing import echo
 
 FROM = (
     "Public documentation of the columns: a data dictionary (.csv), SQL that creates the table (.sql), or a dbt "
@@ -49,11 +50,11 @@ def schema_init(
         if not sys.stdin.isatty() or not typer.confirm(f"{doubt}. Print them as names?", err=True):
             raise
         text = draft(source, True, known, editor)
-    typer.echo("the first line of a CSV file, or what the file says of itself, is taken as names: check them", err=True)
-    typer.echo(text, nl=False)
+    echo("the first line of a CSV file, or what the file says of itself, is taken as names: check them", err=True)
+    echo(text, nl=False)
     unfinished = len({fault.where.split(".")[1] for fault in parse(text)[1] if fault.where.startswith("columns.")})
     left = f"columns with a TODO left: {unfinished}; nacre schema lint names them" if unfinished else "no TODO is left"
-    typer.echo(left, err=True)
+    echo(left, err=True)
 
 
 @app.command("discover")
@@ -96,7 +97,7 @@ def schema_discover(
     if as_json:
         print_json({"run": made.run.name, "charged": made.charged, "remarks": made.remarks, "schema": made.schema})
     elif out is None:
-        typer.echo(made.schema, nl=False)
+        echo(made.schema, nl=False)
 
 
 def check_new(out: Path) -> None:
@@ -117,7 +118,7 @@ def schema_json_schema() -> None:
     from dpmodels.schema.discover import editor_schema
 
     dialect = "https://json-schema.org/draft/2020-12/schema"
-    typer.echo(json.dumps({"$schema": dialect, **editor_schema()}, indent=2))
+    echo(json.dumps({"$schema": dialect, **editor_schema()}, indent=2))
 
 
 @app.command("lint")
@@ -126,6 +127,7 @@ def schema_lint(schema: Path, as_json: AsJson = False) -> None:
 
     Example: nacre schema lint patients.yaml
     """
+    from dpmodels.escapes import on_one_line
     from dpmodels.schema.lint import lint
     from flows.command_line.console import print_json
 
@@ -134,8 +136,8 @@ def schema_lint(schema: Path, as_json: AsJson = False) -> None:
         print_json([asdict(fault) for fault in faults])
     else:
         for fault in faults:
-            typer.echo(f"{schema}: {fault}", err=True)
+            echo(f"{schema}: {on_one_line(str(fault))}", err=True)
     if faults:
         raise typer.Exit(1)
     if not as_json:
-        typer.echo(f"{schema}: no faults")
+        echo(f"{schema}: no faults")

@@ -15,6 +15,7 @@ from dpmodels.ledger.records import Quote
 from dpmodels.releases.contract import Contract
 from dpmodels.schema.expectations import Verdicts
 from flows.command_line.console import exit_on, going_on, print_facts, print_json, print_table, say
+from flows.command_line.printing import echo
 from flows.command_line.summary import show_outcome
 from flows.config import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from flows.description import describe
@@ -48,13 +49,13 @@ VERDICTS = {
 def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig) -> None:
     """Warn of a budget that hardly promises anything."""
     for said in cautions_of(privacy.target_epsilon, getattr(privacy, "delta", 0.0)):
-        typer.echo(f"warning: {said}", err=True)
+        echo(f"warning: {said}", err=True)
 
 
 def caution_of(contract: Contract) -> None:
     """Warn of what a contract's synthetic rows are not."""
     for said in cautions_about(contract):
-        typer.echo(f"warning: {said}", err=True)
+        echo(f"warning: {said}", err=True)
 
 
 def show_plan(facts: Mapping[str, str], quote: Quote | None, as_json: bool) -> None:
@@ -108,7 +109,7 @@ def hand_off(run: Run) -> dict[str, str]:
 
 def show_fitted(run: Run, changes: Changes, as_json: bool, fail_on_checks: bool) -> None:
     """Print what another fit of a release changed, who paid for the release, and where the files are."""
-    typer.echo(changes, err=as_json)
+    echo(changes, err=as_json)
     show_hand_off(run, as_json, fail_on_checks)
 
 
@@ -153,7 +154,7 @@ def show_drawn(drawn: Drawn, out: Path, as_json: bool) -> None:
         facts |= {"where": " and ".join(drawn.where), "share": met}
     print_facts("drawn", facts)
     if drawn.records < 1:
-        typer.echo("warning: fewer than one record meets this by the release: the rows tell of its noise", err=True)
+        echo("warning: fewer than one record meets this by the release: the rows tell of its noise", err=True)
 
 
 def show_written(written: Written, out: Path, as_json: bool) -> None:
@@ -197,7 +198,7 @@ def show_verified(folder: str, public_key: Path | None, officer_key: Path | None
     if found.faults and as_json:
         print_json({"verdict": found.verdict, "faults": found.faults})
     for fault in found.faults:
-        typer.echo(fault, err=True)
+        echo(fault, err=True)
     if found.faults:
         raise ArtifactError(f"{found.verdict}: the hand-off {folder} has {len(found.faults)} fault(s)")
     facts = {"files": f"{found.files} as the manifest has them", "budget": found.budget, "unit": found.unit}
@@ -206,11 +207,11 @@ def show_verified(folder: str, public_key: Path | None, officer_key: Path | None
     if as_json:
         print_json({"verdict": found.verdict, **facts, "cautions": found.cautions, "notes": found.notes})
     else:
-        typer.echo(f"{found.verdict}: {VERDICTS[found.verdict]}")
+        echo(f"{found.verdict}: {VERDICTS[found.verdict]}")
         print_facts("hand-off", facts)
     for kind, said in (("caution", found.cautions), ("note", found.notes)):
         for one in said:
-            typer.echo(f"{kind}: {one}", err=True)
+            echo(f"{kind}: {one}", err=True)
     exit_on(found.verdict != VERIFIED)
 
 
@@ -242,5 +243,5 @@ def print_warnings(report: Path) -> int:
     said += [f"client {one['name']} was dropped: {one['dropped']}" for one in clients]
     said += facts.get("cautions", ())
     for each in said:
-        typer.echo(f"warning: {each}", err=True)
+        echo(f"warning: {each}", err=True)
     return len(said)

@@ -161,6 +161,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
         "card-federation": federation,
     },
     "FORMAT-6": {"declared": declared, "sheet-federation": federation},
+    "FORMAT-7": {"laid-out": declared, "laid-out-embedded": embedded, "laid-out-federation": federation},
 }
 """A manifest with a charged report is beside the golden releases. What is made now is of the newest format."""
 

@@ -37,6 +37,9 @@ SAYS = {
     "card-embedded": {"approved", "approved_as", "part", "cautions"},
     "card-federation": {"part", "cautions", "clients", "dropped"},
     "declared": {"approved", "declared"},
+    "laid-out": {"approved", "declared"},
+    "laid-out-embedded": {"approved", "approved_as", "part", "cautions"},
+    "laid-out-federation": {"part", "cautions", "clients", "dropped"},
     "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }
 Json = dict[str, Any]

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dpmodels.errors import ArtifactError
-from tasks.store import Run, make_private
+from tasks.store import Run, close_home, make_private
 from tests.support import run_cli, synthesize_words, write_clinic
 from tests.wards import write_wards
 
@@ -60,3 +60,12 @@ def test_a_run_or_a_client_whose_name_leads_elsewhere_is_refused(tmp_path: Path,
     left = sorted(tmp_path.rglob("*"))
     code, _, err = run_cli("federate", config)
     assert code == 1 and "name=" in err and sorted(tmp_path.rglob("*")) == left
+
+
+def test_a_home_that_others_can_open_is_closed_before_anything_is_charged(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "sensitive").mkdir(parents=True)
+    home.chmod(0o755)
+    (home / "sensitive").chmod(0o777)
+    close_home(home)
+    assert [mode(folder) for folder in (home, home / "sensitive")] == [0o700] * 2

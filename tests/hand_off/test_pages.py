@@ -1,0 +1,79 @@
+"""Pages and manifest of a hand-off say what they said when they were written, or it shows."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dpmodels.evaluation.pages.page import LAYOUT
+from dpmodels.hand_off.manifest import MANIFEST, own_digest, read_manifest
+from dpmodels.hand_off.pages import render_pages
+from dpmodels.hand_off.verify import verify_hand_off
+from tests.hand_off.make_golden import GOLDEN, SHAPES
+from tests.hand_off.test_manifest import facts, rewritten, write_manifest
+
+LAID_OUT = [GOLDEN / "FORMAT-7" / name for name in SHAPES["FORMAT-7"]]
+
+
+@pytest.mark.parametrize("folder", LAID_OUT, ids=lambda folder: folder.name)
+def test_pages_of_this_layout_are_made_again_to_the_same_bytes(folder: Path) -> None:
+    """When this fails, a page has changed: raise LAYOUT, and make a golden hand-off of it in a folder of its own."""
+    card, report = (json.loads((folder / name).read_text()) for name in ("model-card.json", "report.json"))
+    found = verify_hand_off(folder)
+    assert found.faults == []
+    if read_manifest(folder).layout == LAYOUT:
+        assert found.notes == []
+        for name, page in render_pages(card, report).items():
+            assert page == (folder / name).read_text(), name
+    assert max(read_manifest(each).layout or 0 for each in LAID_OUT) == LAYOUT
+
+
+@pytest.mark.parametrize("page", ["statement.html", "model-card.html", "data-sheet.html", "report.html"])
+def test_a_page_that_says_anything_else_is_a_fault_though_its_hash_was_mended(tmp_path: Path, page: str) -> None:
+    own = rewritten(LAID_OUT[0], tmp_path / "own", page, lambda content: content.replace(b"</main>", b"e = 0</main>"))
+    (fault,) = verify_hand_off(own).faults
+    assert fault.startswith(f"{page} says something else")
+
+
+def test_a_card_or_a_report_that_leaves_out_what_is_not_promised_is_a_fault(tmp_path: Path) -> None:
+    def silent(content: bytes) -> bytes:
+        return json.dumps(json.loads(content) | {"limits": ["All is promised."]}).encode()
+
+    own = rewritten(LAID_OUT[0], tmp_path / "own", "model-card.json", silent)
+    assert any(fault.startswith("model-card.json says something else") for fault in verify_hand_off(own).faults)
+
+
+def test_noise_that_nobody_was_charged_for_is_not_reckoned_with(tmp_path: Path) -> None:
+    def cheaper(content: bytes) -> bytes:
+        report = json.loads(content)
+        report["privacy"]["event"] = {"kind": "gaussian", "noise_multiplier": 1000.0, "mechanism": ""}
+        return json.dumps(report).encode()
+
+    own = rewritten(LAID_OUT[0], tmp_path / "own", "report.json", cheaper)
+    assert verify_hand_off(own).faults == ["report.json reckons with noise that nobody was charged for"]
+
+
+def test_pages_of_another_layout_are_noted_and_not_compared(tmp_path: Path) -> None:
+    own = rewritten(LAID_OUT[0], tmp_path / "own", "statement.html", lambda content: content + b"\n")
+    write_manifest(own, facts(own) | {"layout": LAYOUT + 1})
+    found = verify_hand_off(own)
+    assert found.faults == [] and "were not compared" in found.notes[0]
+    assert "were not compared" in verify_hand_off(GOLDEN / "FORMAT-6" / "declared").notes[0]
+
+
+def test_a_bit_that_flips_anywhere_in_a_manifest_is_noticed(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(LAID_OUT[0], own)
+    whole = (own / MANIFEST).read_bytes()
+    entries = whole.index(b'"entries"'), whole.index(b'"artifacts"')
+    for at in [*range(entries[0] + 12, entries[1], 29), *range(0, len(whole), 211)]:
+        flipped = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+        if flipped.split() == whole.split():
+            continue
+        (own / MANIFEST).write_bytes(flipped)
+        try:
+            assert verify_hand_off(own).faults, at
+        except Exception as error:
+            assert type(error).__name__ in ("ArtifactError", "ManifestError"), at
+    assert own_digest(json.loads(whole)) == json.loads(whole)["sha256"]
