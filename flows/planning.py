@@ -14,7 +14,7 @@ from dpmodels.evaluation.published.charged import Scores, read_measurement
 from dpmodels.evaluation.published.report import ROWS_ALONE
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
-from dpmodels.limits import MOST_COLUMNS, MOST_VALUES
+from dpmodels.limits import LONGEST_NAME, MOST_COLUMNS, MOST_VALUES
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.plan import Line, Plan
@@ -182,6 +182,8 @@ def account_for(
     """Return the name of the account that pays; and, if the run is to open it with its budget as the cap, its terms."""
     if partition:
         return partition_account(ledger, privacy.account or "", plans[0].table, whole_budget(plans))
+    if len(privacy.account or "") > LONGEST_NAME:
+        raise InvalidArgument("account", privacy.account, f"have at most {LONGEST_NAME} letters")
     if name := privacy.account or _scope_account(ledger, plans[0]):
         return ledger.account(name).name, None
     note, name = "opened by its first run, with that run's budget as the cap", plans[0].contract.name

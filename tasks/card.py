@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmodels.artifact import write_text
 from dpmodels.evaluation.pages.card import render_card, render_sheet, render_statement
 from dpmodels.evaluation.pages.glance import weakest
 from dpmodels.hand_off.card import describe
@@ -33,9 +32,9 @@ def lay_out(
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     facts = describe(manifest, contract, report, accounts, above, weakest(report))
     facts = json.loads(json.dumps(facts))  # the pages show what the file says
-    write_text(folder / CARD, json.dumps(facts, indent=1))
+    (folder / CARD).write_text(json.dumps(facts, indent=1), encoding="utf-8")
     for page, render in zip(PAGES, (render_card, render_statement, render_sheet), strict=True):
-        write_text(folder / page, render(facts))
+        (folder / page).write_text(render(facts), encoding="utf-8")
 
 
 def _accounts(run: Run, manifest: Manifest) -> tuple[list[tuple[Standing, Any]], list[Balance]]:
