@@ -94,8 +94,8 @@ class SchemaError(NacreError):
     """A schema file cannot be used; carries every fault found, not only the first."""
 
     def __init__(self, source: str, faults: Sequence[SchemaFault]) -> None:
-        super().__init__(f"schema {source} has {len(faults)} fault(s): " + "; ".join(map(str, faults)))
-        self.source, self.faults = source, tuple(faults)
+        self.source, self.faults = shortened(source), tuple(faults)
+        super().__init__(f"schema {self.source} has {len(faults)} fault(s): " + "; ".join(map(str, faults)))
 
 
 class DataError(NacreError):

@@ -19,6 +19,10 @@ LARGEST_REPORT = 2**26
 LARGEST_CARD = 2**24
 LARGEST_KEY = 2**16
 """A key in a PEM file."""
+MOST_COLUMNS = 1000
+"""Columns of a table of a new run: methods measure pairs of them, or hold all of a record at once."""
+MOST_VALUES = 10_000
+"""Values that its columns list, all together: some methods multiply them with one another, or with frequencies."""
 LONGEST_NAME = 500
 """Letters of the name of a data set or an account: what a ledger takes."""
 LONGEST_CLIENT = 100

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmodels.artifact import write_text
 from dpmodels.evaluation.pages.glance import weakest
 from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.manifest import CARD, Line, Manifest
@@ -36,9 +35,9 @@ def lay_out(
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     facts = describe(manifest, contract, report, accounts, above, weakest(report))
     facts = json.loads(json.dumps(facts))  # the pages show what the file says
-    write_text(folder / CARD, json.dumps(facts, indent=1))
+    (folder / CARD).write_text(json.dumps(facts, indent=1), encoding="utf-8")
     for name, page in render_pages(facts, report).items():
-        write_text(folder / name, page)
+        (folder / name).write_text(page, encoding="utf-8")
 
 
 def _accounts(run: Run, manifest: Manifest) -> tuple[list[tuple[Standing, Any]], list[Balance]]:

@@ -128,8 +128,18 @@ def check_received(run: Run, generator: Handle) -> None:
         ArtifactError: a stage without data access changed it since.
     """
     record = run.control / RECORD
-    if record.exists() and json.loads(record.read_text(encoding="utf-8"))[MADE["train"]] != generator.sha256:
+    if record.exists() and _recorded(run)[MADE["train"]] != generator.sha256:
         raise ArtifactError(f"the generator of run {run.name} was changed after it was checked; nothing was drawn")
+
+
+def _recorded(run: Run) -> dict[str, str]:
+    """Return the digests of what was received first."""
+
+    def read() -> dict[str, str]:
+        digests = json.loads((run.control / RECORD).read_text(encoding="utf-8"))
+        return {MADE["train"]: digests[MADE["train"]], **digests}
+
+    return run.believed(RECORD, read)
 
 
 def _names(run: Run) -> list[str]:
@@ -143,5 +153,5 @@ def _check(run: Run, digests: dict[str, str]) -> None:
     record = run.control / RECORD
     if not record.exists():
         write_text(record, json.dumps(digests, indent=1))
-    elif json.loads(record.read_text(encoding="utf-8")) != digests:
+    elif _recorded(run) != digests:
         raise ArtifactError(f"what stages without data access made for run {run.name} was changed after it was checked")

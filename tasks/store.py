@@ -201,13 +201,13 @@ class Run(BaseModel):
     @property
     def settings(self) -> Settings:
         """The run's settings, as they were when it was created."""
-        return self._believed("settings.json", lambda: Settings.model_validate_json(self._read("settings.json")))
+        return self.believed("settings.json", lambda: Settings.model_validate_json(self._read("settings.json")))
 
     @property
     def plan(self) -> Plan:
         """The run's plan, as it was when it was created; earlier versions wrote the report's line to a second file."""
         report = self._read(REPORT_PLAN) if (self.control / REPORT_PLAN).is_file() else None
-        return self._believed("plan.json", lambda: read_plan(self._read("plan.json"), report))
+        return self.believed("plan.json", lambda: read_plan(self._read("plan.json"), report))
 
     def create(
         self, settings: Settings, plan: Plan, adopted: bool = False, files: Mapping[str, bytes] = MappingProxyType({})
@@ -354,7 +354,7 @@ class Run(BaseModel):
         """Return the zone that a stage's artifact lies in: the last folder of its path that only we can rename."""
         return self.place(stage).parents[1]
 
-    def _believed(self, name: str, read: Callable[[], T]) -> T:
+    def believed(self, name: str, read: Callable[[], T]) -> T:
         """Return what a file of the run says.
 
         Raises:
@@ -362,7 +362,7 @@ class Run(BaseModel):
         """
         try:
             return read()
-        except ValueError:  # also of pydantic, whose words quote the file
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # whose words quote the file
             raise ArtifactError(
                 f"{self.control / name} is damaged, and what it says cannot be made again: put it back from a backup, "
                 "or start a new run"

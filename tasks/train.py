@@ -15,12 +15,13 @@ from tasks.store import Handle, Made, Run
 @stage("train", sensitive=False)
 def train(run: Run, release: Handle) -> Handle:
     """Train, or go on training from the last checkpoint."""
+    checkpoint = run.released / "checkpoint.safetensors"
     if done := run.finished("train"):
+        checkpoint.unlink(missing_ok=True)  # that it was deleted may have been forgotten with the power
         return done
     settings = run.settings
     released = read_release(release.path)
     line = released.value.line
-    checkpoint = run.released / "checkpoint.safetensors"
     with progress_bar("train") as tick:
         craft = Craft(
             seed=settings.seed,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmodels.artifact import write_whole
+from dpmodels.artifact import sync, write_whole
 from dpmodels.errors import ArtifactError
 from dpmodels.late import Tensor, torch
 
@@ -46,8 +46,10 @@ class DrawState:
         self._write({f"training/{index}/{name}": tensor.detach().cpu().clone() for name, tensor in tensors.items()})
 
     def end(self) -> None:
-        """Delete the state; the draw is complete."""
-        self.path.unlink(missing_ok=True)
+        """Delete the state for good; the draw is complete, and what is in the state would undo its noise."""
+        if self.path.exists():
+            self.path.unlink()
+            sync(self.path.parent)
 
     def _write(self, tensors: Mapping[str, Tensor]) -> None:
         from safetensors.torch import save_file
