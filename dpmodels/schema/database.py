@@ -55,7 +55,8 @@ def check_database(database: str, name: str = "data") -> "URL":
         rule = "hold no password; put it into NACRE_DATABASE_PASSWORD, or where the database's own client takes it from"
         raise InvalidArgument(name, "(hidden)", rule)
     if url.get_backend_name() in FILE_DATABASES and url.query:
-        raise InvalidArgument(name, "(hidden)", "hold nothing behind a question mark, which would open the file otherwise")
+        rule = "hold nothing behind a question mark, which would open the file otherwise"
+        raise InvalidArgument(name, "(hidden)", rule)
     return url
 
 

@@ -72,7 +72,9 @@ def _read_arrays(path: Path, name: str, column: Image, batch_rows: int) -> tuple
 
     def batch(rows: dict[str, NDArray[Any]]) -> pa.RecordBatch:
         columns = {
-            key: decode_image(column, part.reshape(len(part), column.numbers)) if key == name else _labels_of(part, path)
+            key: decode_image(column, part.reshape(len(part), column.numbers))
+            if key == name
+            else _labels_of(part, path)
             for key, part in rows.items()
         }
         return pa.RecordBatch.from_pydict(columns)

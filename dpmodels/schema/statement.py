@@ -34,8 +34,8 @@ TIES = {
 }
 """Words by which a row of an answer comes of several rows, or gives way to one."""
 RULE = (
-    "be the name of a table or view, or one statement without a semicolon that begins with select, with, values or table "
-    "and only reads; put anything else into a view of the database"
+    "be the name of a table or view, or one statement without a semicolon that begins with select, with, values or "
+    "table and only reads; put anything else into a view of the database"
 )
 READS_ALONE = ("sqlite", "duckdb", "postgresql")
 """Databases that are asked over a connection that cannot write, whatever the statement says."""

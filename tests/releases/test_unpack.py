@@ -45,7 +45,9 @@ BOMBS = {
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_release_that_unpacks_to_gigabytes_takes_megabytes(tmp_path: Path, kind: str) -> None:
     footer = pq.read_schema(GOLDEN / "FORMAT-2" / "nacre.parquet").metadata
-    pq.write_table(BOMBS[kind]().replace_schema_metadata(footer), tmp_path / "bomb.parquet", compression="zstd", store_schema=False)
+    pq.write_table(
+        BOMBS[kind]().replace_schema_metadata(footer), tmp_path / "bomb.parquet", compression="zstd", store_schema=False
+    )
     assert (tmp_path / "bomb.parquet").stat().st_size < 2**21
     words = [sys.executable, "-c", READ, tmp_path / "bomb.parquet"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120)
@@ -57,4 +59,6 @@ def test_a_release_that_unpacks_to_gigabytes_takes_megabytes(tmp_path: Path, kin
 def test_a_release_has_the_same_table_as_ever(name: str) -> None:
     whole = GOLDEN / "FORMAT-2" / f"{name}.parquet"
     table, release = pq.read_table(whole), read_release(whole).value
-    assert release.columns.equals(table.drop_columns("value")) and release.columns.schema.equals(table.drop_columns("value").schema)
+    assert release.columns.equals(table.drop_columns("value")) and release.columns.schema.equals(
+        table.drop_columns("value").schema
+    )

@@ -58,7 +58,12 @@ def test_a_long_text_is_cut_as_if_it_came_at_once():
 @pytest.mark.parametrize("more", ["A plain sentence more.", "Never again.", "x" * 70_000 + "."])
 def test_a_plain_sentence_moves_no_cut_of_a_long_text(place: int, more: str):
     """Of others, wherever in the document they are."""
-    words = ["Mr. No came by at 5 p.m. on day {n}.", 'She said "It is {n}. It is late." and left.', "Was it {n}?", "Dr. B. has {n}."]
+    words = [
+        "Mr. No came by at 5 p.m. on day {n}.",
+        'She said "It is {n}. It is late." and left.',
+        "Was it {n}?",
+        "Dr. B. has {n}.",
+    ]
     sentences = [words[number % 4].format(n=number * 37 % 1001) for number in range(6000)]
     others = split_sentences(" ".join(sentences), "en", 10**6)
     assert len(" ".join(sentences)) > 2 * CHUNK and len(others) > 5000
