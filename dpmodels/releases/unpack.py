@@ -51,7 +51,8 @@ def _width(kind: pa.DataType) -> int:
         return int(kind.list_size) * _width(kind.value_type)
     if pa.types.is_nested(kind) or not (pa.types.is_primitive(kind) or pa.types.is_boolean(kind)):
         raise ValueError
-    return max(1, kind.bit_width // 8)
+    bits: int = kind.bit_width
+    return max(1, bits // 8)
 
 
 def _letters(column: pa.Array) -> int:

@@ -135,8 +135,8 @@ def _csv(file: DataFile, codec: Codec) -> list[Part]:
 
 def _read_csv(part: Part, _: int) -> Batches:
     """Read a file as text, and turn its columns into the types that the schema declares."""
-    assert part.form is not None
-    yield from (parsed(batch, part.kinds) for batch in read_csv(part.file, part.form, part.form.names, LONGEST_RECORD))
+    form = part.form or csv_form(part.file, part.kinds)
+    yield from (parsed(batch, part.kinds) for batch in read_csv(part.file, form, form.names, LONGEST_RECORD))
 
 
 def _json(file: DataFile, codec: Codec) -> list[Part]:
@@ -161,9 +161,9 @@ def _json(file: DataFile, codec: Codec) -> list[Part]:
 
 
 def _read_json(part: Part, _: int) -> Batches:
-    assert part.explicit is not None
-    unread = [name for name in part.kinds if name not in {*part.explicit.names, *dict(part.file.keys)}]
-    for batch in read_json(part.file, part.explicit, LONGEST_RECORD):
+    explicit = pa.schema([]) if part.explicit is None else part.explicit
+    unread = [name for name in part.kinds if name not in {*explicit.names, *dict(part.file.keys)}]
+    for batch in read_json(part.file, explicit, LONGEST_RECORD):
         columns = [*parsed(batch, part.kinds).columns, *(pa.nulls(len(batch)) for _ in unread)]
         yield pa.RecordBatch.from_arrays(columns, [*batch.schema.names, *unread])
 

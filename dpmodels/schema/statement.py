@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from dpmodels.errors import InvalidArgument
 
@@ -86,7 +85,7 @@ def _options(backend: str, url: "URL") -> Mapping[str, Any]:
     if backend == "sqlite":
         import sqlite3
 
-        place = f"file:{quote(str(Path(str(url.database)).absolute()))}?mode=ro"
+        place = f"{Path(str(url.database)).absolute().as_uri()}?mode=ro"
         return {"creator": lambda: sqlite3.connect(place, uri=True, check_same_thread=False)}
     if backend == "duckdb":
         closed = {"enable_external_access": False, "lock_configuration": True}

@@ -20,7 +20,8 @@ WRITES = {
     "duckdb": [
         "copy visits to '{f}/new.csv'", "delete from visits", "delete from visits; commit", "attach '{f}/new.db'",
         "with x as (select 1) insert into visits values (2)", "select * from '{f}/raw.csv'",
-        "export database '{f}/new'",         "select * from read_csv('{f}/raw.csv')", "select * from glob('{f}/*')", "set enable_external_access = true",
+        "export database '{f}/new'", "select * from read_csv('{f}/raw.csv')", "select * from glob('{f}/*')",
+        "set enable_external_access = true",
         "from read_text('{f}/raw.csv')", "install httpfs", "pragma database_list", "select 1; drop table visits",
     ],
     "postgresql": [
@@ -86,7 +87,7 @@ def rows_of(database: str, text: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("text", ["select a from t", "SELECT a", "(select 1)", "with x as (select 1) select * from x",
-                                  "values (1)",                                   "-- all\nselect 1", "/* a */ select 1;", "table visits"])  # fmt: skip
+                                  "values (1)", "-- all\nselect 1", "/* a */ select 1;", "table visits"])  # fmt: skip
 def test_what_reads_is_sent_as_it_is_written(text: str) -> None:
     assert statement_of(text, "postgresql") == text.removesuffix(";")
 

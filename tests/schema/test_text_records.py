@@ -34,8 +34,8 @@ columns:
 """
 )[0]
 LETTERS = Documents(name="letters", text="text", encoder=Encoder(name="hashed", dim=8))
-HOSTILE = ['"', '"I feel fine', 'fine"', '""', '"""', '"a"b', 'a"b', 'x "y', "\r", "a\rb", '"\r', "\0", "\\", '\\"', "'",
-           "\ufeff", "{", "}", "[", '{"a":', "#", " ", "\t", "\v", "\x85", "\u2028", "NA"]  # fmt: skip
+HOSTILE = ['"', '"I feel fine', 'fine"', '""', '"""', '"a"b', 'a"b', 'x "y', "\r", "a\rb", '"\r', "\0", "\\", '\\"',
+           "'", "\ufeff", "{", "}", "[", '{"a":', "#", " ", "\t", "\v", "\x85", "\u2028", "NA"]  # fmt: skip
 PLACES = (0, 3, 7)
 
 
