@@ -235,3 +235,19 @@ def test_arrays_of_several_batches_are_read_in_order(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "a.npz", **{SCHEMA.image[0]: pixels, SCHEMA.target: labels})
     np.savez(tmp_path / "b.npz", **{SCHEMA.image[0]: pixels, SCHEMA.target: labels})
     assert np.array_equal(read(tmp_path / "a.npz", SCHEMA).pixels, read(tmp_path / "b.npz", SCHEMA).pixels)
+
+
+def test_a_draft_of_arrays_has_their_names_and_sizes_and_no_value(tmp_path: Path) -> None:
+    pixels, kinds = make_pictures(7)
+    np.savez(tmp_path / "shapes.npz", picture=pixels, kind=kinds)
+    text = draft(tmp_path / "shapes.npz")
+    assert "name: shapes\n" in text and "  picture: {type: image, height: " in text
+    assert "  kind: {type: categorical, values: TODO}" in text
+    assert "7" not in text.partition("name: shapes")[2] and not any(str(kind) in text for kind in set(kinds))
+
+
+def test_a_draft_of_png_files_says_nothing_of_their_folders(tmp_path: Path) -> None:
+    (tmp_path / "shapes" / "Quillfeather").mkdir(parents=True)
+    (tmp_path / "shapes" / "Quillfeather" / "a.png").write_bytes(b"no picture")
+    text = draft(tmp_path / "shapes")
+    assert "picture: {type: image, height: TODO, width: TODO}" in text and "Quillfeather" not in text
