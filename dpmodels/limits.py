@@ -1,8 +1,8 @@
 """How large a file may be that is read whole, before it is read: the sizes in one place, in bytes.
 
 Each is far above what nacre writes or a person types, and far below what would fill the memory of whoever reads it.
-Tables have no such limit: they are as large as their data. A release may be as large as its file allows: noise cannot be
-packed. Of headers the libraries refuse more than 100 MB: safetensors of its header, Arrow of each text in a Parquet
+Tables have no such limit: they are as large as their data. A release may be as large as its file allows: noise cannot
+be packed. Of headers the libraries refuse more than 100 MB: safetensors of its header, Arrow of each text in a Parquet
 file's footer.
 """
 

@@ -124,8 +124,8 @@ def refuse_overlap(documents: Path, candidates: Path) -> None:
     Raises:
         Unsuitable: they share a file.
     """
-    both = ([Path(file.path) for file in files_of(path)] for path in (documents, candidates))
-    if set[object].intersection(*(identities(files, candidates) for files in both)):
+    private, public = ([Path(file.path) for file in files_of(path)] for path in (documents, candidates))
+    if identities(private, documents) & identities(public, candidates):
         raise Unsuitable(f"{candidates} holds documents that are to be protected; candidates must be public documents")
 
 

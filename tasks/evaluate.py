@@ -1,6 +1,7 @@
 """Evaluate: the exact comparison with the real rows, whose results never leave the sensitive zone."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from dpmodels.evaluation.internal.report import QUICK, Options, evaluate_run, wr
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.release import read_release
 from dpmodels.schema.schema import Schema
+from tasks.as_parquet import as_parquet
 from tasks.encoded import EncodedTable
 from tasks.engine import Threads, cores
 from tasks.of_users import tables_of
@@ -34,11 +36,15 @@ def evaluate(
     if test is not None and tables_of(run.plan.release.contract):
         raise Unsuitable("rows of other users cannot be compared with: leave --test out for users and their rows")
     real = Sensitive(EncodedTable(ingested.path, schema))
-    held = None if test is None else Sensitive(ParquetBatches(test, schema, settings.batch_rows))
     release = read_release(run.read("sanitize")).value
     options = _on_limited_threads(options or Options(seed=settings.seed, only=QUICK))
     threads = Threads(settings.threads or cores())
-    with progress_bar("evaluate"), receive(run).here() as folder:
+    with (
+        progress_bar("evaluate"),
+        receive(run).here() as folder,
+        as_parquet(test or folder, schema, run.sensitive) as rows,
+    ):
+        held = None if test is None else Sensitive(ParquetBatches(rows, schema, settings.batch_rows))
         made = ParquetBatches(folder, schema, settings.batch_rows)
         return Handle(path=write_report(evaluate_run(real, held, made, release, options, threads.map), run.sensitive))
 
@@ -59,7 +65,12 @@ def compare(
         raise Unsuitable("users and their rows are two tables, and tables are compared one by one")
     make_private(place.sensitive)
     named = dict(zip(distinct_names(tables), tables, strict=True))
-    found = compare_tables(named, real, test, schema, _on_limited_threads(options), Threads(options.workers).map)
+    with ExitStack() as stack:
+        lend = stack.enter_context
+        *made, real = [lend(as_parquet(path, schema, place.sensitive)) for path in (*named.values(), real)]
+        test = lend(as_parquet(test, schema, place.sensitive)) if test else None
+        named, map_ = dict(zip(named, made, strict=True)), Threads(options.workers).map
+        found = compare_tables(named, real, test, schema, _on_limited_threads(options), map_)
     return write_comparison(found, place.sensitive)
 
 

@@ -49,9 +49,10 @@ def stage(name: str, *, sensitive: bool) -> Callable[[F], F]:
     """Declare a function to be a stage; its first argument is the run, whose ``sensitive`` is a private directory.
 
     Every stage computes with one thread for each library pool, and reports a full disk as such. A sensitive stage is
-    silent: no warning of a library is shown while it runs. Any other error of a sensitive stage leaves it as a ``NacreError`` that names only the stage and the kind of error, because errors of
-    third-party libraries quote the values that they fail on. The traceback goes to ``error.txt`` in the run's sensitive
-    directory, and what a stage took to ``seconds.json``, if that directory is there.
+    silent: no warning of a library is shown while it runs. Any other error of a sensitive stage leaves it as a
+    ``NacreError`` that names only the stage and the kind of error, because errors of third-party libraries quote the
+    values that they fail on. The traceback goes to ``error.txt`` in the run's sensitive directory, and what a stage
+    took to ``seconds.json``, if that directory is there.
     """
     policy = Policy(name, sensitive)
 

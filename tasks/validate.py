@@ -23,6 +23,7 @@ from dpmodels.schema.expectations import Verdicts
 from dpmodels.schema.lint import load_contract
 from dpmodels.schema.schema import Schema
 from tasks.accounts import desk_of
+from tasks.as_parquet import as_parquet
 from tasks.bucket import Bucket, Fetched
 from tasks.engine import Engine, Threads, cores, open_engine
 from tasks.kinds import FileCheck, kind_of
@@ -118,7 +119,7 @@ def first_records(path: Path, contract: Any, rows: int) -> list[Any]:
 
 
 def check_hand_off(folder: Path, schema_file: Path | None) -> Verdicts:
-    """Check a hand-off against the schema that came with it, or any Parquet table against the schema that is named.
+    """Check a hand-off against the schema that came with it, or any table against the schema that is named.
 
     Raises:
         InvalidArgument: the folder is no hand-off, and no schema is named.
@@ -127,7 +128,9 @@ def check_hand_off(folder: Path, schema_file: Path | None) -> Verdicts:
     if not (folder / MANIFEST).is_file():
         if schema_file is None:
             raise Unsuitable(f"{folder} is no hand-off with a schema of its own; name a schema with --schema")
-        return _checked(folder, load_contract(schema_file), None)
+        contract = load_contract(schema_file)
+        with as_parquet(folder, contract) as table:
+            return _checked(table, contract, None)
     if read_manifest(folder).part:
         raise Unsuitable(
             f"{folder} holds embeddings that were made one by one; `nacre verify {folder}` checks all of it"

@@ -16,6 +16,7 @@ from dpmodels.errors import DataError
 from dpmodels.late import Tensor, torch
 from dpmodels.limits import LONGEST_RECORD
 from dpmodels.privacy import Sensitive
+from dpmodels.schema.convert import laid_out, plain, types_laid_out
 from dpmodels.schema.federation import Federation
 from dpmodels.schema.load import files_of
 from dpmodels.schema.places import FAILURES, DataFile
@@ -103,8 +104,9 @@ def _file(file: DataFile, spec: RecordsSpec, names: list[str]) -> pa.Table:
         raise DataError(missing[0], "must be in every file, and once, since the federation's records have it")
     if types is not None:
         with pq.ParquetFile(file.path) as parquet:
-            batches = list(guarded(parquet.iter_batches(columns=names, use_threads=False), file))
-        return pa.Table.from_batches(batches, pa.schema([types.field(name) for name in names])).select(names)
+            read = guarded(parquet.iter_batches(columns=names, use_threads=False), file)
+            batches = [laid_out(batch.select(names)) for batch in read]
+        return pa.Table.from_batches(batches, types_laid_out(pa.schema([types.field(name) for name in names])))
     kinds = {**dict.fromkeys(spec.inputs, pa.float64()), spec.label: pa.string()}
     read = guarded(read_csv(file, csv_form(file, names), names, LONGEST_RECORD), file)
     return pa.Table.from_batches([parsed(batch, kinds) for batch in read], pa.schema([(n, kinds[n]) for n in names]))
@@ -151,11 +153,12 @@ def _numbers(column: pa.Array, name: str) -> NDArray[np.float64]:
 
 
 def _labels(column: pa.ChunkedArray, name: str, classes: Sequence[str]) -> NDArray[np.int64]:
+    column = plain(column)
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise DataError(name, "must hold text or whole numbers")
     places = pc.index_in(column.cast(pa.string()), pa.array(list(classes), pa.string()))
     if places.null_count:
         raise DataError(name, "must be one of the federation's classes in every record")
-    found: NDArray[np.int64] = places.combine_chunks().to_numpy(zero_copy_only=False).astype(np.int64)
+    found: NDArray[np.int64] = places.to_numpy(zero_copy_only=False).astype(np.int64)
     return found

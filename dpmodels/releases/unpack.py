@@ -1,7 +1,7 @@
-"""Read a Parquet file that somebody else may have written: what it would take is reckoned before memory is given to it.
+"""Read a Parquet file that somebody else may have written: what it takes is reckoned before memory is given to it.
 
-A few kilobytes can say that they are gigabytes: values that repeat are packed to nothing. So the footer is asked first, and
-because a footer may lie, rows are unpacked a few at a time and counted.
+A few kilobytes can say that they are gigabytes: values that repeat are packed to nothing. So the footer is asked first,
+and because a footer may lie, rows are unpacked a few at a time and counted.
 """
 
 import pyarrow as pa
@@ -32,9 +32,8 @@ def read_within(source: pa.NativeFile, most: int) -> pa.Table:
             taken += batch.num_rows * width + sum(_letters(batch[name]) for name in texts)
             if taken > most:
                 raise ValueError
-            batches.append(
-                pa.RecordBatch.from_arrays([_whole(*pair) for pair in zip(batch, types, strict=True)], schema=types)
-            )
+            columns = [_whole(*pair) for pair in zip(batch, types, strict=True)]
+            batches.append(pa.RecordBatch.from_arrays(columns, schema=types))
         return pa.Table.from_batches(batches, types)
 
 
@@ -52,12 +51,14 @@ def _width(kind: pa.DataType) -> int:
         return int(kind.list_size) * _width(kind.value_type)
     if pa.types.is_nested(kind) or not (pa.types.is_primitive(kind) or pa.types.is_boolean(kind)):
         raise ValueError
-    return max(1, kind.bit_width // 8)
+    bits: int = kind.bit_width
+    return max(1, bits // 8)
 
 
 def _letters(column: pa.Array) -> int:
     """Count the bytes of the text that a dictionary stands for."""
-    return pc.sum(pc.take(pc.binary_length(column.dictionary), column.indices)).as_py() or 0
+    letters: int | None = pc.sum(pc.take(pc.binary_length(column.dictionary), column.indices)).as_py()
+    return letters or 0
 
 
 def _whole(column: pa.Array, field: pa.Field) -> pa.Array:

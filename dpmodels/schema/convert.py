@@ -115,14 +115,37 @@ def joined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return plain(column) if isinstance(column, pa.ChunkedArray) else column
 
 
+def laid_out(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Lay views of text, alone or in a dictionary, out as text: much of Arrow computes with no views."""
+    types = types_laid_out(batch.schema)
+    if types.equals(batch.schema):
+        return batch
+    arrays = [_laid_out(array, field.type) for array, field in zip(batch.columns, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=types)
+
+
+def types_laid_out(types: pa.Schema) -> pa.Schema:
+    """Return the types that batches of these have once they are laid out."""
+    return pa.schema([pa.field(field.name, _layout(field.type)) for field in types])
+
+
+def _layout(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _layout(kind.value_type), kind.ordered)
+    return pa.large_string() if pa.types.is_string_view(kind) else kind
+
+
+def _laid_out(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if array.type == kind:
+        return array
+    if not pa.types.is_dictionary(kind):
+        return array.cast(kind)
+    return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(kind.value_type), ordered=kind.ordered)
+
+
 def select(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
-    """Return the rows of a batch that a mask keeps; Arrow cannot select rows of views of text."""
-    views = {name for name in batch.schema.names if pa.types.is_string_view(batch.schema.field(name).type)}
-    arrays = [
-        array.cast(pa.large_string()) if name in views else array
-        for name, array in zip(batch.schema.names, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, batch.schema.names).filter(pa.array(mask))
+    """Return the rows of a batch that a mask keeps."""
+    return laid_out(batch).filter(pa.array(mask))
 
 
 def to_floats(array: pa.Array) -> NDArray[np.float64]:

@@ -45,9 +45,8 @@ def check_database(database: str, name: str = "data") -> "URL":
     instead = "put it into NACRE_DATABASE_PASSWORD, or where the database's own client takes it from"
     url = check_url(database, name, kind, instead)
     if url.get_backend_name() in FILE_DATABASES and url.query:
-        raise InvalidArgument(
-            name, "(hidden)", "hold nothing behind a question mark, which would open the file otherwise"
-        )
+        rule = "hold nothing behind a question mark, which would open the file otherwise"
+        raise InvalidArgument(name, "(hidden)", rule)
     return url
 
 

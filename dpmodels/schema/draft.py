@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,10 +12,11 @@ import yaml
 
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.schema.authoring.column import Drafted, drafted
-from dpmodels.schema.authoring.facts import Facts
+from dpmodels.schema.authoring.facts import TODO, Facts
 from dpmodels.schema.authoring.source import Source, read_source
 from dpmodels.schema.database import Query, check_database, names_of_query
 from dpmodels.schema.header import check_names, names_in
+from dpmodels.schema.pictures import is_pictures, npz_arrays
 from dpmodels.schema.places import FAILURES, DataFile, find_files, is_uri, root_of, title_of
 
 HEADER = """\
@@ -85,6 +87,11 @@ def draft(data: str | Path | Query, affirmed: bool = False, known: Known | None 
         NacreError: the documentation cannot be read, or is about another table.
     """
     known = known or Known()
+    if not isinstance(data, Query) and not is_uri(str(data)) and is_pictures(Path(data)):
+        columns = pictures_drafted(Path(data))
+        if not affirmed:
+            check_names(str(data), list(columns))
+        return "\n".join(_lines(title_of(str(data).removesuffix(".npz")), columns, [], editor))
     title, place, types, least = _named(data)
     sources = known.sources(None if isinstance(data, Query) else str(data))
     facts: dict[str, Facts] = {}
@@ -94,6 +101,30 @@ def draft(data: str | Path | Query, affirmed: bool = False, known: Known | None 
         check_names(place, [name for name in types if name not in facts], least=0 if facts else least)
     columns = {name: drafted(name, types[name], facts.get(name, Facts()), known.accept) for name in types}
     return "\n".join(_lines(title, columns, [source.origin for source in sources], editor))
+
+
+def pictures_drafted(path: Path) -> dict[str, Drafted]:
+    """Draft the columns of images: of arrays by their headers, of a folder of PNG files without opening one.
+
+    Privacy: how many there are stays unsaid, and so do the names of folders, which are values of the label.
+
+    Raises:
+        DataError: the file is no ``.npz`` file, or damaged.
+    """
+    label = Drafted({"type": "categorical", "values": TODO}, ("which the images are labeled with: the target",))
+    if path.is_dir():
+        size: dict[str, Any] = {"type": "image", "height": TODO, "width": TODO}
+        remark = "pixels of every PNG file; channels: 3 in color"
+        return {"picture": Drafted(size, (remark,)), "label": label}
+    return {name: _array(shape[1:], dtype) or label for name, (shape, dtype) in npz_arrays(path).items()}
+
+
+def _array(shape: tuple[int, ...], dtype: Any) -> Drafted | None:
+    """Draft the column of an array, if it holds images."""
+    if len(shape) not in (2, 3) or dtype != "uint8":
+        return None
+    channels = {"channels": 3} if shape[2:] == (3,) else {}
+    return Drafted({"type": "image", "height": shape[0], "width": shape[1], **channels})
 
 
 def _lines(title: str, columns: Mapping[str, Drafted], origins: list[str], editor: str) -> Iterator[str]:

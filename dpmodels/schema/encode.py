@@ -70,9 +70,13 @@ class Codec:
         unknown = f"the data has {extra} column(s) that the schema lacks; a file without a header has values there"
         if "" in names:
             unknown += ", and an index that pandas wrote, or a delimiter of two characters, leaves a name empty"
+        if any(name.startswith("Unnamed: ") for name in names):
+            unknown += "; one is an index that pandas wrote and read again: write the file with index=False"
         if "__index_level_0__" in names:
             unknown += "; one is the index that pandas wrote: write the file with index=False"
         if missing := [name for name in declared if name not in names]:
+            if missing[0].casefold().strip() in {name.casefold().strip() for name in names}:
+                raise DataError(missing[0], "is in the data in other letters: upper or lower case, or spaces around it")
             raise DataError(missing[0], "is in the schema but not in the data" + f"; {unknown}" * bool(extra))
         if extra:
             raise DataError("", unknown)

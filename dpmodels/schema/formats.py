@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_RECORD
 from dpmodels.schema.columns import Categorical, Identifier
+from dpmodels.schema.convert import laid_out
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.pictures import Batches
 from dpmodels.schema.places import FAILURES, DataFile
@@ -56,7 +57,7 @@ class Part:
         keys = {key: cast_text(pa.array([text], pa.string()), self.kinds[key], key) for key, text in self.file.keys}
         for batch in guarded(iter(READERS[self.file.format](self, batch_rows)), self.file):
             for start in range(0, batch.num_rows, batch_rows):
-                piece = batch.slice(start, batch_rows)
+                piece = laid_out(batch.slice(start, batch_rows))
                 arrays = [*piece.columns, *(pa.repeat(value[0], piece.num_rows) for value in keys.values())]
                 yield pa.RecordBatch.from_arrays(arrays, [*piece.schema.names, *keys])
 
@@ -134,8 +135,8 @@ def _csv(file: DataFile, codec: Codec) -> list[Part]:
 
 def _read_csv(part: Part, _: int) -> Batches:
     """Read a file as text, and turn its columns into the types that the schema declares."""
-    assert part.form is not None
-    yield from (parsed(batch, part.kinds) for batch in read_csv(part.file, part.form, part.form.names, LONGEST_RECORD))
+    form = part.form or csv_form(part.file, part.kinds)
+    yield from (parsed(batch, part.kinds) for batch in read_csv(part.file, form, form.names, LONGEST_RECORD))
 
 
 def _json(file: DataFile, codec: Codec) -> list[Part]:
@@ -152,17 +153,17 @@ def _json(file: DataFile, codec: Codec) -> list[Part]:
         elif name in named or (not codec.columns and codec.schema.columns[name] != DROPPED):  # it is to be discovered
             number = pa.int64() if name in named else pa.float64()
             explicit.append((name, pa.string() if spoken else pa.bool_() if isinstance(value, bool) else number))
-    part = Part(file, kinds, explicit=pa.schema(explicit))
-    unread = [(name, pa.null()) for name in {**dict.fromkeys(row), **kinds} if name not in part.explicit.names]
+    text = pa.schema(explicit)
+    unread = [(name, pa.null()) for name in {**dict.fromkeys(row), **kinds} if name not in text.names]
     types = {**dict(unread), **dict(parts), **dict(explicit)}
-    check_types(file, pa.schema(types.items()), codec, part.explicit)
-    return [part]
+    check_types(file, pa.schema(types.items()), codec, text)
+    return [Part(file, kinds, explicit=text)]
 
 
 def _read_json(part: Part, _: int) -> Batches:
-    assert part.explicit is not None
-    unread = [name for name in part.kinds if name not in {*part.explicit.names, *dict(part.file.keys)}]
-    for batch in read_json(part.file, part.explicit, LONGEST_RECORD):
+    explicit = pa.schema([]) if part.explicit is None else part.explicit
+    unread = [name for name in part.kinds if name not in {*explicit.names, *dict(part.file.keys)}]
+    for batch in read_json(part.file, explicit, LONGEST_RECORD):
         columns = [*parsed(batch, part.kinds).columns, *(pa.nulls(len(batch)) for _ in unread)]
         yield pa.RecordBatch.from_arrays(columns, [*batch.schema.names, *unread])
 

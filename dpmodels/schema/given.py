@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from dpmodels.artifact import write_whole
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.convert import mixes
+from dpmodels.schema.convert import laid_out, mixes, types_laid_out
 
 KINDS = "a pandas DataFrame, one of polars or Dask, a pyarrow Table, other Arrow batches, or a path or URI of files"
 MIXED = (
@@ -46,7 +46,8 @@ def _converted(data: Any) -> tuple[pa.RecordBatchReader | None, str]:
         if hasattr(data, "partitions") and hasattr(data, "npartitions"):
             return _of_dask(data), ""
         if hasattr(data, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(data), ""
+            reader = pa.RecordBatchReader.from_stream(data)
+            return pa.RecordBatchReader.from_batches(types_laid_out(reader.schema), map(laid_out, reader)), ""
         if isinstance(data, pa.RecordBatch):
             return pa.Table.from_batches([data]).to_reader(), ""
     except Exception:  # of any library, each of which has its own

@@ -91,7 +91,8 @@ class Quoted(TextRule):
 
     FAULT = (
         "is not written as CSV is (RFC 4180): a quotation mark may stand only around a whole field, doubled inside it, "
-        "and lines end in LF or CRLF; write the file with quoting, or, if quotation marks mean nothing in it, name it .tsv"
+        "and lines end in LF or CRLF; write the file with quoting, or, if quotation marks mean nothing in it, "
+        "name it .tsv"
     )
 
     def __init__(self, longest: int, delimiter: str) -> None:
@@ -102,6 +103,7 @@ class Quoted(TextRule):
         self._inside = 0
 
     def end(self) -> None:
+        """Take the end of the file; see above."""
         super().end()
         if self._inside:
             raise self._fault()
@@ -121,7 +123,9 @@ class Quoted(TextRule):
         """Keep the places that no marks are around."""
         if not len(marks):
             return places[: 0 if self._inside else None]
-        return places[(np.searchsorted(marks, places) + self._inside) % 2 == 0]
+        quoted: NDArray[np.bool_] = (np.searchsorted(marks, places) + self._inside) % 2 == 1
+        outside: Places = places[~quoted]
+        return outside
 
 
 class Plain(TextRule):
@@ -156,6 +160,7 @@ class JsonLines(TextRule):
         self._ends[[CLOSE, LF, CR]] = True
 
     def end(self) -> None:
+        """Take the end of the file; see above."""
         if self._tail[-1] not in (LF, CR):
             self.feed(bytes([LF]))
         super().end()

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from dpmodels.errors import InvalidArgument
 
@@ -34,8 +33,8 @@ TIES = {
 }
 """Words by which a row of an answer comes of several rows, or gives way to one."""
 RULE = (
-    "be the name of a table or view, or one statement without a semicolon that begins with select, with, values or table "
-    "and only reads; put anything else into a view of the database"
+    "be the name of a table or view, or one statement without a semicolon that begins with select, with, values or "
+    "table and only reads; put anything else into a view of the database"
 )
 READS_ALONE = ("sqlite", "duckdb", "postgresql")
 """Databases that are asked over a connection that cannot write, whatever the statement says."""
@@ -86,7 +85,7 @@ def _options(backend: str, url: "URL") -> Mapping[str, Any]:
     if backend == "sqlite":
         import sqlite3
 
-        place = f"file:{quote(str(Path(str(url.database)).absolute()))}?mode=ro"
+        place = f"{Path(str(url.database)).absolute().as_uri()}?mode=ro"
         return {"creator": lambda: sqlite3.connect(place, uri=True, check_same_thread=False)}
     if backend == "duckdb":
         closed = {"enable_external_access": False, "lock_configuration": True}

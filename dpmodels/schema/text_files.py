@@ -48,7 +48,7 @@ class CsvForm:
 
     Attributes:
         names: of the columns, in the order of the file.
-        quoted: whether a quotation mark is one. In a file named ``.tsv`` it is a letter, unless the names stand in some.
+        quoted: whether a quotation mark is one. In a file named ``.tsv`` it is a letter, unless names stand in some.
     """
 
     names: tuple[str, ...]
@@ -99,9 +99,7 @@ def kind_of_text(file: DataFile) -> str:
 def read_csv(file: DataFile, form: CsvForm, columns: Sequence[str], longest: int, null: bool = True) -> Stream:
     """Read some columns of a CSV file as text; no other column is parsed further than to its end.
 
-    Args:
-        longest: bytes of a record.
-        null: whether an empty field is null.
+    A record has at most ``longest`` bytes. An empty field is null, or else an empty text.
 
     Raises:
         DataError: while reading: the file breaks its rule, is damaged, or a row has another number of fields.

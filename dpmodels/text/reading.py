@@ -13,7 +13,7 @@ from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_DOCUMENT
 from dpmodels.privacy import PrivacyUnit, Sensitive
 from dpmodels.schema.base import described, is_text
-from dpmodels.schema.convert import plain
+from dpmodels.schema.convert import laid_out, plain
 from dpmodels.schema.documents import Documents
 from dpmodels.schema.formats import BUFFER
 from dpmodels.schema.load import files_of
@@ -52,7 +52,8 @@ class DocumentFiles:
                     yield from (batch.slice(at, self.batch_rows) for at in range(0, len(batch), self.batch_rows))
                 continue
             with pq.ParquetFile(file.path, buffer_size=BUFFER, pre_buffer=False) as parquet:
-                yield from guarded(parquet.iter_batches(self.batch_rows, columns=columns, use_threads=False), file)
+                read = parquet.iter_batches(self.batch_rows, columns=columns, use_threads=False)
+                yield from map(laid_out, guarded(read, file))
 
     def _checked(self, batch: pa.RecordBatch, seen: set[str]) -> pa.RecordBatch:
         contract = self.contract

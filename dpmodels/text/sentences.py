@@ -14,7 +14,7 @@ LONGEST = 10_000
 """Characters of a sentence that are read; what follows them is left out."""
 
 WIDE = re.compile(r"[^\S\x00-\x7f]")
-"""White space of more than a byte: in front of some of it the rules of sentencex end in an error that quotes the text."""
+"""White space of more than a byte: at some of it the rules of sentencex end in an error that quotes the text."""
 
 WITHIN = re.compile(r"(?<=\w)['’](?=\w)")
 PAIRS = re.compile("[\"'`“”„‟‘’‚‛«»‹›()\\[\\]{}「」『』（）［］｛｝〈〉《》【】〔〕]")
@@ -26,9 +26,9 @@ def split_sentences(text: str, language: str, most: int) -> list[str]:
     Any text has sentences: one in a language without rules of its own is cut by those of English, half of a surrogate
     pair is read as a question mark, and a text without an end of a sentence is one sentence. The time is linear.
 
-    Privacy: of a text of more than ``CHUNK`` characters, what is cut at once begins where a sentence does, and quotation
-        marks and brackets, whose rules look through all of it, count for nothing. So a plain sentence more moves no cut
-        of others, unless with it the text grows past ``CHUNK``.
+    Privacy: of a text of more than ``CHUNK`` characters, what is cut at once begins where a sentence does, and
+        quotation marks and brackets, whose rules look through all of it, count for nothing. So a plain sentence more
+        moves no cut of others, unless with it the text grows past ``CHUNK``.
     """
     from sentencex import segment
 

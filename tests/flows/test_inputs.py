@@ -253,6 +253,14 @@ REFUSED: dict[str, tuple[Write, str]] = {
         lambda f: csv_with(f / "t.csv", lambda c: b"," + c.replace(b"\n", b"\n7,")[:-2]),
         "an index that pandas wrote, or a delimiter of two characters",
     ),
+    "an index of pandas that was read again": (
+        lambda f: csv_with(f / "t.csv", lambda c: b"Unnamed: 0," + c.replace(b"\n", b"\n7,")[:-2]),
+        "an index that pandas wrote and read again",
+    ),
+    "a name in other letters": (
+        lambda f: csv_with(f / "t.csv", lambda c: c.replace(b"ward", b" Ward", 1)),
+        "column ward: is in the data in other letters",
+    ),
     "an index of pandas in parquet": (
         lambda f: parquet(f / "t.parquet", TABLE.append_column("__index_level_0__", pa.array(range(len(TABLE))))),
         "write the file with index=False",
@@ -284,7 +292,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     ),
     "a decimal comma": (
         lambda f: csv_with(f / "t.csv", lambda c: c.replace(b".", b","), ";"),
-        "column dose: must hold",
+        "as the schema says, with a point before the decimals",
     ),
     "a value of another encoding": (
         lambda f: csv_with(f / "t.csv", lambda c: c.replace(b"north", b"n\xf6rth")),

@@ -214,19 +214,19 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 @pytest.mark.parametrize("fault", ["shape", "label", "length", "rows"])
 def test_arrays_that_unpack_to_gigabytes_take_megabytes(tmp_path: Path, fault: str) -> None:
     name, column = SCHEMA.image
-    rows, size = (10**6, column.numbers) if fault == "rows" else (10**9, 1)
+    rows = 10**6 if fault == "rows" else 10**9
     with ZipFile(tmp_path / "bomb.npz", "w", ZIP_DEFLATED, compresslevel=1) as file:
         with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
             shape = {"shape": (rows,)}.get(fault, (rows, column.numbers))
             entry.write(npy(shape, "|u1", 0))
-            for _ in range(600):
+            for _ in range(250):
                 entry.write(bytes(2**20))
         with file.open(f"{SCHEMA.target}.npy", "w") as entry:
             entry.write(npy((10 if fault == "length" else rows,), "<U100000" if fault == "label" else "|u1", 10))
     words = [sys.executable, "-c", PEAK, tmp_path / "bomb.npz"]
     done = subprocess.run(words, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120)
     said, kib = done.stdout.splitlines()
-    assert not said.isdigit() and int(kib) < 150 * 2**10, done.stdout + done.stderr
+    assert not said.isdigit() and int(kib) < 100 * 2**10, done.stdout + done.stderr
 
 
 def test_arrays_of_several_batches_are_read_in_order(tmp_path: Path) -> None:
@@ -235,3 +235,19 @@ def test_arrays_of_several_batches_are_read_in_order(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "a.npz", **{SCHEMA.image[0]: pixels, SCHEMA.target: labels})
     np.savez(tmp_path / "b.npz", **{SCHEMA.image[0]: pixels, SCHEMA.target: labels})
     assert np.array_equal(read(tmp_path / "a.npz", SCHEMA).pixels, read(tmp_path / "b.npz", SCHEMA).pixels)
+
+
+def test_a_draft_of_arrays_has_their_names_and_sizes_and_no_value(tmp_path: Path) -> None:
+    pixels, kinds = make_pictures(7)
+    np.savez(tmp_path / "shapes.npz", picture=pixels, kind=kinds)
+    text = draft(tmp_path / "shapes.npz")
+    assert "name: shapes\n" in text and "  picture: {type: image, height: " in text
+    assert "  kind: {type: categorical, values: TODO}" in text
+    assert "7" not in text.partition("name: shapes")[2] and not any(str(kind) in text for kind in set(kinds))
+
+
+def test_a_draft_of_png_files_says_nothing_of_their_folders(tmp_path: Path) -> None:
+    (tmp_path / "shapes" / "Quillfeather").mkdir(parents=True)
+    (tmp_path / "shapes" / "Quillfeather" / "a.png").write_bytes(b"no picture")
+    text = draft(tmp_path / "shapes")
+    assert "picture: {type: image, height: TODO, width: TODO}" in text and "Quillfeather" not in text

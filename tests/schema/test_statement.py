@@ -19,13 +19,15 @@ WRITES = {
     ],
     "duckdb": [
         "copy visits to '{f}/new.csv'", "delete from visits", "delete from visits; commit", "attach '{f}/new.db'",
-        "with x as (select 1) insert into visits values (2)", "select * from '{f}/raw.csv'", "export database '{f}/new'",
-        "select * from read_csv('{f}/raw.csv')", "select * from glob('{f}/*')", "set enable_external_access = true",
+        "with x as (select 1) insert into visits values (2)", "select * from '{f}/raw.csv'",
+        "export database '{f}/new'", "select * from read_csv('{f}/raw.csv')", "select * from glob('{f}/*')",
+        "set enable_external_access = true",
         "from read_text('{f}/raw.csv')", "install httpfs", "pragma database_list", "select 1; drop table visits",
     ],
     "postgresql": [
-        "delete from visits", "with x as (delete from visits returning a) select * from x", "select 1; drop table visits",
-        "copy visits to program 'touch {f}/new.csv'", "select * into more from visits", "commit", "set transaction read write",
+        "delete from visits", "with x as (delete from visits returning a) select * from x", "commit",
+        "copy visits to program 'touch {f}/new.csv'", "select * into more from visits",
+        "select 1; drop table visits", "set transaction read write",
         "select set_config('transaction_read_only', 'off', false), lo_create(0)", "select nextval('numbers')",
         "select a from visits for update", "begin", "table visits; commit",
     ],
@@ -84,14 +86,15 @@ def rows_of(database: str, text: str) -> list[tuple[object, ...]]:
         return [tuple(row) for chunk in chunks for row in chunk]
 
 
-@pytest.mark.parametrize("text", ["select a from t", "SELECT a", "(select 1)", "with x as (select 1) select * from x", "values (1)",
-                                  "-- all\nselect 1", "/* a */ select 1;", "table visits"])  # fmt: skip
+@pytest.mark.parametrize("text", ["select a from t", "SELECT a", "(select 1)", "with x as (select 1) select * from x",
+                                  "values (1)", "-- all\nselect 1", "/* a */ select 1;", "table visits"])  # fmt: skip
 def test_what_reads_is_sent_as_it_is_written(text: str) -> None:
     assert statement_of(text, "postgresql") == text.removesuffix(";")
 
 
-@pytest.mark.parametrize("text", ["select 1 into outfile '/tmp/x'", "select load_file('/etc/passwd')", "call p()", "",
-                                  "with x as (select 1) delete from t", "explain select 1", "select * from t for update"])  # fmt: skip
+@pytest.mark.parametrize("text", ["select 1 into outfile '/tmp/x'", "select load_file('/etc/passwd')", "",
+                                  "call p()", "with x as (select 1) delete from t", "explain select 1",
+                                  "select * from t for update"])  # fmt: skip
 def test_of_a_database_that_has_no_such_connection_the_words_are_refused(text: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         statement_of(text, "mysql")

@@ -19,7 +19,7 @@ from dpmodels.schema.load import load_parts
 from dpmodels.schema.places import find_files
 from dpmodels.schema.records_of_text import Malformed, Plain, Quoted, RuledText, TextRule
 from dpmodels.schema.schema import Schema
-from dpmodels.schema.text_files import csv_form, guarded, read_csv
+from dpmodels.schema.text_files import cast_text, csv_form, guarded, read_csv
 from dpmodels.text.reading import load_documents
 
 SCHEMA = parse(
@@ -34,8 +34,8 @@ columns:
 """
 )[0]
 LETTERS = Documents(name="letters", text="text", encoder=Encoder(name="hashed", dim=8))
-HOSTILE = ['"', '"I feel fine', 'fine"', '""', '"""', '"a"b', 'a"b', 'x "y', "\r", "a\rb", '"\r', "\0", "\\", '\\"', "'", "\ufeff",
-           "{", "}", "[", '{"a":', "#", " ", "\t", "\v", "\x85", "\u2028", "NA"]  # fmt: skip
+HOSTILE = ['"', '"I feel fine', 'fine"', '""', '"""', '"a"b', 'a"b', 'x "y', "\r", "a\rb", '"\r', "\0", "\\", '\\"',
+           "'", "\ufeff", "{", "}", "[", '{"a":', "#", " ", "\t", "\v", "\x85", "\u2028", "NA"]  # fmt: skip
 PLACES = (0, 3, 7)
 
 
@@ -250,3 +250,9 @@ def test_a_file_of_words_in_16_bits_is_named_so(tmp_path: Path) -> None:
         path.write_bytes("note,ward,age,end\n".encode(encoding))
         with pytest.raises(DataError, match="is in UTF-16; save it as UTF-8"):
             states(path)
+
+
+def test_a_day_that_is_written_otherwise_is_told_how_it_is_read() -> None:
+    with pytest.raises(DataError, match="written as 2026-12-31") as caught:
+        cast_text(pa.array(["31.12.2026"]), pa.timestamp("us"), "day")
+    assert "31.12" not in str(caught.value)
