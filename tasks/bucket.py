@@ -286,7 +286,7 @@ def landing(out: str | Path, home: Path) -> dict[str, Any]:
 def keep_place(run: Run, engine: Engine) -> Bucket | None:
     """Keep the place in an object store for a run's hand-off; return it if the table is drawn into it.
 
-    It is not where the table is drawn by the train worker, which sees no data, from which it is received first, nor for users and
+    It is not where the table is drawn by the train worker, from which it is received first, nor for users and
     their rows, which are cut apart first: one machine writes these.
     """
     settings = run.settings
