@@ -67,7 +67,7 @@ class Ledger:
         """Open an account, or return it if it is open with exactly these terms.
 
         Where any account of this ledger has an officer, one without a parent is a new budget and needs the signature of
-        an officer, whose private ``key`` (PEM, with its passphrase if it is encrypted) signs the account's name and all its terms.
+        an officer, whose private ``key`` (PEM, unlocked by ``passphrase``) signs the account's name and all its terms.
 
         ``terms`` are the other fields of ``Account``: owner, note, parent, run_cap, expires, composition. A child has
         its parent's unit, adjacency and composition; opening it declares its data disjoint from its siblings'.
