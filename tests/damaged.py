@@ -241,6 +241,7 @@ def readers() -> Mapping[str, Reader]:
 def _of_tables() -> Iterator[Reader]:
     yield Reader("rows.parquet", stored(table()), rows_of(mailed()), private=True)
     yield Reader("rows.csv", written(table()), rows_of(mailed()), private=True)
+    yield Reader("rows.tsv", written(table()).replace(b'"', b"").replace(b",", b"\t"), rows_of(mailed()), private=True)
     yield Reader("rows.csv.gz", gzip.compress(written(table())), rows_of(mailed()), private=True)
     yield Reader("rows.jsonl", lines(table()), rows_of(mailed()), private=True)
     yield Reader("rows.arrow", fed(table()), rows_of(mailed()), private=True)

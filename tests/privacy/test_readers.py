@@ -237,6 +237,6 @@ def test_a_model_in_a_pickle_is_not_loaded(tmp_path: Path) -> None:
 def test_every_reader_is_tried() -> None:
     """Whoever adds a suffix that is read adds it here."""
     assert {Path(name).suffix for name in NAMES} == {
-        ".parquet", ".csv", ".gz", ".jsonl", ".arrow", ".npz", ".png", ".safetensors", ".yaml", ".yml", ".sql", ".json",
-        ".pem", "",
+        ".parquet", ".csv", ".tsv", ".gz", ".jsonl", ".arrow", ".npz", ".png", ".safetensors", ".yaml", ".yml", ".sql",
+        ".json", ".pem", "",
     }  # fmt: skip

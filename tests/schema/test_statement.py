@@ -10,6 +10,7 @@ from benchmarks import postgres
 from dpmodels.errors import DataError, InvalidArgument
 from dpmodels.schema.database import Query, names_of_query
 from dpmodels.schema.statement import statement_of, tied
+from tasks.source import check_source
 
 WRITES = {
     "sqlite": [
@@ -110,3 +111,11 @@ def test_words_that_tie_rows_together_are_named() -> None:
     assert tied("select avg(x) over (partition by y) from t") == ["over ("]
     assert tied("select distinct a from t group  by a limit 3") == ["group by", "distinct", "limit"]
     assert tied("select a, limited, over_all from visits where joined = 1") == []
+
+
+def test_a_plan_warns_of_a_query_that_ties_rows_together(tmp_path: Path, caplog) -> None:
+    database = sqlite(tmp_path)
+    check_source(database, "visits")
+    assert not caplog.records
+    check_source(database, "select distinct a from visits limit 3")
+    assert [record.getMessage().count("`") for record in caplog.records] == [4]

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent, ThresholdEvent, leaves
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, DataError, InvalidArgument
 from dpmodels.mechanisms import gaussian
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
 from dpmodels.releases.release import read_release
@@ -163,3 +164,17 @@ def test_a_version_with_other_defaults_reads_it_to_the_same_bits(monkeypatch):
     release = read_release(folder / "discovery.parquet").value
     others = DiscoverySystem(DiscoveryMeasurement(tail=0.4, longest=3, most_power=2, null_room=0.0))
     assert others.found(release) == DiscoverySystem.of_line(release.line).found(release)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+def test_a_text_file_that_breaks_its_rule_is_refused_before_the_charge(tmp_path: Path, name: str) -> None:
+    """The check reads it to its end: what it holds is counted inside a charge."""
+    whole = {"t.csv": "fee,day\n1,2\n", "t.jsonl": '{"fee": 1, "day": 2}\n'}[name]
+    reading = Discovery(
+        name="t", columns=("fee", "day"), wanted={"fee": Wanted(type="number", keys=("min", "max"))}
+    ).reading
+    (tmp_path / name).write_text(whole)
+    RawRows(tmp_path / name, reading, 10).check()
+    (tmp_path / name).write_text(whole + '3,"')
+    with pytest.raises(DataError):
+        RawRows(tmp_path / name, reading, 10).check()
