@@ -43,7 +43,7 @@ def synthesize(data: str | Path, schema: str, method: str, epsilon: float, seed:
     """Run the command line in a process of its own."""
     words = {
         "--schema": SCHEMAS / schema,
-        "--target-epsilon": epsilon,
+        "--epsilon": epsilon,
         "--delta": DELTA,
         "--method": method,
         "--seed": seed,

@@ -97,7 +97,7 @@ def run_method(folder: Path, real: pd.DataFrame, method: str, config: Path | Non
     draft = nacre(folder, "schema", "init", "flights.parquet", "--from", DICTIONARY, into=Path("flights.yaml"))
     todo = (folder / "flights.yaml").read_text().partition("\ncolumns:")[2].count("TODO")
     lint = nacre(folder, "schema", "lint", "flights.yaml")
-    budget = ("--target-epsilon", EPSILON, "--delta", DELTA, "--out", f"hand-off-{method}", "--home", f"home-{method}")
+    budget = ("--epsilon", EPSILON, "--delta", DELTA, "--out", f"hand-off-{method}", "--home", f"home-{method}")
     given = ("flights.parquet", "--schema", "flights.yaml", "--method", method, *budget)
     given += ("--config", config.resolve()) if config else ()
     plan, synthesis = nacre(folder, "plan", *given), nacre(folder, "synthesize", *given, "--no-prefect")

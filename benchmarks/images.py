@@ -63,7 +63,7 @@ def synthesize(
     """Run the command line in a process of its own: the images, wall seconds, peak MiB."""
     words = {
         "--schema": ROOT / "benchmarks" / "schemas" / f"{name}.yaml",
-        "--target-epsilon": epsilon,
+        "--epsilon": epsilon,
         "--delta": DELTA,
         "--method": method,
         "--seed": seed,

@@ -10,7 +10,7 @@ from benchmarks.common import ROOT, Table, measure, parse, report
 from supply.installed import closure
 
 SCHEMA = ROOT / "flows" / "demo" / "randhie.yaml"
-BUDGET = ("--target-epsilon", "1", "--delta", "1e-5", "--out", "out", "--home", "home")
+BUDGET = ("--epsilon", "1", "--delta", "1e-5", "--out", "out", "--home", "home")
 COMMANDS = {
     "import nacre": ("-c", "import nacre"),
     "nacre --help": ("-m", "nacre", "--help"),

@@ -35,7 +35,7 @@ def nacre(*words: object, **environment: str) -> float:
 
 def synthesis(folder: Path, home: Path, out: str, *words: str, **environment: str) -> float:
     """Time one synthesis of a tiny table; its account is charged at so small an epsilon that every run fits."""
-    named = ("--schema", folder / "s.yaml", "--config", folder / "c.yaml", "--target-epsilon", 0.01, "--delta", 1e-5)
+    named = ("--schema", folder / "s.yaml", "--config", folder / "c.yaml", "--epsilon", 0.01, "--delta", 1e-5)
     places = ("--account", "overhead", "--home", home, "--out", folder / out)
     return nacre("synthesize", folder / "t.parquet", *named, *places, *words, **environment)
 

@@ -36,7 +36,7 @@ def synthesize(
 ) -> None:
     """Make a synthetic copy of a table: ingest, sanitize (the charge), train, sample, validate, hand off.
 
-    Example: nacre synthesize patients.parquet --schema patients.yaml --target-epsilon 1 --delta 1e-5 --out hand-off
+    Example: nacre synthesize patients.parquet --schema patients.yaml --epsilon 1 --delta 1e-5 --out hand-off
     """
     from flows.command_line.console import resumable
     from flows.command_line.show import caution, caution_of, show_hand_off
@@ -55,7 +55,7 @@ def synthesize(
 def plan(config: SynthesizeConfig, as_json: AsJson = False) -> None:
     """Show what the same `synthesize` would charge and how much noise it would add; opens no data file.
 
-    Example: nacre plan patients.parquet --schema patients.yaml --target-epsilon 1 --delta 1e-5 --out hand-off
+    Example: nacre plan patients.parquet --schema patients.yaml --epsilon 1 --delta 1e-5 --out hand-off
     """
     from flows.command_line.show import caution, show_plan
     from flows.description import describe_config
@@ -69,7 +69,7 @@ def plan(config: SynthesizeConfig, as_json: AsJson = False) -> None:
 def embed_documents(config: EmbedConfig, open_account: Open = False, as_json: AsJson = False) -> None:
     """Make a private embedding of each document, with the help of public ones; hides one sentence, not a document.
 
-    Example: nacre embed-documents letters.parquet --candidates public.parquet --target-epsilon 5 --out hand-off
+    Example: nacre embed-documents letters.parquet --candidates public.parquet --epsilon 5 --out hand-off
     """
     from flows.command_line.console import resumable
     from flows.command_line.show import caution, show_hand_off
@@ -88,7 +88,7 @@ def embed_documents(config: EmbedConfig, open_account: Open = False, as_json: As
 def plan_documents(config: EmbedConfig, as_json: AsJson = False) -> None:
     """Show what the same `embed-documents` would charge; reads the public documents only.
 
-    Example: nacre plan-documents letters.parquet --candidates public.parquet --target-epsilon 5 --out hand-off
+    Example: nacre plan-documents letters.parquet --candidates public.parquet --epsilon 5 --out hand-off
     """
     from flows.command_line.show import caution, show_plan
     from flows.description import describe_lines
