@@ -10,7 +10,9 @@ image moves s by at most sqrt(a^2 + (b 2^CODE_BITS)^2 + (D 2^(2 CODE_BITS))^2) i
 centres are public or released earlier, and z is a function of the image, of its own class and of these alone.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,12 @@ UNIT = 255 << BASIS_BITS
 DIRECTION_BITS = 14
 """Directions are held in steps of 2**-14, no longer than 1: what is turned by them stays below 2**53 and is exact."""
 BLOCK_ROWS = 4096
+Flipped = tuple[tuple[int, ...], tuple[int, ...]]
+"""Which of the eigenvectors down, and which of those across, are turned round."""
+NOT_FLIPPED: Flipped = ((), ())
+"""No function down, and none across, is turned round."""
+EQUAL = 1e-6
+"""How much smaller than the largest entry of an eigenvector, relatively, one is that counts as large."""
 
 
 class ImageCode:
@@ -40,15 +48,26 @@ class ImageCode:
     The functions are the leading eigenvectors of a Gaussian prior over images: neighboring pixels alike, the ink near
     the middle. They are rounded to ``2**-BASIS_BITS``, so that the code of whole pixels is whole.
 
+    An eigenvector has no sign of its own. Half of these are odd, and which of their ends an earlier version took for
+    the larger one was up to the last bit, so up to the processor: ``flipped`` says which of them are turned round.
+
     Shapes: ``basis`` [H * W, coefficients] int64.
     """
 
-    def __init__(self, schema: Schema, coefficients: int, smoothness: float, pose_weight: float) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        coefficients: int,
+        smoothness: float,
+        pose_weight: float,
+        flipped: Flipped = NOT_FLIPPED,
+    ) -> None:
         if schema.image is None:
             raise Unsuitable(f"schema {schema.name} has no column of type image; use a table's method, such as nacre")
         column = schema.image[1]
         self.frame = Frame(column.height, column.width)
-        self.basis = smooth_basis(self.frame, min(coefficients, column.numbers), smoothness)
+        self.flipped = flipped
+        self.basis = smooth_basis(self.frame, min(coefficients, column.numbers), smoothness, self.flipped)
         self.pose_steps = pose_weight * UNIT * (column.numbers / 784) ** 0.5
         self.classes, self.class_column = schema.classes, schema.class_index
 
@@ -146,23 +165,68 @@ def clipped(turned: Floats, radius: int) -> Whole:
     return steps
 
 
-def smooth_basis(frame: Frame, count: int, smoothness: float) -> Whole:
+def smooth_basis(frame: Frame, count: int, smoothness: float, flipped: Flipped = NOT_FLIPPED) -> Whole:
     """Return the leading eigenvectors of the prior ``w(p) w(q) exp(-|p - q|^2 / (2 smoothness^2))``, w Gaussian.
 
-    The prior is a product of one across and one down, and so are its eigenvectors. Shapes: [H * W, count].
+    The prior is a product of one across and one down, and so are its eigenvectors; ``flipped`` lists which of those
+    down and of those across are turned round. Shapes: [H * W, count].
     """
-    sides = [_side(points, smoothness) for points in (frame.y[:: frame.width], frame.x[: frame.width])]
-    (down_values, down), (across_values, across) = sides
-    weight = np.outer(down_values, across_values).ravel()
-    order = np.argsort(-weight, kind="stable")[:count]
-    basis = np.einsum("ik,jl->ijkl", down, across).reshape(frame.height * frame.width, -1)[:, order]
-    whole: Whole = np.rint(np.ldexp(basis, BASIS_BITS)).astype(np.int64)
+    down, across, places = _leading(frame, count, smoothness)
+    basis = np.einsum("ik,jk->ijk", down, across).reshape(frame.height * frame.width, -1)
+    whole: Whole = np.rint(np.ldexp(basis * _signs(places, flipped), BASIS_BITS)).astype(np.int64)
     return whole
 
 
+def flipped_bases(frame: Frame, count: int, smoothness: float) -> Iterator[tuple[Flipped, Whole]]:
+    """Yield the basis with its odd eigenvectors turned round in every way, with which of them are.
+
+    A square image has the same eigenvectors down and across.
+    """
+    down, across, places = _leading(frame, count, smoothness)
+    basis = smooth_basis(frame, count, smoothness)
+    odd = [_odd(*pair) for pair in zip((down, across), places, strict=True)]
+    if frame.height == frame.width:
+        ways: Iterable[Flipped] = ((some, some) for some in _subsets(sorted({*odd[0], *odd[1]})))
+    else:
+        ways = product(_subsets(odd[0]), _subsets(odd[1]))
+    for flipped in ways:
+        yield flipped, basis * _signs(places, flipped)
+
+
+def _leading(frame: Frame, count: int, smoothness: float) -> tuple[Floats, Floats, tuple[Whole, Whole]]:
+    """Return of each leading eigenvector its parts down and across, and the places of these among their kind.
+
+    Shapes: [H, count], [W, count], [count] twice.
+    """
+    sides = [_side(points, smoothness) for points in (frame.y[:: frame.width], frame.x[: frame.width])]
+    (down_values, down), (across_values, across) = sides
+    order = np.argsort(-np.outer(down_values, across_values).ravel(), kind="stable")[:count]
+    rows, columns = order // frame.width, order % frame.width
+    return down[:, rows], across[:, columns], (rows, columns)
+
+
+def _odd(vectors: Floats, places: Whole) -> list[int]:
+    """Return the places of the odd ones among eigenvectors, each of which is even or odd."""
+    return sorted({int(place) for place, vector in zip(places, vectors.T, strict=True) if vector @ vector[::-1] < 0})
+
+
+def _subsets(places: list[int]) -> Iterator[tuple[int, ...]]:
+    return chain.from_iterable(combinations(places, size) for size in range(len(places) + 1))
+
+
+def _signs(places: tuple[Whole, Whole], flipped: Flipped) -> Whole:
+    """Return -1 for each leading eigenvector of which one part is turned round, else 1. Shapes: [count]."""
+    down, across = (np.where(np.isin(own, turned), -1, 1) for own, turned in zip(places, flipped, strict=True))
+    signs: Whole = down * across
+    return signs
+
+
 def _side(points: Floats, smoothness: float) -> tuple[Floats, Floats]:
+    """Return eigenvalues, and eigenvectors whose last large entry is positive, whatever the last bits are."""
     window = np.exp(-((points / 14) ** 2))
     prior = np.exp(-((points[:, None] - points) ** 2) / (2 * smoothness**2)) * np.outer(window, window)
     values, vectors = np.linalg.eigh(prior)
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(points))])
+    large = np.abs(vectors) >= (1 - EQUAL) * np.abs(vectors).max(axis=0)
+    last = len(points) - 1 - large[::-1].argmax(axis=0)
+    signs = np.sign(vectors[last, np.arange(len(points))])
     return np.maximum(values[::-1], 0), (vectors * signs)[:, ::-1]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.image_moments import BASIS_BITS, UNIT, ImageCode
 from dpmodels.embeddings.pose import REFERENCE, from_spreads
+from dpmodels.errors import ArtifactError
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler, spread_classes
 from dpmodels.late import Tensor, torch
@@ -64,7 +65,7 @@ class ImageModel(Sampler):
 
     batch_rows: ClassVar[int] = 4096
     schema: Schema
-    settings: dict[str, float]
+    settings: dict[str, Any]
     painter: Painter
     means: Floats
     factors: Floats
@@ -99,10 +100,21 @@ class ImageModel(Sampler):
 
     @classmethod
     def of(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "ImageModel":
-        """Rebuild what ``save`` wrote."""
+        """Rebuild what ``save`` wrote.
+
+        Raises:
+            ArtifactError: an earlier version wrote it, whose images depend on the processor.
+        """
         schema, settings = facts["schema"], facts["settings"]
         arrays = {key: tensor.numpy() for key, tensor in tensors.items()}
-        painter = Painter(ImageCode(schema, **settings), arrays["decoder"], arrays["centres"], facts["contrast"])
+        if "flipped" not in settings:
+            raise ArtifactError(
+                "an earlier version fitted this generator, and on another processor it would draw other images; fit its "
+                "release again, for free: nacre resume RUN --refit, or nacre fit RELEASE"
+            )
+        down, across = settings["flipped"]
+        code = ImageCode(schema, **settings | {"flipped": (tuple(down), tuple(across))})
+        painter = Painter(code, arrays["decoder"], arrays["centres"], facts["contrast"])
         means, factors, counts = arrays["means"], arrays["factors"], arrays["class_counts"]
         texture = facts.get("texture", 0.0)  # a version that wrote none drew none
         return cls(schema, settings, painter, means, factors, texture, counts, facts["release_entry"])

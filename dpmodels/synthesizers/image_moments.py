@@ -18,6 +18,8 @@ mechanisms of mu_1^2 + mu_2^2 = 1 / z^2 together cost no more than one of multip
 import hashlib
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
 from typing import Annotated
 
 import numpy as np
@@ -29,11 +31,16 @@ from dpmodels.arrays import Floats, Whole
 from dpmodels.embeddings.image_moments import (
     CODE_BITS,
     DIRECTION_BITS,
+    NOT_FLIPPED,
     UNIT,
     ClipSpec,
+    Flipped,
     ImageCode,
     ImageMoments,
+    flipped_bases,
 )
+from dpmodels.embeddings.pose import Frame
+from dpmodels.errors import ArtifactError
 from dpmodels.generators.image_matching import MatchingSpec, match
 from dpmodels.generators.images import ImageModel, Painter
 from dpmodels.privacy import PrivacyBudget, Released
@@ -45,6 +52,8 @@ from dpmodels.schema.schema import Schema
 from dpmodels.statistics.symmetric import DIAGONAL, principal_directions, shrink_classes
 from dpmodels.synthesizers.marginals import Marginals, of_classes
 
+MOST_SIGNS = 2**15
+"""How many choices of signs are tried to find those by which a release was measured: each costs a millisecond."""
 TEXTURE = 0.235
 
 
@@ -86,9 +95,9 @@ class ImageMeasurement(BaseModel):
 class ImageLooks:
     """The two embeddings of a plan; the second exists once the first is released."""
 
-    def __init__(self, spec: ImageMeasurement, schema: Schema) -> None:
+    def __init__(self, spec: ImageMeasurement, schema: Schema, flipped: Flipped = NOT_FLIPPED) -> None:
         self.spec, self.schema, self.classes, self.max_rows = spec, schema, schema.classes, schema.unit.max_rows
-        self.code = ImageCode(schema, spec.coefficients, spec.smoothness, spec.pose_weight)
+        self.code = ImageCode(schema, spec.coefficients, spec.smoothness, spec.pose_weight, flipped)
         self.size = min(spec.directions, self.code.dim)
         identity = np.eye(self.code.dim, dtype=np.int64) << DIRECTION_BITS
         centres = np.zeros((self.classes, self.code.dim), dtype=np.int64)
@@ -146,6 +155,17 @@ class NacreImages(Synthesizer[ImageLooks]):
         """Compute the public basis; the schema must have a gray image."""
         return ImageLooks(spec, without_color(contract, self.method))
 
+    def of(self, line: Line) -> ImageLooks:
+        """Make the design of a line again, with the signs that the machine which planned it gave to eigenvectors.
+
+        Raises:
+            ArtifactError: there are no such signs, since another version makes other looks.
+        """
+        design = self.design(ImageMeasurement.model_validate(line.measurement), line.table)
+        if self.fingerprint(design) == line.fingerprint:
+            return design
+        return ImageLooks(design.spec, design.schema, _flipped(design, line.fingerprint, line.method))
+
     def event(self, design: ImageLooks, budget: PrivacyBudget) -> ComposedEvent:
         """Charge two Gaussians: the first takes ``basis_share`` of the budget's squared mu, the second the rest."""
         z, share = gaussian_noise_multiplier(budget), design.spec.basis_share
@@ -182,6 +202,7 @@ class NacreImages(Synthesizer[ImageLooks]):
         both, targets = (looks.first, embedding), (means, shrunk)
         painter, means, factors = match(both, painter, targets, self.training, craft.seed, craft.progress)
         settings = {key: getattr(looks.spec, key) for key in ("coefficients", "smoothness", "pose_weight")}
+        settings["flipped"] = looks.code.flipped
         return ImageModel(looks.schema, settings, painter, means, factors, looks.spec.texture or 0.0, counts, entry)
 
     def marginals(self, release: Release) -> Marginals | None:
@@ -203,7 +224,29 @@ class NacreImages(Synthesizer[ImageLooks]):
 
     def fingerprint(self, design: ImageLooks) -> str:
         """Hash the public basis, so that a changed one cannot pass."""
-        return hashlib.sha256(np.ascontiguousarray(design.code.basis, dtype="<i8").tobytes()).hexdigest()
+        return _hash(design.code.basis)
+
+
+def _hash(basis: Whole) -> str:
+    return hashlib.sha256(np.ascontiguousarray(basis, dtype="<i8").tobytes()).hexdigest()
+
+
+def _flipped(design: ImageLooks, fingerprint: str, method: str) -> Flipped:
+    """Return which eigenvectors are turned round in the basis of a fingerprint.
+
+    Raises:
+        ArtifactError: none of the ways that are tried has this fingerprint.
+    """
+    key = design.code.frame, design.code.basis.shape[1], design.spec.smoothness
+    if (found := _search(*key, fingerprint)) is None:
+        raise ArtifactError(f"the release of {method} was planned with other cells or features than these")
+    return found
+
+
+@lru_cache(maxsize=64)
+def _search(frame: Frame, count: int, smoothness: float, fingerprint: str) -> Flipped | None:
+    bases = islice(flipped_bases(frame, count, smoothness), MOST_SIGNS)
+    return next((flipped for flipped, basis in bases if _hash(basis) == fingerprint), None)
 
 
 def at_least_noise(counts: Floats, noise_stddev: float, embedding: ImageMoments) -> Floats:
