@@ -129,7 +129,7 @@ def test_charged_scores_say_what_they_said(folder):
 @golden_formats
 def test_a_hand_off_is_verified_with_its_signers_key(folder):
     found = verify_hand_off(folder / "hand-off", folder / "signer.pub")
-    assert (found.faults, found.files, found.signature) == ([], 5, "by the key you named")
+    assert (found.faults, found.files) == ([], 5) and found.signature.startswith("by the key you named, ")
     assert run_cli("verify", folder / "hand-off", "--public-key", folder / "signer.pub")[0] == 0
 
 
