@@ -32,6 +32,7 @@ from flows.synthesize import carry_out
 from tasks import clients, federate
 from tasks.store import Run
 from tests.children import ends_at
+from tests.hand_off.test_manifest import write_manifest
 from tests.privacy.test_names import everything
 from tests.support import run_cli, write_key
 from tests.wards import (
@@ -175,7 +176,7 @@ def test_a_manifest_that_lies_about_a_client_is_found_out(ended: Path, tmp_path:
         told["clients"].pop()
     else:
         first["run"] = "another"
-    (folder / MANIFEST).write_text(json.dumps(told))
+    write_manifest(folder, told)
     assert not verify_hand_off(ended / "out").faults and verify_hand_off(folder).faults
 
 

