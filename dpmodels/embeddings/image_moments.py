@@ -10,7 +10,10 @@ image moves s by at most sqrt(a^2 + (b 2^CODE_BITS)^2 + (D 2^(2 CODE_BITS))^2) i
 centres are public or released earlier, and z is a function of the image, of its own class and of these alone.
 """
 
+import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,23 +35,28 @@ UNIT = 255 << BASIS_BITS
 DIRECTION_BITS = 14
 """Directions are held in steps of 2**-14, no longer than 1: what is turned by them stays below 2**53 and is exact."""
 BLOCK_ROWS = 4096
+MOST_SIGNS = 12
+"""Vectors whose signs are sought: two to this power are tried, in seconds."""
 
 
 class ImageCode:
     """The public code of an image: coefficients of smooth functions, then the pose.
 
     The functions are the leading eigenvectors of a Gaussian prior over images: neighboring pixels alike, the ink near
-    the middle. They are rounded to ``2**-BASIS_BITS``, so that the code of whole pixels is whole.
+    the middle. They are rounded to ``2**-BASIS_BITS``, so that the code of whole pixels is whole. ``sha256`` is that of
+    the basis of a release or a model, where there is one.
 
     Shapes: ``basis`` [H * W, coefficients] int64.
     """
 
-    def __init__(self, schema: Schema, coefficients: int, smoothness: float, pose_weight: float) -> None:
+    def __init__(
+        self, schema: Schema, coefficients: int, smoothness: float, pose_weight: float, sha256: str = ""
+    ) -> None:
         if schema.image is None:
             raise Unsuitable(f"schema {schema.name} has no column of type image; use a table's method, such as nacre")
         column = schema.image[1]
         self.frame = Frame(column.height, column.width)
-        self.basis = smooth_basis(self.frame, min(coefficients, column.numbers), smoothness)
+        self.basis = smooth_basis(self.frame, min(coefficients, column.numbers), smoothness, sha256)
         self.pose_steps = pose_weight * UNIT * (column.numbers / 784) ** 0.5
         self.classes, self.class_column = schema.classes, schema.class_index
 
@@ -56,6 +64,11 @@ class ImageCode:
     def dim(self) -> int:
         """Count the coordinates of a code."""
         return int(self.basis.shape[1]) + len(REFERENCE)
+
+    @property
+    def sha256(self) -> str:
+        """Hash the basis."""
+        return _sha256(self.basis)
 
     def encode(self, pixels: NDArray[np.uint8]) -> Whole:
         """Return the codes of images. Shapes: [B, H * W] -> [B, dim]."""
@@ -146,10 +159,14 @@ def clipped(turned: Floats, radius: int) -> Whole:
     return steps
 
 
-def smooth_basis(frame: Frame, count: int, smoothness: float) -> Whole:
+def smooth_basis(frame: Frame, count: int, smoothness: float, sha256: str = "") -> Whole:
     """Return the leading eigenvectors of the prior ``w(p) w(q) exp(-|p - q|^2 / (2 smoothness^2))``, w Gaussian.
 
-    The prior is a product of one across and one down, and so are its eigenvectors. Shapes: [H * W, count].
+    The prior is a product of one across and one down, and so are its eigenvectors. Each is defined but for its sign,
+    and of those that are odd about the middle a processor's rounding decides it. So what was measured on another
+    machine names its basis by ``sha256``, and the signs are sought that give it; if none do, the signs are this one's.
+
+    Shapes: [H * W, count].
     """
     sides = [_side(points, smoothness) for points in (frame.y[:: frame.width], frame.x[: frame.width])]
     (down_values, down), (across_values, across) = sides
@@ -157,7 +174,27 @@ def smooth_basis(frame: Frame, count: int, smoothness: float) -> Whole:
     order = np.argsort(-weight, kind="stable")[:count]
     basis = np.einsum("ik,jl->ijkl", down, across).reshape(frame.height * frame.width, -1)[:, order]
     whole: Whole = np.rint(np.ldexp(basis, BASIS_BITS)).astype(np.int64)
-    return whole
+    if not sha256 or _sha256(whole) == sha256:
+        return whole
+    used = np.unravel_index(order, (down.shape[1], across.shape[1]))
+    signs = _signs((down, used[0]), (across, used[1]), is_square=frame.height == frame.width)
+    return next((whole * each for each in signs if _sha256(whole * each) == sha256), whole)
+
+
+def _sha256(basis: Whole) -> str:
+    return hashlib.sha256(np.ascontiguousarray(basis, dtype="<i8").tobytes()).hexdigest()
+
+
+def _signs(*sides: tuple[Floats, Whole], is_square: bool) -> Iterator[Whole]:
+    """Yield the signs that products of vectors may have; the sides of a square have the same vectors, and signs."""
+    odd = [[k for k in range(used.max() + 1) if side[:, k] @ side[::-1, k] < 0] for side, used in sides]
+    free = len(odd[0]) if is_square else sum(map(len, odd))
+    for tried in product((1, -1), repeat=min(free, MOST_SIGNS)):
+        chosen = tried + (1,) * (free - len(tried))
+        down, across = (np.ones(side.shape[1], dtype=np.int64) for side, _ in sides)
+        down[odd[0]] = chosen[: len(odd[0])]
+        across[odd[1]] = chosen if is_square else chosen[len(odd[0]) :]
+        yield down[sides[0][1]] * across[sides[1][1]]
 
 
 def _side(points: Floats, smoothness: float) -> tuple[Floats, Floats]:

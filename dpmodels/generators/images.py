@@ -64,7 +64,7 @@ class ImageModel(Sampler):
 
     batch_rows: ClassVar[int] = 4096
     schema: Schema
-    settings: dict[str, float]
+    settings: dict[str, Any]
     painter: Painter
     means: Floats
     factors: Floats

@@ -15,7 +15,6 @@ mechanisms of mu_1^2 + mu_2^2 = 1 / z^2 together cost no more than one of multip
 2019, corollary 3.3).
 """
 
-import hashlib
 import math
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -86,9 +85,9 @@ class ImageMeasurement(BaseModel):
 class ImageLooks:
     """The two embeddings of a plan; the second exists once the first is released."""
 
-    def __init__(self, spec: ImageMeasurement, schema: Schema) -> None:
+    def __init__(self, spec: ImageMeasurement, schema: Schema, sha256: str = "") -> None:
         self.spec, self.schema, self.classes, self.max_rows = spec, schema, schema.classes, schema.unit.max_rows
-        self.code = ImageCode(schema, spec.coefficients, spec.smoothness, spec.pose_weight)
+        self.code = ImageCode(schema, spec.coefficients, spec.smoothness, spec.pose_weight, sha256)
         self.size = min(spec.directions, self.code.dim)
         identity = np.eye(self.code.dim, dtype=np.int64) << DIRECTION_BITS
         centres = np.zeros((self.classes, self.code.dim), dtype=np.int64)
@@ -146,6 +145,10 @@ class NacreImages(Synthesizer[ImageLooks]):
         """Compute the public basis; the schema must have a gray image."""
         return ImageLooks(spec, without_color(contract, self.method))
 
+    def design_again(self, spec: ImageMeasurement, line: Line) -> ImageLooks:
+        """Compute the basis that the line was planned with, on whatever machine that was."""
+        return ImageLooks(spec, without_color(line.table, self.method), line.fingerprint)
+
     def event(self, design: ImageLooks, budget: PrivacyBudget) -> ComposedEvent:
         """Charge two Gaussians: the first takes ``basis_share`` of the budget's squared mu, the second the rest."""
         z, share = gaussian_noise_multiplier(budget), design.spec.basis_share
@@ -182,6 +185,7 @@ class NacreImages(Synthesizer[ImageLooks]):
         both, targets = (looks.first, embedding), (means, shrunk)
         painter, means, factors = match(both, painter, targets, self.training, craft.seed, craft.progress)
         settings = {key: getattr(looks.spec, key) for key in ("coefficients", "smoothness", "pose_weight")}
+        settings["sha256"] = looks.code.sha256
         return ImageModel(looks.schema, settings, painter, means, factors, looks.spec.texture or 0.0, counts, entry)
 
     def marginals(self, release: Release) -> Marginals | None:
@@ -203,7 +207,7 @@ class NacreImages(Synthesizer[ImageLooks]):
 
     def fingerprint(self, design: ImageLooks) -> str:
         """Hash the public basis, so that a changed one cannot pass."""
-        return hashlib.sha256(np.ascontiguousarray(design.code.basis, dtype="<i8").tobytes()).hexdigest()
+        return design.code.sha256
 
 
 def at_least_noise(counts: Floats, noise_stddev: float, embedding: ImageMoments) -> Floats:

@@ -1,5 +1,6 @@
 """The contract of the image embedding: bounded, exact, and a function of the image alone."""
 
+import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -144,6 +145,18 @@ def test_the_basis_is_orthonormal_and_smooth_functions_come_first():
     assert np.allclose(basis.T @ basis, np.eye(20), atol=0.01)
     roughness = np.abs(np.diff(basis.reshape(14, 10, 20), axis=0)).sum(axis=(0, 1))
     assert roughness[0] < roughness[-1]
+
+
+@pytest.mark.parametrize("frame", [Frame(14, 10), Frame(28, 28)], ids=str)
+def test_a_basis_of_another_machine_is_made_again_by_its_hash(frame: Frame):
+    """A processor's rounding decides the signs of vectors that are odd about the middle; a mirror changes them all."""
+    basis = smooth_basis(frame, 60, 1.5)
+    across = -1 if frame.height == frame.width else 1  # the sides of a square have the same vectors
+    mirrored = basis.reshape(frame.height, frame.width, 60)[::-1, ::across].reshape(-1, 60)
+    assert not np.array_equal(basis, mirrored)
+    sha256 = hashlib.sha256(np.ascontiguousarray(mirrored, dtype="<i8").tobytes()).hexdigest()
+    assert np.array_equal(smooth_basis(frame, 60, 1.5, sha256), mirrored)
+    assert np.array_equal(smooth_basis(frame, 60, 1.5, "0" * 64), basis)
 
 
 def disc(frame: Frame, x: float, y: float, slant: float, width: float, height: float) -> np.ndarray:
