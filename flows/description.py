@@ -22,6 +22,7 @@ from dpmodels.accounting.events import (
     priced,
 )
 from dpmodels.accounting.meaning import in_words, right_guesses
+from dpmodels.escapes import escaped
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.evaluation.published.embedded import cautions
 from dpmodels.evaluation.published.federated import cautions as cautions_of_clients
@@ -116,8 +117,13 @@ def as_lines(facts: Mapping[str, str]) -> list[str]:
 
 def as_markdown(facts: Mapping[str, str]) -> str:
     """Lay facts out as a list in Markdown."""
-    shown = {name: re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text) for name, text in facts.items()}
+    shown = {plain(name): plain(text) for name, text in facts.items()}
     return "\n".join(f"- **{name}**: " + text.replace("\n", "  \n  ") for name, text in shown.items())
+
+
+def plain(text: str) -> str:
+    """Write text so that Markdown shows its signs as they are, and a browser obeys none."""
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", escaped(text))
 
 
 def charge_in_words(event: Event, one: str = "record") -> str:

@@ -1,5 +1,6 @@
 """The flow that checks a run's hand-off, with the ledger that paid for it."""
 
+import os
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError
@@ -11,14 +12,18 @@ from tasks.budget import sealed_releases
 from tasks.home import home_faults, ledger_of
 from tasks.validate import check_hand_off
 
+KEY = "NACRE_PUBLIC_KEY"
+"""The worker's variable that names the file of the key (PEM) that must have signed; whoever asks chooses no key."""
+
 
 @deployed("validate-run")
-def validate_run(run: str, public_key: Path | None = None) -> None:
+def validate_run(run: str) -> None:
     """Check a run's hand-off against its schema and its manifest, the whole ledger and every sealed release; free.
+
+    Where the worker's NACRE_PUBLIC_KEY names a file of a key (PEM), that key must have signed the manifest.
 
     Args:
         run: name of a finished run under the worker's NACRE_HOME, such as 20260131-0a1b2c3d4e.
-        public_key: the worker's file of the key (PEM) that must have signed, such as /etc/nacre/sign.pub.
 
     Raises:
         ArtifactError: something is wrong; the artifact of the flow run names all of it.
@@ -26,7 +31,8 @@ def validate_run(run: str, public_key: Path | None = None) -> None:
     found, home = run_here(run), home_here()
     ledger = ledger_of(found)
     bucket = found.settings.bucket
-    verified = verify(bucket or found.settings.out, public_key)
+    key = os.environ.get(KEY)
+    verified = verify(bucket or found.settings.out, Path(key) if key else None)
     # what lies in an object store has the digests of what was checked before it was handed over
     rules = [] if bucket or found.plan.release.family else check_hand_off(found.settings.out, None).broken
     broken = [f"the synthetic table breaks {rule}" for rule in rules]

@@ -8,11 +8,21 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from dpmodels.escapes import escaped
+
 LOG = logging.getLogger("nacre")
 """Whose level says how much is told at a terminal: no progress above WARNING, the seconds of each stage from INFO."""
 LISTENER: ContextVar[Callable[[str, float], None] | None] = ContextVar("LISTENER", default=None)
 """Who else hears, by the bar's title, how many percent are done."""
 TOLD_EVERY = 3.0  # seconds between two updates to Prefect's server
+
+
+class Terminal(logging.Handler):
+    """Writes log lines to standard error, with what a terminal would obey in the names that they hold written out."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        print(escaped(self.format(record)), file=sys.stderr, flush=True)
 
 
 class Tick(Protocol):

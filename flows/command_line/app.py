@@ -13,10 +13,12 @@ from typing import Annotated, NoReturn
 import typer
 
 from dpmodels.errors import NacreError, SchemaError, shortened
+from dpmodels.escapes import escaped
 from flows.command_line import audits, deployments, free, ledger, reports, runs, schemas
 from flows.command_line.options import WIDE
 from flows.command_line.printing import echo
 from tasks import signing
+from tasks.progress import Terminal
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -56,14 +58,14 @@ def options(
     level = logging.INFO if verbose else logging.ERROR if quiet else logging.WARNING
     log = logging.getLogger("nacre")
     log.setLevel(level)
-    log.handlers = [logging.StreamHandler(sys.stderr)] if verbose else []
+    log.handlers = [Terminal()]
     log.propagate = False
     if sys.stdin is not None and sys.stdin.isatty():
         signing.ask = _ask_passphrase
 
 
 def _ask_passphrase(key: Path) -> str:
-    return str(typer.prompt(f"passphrase of {key}", hide_input=True, err=True))
+    return str(typer.prompt(escaped(f"passphrase of {key}"), hide_input=True, err=True))
 
 
 def main() -> NoReturn:

@@ -61,7 +61,7 @@ def confirm(title: str, facts: Mapping[str, str], question: str, yes: bool, as_j
     elif not yes:
         echo("\n".join(as_lines(facts)), err=True)
     if not yes:
-        typer.confirm(question, abort=True, err=True)
+        typer.confirm(escaped(question), abort=True, err=True)
 
 
 def say(text: str, facts: Mapping[str, Any], as_json: bool) -> None:

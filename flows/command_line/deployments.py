@@ -81,9 +81,10 @@ def train_worker(home: Home = None) -> None:
 
     from flows.config import home_here
     from flows.generate import LOG, serve_waiting
+    from tasks.progress import Terminal
     from tasks.stopping import stopping
 
-    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING, handlers=[Terminal()])
     LOG.setLevel(logging.INFO)
     with stopping() as is_over:
         serve_waiting(home.absolute() if home else home_here(), is_over)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from dpmodels.errors import NacreError
+from dpmodels.escapes import escaped
 from flows.command_line.options import AllowLargeDelta, AsJson, Data, Home, QueryText, Url
 from flows.command_line.printing import echo
 
@@ -47,7 +48,7 @@ def schema_init(
     try:
         text = draft(source, header, known, editor)
     except DoubtfulNames as doubt:
-        if not sys.stdin.isatty() or not typer.confirm(f"{doubt}. Print them as names?", err=True):
+        if not sys.stdin.isatty() or not typer.confirm(escaped(f"{doubt}. Print them as names?"), err=True):
             raise
         text = draft(source, True, known, editor)
     echo("the first line of a CSV file, or what the file says of itself, is taken as names: check them", err=True)

@@ -7,11 +7,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from dpmodels.escapes import escaped
 from dpmodels.evaluation.pages.glance import glance, worst_first
 from dpmodels.evaluation.pages.plots import standalone
 from dpmodels.evaluation.pages.report import column_figure
 from flows.burn_down import draw_burn_down
-from flows.description import as_markdown, describe_run
+from flows.description import as_markdown, describe_run, plain
 from flows.partitions import explain
 from flows.with_prefect.budget import key_of, named_accounts
 from tasks.home import ledger_of
@@ -26,7 +27,7 @@ def publish_plan(run: Run, partition: str) -> None:
     from prefect.artifacts import create_table_artifact
 
     facts = {"run": run.name, **describe_run(run), "partitions": explain(ledger_of(run), run, partition)}
-    table = [{"what": what, "value": value} for what, value in facts.items()]
+    table = [{"what": escaped(what), "value": escaped(value)} for what, value in facts.items()]
     create_table_artifact(key=f"plan-{_key(run)}", table=table, description=f"plan of run {run.name}")
 
 
@@ -41,11 +42,11 @@ def publish_results(run: Run) -> None:
 
     settings, ledger = run.settings, ledger_of(run)
     if settings.account in named_accounts(run):  # a partition's account has a single charge
-        picture = base64.b64encode(draw_burn_down(ledger, ledger.account(settings.account)).encode()).decode()
+        picture = base64.b64encode(escaped(draw_burn_down(ledger, ledger.account(settings.account))).encode()).decode()
         create_image_artifact(
             key=f"burn-down-{key_of(settings.account)}",
             image_url=f"data:image/svg+xml;base64,{picture}",
-            description=f"what remained of account {settings.account}, {date.today()}",
+            description=f"what remained of account {plain(settings.account)}, {date.today()}",
         )
     report = json.loads((settings.out / "report.json").read_text(encoding="utf-8"))
     create_markdown_artifact(
@@ -67,10 +68,9 @@ def report_in_short(report: Mapping[str, Any], out: Path) -> str:
     known = worst_first(report.get("columns", ()))
     drawn = [*known, *(one for one in report.get("columns", ()) if one not in known)][:MOST_PICTURES]
     said = glance(report) | {f"warning {n}": text for n, text in enumerate(warned + report.get("cautions", []), 1)}
-    parts = [f"# Synthetic {report['data_set']}", as_markdown(said | {"hand-off": f"{out}/report.html"})]
+    parts = [f"# Synthetic {plain(report['data_set'])}", as_markdown(said | {"hand-off": f"{out}/report.html"})]
     for number, figure in enumerate(map(column_figure, drawn), 1):
-        name = as_markdown({"column": figure.title}).removeprefix("- **column**: ")
-        parts += [f"### {name}", f"![column {number}]({standalone(figure)})"]
+        parts += [f"### {plain(figure.title)}", f"![column {number}]({standalone(figure)})"]
     return "\n\n".join(parts)
 
 
@@ -78,6 +78,6 @@ def publish_checks(run: Run, faults: list[str], signature: str) -> None:
     """Publish what a validation found."""
     from prefect.artifacts import create_table_artifact
 
-    table = [{"fault": fault} for fault in faults] or [{"fault": "none"}]
+    table = [{"fault": escaped(fault)} for fault in faults] or [{"fault": "none"}]
     description = f"hand-off and ledger of run {run.name}; signature: {signature}"
     create_table_artifact(key=f"checks-{_key(run)}", table=table, description=description)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 from dpmodels import amounts
+from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Balance
 from tasks.home import ledger_of
 from tasks.store import Run
@@ -68,7 +69,7 @@ def publish_budget(run: Run, before: Mapping[str, Balance]) -> None:
     from prefect.events import emit_event
 
     for name, after in balances(run).items():
-        row = {key: str(value) for key, value in after.model_dump(mode="json").items()}
+        row = {key: escaped(str(value)) for key, value in after.model_dump(mode="json").items()}
         create_table_artifact(
             key=f"budget-{key_of(name)}",
             table=[{**row, "used": f"{after.used:.1%}"}],

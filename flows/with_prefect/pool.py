@@ -23,6 +23,7 @@ from flows.config import home_here
 from flows.with_prefect.allowance import shown
 from flows.with_prefect.execute import Order
 from flows.with_prefect.operators import PACKAGE, Deployment
+from tasks.progress import Terminal
 from tasks.stopping import pause, stopping
 
 LOG = logging.getLogger("nacre.worker")
@@ -197,7 +198,7 @@ def work(
     from prefect.client.orchestration import get_client
     from prefect.settings import get_current_settings
 
-    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING, handlers=[Terminal()])
     LOG.setLevel(logging.INFO)
     seconds = float(get_current_settings().worker.query_seconds)
     with get_client(sync_client=True) as client, stopping() as is_over:

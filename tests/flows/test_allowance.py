@@ -1,13 +1,16 @@
 """What a flow run may choose: values that keep the operator's rules, and the many that only look so."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dpmodels.errors import ParameterRefused
+from dpmodels.errors import ParameterRefused, Unsuitable
 from flows.with_prefect.allowance import Rule, permitted
+from flows.with_prefect.operators import read_deployments
 
+VALIDATE = {"name": "validate", "entrypoint": "flows.validate.validate_run", "allow": {"run": {"kind": "run"}}}
 FIXED = {"config": {"out": "/srv/out", "model": {"method": "nacre"}}, "rows": 10}
 
 
@@ -123,3 +126,12 @@ def test_names_of_a_mapping_may_be_free_and_nothing_of_them_can_be_smuggled(home
 def test_a_rule_says_one_thing(rule: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"must|should|not permitted"):
         Rule.model_validate(rule)
+
+
+def test_no_file_frees_the_key_that_a_validation_asks_for(tmp_path: Path) -> None:
+    freed = {**VALIDATE, "allow": {"run": {"kind": "run"}, "public_key": {"within": ["incoming"]}}}
+    for name, content in (("shipped", VALIDATE), ("freed", freed)):
+        (tmp_path / name).write_text(json.dumps({"deployments": [content]}))
+    assert list(read_deployments(tmp_path / "shipped")) == ["validate-run/validate"]
+    with pytest.raises(Unsuitable, match="public_key"):
+        read_deployments(tmp_path / "freed")

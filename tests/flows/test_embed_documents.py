@@ -19,6 +19,7 @@ import yaml
 
 import nacre
 from benchmarks.postgres import new_database
+from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
@@ -438,6 +439,9 @@ def test_the_deployed_flow_embeds_and_validates_a_document_set(letters: Path, pr
     with prefect_server(letters / "home"):
         run = embed_document_set(config)
         validate_run(run)
+        monkeypatch.setenv("NACRE_PUBLIC_KEY", str(write_key(letters / "key.pem")[1]))
+        with pytest.raises(ArtifactError, match="is not signed"):
+            validate_run(run)
     assert only_run(letters).name == run and charges(letters / "home") == ["reserve", "draw", "seal", "commit"]
     facts = {row["what"]: row["value"] for row in json.loads(prefect_api.artifacts("plan-letters")[-1]["data"])}
     assert "WEAK FOR A WHOLE DOCUMENT" in facts["caution"]

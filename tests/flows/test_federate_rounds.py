@@ -29,6 +29,7 @@ from tasks.store import Run
 from tests.children import ends_at
 from tests.federated.parties import SPEC as MODEL
 from tests.federated.parties import make_examples
+from tests.hand_off.test_manifest import write_manifest
 from tests.support import run_cli
 from tests.wards import (
     CLASSES,
@@ -86,7 +87,7 @@ def test_no_epsilon_is_stated_of_what_is_handed_over(ended: Path) -> None:
     assert [facts["privacy"][name] for name in ("spent_epsilon", "total_epsilon", "delta")] == [None] * 3
     assert 2.99 < facts["privacy"]["scores_alone"]["spent_epsilon"] <= 3 and facts["cautions"][0] == UNPROTECTED
     code, out, err = run_cli("verify", ended / "out")
-    assert code == 0 and "NONE: NO EPSILON HOLDS" in out and "The scores cost epsilon=2.9" in out and UNPROTECTED in err
+    assert code == 3 and "NONE: NO EPSILON HOLDS" in out and "The scores cost epsilon=2.9" in out and UNPROTECTED in err
     page = (ended / "out" / "report.html").read_text()
     assert "NO EPSILON HOLDS" in page and "guesses right" not in page and "<dd>none" in page
     made = nacre.Result(ended / "out")
@@ -118,7 +119,7 @@ def test_a_manifest_that_states_an_epsilon_of_such_models_is_found_out(ended: Pa
     else:
         del told["unprotected"]
         told |= stated if lie == "protected" else {}
-    (folder / MANIFEST).write_text(json.dumps(told))
+    write_manifest(folder, told)
     assert verify_hand_off(folder).faults
 
 
@@ -133,7 +134,7 @@ def test_another_methods_name_and_the_scores_price_do_not_make_such_models_priva
     facts["privacy"] |= price | {"delta": told["spent"]["delta"]}
     (folder / "report.json").write_text(json.dumps(facts))
     told["artifacts"]["report.json"] = sha256_of(folder / "report.json")
-    (folder / MANIFEST).write_text(json.dumps(told))
+    write_manifest(folder, told)
     assert verify_hand_off(folder).faults == [
         "the manifest states an epsilon of a classifier that was trained without any noise"
     ]

@@ -15,6 +15,9 @@ from dpmodels.plain_yaml import YamlFault, read_yaml
 from dpmodels.schema.lint import MOST_FAULTS, lint, parse
 from dpmodels.schema.schema import Schema
 from flows.command_line.console import console, print_facts
+from flows.description import as_markdown
+from flows.with_prefect.artifacts import report_in_short
+from tasks.progress import LOG
 from tests.hand_off.test_manifest import CHARGED
 from tests.hostile import contracts, events
 from tests.support import run_cli
@@ -101,3 +104,15 @@ def test_a_page_runs_no_script_and_holds_no_sign_that_a_browser_obeys() -> None:
     page = render_page("checks.html", gate=Gate)
     assert "default-src 'none'" in page and "<script" not in page and "STYLE-HASH" not in page
     assert not set(HOSTILE) - set("x[2Jevil") & set(page) and r"\u202e" in page
+
+
+def test_a_name_is_shown_to_prefect_and_in_the_log_as_it_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = as_markdown({HOSTILE: HOSTILE + "<b>"})
+    report = {"data_set": HOSTILE, "cautions": [HOSTILE], "unprotected": HOSTILE, "privacy": {}}
+    shown += report_in_short(report, Path(HOSTILE))
+    run_cli("-v", "schema", "lint", tmp_path)  # as a terminal shows the log from then on
+    LOG.warning("column %s", HOSTILE)
+    shown += capsys.readouterr().err
+    assert "column x" in shown and r"\u202e" in shown and not set(HOSTILE) - set("x[2Jevil") & set(shown)

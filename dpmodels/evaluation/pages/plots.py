@@ -14,6 +14,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from dpmodels.escapes import escaped
 from dpmodels.evaluation.pages.page import percent
 
 WIDTH, HEIGHT = 320, 150
@@ -168,7 +169,7 @@ def standalone(figure: Figure) -> str:
     begin, end = str(figure.svg).split(">", 1)
     begin = begin.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * WIDTH}" ')
     whole = f'{begin}><style>{style}</style><rect width="100%" height="100%" fill="#fff"/>{end}'
-    return "data:image/svg+xml;base64," + base64.b64encode(whole.encode()).decode()
+    return "data:image/svg+xml;base64," + base64.b64encode(escaped(whole).encode()).decode()
 
 
 def meter(value: float, top: float) -> Markup:
