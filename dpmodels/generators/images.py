@@ -109,8 +109,8 @@ class ImageModel(Sampler):
         arrays = {key: tensor.numpy() for key, tensor in tensors.items()}
         if "flipped" not in settings:
             raise ArtifactError(
-                "an earlier version fitted this generator, and on another processor it would draw other images; fit its "
-                "release again, for free: nacre resume RUN --refit, or nacre fit RELEASE"
+                "an earlier version fitted this generator, and on another processor it would draw other images; fit "
+                "its release again, for free: nacre resume RUN --refit, or nacre fit RELEASE"
             )
         down, across = settings["flipped"]
         code = ImageCode(schema, **settings | {"flipped": (tuple(down), tuple(across))})
