@@ -68,7 +68,7 @@ def test_show_entries_and_verify_speak_json(done: Path, tmp_path: Path) -> None:
     assert [entry["kind"] for entry in entries] == ["open", "reserve", "draw", "seal", "commit"]
     assert entries[0]["content"]["dataset"] == "clinic"
     verified = json.loads(ask(done, "verify", "--json")[1])
-    assert verified == {"faults": [], "newest_hash": entries[-1]["hash"]}
+    assert verified == {"faults": [], "remarks": [], "newest_hash": entries[-1]["hash"]}
     target = tmp_path / "chain.parquet"
     said = json.loads(ask(done, "export", target, "--json")[1])
     assert said == {"file": str(target), "entries": len(entries), "newest_hash": entries[-1]["hash"]}

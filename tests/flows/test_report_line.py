@@ -64,7 +64,7 @@ def test_plan_show_entries_manifest_and_report_have_both_lines(tmp_path):
     assert facts["charged"]["scores_sha256"] == manifest["report"]["scores_sha256"]
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Scores on the real rows" in page and "not on held-out" in page and f"{total:.4g}" in page
-    assert run_cli("verify", tmp_path / "out")[0] == 0 and run_cli("ledger", "verify", "--home", home)[0] == 0
+    assert (run_cli("verify", tmp_path / "out")[0], run_cli("ledger", "verify", "--home", home)[0]) == (3, 0)
     balance = Ledger(home / "ledger.sqlite").balance("clinic")
     assert balance.remaining_epsilon == 0 and float(balance.spent_epsilon) == pytest.approx(total, abs=1e-9)
 
