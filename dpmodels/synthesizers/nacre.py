@@ -38,7 +38,7 @@ from dpmodels.embeddings.zoom import Zoom, ZoomCounts
 from dpmodels.errors import InvalidArgument
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
-from dpmodels.generators.targets import details, moment_target, zoomed_shares
+from dpmodels.generators.targets import cut, details, ends_of, joined, moment_target
 from dpmodels.generators.users import UserModel
 from dpmodels.late import torch
 from dpmodels.mechanisms.lattice import integer_radius
@@ -282,16 +282,19 @@ class Nacre(Synthesizer[Looks]):
         first, moments, noise = fine.embedding, second.embedding, fine.noise_stddev
         target, counts = moment_target(first, moments, np.concatenate([fine.vector, second.vector]), noise)
         matching = MomentMatching(target, self.training, seed=craft.seed, device=craft.device)
+        probabilities = matching.run(craft.checkpoint, craft.progress)
         seen = [(look.embedding.zoom, look.embedding.unpack(look.vector), look.noise_stddev / STEP) for look in zooms]
-        counted, shares = first.unpack(fine.vector)[0], zoomed_shares(seen, first.partition)
+        measured = [(look.embedding, look.vector, look.noise_stddev) for look in (fine, second)]
+        ends = ends_of(seen, measured, looks.coarse.zoomed)
+        merged, cells = joined(moments.partition, ends)
+        probabilities = torch.zeros(*probabilities.shape[:2], int(merged.offsets[-1])).index_add_(
+            2, torch.from_numpy(cells), probabilities
+        )
+        counted = first.unpack_cells(fine.vector)
+        shares = details(merged, counted, first.partition.offsets, noise / first.one_way, ends)
+        partition, shares = cut(merged, shares, ends)
         return MixtureModel(
-            looks.schema,
-            looks.most_fine,
-            moments.partition,
-            matching.run(craft.checkpoint, craft.progress),
-            details(moments.partition, counted, first.partition.offsets, noise / first.one_way, shares),
-            torch.from_numpy(counts),
-            entry,
+            looks.schema, looks.most_fine, partition, probabilities, shares, torch.from_numpy(counts), entry
         )
 
     def marginals(self, release: Release) -> Marginals:
