@@ -30,6 +30,8 @@ LIKELY = 1e-4
 """Probability, by that of the best shape, from which a shape is averaged over."""
 PART = 0.2
 """Width of the parts that a cell of a tail is cut into, by the distance over which the density falls by e."""
+WIDEST = 1e300
+"""Width, in quarters, from which on an interval has no tails: arithmetic ends there."""
 PARTS = 64
 """Bound on the parts of a cell."""
 
@@ -98,8 +100,8 @@ class Tail:
         Shapes: edges [n + 1], the values at which cells begin and the last one ends, ascending.
         """
         sums, stddevs = pooled.upper
-        stands, width = sums / stddevs, edges[-1] - edges[-1 - LEAST_CELLS :][0]
-        if len(stands) < LEAST_CELLS or stands.max() < SIGNIFICANT or not 0 < width < np.inf:
+        stands = sums / stddevs
+        if len(stands) < LEAST_CELLS or stands.max() < SIGNIFICANT or edges[-1] / 4 - edges[0] / 4 > WIDEST:
             return None
         begin = int(np.flatnonzero(stands >= SIGNIFICANT)[-1])
         fitted = int(np.flatnonzero(stands >= min(FITTED, stands.max()))[-1])
