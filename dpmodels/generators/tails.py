@@ -104,7 +104,8 @@ class Tail:
         if len(stands) < LEAST_CELLS or stands.max() < SIGNIFICANT or edges[-1] / 4 - edges[0] / 4 > WIDEST:
             return None
         begin = int(np.flatnonzero(stands >= SIGNIFICANT)[-1])
-        fitted = int(np.flatnonzero(stands >= min(FITTED, stands.max()))[-1])
+        clear = sums / np.maximum.accumulate(stddevs[::-1])[::-1]  # a merged cell's sum has less noise than its parts'
+        fitted = int(np.flatnonzero(clear >= min(FITTED, clear.max()))[-1])
         fitted = min(begin, fitted, len(stands) - LEAST_CELLS)
         index, scale = (each.ravel() for each in np.meshgrid(INDICES, _scales(edges[fitted:] - edges[fitted])))
         whole = cls(fitted, begin, float(edges[fitted]), float(edges[-1]), index, scale, np.ones(len(index)))
