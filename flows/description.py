@@ -74,6 +74,7 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
     facts = {"data set": contract.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
     alone = "scores alone: " if plan.method == SCORES else ""
     facts |= {f"{alone}{name}": text for name, text in _priced(plan, _noise(plan)).items()}
+    facts |= _least(plan)
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
         facts["caution"] = "\n".join((cautions_of_clients if contract is not plan.contract else cautions)(plan))
@@ -107,6 +108,20 @@ def _noise(plan: Line) -> Mapping[str, float]:
     if isinstance(plan.contract, Discovery):
         return DiscoverySystem.of_line(plan).noise(plan)
     return {} if plan.family else create(plan.method, plan.measurement, {}).noise(plan)
+
+
+def _least(plan: Line) -> dict[str, str]:
+    """Say of how many units less than noise would come, where public inputs alone tell."""
+    if plan.family or isinstance(plan.contract, Federation | Discovery):
+        return {}
+    least = create(plan.method, plan.measurement, {}).least_units(plan)
+    if least is None:
+        return {}
+    units = f"users ({plan.budget.unit.user})" if plan.budget.unit.user else f"{plan.budget.unit.kind}s"
+    return {
+        "stands out": f"only with more than about {least:,.0f} {units}: what is released of fewer is mostly noise, and "
+        "what is made of it says next to nothing"
+    }
 
 
 def as_lines(facts: Mapping[str, str]) -> list[str]:

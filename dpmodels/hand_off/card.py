@@ -198,4 +198,6 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
     if charged.get("status") == "measured":
         found["classifiers"] = charged["classifiers"]
     found["warnings"] = [f"{one['name']}: {one['warning']}" for one in columns if "warning" in one]
+    if "drowned" in report:
+        found["drowned"] = report["drowned"]
     return found

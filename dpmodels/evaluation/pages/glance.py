@@ -20,7 +20,7 @@ WEAKEST = 5
 def glance(report: Facts) -> dict[str, str]:
     """Say in a line each what was spent, what was checked, how close the fit is, and which columns are worst."""
     privacy = report["privacy"]
-    said = {}
+    said = {"WARNING": report["drowned"]} if "drowned" in report else {}
     if not report.get("unprotected"):
         epsilon = short(privacy.get("total_epsilon", privacy["spent_epsilon"]))
         said["spent"] = f"epsilon {epsilon} at delta {short(privacy['delta'])}, unit {privacy['unit']}"

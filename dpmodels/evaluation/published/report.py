@@ -14,7 +14,13 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import EVENT
 from dpmodels.arrays import Floats
 from dpmodels.evaluation.published.bins import Bins, CellTally
-from dpmodels.evaluation.published.fidelity import HALF_NORMAL, Measured, compare_with_release, expected_distance
+from dpmodels.evaluation.published.fidelity import (
+    HALF_NORMAL,
+    Measured,
+    compare_with_release,
+    drowned,
+    expected_distance,
+)
 from dpmodels.evaluation.published.largest import counted_together, largest_cell, warning
 from dpmodels.evaluation.published.sheet import Sheet
 from dpmodels.releases.plan import Line
@@ -61,10 +67,12 @@ def summarise(
             sheet.add(records)
     names = _numbered([getattr(event, "mechanism", "") for event in getattr(line.event, "events", [line.event])])
     fit = compare_with_release(line, measured.sums, first) if measured.sums else []
+    lost = drowned(fit)
     return {
         "format": 2,
         "data_set": line.contract.name,
         "method": line.method,
+        **({"drowned": lost} if lost else {}),
         "privacy": _privacy(release, charged),
         "hashes": {
             "plan_sha256": line.hash,
