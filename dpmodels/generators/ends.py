@@ -7,9 +7,12 @@ import numpy as np
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.generators.denoise import correlated, independent, split_by_halves
-from dpmodels.generators.tails import Pooled, Tail
+from dpmodels.generators.tails import LEAST_CELLS, Pooled, Tail
 from dpmodels.schema.columns import Continuous
 from dpmodels.schema.interval import UNIT_STEPS
+
+DIFFERENT = 6.0
+"""By how much better, in variances of the noise, a class's own shape must explain its counts at an end."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,26 @@ class Ends:
             shape = split_by_halves(pooled.counts, expected, correlated(pooled.covariance))
             spread, within = independent(noise**2 * cells), _within(group, self.expected[inside], 1 / cells[group])
             for label, counts in enumerate(fine[:, inside]):
-                shares[label, inside] = split_by_halves(_sums(group, counts), shape, spread)[group] * within
+                own = self._class_shape(inside, counts, noise, shape[group] * within)
+                split = split_by_halves(_sums(group, counts), _sums(group, own), spread)
+                shares[label, inside] = split[group] * _within(group, own, 1 / cells[group])
         return shares
+
+    def _class_shape(self, inside: Whole, counts: Floats, noise: float, shape: Floats) -> Floats:
+        """Return the shape of one class in a merged cell at an end: that of all, unless the class has clearly another.
+
+        Shapes: inside, counts and shape [cells of the merged cell].
+        """
+        sides = inside[-1] == self.column.cells - 1, inside[0] == 0
+        if len(inside) < LEAST_CELLS or sides[0] == sides[1] or not (self.upper if sides[0] else self.lower):
+            return shape
+        edges, way = self.edges[inside[0] : inside[-1] + 2], slice(None)
+        if sides[1]:
+            edges, way = -edges[::-1], slice(None, None, -1)
+        excess = float(shape[way] @ (edges[:-1] + edges[1:])) / 2 / max(float(shape.sum()), 1e-300) - float(edges[0])
+        tail = Tail.between(Pooled(counts[way], noise**2 * np.eye(len(counts))), edges, 0, 0, max(excess, 1e-300))
+        own = tail.shares(edges)[way]
+        return own if _misfit(counts, shape) - _misfit(counts, own) > DIFFERENT * noise**2 else shape
 
     def parts(self) -> tuple[Whole, Whole, Floats]:
         """Cut the cells of tails into parts: their edges, and the cell and the share of it of each part."""
@@ -112,6 +133,12 @@ def _within(group: Whole, amounts: Floats, otherwise: Floats) -> Floats:
     """Return amounts by the sum of their group, and other shares where that is nothing."""
     sums = _sums(group, amounts)[group]
     return np.where(sums > 0, amounts / np.maximum(sums, 1e-300), otherwise)
+
+
+def _misfit(counts: Floats, shape: Floats) -> float:
+    """Return the least square distance of counts from a multiple of a shape."""
+    multiple = max(float(counts @ shape), 0.0) / max(float(shape @ shape), 1e-300)
+    return float(((counts - multiple * shape) ** 2).sum())
 
 
 def _with_tail(shares: Floats, pooled: Pooled, edges: Floats, tail: Tail | None) -> Floats:

@@ -106,10 +106,22 @@ class Tail:
         begin = int(np.flatnonzero(stands >= SIGNIFICANT)[-1])
         clear = sums / np.maximum.accumulate(stddevs[::-1])[::-1]  # a merged cell's sum has less noise than its parts'
         fitted = int(np.flatnonzero(clear >= min(FITTED, clear.max()))[-1])
-        fitted = min(begin, fitted, len(stands) - LEAST_CELLS)
+        return cls.between(pooled, edges, min(begin, fitted, len(stands) - LEAST_CELLS), begin)
+
+    @classmethod
+    def between(
+        cls, pooled: Pooled, edges: Floats, fitted: int, begin: int, scale_prior: float | None = None
+    ) -> "Tail":
+        """Fit the cells from ``fitted`` on.
+
+        With a prior for the scale, it is about that, up to a factor of e or so, and the density falls exponentially at
+        least: for counts of which too little is known to let them reach far.
+        """
         index, scale = (each.ravel() for each in np.meshgrid(INDICES, _scales(edges[fitted:] - edges[fitted])))
         whole = cls(fitted, begin, float(edges[fitted]), float(edges[-1]), index, scale, np.ones(len(index)))
         weights = whole._likelihood(pooled, edges)
+        if scale_prior is not None:
+            weights = weights * np.exp(-(np.log(scale / scale_prior) ** 2) / 2) * (index <= 1e-9)
         likely = weights > LIKELY * weights.max()
         return cls(fitted, begin, whole.origin, whole.last, index[likely], scale[likely], weights[likely])
 
@@ -135,6 +147,12 @@ class Tail:
         """Return what the tail gives to cells beyond its origin, by their edges, which are values."""
         shares: Floats = self.weights @ self._shares(edges) / self.weights.sum()
         return shares
+
+    def mean_stddev(self, edges: Floats) -> float:
+        """Return by how much the mean of what lies in cells beyond the origin differs between likely shapes."""
+        shares, weights = self._shares(edges), self.weights / self.weights.sum()
+        means = shares @ ((edges[:-1] + edges[1:]) / 2) / np.maximum(shares.sum(axis=1), 1e-300)
+        return float(np.sqrt(weights @ (means - weights @ means) ** 2))
 
     def parts(self, edges: Floats) -> list[Floats]:
         """Cut cells into parts in which the density hardly falls: for each cell, the values that cut it."""

@@ -22,6 +22,7 @@ from dpmodels.evaluation.published.fidelity import (
     expected_distance,
 )
 from dpmodels.evaluation.published.largest import counted_together, largest_cell, warning
+from dpmodels.evaluation.published.numbers import doubt, errors_of
 from dpmodels.evaluation.published.sheet import Sheet
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -148,7 +149,8 @@ def _column(
     pooled = np.bincount(noisy.place, shares, minlength=len(noisy.pooled))
     largest = largest_cell(column, noisy.counts, records)
     together = counted_together(column, noisy, records)
-    assumed = warning(column, largest, together, measurement)
+    errors = errors_of(column, noisy)
+    warned = " ".join(filter(None, (warning(column, largest, together, measurement), doubt(column, errors))))
     return facts | {
         "released": _round(bins.join(noisy.counts) / records),
         "released_stddev": _round(noisy.stddev * np.sqrt(bins.sizes) / records),
@@ -158,7 +160,8 @@ def _column(
         "distance_to_release": round(float(np.abs(pooled - noisy.pooled / records).sum() / 2), 8),
         "largest_cell": largest,
         **({"counted_together": together} if together else {}),
-        **({"warning": assumed} if assumed else {}),
+        **errors,
+        **({"warning": warned} if warned else {}),
     }
 
 
