@@ -83,7 +83,7 @@ class Ends:
             for label, counts in enumerate(fine[:, inside]):
                 own = self._class_shape(inside, counts, noise, shape[group] * within)
                 split = split_by_halves(_sums(group, counts), _sums(group, own), spread)
-                shares[label, inside] = split[group] * _within(group, own, 1 / cells[group])
+                shares[label, inside] = split[group] * _within(group, own, within)
         return shares
 
     def _class_shape(self, inside: Whole, counts: Floats, noise: float, shape: Floats) -> Floats:

@@ -134,6 +134,6 @@ def doubt(column: Modelled, errors: dict[str, Any]) -> str | None:
     if mean["expected_error"] <= abs(mean["estimate"]):
         return None
     return (
-        f"the expected error of its mean, {short(mean['expected_error'])}, exceeds the mean, {short(mean['estimate'])}: "
+        f"the expected error of its mean, {short(mean['expected_error'])}, exceeds it, {short(mean['estimate'])}: "
         "use no sum and no mean of it. For the next release, declare narrower public bounds or spend more."
     )
