@@ -23,6 +23,8 @@ LEAST_CELLS = 4
 """Cells that the shape is fitted to, at least."""
 INDEX_MEAN, INDEX_STDDEV = 0.1, 0.125
 """Prior of the index, as in the source: at 0 the density falls exponentially; from .5 on it has no variance."""
+DOUBTED_STDDEV = 0.4
+"""The prior's standard deviation where an error is reckoned."""
 INDICES = np.linspace(-0.9, 0.9, 19)
 SCALES = 60
 """Number of scales, from a fraction of a cell to all that lies beyond."""
@@ -149,10 +151,15 @@ class Tail:
         return shares
 
     def mean_stddev(self, edges: Floats) -> float:
-        """Return by how much the mean of what lies in cells beyond the origin differs between likely shapes."""
+        """Return by how much the mean of what lies in cells beyond the origin differs between likely shapes.
+
+        The prior of the index counts for less here than in the shape, since no column is bound to keep it.
+        """
         shares, weights = self._shares(edges), self.weights / self.weights.sum()
         means = shares @ ((edges[:-1] + edges[1:]) / 2) / np.maximum(shares.sum(axis=1), 1e-300)
-        return float(np.sqrt(weights @ (means - weights @ means) ** 2))
+        apart = (self.index - INDEX_MEAN) ** 2 / 2
+        wider = weights * np.exp(apart * (INDEX_STDDEV**-2 - DOUBTED_STDDEV**-2))
+        return float(np.sqrt(wider @ (means - weights @ means) ** 2 / wider.sum()))
 
     def parts(self, edges: Floats) -> list[Floats]:
         """Cut cells into parts in which the density hardly falls: for each cell, the values that cut it."""

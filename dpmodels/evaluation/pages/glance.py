@@ -30,7 +30,24 @@ def glance(report: Facts) -> dict[str, str]:
         said["fit"] = _fit(report["fit"])
     if report.get("columns"):
         said["worst columns"] = _worst(report)
+        if numbers := doubted(report):
+            said["means"] = f"{', '.join(numbers)} (mean absolute errors to expect by noise, by the values themselves)"
     return said
+
+
+def doubted(report: Facts) -> list[str]:
+    """Say of some number columns how far off mean and 99 % quantile are by noise, relatively, the worst first."""
+    known = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
+    worst = sorted(known, key=lambda one: -_relative(one["mean"]))[:WORST]
+    return [f"{one['name']} {_off(one['mean'])}, its 99 % quantile {_off(one['p99'])}" for one in worst]
+
+
+def _off(fact: Facts) -> str:
+    return f"\N{PLUS-MINUS SIGN}{percent(_relative(fact))}" if fact["estimate"] else "unknown"
+
+
+def _relative(fact: Facts) -> float:
+    return float(fact["expected_error"] / abs(fact["estimate"]))
 
 
 def fits(look: Facts) -> bool:
