@@ -42,8 +42,8 @@ from tasks.store import Run
 IN_95_OF_100 = 1.96  # standard deviations of Gaussian noise
 COUNTS = ("records", "images", "number of records")
 MEANS = (
-    "how far off the mean and the 99 % quantile of a column are depends on its values, so it is unknown until released; "
-    "the report says it where counts were released. Bounds that are too wide make it worse"
+    "how far off the mean and the 99 % quantile of a column are depends on its values, so it is unknown until "
+    "released; the report says it where counts were released. Bounds that are too wide make it worse"
 )
 SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
