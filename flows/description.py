@@ -29,8 +29,10 @@ from dpmodels.evaluation.published.federated import cautions as cautions_of_clie
 from dpmodels.ledger.records import Quote
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.plan import Line
+from dpmodels.schema.columns import Integer, Number
 from dpmodels.schema.discover import Discovery
 from dpmodels.schema.federation import SCORES, Federation
+from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.discovery import DiscoverySystem
 from dpmodels.synthesizers.registry import create
 from flows.config import EmbedConfig, SynthesizeConfig
@@ -40,6 +42,10 @@ from tasks.store import Run
 
 IN_95_OF_100 = 1.96  # standard deviations of Gaussian noise
 COUNTS = ("records", "images", "number of records")
+MEANS = (
+    "how far off the mean and the 99 % quantile of a column are depends on its values, so it is unknown until "
+    "released; the report says it where counts were released. Bounds that are too wide make it worse"
+)
 SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
 
@@ -75,6 +81,10 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
     facts = {"data set": contract.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
     alone = "scores alone: " if plan.method == SCORES else ""
     facts |= {f"{alone}{name}": text for name, text in _priced(plan, _noise(plan)).items()}
+    facts |= _least(plan)
+    columns = contract.columns.values() if isinstance(contract, Schema) else ()
+    if any(isinstance(column, Integer | Number) for column in columns):
+        facts["means"] = MEANS
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
         facts["caution"] = "\n".join((cautions_of_clients if contract is not plan.contract else cautions)(plan))
@@ -108,6 +118,20 @@ def _noise(plan: Line) -> Mapping[str, float]:
     if isinstance(plan.contract, Discovery):
         return DiscoverySystem.of_line(plan).noise(plan)
     return {} if plan.family else create(plan.method, plan.measurement, {}).noise(plan)
+
+
+def _least(plan: Line) -> dict[str, str]:
+    """Say of how many units less than noise would come, where public inputs alone tell."""
+    if plan.family or isinstance(plan.contract, Federation | Discovery):
+        return {}
+    least = create(plan.method, plan.measurement, {}).least_units(plan)
+    if least is None:
+        return {}
+    units = f"users ({plan.budget.unit.user})" if plan.budget.unit.user else f"{plan.budget.unit.kind}s"
+    return {
+        "stands out": f"only with more than about {least:,.0f} {units}: what is released of fewer is mostly noise, and "
+        "what is made of it says next to nothing",
+    }
 
 
 def as_lines(facts: Mapping[str, str]) -> list[str]:

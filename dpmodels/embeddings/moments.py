@@ -159,6 +159,11 @@ class Moments(Embedding):
             gram += (one_hot.T @ one_hot).to(torch.int64)
         return torch.cat([ones, gram[self.first, self.second]])
 
+    def unpack_cells(self, released: Counts) -> Floats:
+        """Return the noisy counts of cells alone (post-processing). Shapes: [classes, D], in records."""
+        cells: Floats = released.reshape(self.partition.classes, -1)[:, : self.cells] / self.one_way
+        return cells
+
     def unpack(self, released: Counts) -> tuple[Floats, Floats]:
         """Split a released vector into noisy counts of cells and of pairs of cells (post-processing).
 

@@ -13,6 +13,7 @@ Source: Gavish and Donoho, "Optimal shrinkage of singular values" (2017), equati
 """
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -120,7 +121,33 @@ def denoise_table(table: Floats, expected: Floats, noise_stddev: float) -> Float
     return result
 
 
-def split_by_halves(counts: Floats, expected: Floats, noise_stddev: float) -> Floats:
+Spread = Callable[[int, int, int, float], float]
+"""The noise_stddev of counts[start:middle].sum() - share * counts[start:stop].sum()."""
+
+
+def independent(variances: Floats) -> Spread:
+    """Return the spread of counts whose noise is independent. Shapes: [n]."""
+    sums = np.concatenate([[0.0], np.cumsum(variances)]).tolist()
+
+    def spread(start: int, middle: int, stop: int, share: float) -> float:
+        left, right = sums[middle] - sums[start], sums[stop] - sums[middle]
+        return math.sqrt((1 - share) ** 2 * left + share**2 * right)
+
+    return spread
+
+
+def correlated(covariance: Floats) -> Spread:
+    """Return the spread of counts whose noise has a covariance. Shapes: [n, n]."""
+
+    def spread(start: int, middle: int, stop: int, share: float) -> float:
+        weights = np.full(stop - start, -share)
+        weights[: middle - start] += 1
+        return math.sqrt(max(float(weights @ covariance[start:stop, start:stop] @ weights), 0.0))
+
+    return spread
+
+
+def split_by_halves(counts: Floats, expected: Floats, spread: Spread) -> Floats:
     """Estimate a distribution over ordered cells: ``expected``, except where the counts differ by more than noise.
 
     Shapes: counts and expected [n]; returns [n], non-negative and of sum 1.
@@ -136,10 +163,10 @@ def split_by_halves(counts: Floats, expected: Floats, noise_stddev: float) -> Fl
         left, right = float(counts[start:middle].sum()), float(counts[middle:stop].sum())
         whole = float(expected[start:stop].sum())
         share = float(expected[start:middle].sum()) / whole if whole > 0 else (middle - start) / (stop - start)
-        spread = noise_stddev * math.sqrt((1 - share) ** 2 * (middle - start) + share**2 * (stop - middle))
+        noise = SPLIT_NOISE * spread(start, middle, stop, share)
         differs = abs(left - share * max(left + right, 0.0))
-        if differs > SPLIT_NOISE * spread and max(left, right) > 0:
+        if differs > noise and max(left, right) > 0:
             counted = max(left, 0.0) / (max(left, 0.0) + max(right, 0.0))
-            share += (1 - (SPLIT_NOISE * spread / differs) ** 2) * (counted - share)
+            share += (1 - (noise / differs) ** 2) * (counted - share)
         todo += [(start, middle, mass * share), (middle, stop, mass * (1 - share))]
     return shares

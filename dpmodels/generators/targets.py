@@ -10,8 +10,10 @@ from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.residuals import centered
 from dpmodels.embeddings.zoom import Zoom
-from dpmodels.generators.denoise import denoise_pairs, pool, project, split_by_halves, towards_mean
+from dpmodels.generators.denoise import denoise_pairs, independent, pool, project, split_by_halves, towards_mean
+from dpmodels.generators.ends import Ends
 from dpmodels.generators.moment_matching import MomentTarget
+from dpmodels.generators.tails import Pooled
 from dpmodels.late import torch
 from dpmodels.schema.columns import Continuous
 
@@ -96,7 +98,10 @@ def zoomed_shares(zooms: Sequence[tuple[Zoom, list[Floats], float]], fine: Parti
         for index, counts in zip(zoom.zoomed, histograms, strict=True):
             edges = zoom.partition.edges(index)
             expected = _spread(*found[index], edges) if index in found else np.ones(len(edges) - 1)
-            found[index] = edges, split_by_halves(counts[: len(expected)], expected, noise)
+            found[index] = (
+                edges,
+                split_by_halves(counts[: len(expected)], expected, independent(np.full(len(expected), noise**2))),
+            )
     return {index: _spread(edges, shares, fine.edges(index)) for index, (edges, shares) in found.items()}
 
 
@@ -107,34 +112,107 @@ def _spread(edges: NDArray[np.int64], shares: Floats, cut: NDArray[np.int64]) ->
     return spread
 
 
+def ends_of(
+    zooms: Sequence[tuple[Zoom, list[Floats], float]],
+    looks: Sequence[tuple[Moments, NDArray[np.int64], float]],
+    zoomed: Sequence[int],
+) -> dict[int, Ends]:
+    """Pool all that was measured of the cells of every column that has many values, by the column's place.
+
+    Args:
+        zooms: cells, counts and their noise_stddev, in records.
+        looks: the first look, whose cells are the fine ones, and the second; vectors and their noise_stddev, in steps.
+        zoomed: places of the columns.
+    """
+    fine = looks[0][0].partition
+    shares = zoomed_shares(zooms, fine)
+    return {index: _ends_of(fine, index, shares.get(index), zooms, looks) for index in zoomed}
+
+
+def _ends_of(
+    fine: Partition,
+    index: int,
+    even: Floats | None,
+    zooms: Sequence[tuple[Zoom, list[Floats], float]],
+    looks: Sequence[tuple[Moments, NDArray[np.int64], float]],
+) -> Ends:
+    column, edges, measured = fine.columns[index], fine.edges(index), []
+    if not isinstance(column, Continuous):
+        raise TypeError(f"column {index} has no interval")
+    for zoom, histograms, noise in zooms:
+        coarse = zoom.partition.edges(index)
+        cell = np.searchsorted(coarse, edges[:-1], side="right") - 1
+        measured.append((cell, histograms[zoom.zoomed.index(index)][: len(coarse) - 1], noise))
+    for moments, vector, noise in looks:
+        begin, cell = moments.partition.offsets[index], moments.partition.merge[index][: column.cells]
+        counts = moments.unpack_cells(vector)[:, begin : begin + cell.max() + 1].sum(axis=0)
+        measured.append((cell, counts, math.sqrt(fine.classes) * noise / moments.one_way))
+    return Ends(column, Pooled.of(measured), np.ones(column.cells) if even is None else even)
+
+
 def details(
     partition: Partition,
     fine: Floats,
     offsets: NDArray[np.int64],
     noise: float,
-    expected: Mapping[int, Floats] | None = None,
+    ends: Mapping[int, Ends] | None = None,
 ) -> list[Floats]:
     """Estimate how each class spreads over the fine cells of every merged cell.
 
-    Values are expected to spread evenly over the fine cells, or as ``expected`` says, which holds shares of a column's
-    cells by its place.
+    Values are expected to spread evenly over the fine cells, or as ``ends`` says of a column, by its place.
 
     Shapes: fine [classes, fine cells of all columns] in records; returns one [classes, fine cells] a column.
     """
     result = []
     for index, (column, merge, begin) in enumerate(zip(partition.columns, partition.merge, offsets, strict=False)):
-        known = (expected or {}).get(index, np.zeros(0))
-        even = np.concatenate([known, np.ones(len(merge) - len(known))])
         counts = fine[:, begin : begin + len(merge)]
         shares = np.ones_like(counts)
+        if ends and index in ends and isinstance(column, Continuous):
+            values = slice(0, column.cells)
+            shares[:, values] = ends[index].shares(merge[values], counts[:, values], noise)
+            result.append(shares)
+            continue
         for cell in np.flatnonzero(np.bincount(merge) > 1):
             inside = np.flatnonzero(merge == cell)
+            spread = independent(np.full(len(inside), noise**2))
             together = counts[:, inside].sum(axis=0)
             if isinstance(column, Continuous):
-                shape = split_by_halves(together, even[inside], noise * math.sqrt(partition.classes))
+                pooled = independent(np.full(len(inside), noise**2 * partition.classes))
+                shape = split_by_halves(together, np.ones(len(inside)), pooled)
             else:
                 shape = project(towards_mean(together, noise * math.sqrt(partition.classes)))
             for label in range(partition.classes):
-                shares[label, inside] = split_by_halves(counts[label, inside], shape, noise)
+                shares[label, inside] = split_by_halves(counts[label, inside], shape, spread)
         result.append(shares)
     return result
+
+
+def joined(partition: Partition, ends: Mapping[int, Ends]) -> tuple[Partition, NDArray[np.int64]]:
+    """Join the merged cells that hold nothing but a tail with the next one.
+
+    Returns:
+        The partition, and for each of its cells before the one that it is joined with. Shapes: [D].
+    """
+    merges, places = [], []
+    for index, merge in enumerate(partition.merge):
+        place = np.arange(merge.max() + 1)
+        if index in ends:
+            values = ends[index].joined(merge[: ends[index].column.cells])
+            place = np.concatenate([values, values.max() + 1 + np.arange(len(place) - len(values))])
+        merges.append(place[merge])
+        places.append(place)
+    begun = np.cumsum([0, *(place.max() + 1 for place in places)])
+    cells = np.concatenate([begin + place for begin, place in zip(begun[:-1], places, strict=True)])
+    return Partition(partition.codec, tuple(merges), partition.classes, partition.class_column), cells
+
+
+def cut(partition: Partition, shares: list[Floats], ends: Mapping[int, Ends]) -> tuple[Partition, list[Floats]]:
+    """Cut the fine cells of tails into parts, each with its share of what its cell holds."""
+    edges, merges, spread = {}, list(partition.merge), list(shares)
+    for index, each in ends.items():
+        edges[index], cell, within = each.parts()
+        special = np.arange(each.column.cells, len(merges[index]))
+        merges[index] = merges[index][np.concatenate([cell, special])]
+        spread[index] = np.concatenate([shares[index][:, cell] * within, shares[index][:, special]], axis=1)
+    codec = partition.cut(edges).codec
+    return Partition(codec, tuple(merges), partition.classes, partition.class_column), spread

@@ -11,6 +11,7 @@ with the plan's fingerprint.
 
 import hashlib
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from dpmodels.accounting.events import Event, ParallelEvent, leaves
+from dpmodels.accounting.events import Event, GaussianEvent, ParallelEvent, leaves
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.loop import Progress
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
@@ -101,6 +102,17 @@ class System(ABC, Generic[Design]):
     @abstractmethod
     def noise(self, line: Line) -> dict[str, float]:
         """Name what a release holds and the standard deviation of its noise."""
+
+    def least_units(self, line: Line) -> float | None:
+        """Say about how many units there must be for what is released to stand out of its noise; None if unknown.
+
+        The noise of a sum of so many numbers has the length noise_stddev * sqrt(dim), and units, each of which adds at
+        most the sensitivity, must be so many to reach it. This reads the first sum, whose size is public.
+        """
+        step = next(self.steps(line))
+        if not isinstance(step, Sum) or not isinstance(next(leaves([line.event])), GaussianEvent):
+            return None
+        return line.noise_stddev(0, step.l2_sensitivity) * math.sqrt(step.dim) / step.l2_sensitivity
 
     def held_bytes(self, design: Design) -> int:
         """Say about how many bytes a measurement holds of each record at once, at most; 0 where records stream."""

@@ -249,6 +249,12 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
             / (DIAGONAL * 4.0**BITS),
         }
 
+    def least_units(self, line: Line) -> float:
+        """Say how many the second look needs: classes and their means are released there."""
+        looks = self.of(line)
+        size = looks.second(np.zeros(looks.dim + 1, dtype=np.int64)).dim
+        return line.noise_stddev(1, looks.l2_sensitivity) * math.sqrt(size) / looks.l2_sensitivity
+
     def fingerprint(self, design: DocumentLooks) -> str:
         """Hash what decides the size and the scale of the release."""
         return fingerprint_of(design.dim, design.classes, BITS, design.first.l2_sensitivity, design.l2_sensitivity)

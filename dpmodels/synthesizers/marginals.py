@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpmodels.arrays import Floats
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
+from dpmodels.generators.ends import Ends
 from dpmodels.generators.targets import column_estimates, with_fine_counts
 from dpmodels.releases.steps import NoisySum
 from dpmodels.schema.encode import Codec
@@ -31,6 +32,7 @@ class Marginal:
         place: the cell that each fine cell belongs to. Shapes: [fine cells].
         pooled, pooled_stddev: the counts of its cells, averaged over everything that was released about them, and the
             noise_stddev of these averages. Shapes: [cells].
+        ends: all that was measured of the values of a column that has many; None where the counts are all there is.
     """
 
     counts: Floats
@@ -38,6 +40,7 @@ class Marginal:
     place: NDArray[np.int64]
     pooled: Floats
     pooled_stddev: Floats
+    ends: Ends | None = None
 
     @classmethod
     def plain(cls, counts: Floats, stddev: float) -> "Marginal":

@@ -18,8 +18,8 @@ one record does (embeddings/per_user.py has the proof), and all of the above hol
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Annotated, ClassVar
 
@@ -36,9 +36,10 @@ from dpmodels.embeddings.per_user import UserMoments, UserResiduals, UserZoomCou
 from dpmodels.embeddings.residuals import Residuals, mix_of, mixed_stddevs, scaled_to, squared_mix
 from dpmodels.embeddings.zoom import Zoom, ZoomCounts
 from dpmodels.errors import InvalidArgument
+from dpmodels.generators.ends import Ends
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
-from dpmodels.generators.targets import details, moment_target, zoomed_shares
+from dpmodels.generators.targets import cut, details, ends_of, joined, moment_target
 from dpmodels.generators.users import UserModel
 from dpmodels.late import torch
 from dpmodels.mechanisms.lattice import integer_radius
@@ -282,23 +283,27 @@ class Nacre(Synthesizer[Looks]):
         first, moments, noise = fine.embedding, second.embedding, fine.noise_stddev
         target, counts = moment_target(first, moments, np.concatenate([fine.vector, second.vector]), noise)
         matching = MomentMatching(target, self.training, seed=craft.seed, device=craft.device)
-        seen = [(look.embedding.zoom, look.embedding.unpack(look.vector), look.noise_stddev / STEP) for look in zooms]
-        counted, shares = first.unpack(fine.vector)[0], zoomed_shares(seen, first.partition)
+        probabilities = matching.run(craft.checkpoint, craft.progress)
+        ends = _ends(looks, zooms, fine, second)
+        merged, cells = joined(moments.partition, ends)
+        probabilities = torch.zeros(*probabilities.shape[:2], int(merged.offsets[-1])).index_add_(
+            2, torch.from_numpy(cells), probabilities
+        )
+        counted = first.unpack_cells(fine.vector)
+        shares = details(merged, counted, first.partition.offsets, noise / first.one_way, ends)
+        partition, shares = cut(merged, shares, ends)
         return MixtureModel(
-            looks.schema,
-            looks.most_fine,
-            moments.partition,
-            matching.run(craft.checkpoint, craft.progress),
-            details(moments.partition, counted, first.partition.offsets, noise / first.one_way, shares),
-            torch.from_numpy(counts),
-            entry,
+            looks.schema, looks.most_fine, partition, probabilities, shares, torch.from_numpy(counts), entry
         )
 
     def marginals(self, release: Release) -> Marginals:
         """Return every column's counts, averaged over both looks (post-processing)."""
-        *_, fine, second = self.answers(release)
+        *zooms, fine, second = self.answers(release)
         once = of_moments(fine.embedding, fine.vector, fine.noise_stddev)
-        return with_pairs(once, fine.embedding, fine.vector, second.embedding, second.vector, fine.noise_stddev)
+        found = with_pairs(once, fine.embedding, fine.vector, second.embedding, second.vector, fine.noise_stddev)
+        names, ends = fine.embedding.partition.names, _ends(self.of(release.line), zooms, fine, second)
+        pooled = {names[place]: replace(found.columns[names[place]], ends=each) for place, each in ends.items()}
+        return replace(found, columns=found.columns | pooled)
 
     def tables(self, release: Release) -> Iterator[NoisyTable]:
         """Return the fine counts of the first look, then those of the second and its pairs (post-processing).
@@ -334,3 +339,10 @@ class Nacre(Synthesizer[Looks]):
         rules += [spec.pooled_share, *design.mix] if design.mix else []
         rules += [spec.zooms, spec.coarse_cells, spec.zoom_values, spec.zoom_noise] if design.zooms else []
         return fingerprint_of(*cells, design.first.one_way, design.one_way, design.two_way, *rules)
+
+
+def _ends(looks: Looks, zooms: Sequence[NoisySum], fine: NoisySum, second: NoisySum) -> dict[int, Ends]:
+    """Pool what all looks released of the columns that are zoomed into, by their places (post-processing)."""
+    seen = [(look.embedding.zoom, look.embedding.unpack(look.vector), look.noise_stddev / STEP) for look in zooms]
+    measured = [(look.embedding, look.vector, look.noise_stddev) for look in (fine, second)]
+    return ends_of(seen, measured, looks.coarse.zoomed)

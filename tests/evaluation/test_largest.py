@@ -116,7 +116,8 @@ def test_a_cell_of_one_value_assumes_nothing(column: str, values: list, label: s
     table = Codec(schema).encode(made)
     x = column_of(facts_of(NACRE, table, table, schema), "x")
     assert x["largest_cell"]["label"] == label and x["largest_cell"]["share"] > 0.9
-    assert set(x["largest_cell"]) == {"label", "share"} and "warning" not in x
+    assert set(x["largest_cell"]) == {"label", "share"}
+    assert "lie in one cell" not in x.get("warning", "")  # of zeros alone the mean is less than its error
 
 
 def test_a_report_from_before_there_were_largest_cells_is_still_laid_out() -> None:

@@ -8,7 +8,16 @@ import torch
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.residuals import centered
 from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.generators.denoise import denoise_pairs, pool, project, rake, shrink, split_by_halves, towards_mean
+from dpmodels.generators.denoise import (
+    denoise_pairs,
+    independent,
+    pool,
+    project,
+    rake,
+    shrink,
+    split_by_halves,
+    towards_mean,
+)
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget, components
@@ -255,9 +264,9 @@ def test_a_small_class_learns_the_shape_of_its_tables_from_a_large_one():
 def test_a_fine_histogram_keeps_what_stands_out_and_flattens_the_rest():
     counts = np.random.default_rng(0).normal(0, 5, 64)
     counts[37] += 1000
-    shares = split_by_halves(counts, np.ones(64), 5.0)
+    shares = split_by_halves(counts, np.ones(64), independent(np.full(64, 25.0)))
     assert shares.sum() == pytest.approx(1) and shares[37] > 0.9
-    flat = split_by_halves(np.full(8, 10.0), np.ones(8), 5.0)
+    flat = split_by_halves(np.full(8, 10.0), np.ones(8), independent(np.full(8, 25.0)))
     assert flat == pytest.approx(np.full(8, 1 / 8))
 
 

@@ -53,7 +53,7 @@ def run(installed: Path, place: Path, *words: object, status: int = 0) -> str:
         command, cwd=place, env=environment | {"PYTHONPATH": str(installed)}, capture_output=True, text=True
     )
     assert done.returncode == status, done.stdout + done.stderr
-    return done.stderr if status else done.stdout
+    return done.stderr if status == 1 else done.stdout
 
 
 def nacre(installed: Path, place: Path, *words: object, status: int = 0) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from dpmodels import amounts
 from dpmodels.accounting.meaning import in_words
 from dpmodels.evaluation.pages import embedded, federated, report
+from dpmodels.evaluation.pages.glance import doubted
 from dpmodels.evaluation.pages.page import percent, render_page, short, thousands
 
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
@@ -62,6 +63,7 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         classes=_listed(content.get("classes", ())),
         left_out=_listed(content.get("left_out", ())),
         weakest=[f"{name} {percent(error)}" for name, error in quality["weakest"].items()],
+        numbers=doubted({"columns": [{"name": name, **one} for name, one in quality.get("numbers", {}).items()]}),
         warned=warned[:MOST_WARNINGS],
         further=len(warned[MOST_WARNINGS:]),
     )

@@ -20,7 +20,7 @@ WEAKEST = 5
 def glance(report: Facts) -> dict[str, str]:
     """Say in a line each what was spent, what was checked, how close the fit is, and which columns are worst."""
     privacy = report["privacy"]
-    said = {}
+    said = {"WARNING": report["drowned"]} if "drowned" in report else {}
     if not report.get("unprotected"):
         epsilon = short(privacy.get("total_epsilon", privacy["spent_epsilon"]))
         said["spent"] = f"epsilon {epsilon} at delta {short(privacy['delta'])}, unit {privacy['unit']}"
@@ -30,7 +30,24 @@ def glance(report: Facts) -> dict[str, str]:
         said["fit"] = _fit(report["fit"])
     if report.get("columns"):
         said["worst columns"] = _worst(report)
+        if numbers := doubted(report):
+            said["means"] = f"{', '.join(numbers)} (mean absolute errors to expect by noise, by the values themselves)"
     return said
+
+
+def doubted(report: Facts) -> list[str]:
+    """Say of some number columns how far off mean and 99 % quantile are by noise, relatively, the worst first."""
+    known = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
+    worst = sorted(known, key=lambda one: -_relative(one["mean"]))[:WORST]
+    return [f"{one['name']} {_off(one['mean'])}, its 99 % quantile {_off(one['p99'])}" for one in worst]
+
+
+def _off(fact: Facts) -> str:
+    return f"\N{PLUS-MINUS SIGN}{percent(_relative(fact))}" if fact["estimate"] else "unknown"
+
+
+def _relative(fact: Facts) -> float:
+    return float(fact["expected_error"] / abs(fact["estimate"]))
 
 
 def fits(look: Facts) -> bool:

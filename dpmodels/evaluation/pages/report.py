@@ -59,6 +59,14 @@ def render(facts: Mapping[str, Any]) -> str:
         privacy=_privacy_in_words(facts["privacy"], facts.get("charged")),
         figures=[*map(column_figure, facts["columns"]), *([_map(facts["map"])] if facts.get("map") else [])],
         errors=worst_first(facts["columns"]),
+        numbers=[
+            (
+                one["name"],
+                *(short(one[fact][key]) for fact in ("mean", "p99") for key in ("estimate", "expected_error")),
+            )
+            for one in facts["columns"]
+            if "mean" in one
+        ],
         charged=_charged(facts.get("charged")),
         noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
         meter=meter,

@@ -4,7 +4,7 @@ Privacy: reads released vectors, public noise scales and synthetic rows; no real
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ from dpmodels.synthesizers.registry import create
 
 FIT_ROWS = 50_000
 """Synthetic rows that are held against a release, from the start of the table."""
+DROWNED = math.sqrt(2)
+"""Size of a release, in units of its noise, below which less than half of its squared length is data."""
 HALF_NORMAL = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard normal."""
 
@@ -51,6 +53,20 @@ class Measured:
         contract = self.release.line.contract
         table = labels_of(contract) if isinstance(contract, Documents) else self.release.line.table
         return self.marginals.codec if self.marginals else fine_codec(table)
+
+
+def drowned(looks: Sequence[Mapping[str, Any]]) -> str | None:
+    """Say that what a generator was fitted to does not stand out of its noise; None where it does.
+
+    Args:
+        looks: what ``compare_with_release`` returns; the generator follows the last one.
+    """
+    if not looks or looks[-1]["signal"] >= DROWNED:
+        return None
+    return (
+        f"what was released does not stand out of its noise (it is {looks[-1]['signal']:.2f} times the noise): what "
+        "was made says next to nothing about the real data. Spend more, or measure more records or fewer quantities"
+    )
 
 
 def expected_distance(stddev: Floats, records: float) -> float:

@@ -14,8 +14,15 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import EVENT
 from dpmodels.arrays import Floats
 from dpmodels.evaluation.published.bins import Bins, CellTally
-from dpmodels.evaluation.published.fidelity import HALF_NORMAL, Measured, compare_with_release, expected_distance
+from dpmodels.evaluation.published.fidelity import (
+    HALF_NORMAL,
+    Measured,
+    compare_with_release,
+    drowned,
+    expected_distance,
+)
 from dpmodels.evaluation.published.largest import counted_together, largest_cell, warning
+from dpmodels.evaluation.published.numbers import doubt, errors_of
 from dpmodels.evaluation.published.sheet import Sheet
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -61,10 +68,12 @@ def summarise(
             sheet.add(records)
     names = _numbered([getattr(event, "mechanism", "") for event in getattr(line.event, "events", [line.event])])
     fit = compare_with_release(line, measured.sums, first) if measured.sums else []
+    lost = drowned(fit)
     return {
         "format": 2,
         "data_set": line.contract.name,
         "method": line.method,
+        **({"drowned": lost} if lost else {}),
         "privacy": _privacy(release, charged),
         "hashes": {
             "plan_sha256": line.hash,
@@ -140,7 +149,8 @@ def _column(
     pooled = np.bincount(noisy.place, shares, minlength=len(noisy.pooled))
     largest = largest_cell(column, noisy.counts, records)
     together = counted_together(column, noisy, records)
-    assumed = warning(column, largest, together, measurement)
+    errors = errors_of(column, noisy)
+    warned = " ".join(filter(None, (warning(column, largest, together, measurement), doubt(column, errors))))
     return facts | {
         "released": _round(bins.join(noisy.counts) / records),
         "released_stddev": _round(noisy.stddev * np.sqrt(bins.sizes) / records),
@@ -150,7 +160,8 @@ def _column(
         "distance_to_release": round(float(np.abs(pooled - noisy.pooled / records).sum() / 2), 8),
         "largest_cell": largest,
         **({"counted_together": together} if together else {}),
-        **({"warning": assumed} if assumed else {}),
+        **errors,
+        **({"warning": warned} if warned else {}),
     }
 
 

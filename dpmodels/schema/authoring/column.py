@@ -50,7 +50,9 @@ def drafted(name: str, found: pa.DataType | None, facts: Facts, accept: bool = F
     remarks = [*([facts.description] if facts.description else []), *remarks, *faults]
     remarks += [f"not read: {words}" for words in dict.fromkeys(facts.unread)]
     suggested = suggestion(name, keys) if TODO in keys.values() else None
-    if suggested and accept:
+    if suggested and not suggested.keys:
+        remarks.append(suggested.because)
+    elif suggested and accept:
         kept = {key: value for key, value in keys.items() if key == "nullable" or "type" not in suggested.keys}
         keys, faults = _settled({**({} if suggested.keys.get("type") == "identifier" else kept), **suggested.keys})
         remarks += [f"a suggestion that was accepted: {suggested.because}", *faults]

@@ -14,7 +14,7 @@ from dpmodels.schema.authoring.facts import TODO
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The keys that a column might have, and why."""
+    """The keys that a column might have, and why; without keys, how to choose them."""
 
     keys: Mapping[str, Any]
     because: str
@@ -28,7 +28,6 @@ def _integer(low: int, high: int, **more: Any) -> dict[str, Any]:
     return {"type": "integer", "min": low, "max": high, **more}
 
 
-GENEROUS = {"scale": "log"}
 BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     (
         r"uuid|guid|ssn|email|e mail|phone|.* id|id|(first|last|full|sur)? ?name",
@@ -49,25 +48,21 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     (r"(.* )?(percent|percentage|pct|perc)( .*)?", _number(0, 100), "a percentage"),
     (r"(.* )?(share|ratio|fraction|probability|prob)", _number(0, 1), "a share of one"),
     (
-        r"(.* )?(amount|amt|price|cost|fee|fare|salary|income|revenue|wage|payment|total|tip|charge|charges)( .*)?",
-        _number(0, 10_000_000, round=2, **GENEROUS),
-        "an amount of money, generously and on a logarithmic scale",
-    ),
-    (
-        r"(.* )?(count|cnt|quantity|qty)|(num|number|n|no)( of)? .+",
-        _integer(0, 1_000_000, **GENEROUS),
-        "a count, generously and on a logarithmic scale",
-    ),
-    (
-        r"(.* )?(distance|dist|duration|length)( .*)?",
-        _number(0, 1_000_000, **GENEROUS),
-        "a length of way or time, generously and on a logarithmic scale",
-    ),
-    (
         r"(.* )?(birth date|date of birth|dob|born)",
         {"min": date(1900, 1, 1), "max": date(2030, 12, 31)},
         "a day of birth",
     ),
+)
+MEASURED = (
+    r"(.* )?(amount|amt|price|cost|fee|fare|salary|income|revenue|wage|payment|bill|total|tip|charge|charges)( .*)?"
+    r"|(.* )?(count|cnt|quantity|qty)|(num|number|n|no)( of)? .+"
+    r"|(.* )?(distance|dist|duration|length)( .*)?"
+)
+"""Names of what is paid, counted or measured: no name says how large that can be."""
+ADVICE = (
+    "no bound is suggested: take the largest value that a tariff, a contract, a form or a limit of the system allows, "
+    "from public documents and never from these rows, with `outside: clip` for what lies beyond, and with `scale: log` "
+    "where most values are small beside it. The wider the bounds, the larger the error of the largest values"
 )
 DAYS = {"min": date(1970, 1, 1), "max": date(2099, 12, 31)}
 SIZES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1), "uint16": (0, 2**16 - 1)}
@@ -83,6 +78,9 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
         given = {"type": "datetime", "resolution": "day", **suggested} if "type" not in suggested else dict(suggested)
         if re.fullmatch(pattern, words) and (found := _fitted(given, kind, keys)):
             return Suggestion(found, because)
+    numeric = kind in ("integer", "number") and TODO in (keys.get("min"), keys.get("max"))
+    if re.fullmatch(MEASURED, words) and (numeric or kind == TODO):
+        return Suggestion({}, ADVICE)
     if kind == "datetime":
         return Suggestion(_open(keys, {**DAYS, "resolution": "second"}), "a moment of these years, generously")
     if kind == "integer" and size and TODO in (keys.get("min"), keys.get("max")):

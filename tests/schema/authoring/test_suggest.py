@@ -29,10 +29,6 @@ NUMBER, WHOLE, TEXT = pa.float64(), pa.int64(), pa.string()
         ("ratio", NUMBER, 0, 1, {}),
         ("start_lat", NUMBER, -90, 90, {"round": 6}),
         ("longitude", NUMBER, -180, 180, {"round": 6}),
-        ("fare_amount", NUMBER, 0, 10_000_000, {"scale": "log", "round": 2}),
-        ("totalPrice", WHOLE, 0, 10_000_000, {"scale": "log"}),
-        ("visit_count", WHOLE, 0, 1_000_000, {"scale": "log"}),
-        ("n_children", WHOLE, 0, 1_000_000, {"scale": "log"}),
         ("whatever", pa.int8(), -128, 127, {}),
     ],
 )
@@ -44,6 +40,21 @@ def test_a_name_suggests_bounds_that_are_a_column(
     taken = drafted(name, found, Facts(), accept=True)
     assert taken.keys.items() >= {"min": low, "max": high, **more}.items() and "accepted" in taken.remarks[-1]
     assert {"scale", "round"} & taken.keys.keys() == set(more)
+
+
+@pytest.mark.parametrize("accept", [False, True])
+@pytest.mark.parametrize(
+    "name", ["bill_eur", "fare_amount", "totalPrice", "visit_count", "n_children", "trip_distance"]
+)
+def test_no_bound_is_suggested_of_what_is_paid_or_counted_but_how_to_choose_one(name: str, accept: bool) -> None:
+    for found in (NUMBER, WHOLE, None):
+        made = drafted(name, found, Facts(), accept=accept)
+        assert "TODO" in made.keys.values() and not any(isinstance(value, int | float) for value in made.keys.values())
+        assert "public documents" in made.remarks[-1] and "suggested, as" not in made.remarks[-1]
+    half = drafted(name, NUMBER, Facts(low=Bound(5)), accept=accept)
+    assert half.keys == {"type": "number", "min": 5.0, "max": "TODO"}
+    whole = drafted(name, NUMBER, Facts(low=Bound(5), high=Bound(10)), accept=accept)
+    assert not whole.remarks
 
 
 def test_nothing_is_suggested_where_the_name_and_the_type_do_not_go_together() -> None:
@@ -58,8 +69,8 @@ def test_what_names_a_person_and_free_text_are_suggested_to_be_left_out() -> Non
 
 
 def test_a_suggestion_fills_in_what_is_open_and_overrides_nothing() -> None:
-    half = drafted("price", NUMBER, Facts(low=Bound(5)), accept=True)
-    assert half.keys == {"type": "number", "min": 5.0, "max": 10_000_000.0}  # and no scale that nobody asked for
+    half = drafted("latitude", NUMBER, Facts(low=Bound(5)), accept=True)
+    assert half.keys == {"type": "number", "min": 5.0, "max": 90.0}  # and no rounding that nobody asked for
     whole = drafted("age", WHOLE, Facts(low=Bound(18), high=Bound(65)), accept=True)
     assert whole.keys == {"type": "integer", "min": 18, "max": 65} and not whole.remarks
     odd = drafted("age", WHOLE, Facts(low=Bound(200)), accept=True)
@@ -88,7 +99,7 @@ def test_the_lint_refuses_a_suggestion_that_nobody_took(tmp_path: Path) -> None:
         "datetime",
         "boolean",
     ]
-    names = "user_id,age,price,is_new\n"
+    names = "user_id,age,share,is_new\n"
     (tmp_path / "t.csv").write_text(names)
     assert "type: TODO" in draft(tmp_path / "t.csv")
     assert len(make(draft(tmp_path / "t.csv", known=Known(accept=True))).columns) == 4

@@ -1,0 +1,170 @@
+"""Skewed number columns with bounds that are true, 10 and 1,000 times too wide: what becomes of mean, p99 and p99.9?
+
+Each column is released with one companion by nacre's defaults. An error is that of the synthetic column, by the real
+value. The limit for a mean is 3 % or twice the error of a private mean at a tenth of the budget, whichever is more: a
+sum clipped at the value that suits it best, which no private mean could know, with Gaussian noise, over the true number
+of rows. The bounds are too wide upwards: the lower one is what it was.
+"""
+
+import math
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from benchmarks.adult import DELTA, EPSILON
+from benchmarks.common import Table, data_dir, parse, report
+from benchmarks.light import read
+from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.evaluation.audit.desks import measured
+from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.system import Craft
+from dpmodels.schema.encode import Codec
+from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.registry import create
+
+Floats = NDArray[np.float64]
+LOG = {"type": "number", "round": 2, "min": 0, "scale": "log"}
+WIDE = (1, 10, 1000)
+HEAD = ["column", "bounds", "settings", "error of the mean, %", "limit, %", "within", "p99, %", "p99.9, %", "seconds"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A column of a public table, the bound that its documentation or a round figure gives, and a companion."""
+
+    rows: Callable[[], pd.DataFrame]
+    column: str
+    companion: str
+    high: float
+    keys: dict[str, Any] = field(default_factory=lambda: LOG)
+
+    def load(self) -> pd.DataFrame:
+        """Return both columns; the companion as words."""
+        frame = self.rows()[[self.column, self.companion]].dropna(subset=[self.column])
+        whole = self.keys["type"] == "integer"
+        number = frame[self.column].astype(float).clip(self.keys["min"], self.high).round(self.keys.get("round", 9))
+        return pd.DataFrame(
+            {
+                "value": number.astype("int64") if whole else number,
+                "group": frame[self.companion].astype(str),
+            }
+        ).reset_index(drop=True)
+
+    def schema(self, frame: pd.DataFrame, times: int) -> Schema:
+        """Return a schema whose upper bound is so many times as far from the lower one."""
+        low = self.keys["min"]
+        groups = {"type": "categorical", "values": sorted(frame["group"].unique())}
+        columns = {"value": {**self.keys, "max": low + times * (self.high - low)}, "group": groups}
+        return Schema.model_validate({"name": "tails", "target": "group", "columns": columns})
+
+
+def _parquet(name: str, rows: int | None = None) -> Callable[[], pd.DataFrame]:
+    return lambda: pd.read_parquet(data_dir() / f"{name}.parquet").head(rows)
+
+
+def _statsmodels(name: str) -> Callable[[], pd.DataFrame]:
+    def load() -> pd.DataFrame:
+        from statsmodels import datasets
+
+        frame: pd.DataFrame = getattr(datasets, name).load_pandas().data
+        return frame
+
+    return load
+
+
+def _incomes() -> pd.DataFrame:
+    rows = _parquet("nist/national2019")()
+    return rows.assign(PINCP=pd.to_numeric(rows["PINCP"], errors="coerce"))
+
+
+SOURCES = {
+    "purchase": Source(_parquet("creditcard_fraud_time_amount_full", 7874), "Amount", "Class", 30_000),
+    "card": Source(
+        _parquet("creditcard_fraud_sample"), "Amount", "Class", 30_000, {"type": "number", "round": 2, "min": 0}
+    ),
+    "gain": Source(
+        _parquet("adult_train"),
+        "capital_gain",
+        "income",
+        99_999,
+        {"type": "integer", "min": 0, "scale": "log", "zero_inflated": True},
+    ),
+    "order": Source(_parquet("berka/order"), "amount", "k_symbol", 15_000, {"type": "number", "min": 0}),
+    "transfer": Source(_parquet("berka/trans"), "amount", "type", 100_000),
+    "income": Source(
+        _incomes, "PINCP", "SEX", 1_500_000, {"type": "integer", "min": 0, "scale": "log", "zero_inflated": True}
+    ),
+    "affairs": Source(
+        _statsmodels("fair"), "affairs", "children", 60, {"type": "number", "min": 0, "zero_inflated": True}
+    ),
+    "visits": Source(_statsmodels("randhie"), "mdvis", "hlthg", 80, {"type": "integer", "min": 0}),
+}
+
+
+def options(parser: ArgumentParser) -> None:
+    parser.add_argument("--columns", nargs="+", default=list(SOURCES), choices=SOURCES)
+    parser.add_argument("--settings", nargs="+", default=["default"], help="measurements to hold against each other")
+    parser.add_argument("--wide", nargs="+", type=int, default=list(WIDE), help="how many times too wide bounds are")
+    parser.add_argument("--releases", type=int, default=8, help="of each column and width")
+    parser.add_argument("--epsilon", type=float, default=EPSILON)
+
+
+def private_mean(values: Floats, epsilon: float) -> float:
+    """Return the root mean squared error of a clipped mean with Gaussian noise, clipped where it is least."""
+    noise = gaussian_noise_multiplier(PrivacyBudget(epsilon=epsilon, delta=DELTA))
+    cuts = np.unique(np.quantile(values[values > 0], 1 - np.logspace(-5, -0.3, 200)))
+    bias = [float(np.maximum(values - cut, 0).mean()) for cut in cuts]
+    return min(math.hypot(off, noise * cut / len(values)) for off, cut in zip(bias, cuts, strict=True))
+
+
+def release(frame: pd.DataFrame, schema: Schema, settings: dict[str, object], epsilon: float, seed: int) -> Floats:
+    """Measure, fit and sample once; return the synthetic column."""
+    system, codec = create("nacre", settings, {}), Codec(schema)
+    records = codec.encode(pa.Table.from_pandas(frame, preserve_index=False))
+    line = system.plan(schema, PrivacyBudget(epsilon=epsilon, delta=DELTA))
+    with tempfile.TemporaryDirectory() as folder:
+        released, _ = measured(system, Path(folder), line, records)
+        model = system.fit(released, Craft(seed=seed))
+    made = pa.concat_tables([codec.decode(batch) for batch in model.sample(model.default_rows(), seed)])
+    return made["value"].to_numpy().astype(float)
+
+
+def apart(made: Floats, real: Floats) -> list[float]:
+    """Return by how many percent mean, p99 and p99.9 differ."""
+    pairs = [(x.mean(), *np.quantile(x, [0.99, 0.999])) for x in (made, real)]
+    return [100 * (a - b) / b for a, b in zip(*pairs, strict=True)]
+
+
+def main() -> None:
+    args = parse(__doc__, options)
+    releases = 1 if args.quick else args.releases
+    table = Table(f"Skewed columns, epsilon={args.epsilon}, delta={DELTA}", HEAD, digits=1)
+    for name in args.columns:
+        frame = SOURCES[name].load()
+        real = frame["value"].to_numpy().astype(float)
+        limit = max(3.0, 200 * private_mean(real, args.epsilon / 10) / real.mean())
+        for times in args.wide:
+            schema = SOURCES[name].schema(frame, times)
+            for words in args.settings:
+                begun = time.perf_counter()
+                made = [release(frame, schema, read(words), args.epsilon, seed) for seed in range(releases)]
+                seconds = (time.perf_counter() - begun) / releases
+                mean, p99, p999 = zip(*(apart(each, real) for each in made), strict=True)
+                within = f"{sum(abs(x) <= limit for x in mean)} of {releases}"
+                table.add(name, f"x{times}", words, mean, limit, within, p99, p999, seconds)
+                print(table.markdown().splitlines()[-1], file=sys.stderr, flush=True)
+    report("tails", [table], range(releases), args)
+
+
+if __name__ == "__main__":
+    main()
