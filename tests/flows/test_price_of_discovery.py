@@ -20,6 +20,7 @@ from dpmodels.ledger.store import digest
 from dpmodels.releases.discoveries import check_discovery
 from dpmodels.schema.lint import parse
 from tests.flows.test_discover import open_account, write_draft
+from tests.hand_off.make_golden import fitter
 from tests.hand_off.test_manifest import facts, write_manifest
 from tests.support import charges, run_cli, synthesize_words
 
@@ -101,7 +102,7 @@ def test_with_a_charged_report_the_total_is_of_all_three(made: Path) -> None:
 def test_whatever_is_made_of_the_release_again_has_its_price_too(made: Path, home: str) -> None:
     first = read_manifest(made / "out")
     release = made / "home" / "released" / first.run / "release.parquet"
-    words = ("--home", made / home, "--rows", 40, "--no-prefect", "--config", made / "config.yaml")
+    words = ("--home", made / home, "--rows", 40, "--no-prefect", "--config", fitter(made))
     code, out, err = run_cli("fit", release, "--out", made / f"fit-{home}", *words)
     assert code == 0, out + err
     again, (line,) = read_manifest(made / f"fit-{home}"), read_manifest(made / f"fit-{home}").discoveries
@@ -136,8 +137,9 @@ def test_a_price_that_was_edited_is_refused_before_anything_is_charged(made: Pat
         content["discovered"] = [one for one in content["discovered"] if one]
 
     schema, before = lines_edited(made, tmp_path / "edited.yaml", edit), charges(made / "home")
-    for words in (["plan", *synthesize_words(made, schema=schema)[1:]], synthesize_words(made, schema=schema)):
-        code, _, err = run_cli(*words)
+    words = synthesize_words(made, schema=schema, out=tmp_path / "out")
+    for command in (["plan", *words[1:]], words):
+        code, _, err = run_cli(*command)
         assert code == 1 and told in " ".join(err.split()) and "schema discover` again" in " ".join(err.split()), err
     assert charges(made / "home") == before
 
@@ -146,12 +148,9 @@ def test_a_discovery_of_other_data_or_that_was_given_up_pays_for_nothing(made: P
     other = lines_edited(made, tmp_path / "other.yaml", lambda content: content.update(name="other"))
     code, _, err = run_cli("plan", *synthesize_words(made, schema=other)[1:])
     assert code == 1 and "is of data set clinic, and not of other" in " ".join(err.split())
-    asked = write_draft(tmp_path, rows=60)
-    open_account(tmp_path)
-    code, out, _ = run_cli(*asked, "--epsilon", 0.5)
-    schema = parse(out)[0]
+    schema = parse((made / "clinic.yaml").read_text())[0]
     (one,) = schema.discovered
-    held = Ledger(tmp_path / "home" / "ledger.sqlite").find(one.charge)
+    held = Ledger(made / "home" / "ledger.sqlite").find(one.charge)
     for state in ("voided", "reserved", "drawing"):
         with pytest.raises(Unsuitable, match=f"is {state} in the ledger"):
             check_discovery(one, held.model_copy(update={"state": state}), schema)

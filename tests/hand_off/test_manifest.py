@@ -40,6 +40,7 @@ SAYS = {
     "laid-out": {"approved", "declared"},
     "laid-out-embedded": {"approved", "approved_as", "part", "cautions"},
     "laid-out-federation": {"part", "cautions", "clients", "dropped"},
+    "discovered": {"report", "discoveries", "total_spent"},
     "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }
 Json = dict[str, Any]
