@@ -362,8 +362,8 @@ def _work(tally: Tally) -> int:
 def _check_charge(line: Line, run: str | None, found: Verified) -> None:
     """Check that the charge's key is that of its plan and run, and that its entries are complete and in order."""
     paid, entries = line.ledger, line.ledger.entries
-    if paid.account is None:  # the manifest says that it is left out; only the release's footer names the charge
-        return
+    if entries is None and not isinstance(line, DiscoveryLine):
+        return  # the manifest says that they are left out; only the release's footer names the charge
     if paid.charge != digest([paid.account, line.plan_sha256, run, *([line.part] if line.part else [])]):
         found.faults.append("the charge is not that of this plan and run")
     if entries is None:  # of a discovery that another ledger paid for
