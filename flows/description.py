@@ -28,6 +28,7 @@ from dpmodels.evaluation.published.embedded import cautions
 from dpmodels.evaluation.published.federated import cautions as cautions_of_clients
 from dpmodels.ledger.records import Quote
 from dpmodels.privacy import Adjacency, PrivacyBudget
+from dpmodels.releases.discoveries import discoveries_of, joint_cost
 from dpmodels.releases.plan import Line
 from dpmodels.schema.columns import Integer, Number
 from dpmodels.schema.discover import Discovery
@@ -100,6 +101,7 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
         both = spent_epsilon(events, plan.budget.delta_exact)
         right = in_words(right_guesses(events, float(both), delta))
         facts["release and report"] = f"epsilon={both} together, delta={delta}; {right} of even bets are won at most"
+    facts |= _discovered([plan, *others])
     cap = whole_budget([plan, *others])
     facts |= _account(said) if said else _opens(contract.name, cap.epsilon_exact, cap.delta_exact)
     if signer is not None:
@@ -107,6 +109,22 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
     if place and not plan.family and not isinstance(plan.contract, Discovery):
         facts["training"] = f"from the release alone, so it costs nothing more; {place}"
     return facts
+
+
+def _discovered(lines: Sequence[Line]) -> dict[str, str]:
+    """Say what the schema was discovered with, which was charged before, and what everything costs together."""
+    discoveries, (plan, *_) = discoveries_of(lines[0].contract), lines
+    if not discoveries:
+        return {}
+    events: list[Event] = [line.event for line in lines]
+    total, delta = joint_cost(events, plan.budget.delta, plan.contract)
+    events += [event for one in discoveries for event in one.events]
+    right = in_words(right_guesses(events, float(total), delta))
+    said = [
+        f"epsilon={one.epsilon}, delta={one.delta}, charged to {one.account} before, {one.run}" for one in discoveries
+    ]
+    whole = f"epsilon={total} together, delta={delta}; {right} of even bets are won at most"
+    return {"schema discovered with": "\n".join(said), "in all": f"{whole}. The hand-off states this price"}
 
 
 def _noise(plan: Line) -> Mapping[str, float]:

@@ -23,7 +23,7 @@ from flows.planning import account_for, check_delta, create_run, make_budget, op
 from flows.with_prefect.approval import ask_approver
 from tasks.accounts import charge_of
 from tasks.discover import discover as discover_stage
-from tasks.discover import read_found
+from tasks.discover import paid_for, read_found
 from tasks.given import GIVEN, forget_given
 from tasks.recover import recover
 from tasks.source import check_source, settled_source
@@ -68,7 +68,7 @@ def discover(config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | 
         finally:
             forget_given(run)
     origin = f"charged release {run.name}, epsilon={privacy.target_epsilon}, delta={privacy.delta}"
-    made = complete(text, read_found(release), origin)
+    made = complete(text, read_found(release), origin, paid_for(run, release))
     return Discovered(run, made.text, made.remarks, charged)
 
 

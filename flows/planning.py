@@ -17,6 +17,7 @@ from dpmodels.ledger.records import Quote
 from dpmodels.limits import LONGEST_NAME, MOST_COLUMNS, MOST_VALUES
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.releases.contract import Contract
+from dpmodels.releases.discoveries import check_discovery, check_priced, discoveries_of
 from dpmodels.releases.plan import Line, Plan
 from dpmodels.schema.columns import Categorical
 from dpmodels.schema.lint import load_for_run
@@ -71,6 +72,7 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
         raise InvalidArgument("parents", config.parents, rule)
     privacy, scores = config.privacy, read_measurement(config.report)
     check_delta(privacy.delta, privacy.allow_large_delta)
+    check_priced(contract, privacy.delta)
     plans = [method.plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))]
     if privacy.report_epsilon is not None:
         if not isinstance(contract, Schema) or users:
@@ -121,8 +123,20 @@ def _open_account(config: SynthesizeConfig | EmbedConfig, plan: Line) -> tuple[L
     if isinstance(place, Path) and not place.exists():
         return None, ""
     ledger = Ledger(place)
+    check_discoveries(ledger, plan.contract)
     name = config.privacy.account or _scope_account(ledger, plan)
     return (ledger, name) if name else (None, "")
+
+
+def check_discoveries(ledger: Ledger, contract: Contract) -> None:
+    """Refuse a schema that says of a discovery what the ledger knows better; of other ledgers' nothing is known here.
+
+    Raises:
+        Unsuitable: it was given up, is of another data set, or was edited.
+    """
+    for one in discoveries_of(contract):
+        if held := ledger.find(one.charge):
+            check_discovery(one, held, contract)
 
 
 def ledger_place(config: HandOverConfig) -> str | Path:
@@ -259,6 +273,7 @@ def create_run(
         NacreError: the home or its ledger is not in order, or the budget is exhausted.
     """
     runtime, ledger = config.runtime, open_home(config)
+    check_discoveries(ledger, lines[0].contract)
     account, opens = account_for(ledger, config.privacy, lines, partition, may_open)
     settings = bind(config, account=account, opens=opens, **own)
     charges = [charge_of("quote", line, settings.account) for line in lines]

@@ -48,7 +48,7 @@ def _accounts(run: Run, manifest: Manifest) -> tuple[list[tuple[Standing, Any]],
     if manifest.clients:
         stood = [(ledger.standing(line.ledger.charge), _signed(ledger, line)) for line in manifest.clients]
     else:
-        stood = [(ledger.standing(*(line.ledger.charge for line in manifest.lines)), None)]
+        stood = [(ledger.standing(*(line.ledger.charge for line in manifest.lines_of_run)), None)]
     above, name = list[Balance](), stood[0][0].account
     while name := ledger.account(name).parent:
         above.append(ledger.balance(name))

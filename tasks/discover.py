@@ -4,13 +4,15 @@ from collections.abc import Mapping
 
 from dpmodels.artifact import checked
 from dpmodels.privacy import Sensitive
+from dpmodels.releases.discoveries import discovery_charge
 from dpmodels.releases.draw import check_line
 from dpmodels.releases.release import read_release
 from dpmodels.schema.discover import Discovery
 from dpmodels.schema.discovered import Found
+from dpmodels.schema.discovery_charge import DiscoveryCharge
 from dpmodels.schema.load import RawRows
 from dpmodels.synthesizers.discovery import DiscoverySystem
-from tasks.accounts import desk_of
+from tasks.accounts import charges_of, desk_of
 from tasks.contents import refuse_charged
 from tasks.home import remember
 from tasks.sanitize import reserve_run
@@ -41,3 +43,9 @@ def read_found(release: Handle) -> Mapping[str, Found]:
     """Return what a discovery released of each column (post-processing)."""
     found = read_release(checked(release.path, release.sha256)).value
     return DiscoverySystem.of_line(found.line).found(found)
+
+
+def paid_for(run: Run, release: Handle) -> DiscoveryCharge:
+    """Return all that a schema says of the charge that paid for its discovery."""
+    (charge,) = charges_of(run)
+    return discovery_charge(charge, release.sha256)

@@ -23,6 +23,7 @@ from dpmodels.hand_off.manifest import (
     MANIFEST,
     NEWEST,
     PAGES,
+    PAID_ELSEWHERE,
     Manifest,
     digest_of_all,
     read_manifest,
@@ -30,7 +31,10 @@ from dpmodels.hand_off.manifest import (
 from dpmodels.hand_off.signature import sign_manifest
 from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.ledger import Charge
+from dpmodels.releases.contract import Contract
+from dpmodels.releases.discoveries import check_discovery, discoveries_of, joint_cost, price_of
 from dpmodels.releases.plan import REPORT, Line
+from dpmodels.schema.discovery_charge import DiscoveryCharge
 from dpmodels.schema.federation import SCORES, UNPROTECTED
 from tasks.accounts import charges_of, desk_of
 from tasks.anchors import anchor_after
@@ -120,6 +124,8 @@ def manifest(run: Run, plan: Line, release: Handle) -> Manifest:
         return manifest_of_clients(run)
     again = "fitted_again_as" if settings.fits else "sampled_again_as" if settings.paid_by else ""
     paid = paid_elsewhere(settings.fits) if settings.is_paid_elsewhere else paid_here(run, release)
+    paid |= discovery_lines(run)
+    paid |= total(run, paid)
     return Manifest.model_validate(
         {
             "format": NEWEST,
@@ -272,10 +278,44 @@ def charged_line(run: Run) -> dict[str, Any]:
     held = desk_of(run, REPORT).held()
     if held is None or held.state == "voided":
         return {}
-    budget, events = plan.budget, run.plan.events
-    total = {"epsilon": spent_epsilon(events, budget.delta_exact), "delta": budget.delta}
     scores = {"scores_sha256": done.sha256} if done else {}
-    return {"report": {**line(plan), "ledger": payment(run, charge), **scores}, "total_spent": total}
+    return {"report": {**line(plan), "ledger": payment(run, charge), **scores}}
+
+
+def total(run: Run, lines: Mapping[str, Any]) -> dict[str, Any]:
+    """Say what release, report and discoveries cost together, where there are several."""
+    plan = run.plan.release
+    if not {"report", "discoveries"} & lines.keys():
+        return {}
+    events = [plan.event, *(lines["report"]["events"] if "report" in lines else ())]
+    epsilon, delta = joint_cost(events, plan.budget.delta, plan.contract)
+    return {"total_spent": {"epsilon": epsilon, "delta": delta}}
+
+
+def discovery_lines(run: Run) -> dict[str, Any]:
+    """Account for what the schema was discovered with; of a charge that is not in the run's ledger without entries."""
+    contract = run.plan.release.contract
+    lines = [_discovery_line(run, one, contract) for one in discoveries_of(contract)]
+    return {"discoveries": lines} if lines else {}
+
+
+def _discovery_line(run: Run, one: DiscoveryCharge, contract: Contract) -> dict[str, Any]:
+    """Say what a discovery asked for, what it cost, and who paid."""
+    held = None if run.settings.is_paid_elsewhere else ledger_of(run).find(one.charge)
+    paid: dict[str, Any] = {"account": one.account, "charge": one.charge}
+    if held is not None:
+        check_discovery(one, held, contract)
+        paid = payment(run, held.charge)
+    return {
+        "asked": {"epsilon": one.epsilon, "delta": one.delta},
+        "spent": {"epsilon": price_of(one), "delta": one.delta},
+        "events": one.events,
+        "plan_sha256": one.plan_sha256,
+        "run": one.run,
+        "release_sha256": one.release_sha256,
+        "ledger": paid,
+        **({} if held else {"left_out": PAID_ELSEWHERE}),
+    }
 
 
 def holds_run(out: Path, name: str) -> bool:

@@ -63,7 +63,8 @@ def describe(
 
 def terms(manifest: Manifest) -> dict[str, Any]:
     """Return the facts that follow from a manifest alone; where no epsilon holds, delta and charges are the scores'."""
-    signed, delta = manifest.approved, (manifest.clients or (manifest,))[0].price.asked.delta
+    signed = manifest.approved
+    delta = manifest.clients[0].price.asked.delta if manifest.clients else manifest.whole_cost.delta
     return {
         "data_set": manifest.data_set,
         "method": manifest.method,
@@ -76,7 +77,10 @@ def terms(manifest: Manifest) -> dict[str, Any]:
         "delta": delta,
         "epsilon": str(manifest.whole_cost.epsilon) if manifest.has_price else None,
         **({} if manifest.has_price else {"unprotected": manifest.unprotected}),
-        "charges": [_charge(name, line) for name, line in zip(("release", "report"), manifest.lines, strict=False)],
+        "charges": [
+            *(_charge(name, line) for name, line in zip(("release", "report"), manifest.lines_of_run, strict=False)),
+            *(_charge("discovery", line) for line in manifest.discoveries or ()),
+        ],
         "account": manifest.ledger.account,
         "approved": {"officer": signed.officer, "public_key": signed.public_key} if signed else None,
         "cautions": list(manifest.cautions or ()),
@@ -96,7 +100,8 @@ def meaning(manifest: Manifest) -> Meaning:
     lines = manifest.clients or manifest.lines
     heaviest = [max(lines, key=lambda line: line.price.spent.epsilon)] if manifest.clients else lines
     events = [event for line in heaviest for event in line.price.events]
-    return Meaning.of(events, float(manifest.whole_cost.epsilon), manifest.price.asked.delta)
+    whole = manifest.whole_cost
+    return Meaning.of(events, float(whole.epsilon), whole.delta)
 
 
 def _meant(manifest: Manifest) -> dict[str, float | None]:
@@ -145,7 +150,7 @@ def _close(said: float | None, own: float | None) -> bool:
 
 def _day(manifest: Manifest) -> str | None:
     """Return the day of the last charge; None where the entries are not known."""
-    entries = [line.ledger.entries or () for line in manifest.clients or manifest.lines]
+    entries = [line.ledger.entries or () for line in manifest.clients or manifest.lines_of_run]
     return max((entry.day[:10] for some in entries for entry in some), default=None)
 
 

@@ -15,6 +15,7 @@ Its format is numbered, and each manifest is written in the oldest format that c
     6   any of these with a data sheet as well, and with what the operator declares of the hand-off, if anything
     7   any of these that says by which layout its pages were made, so that they can be made again and compared, and
         that holds the digest of itself, by which a manifest that rotted on its disk is noticed
+    8   any of 7 that are of a table whose schema was discovered: a line for each discovery, and the total is of all
 """
 
 import json
@@ -35,17 +36,24 @@ from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_MANIFEST
 from dpmodels.privacy import Adjacency, PrivacyUnit
+from dpmodels.releases.discoveries import joint_delta
+from dpmodels.schema.discovery_charge import DiscoveryCharge
 
 MANIFEST = "manifest.json"
 CARD = "model-card.json"
 SHEET = "data-sheet.html"
 PAGES = ("model-card.html", "statement.html", SHEET)
 """The pages that lay out the facts of the card: for a user, for a data-protection officer, and for whoever gets it."""
-NEWEST = 7
+NEWEST = 8
 MOST_FAULTS = 10
 LEFT_OUT = (
     "The release came as a file, without the ledger that paid for it. Its footer names the charge. The account, the "
     "run that paid, and the entries of the charge are not known here; whoever keeps the ledger can look the charge up."
+)
+
+PAID_ELSEWHERE = (
+    "The ledger that paid for this discovery is not the one that paid for the release, or is not at hand, so the "
+    "entries of its charge are not known here; whoever keeps that ledger can look the charge up."
 )
 
 OneLine = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -74,7 +82,7 @@ class Target(_Model):
 
 
 class Cost(_Model):
-    """The cost of one line, or of both together: epsilon rounded up to 1e-12."""
+    """The cost of one line, or of all together: epsilon rounded up to 1e-12."""
 
     epsilon: Annotated[Decimal, Field(ge=0, max_digits=20, decimal_places=12)]
     delta: Delta
@@ -179,6 +187,22 @@ class ClientLine(Line):
     release_sha256: Sha256
 
 
+class DiscoveryLine(Line):
+    """What the schema was discovered with; ``left_out`` says why the entries of its charge are not known."""
+
+    run: Text
+    release_sha256: Sha256
+    left_out: Text | None = None
+
+    @model_validator(mode="after")
+    def _says_what_is_left_out(self) -> Self:
+        if self.ledger.account is None or self.part is not None:
+            raise ValueError("has a discovery without an account, or with a part, as none is")
+        if (self.ledger.entries is None) != (self.left_out is not None):
+            raise ValueError("has a discovery with one of the fields ledger.entries and left_out too many or too few")
+        return self
+
+
 class _Head(_Model):
     format: Annotated[int, Field(ge=1, le=NEWEST)]
     nacre_version: Text
@@ -202,7 +226,10 @@ class Manifest(Line, _Head):
         sampled_again_as: the run that sampled the payer's generator again.
         fitted_again_as: the run that fitted a generator of its own to the payer's release.
         left_out: says that ``run``, ``ledger.account`` and ``ledger.entries`` are not known, and why.
-        report, total_spent: the line of the charged report, and what both lines cost together.
+        report: the line of the charged report.
+        discoveries: what the schema was discovered with, in the order in which the schema names it.
+        total_spent: what all lines cost together, where there are several. The report has the delta of the release, and
+            the total has it as well; those of discoveries are added to it.
         approved: the signature of the account's officer, where the account has one.
         approved_as: account and run that were signed for, where the signature is of a family's charges by their keys.
         cautions: what a recipient must know of the guarantee's limits before relying on it.
@@ -218,6 +245,7 @@ class Manifest(Line, _Head):
     """
 
     report: ReportLine | None = None
+    discoveries: Annotated[tuple[DiscoveryLine, ...], Field(min_length=1)] | None = None
     total_spent: Cost | None = None
     approved: Approval | None = None
     approved_as: Family | None = None
@@ -239,7 +267,17 @@ class Manifest(Line, _Head):
     @property
     def lines(self) -> tuple[Line, ...]:
         """Every line that was charged; of a federation, the line that stands for the clients' own, if one can."""
+        return (*self.lines_of_run, *(self.discoveries or ()))
+
+    @property
+    def lines_of_run(self) -> tuple[Line, ...]:
+        """The lines that the run was charged for, which are all but those of discoveries."""
         return (self, self.report) if self.report else (self,) if self.has_price else ()
+
+    @property
+    def total_delta(self) -> float:
+        """The delta at which all lines are added up: that of the run, and each discovery's."""
+        return joint_delta(line.price.asked.delta for line in (self, *(self.discoveries or ())))
 
     @property
     def made_by(self) -> str:
@@ -263,6 +301,8 @@ class Manifest(Line, _Head):
     @property
     def oldest_format(self) -> int:
         """The oldest format that can hold the manifest's content."""
+        if self.discoveries is not None:
+            return 8
         if self.layout is not None:
             return 7
         if self.declared is not None or SHEET in self.artifacts:
@@ -274,10 +314,12 @@ class Manifest(Line, _Head):
 
     @model_validator(mode="after")
     def _hangs_together(self) -> "Manifest":
-        paying = self.clients or self.lines
+        paying = self.clients or self.lines_of_run
         payer = (self.run, *(part for line in paying for part in (line.ledger.account, line.ledger.entries)))
-        if (self.report is None) != (self.total_spent is None):
-            raise ValueError("has one of the fields report and total_spent, which belong together")
+        if (self.report is None and self.discoveries is None) != (self.total_spent is None):
+            raise ValueError("has not both of the fields report and total_spent, or discoveries and total_spent")
+        if self.discoveries and (self.clients is not None or self.part is not None or self.layout is None):
+            raise ValueError("has the field discoveries, which only a table's manifest with the field layout has")
         if self.left_out is None and None in payer:
             raise ValueError("lacks one of the fields run, ledger.account and ledger.entries, and does not say why")
         if self.left_out is not None and any((*payer, self.report, self.approved, self.sampled_again_as)):
@@ -313,6 +355,27 @@ class Manifest(Line, _Head):
         if self.sha256 is not None:
             content["sha256"] = own_digest(content)
         return json.dumps(content, indent=1)
+
+
+def discovery_of(line: DiscoveryLine, unit: str) -> DiscoveryCharge | None:
+    """Return what a schema would say of a discovery's line; None for a line of which no schema can."""
+    paid, price = line.ledger, line.price
+    try:
+        return DiscoveryCharge.model_validate(
+            {
+                "charge": paid.charge,
+                "account": paid.account,
+                "run": line.run,
+                "unit": unit,
+                "epsilon": price.asked.epsilon,
+                "delta": price.asked.delta,
+                "events": price.events,
+                "plan_sha256": line.plan_sha256,
+                "release_sha256": line.release_sha256,
+            }
+        )
+    except ValidationError:
+        return None
 
 
 def own_digest(content: dict[str, Any]) -> str:

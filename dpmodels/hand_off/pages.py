@@ -88,6 +88,8 @@ def _priced(report: Mapping[str, Any]) -> Iterator[Any]:
     for part in (report["privacy"], charged if charged.get("charged") else {}):
         if "event" in part:
             yield part["event"]
+    for discovery in report["privacy"].get("discoveries", ()):
+        yield from discovery["events"]
 
 
 def _read(folder: Path, name: str, most: int) -> bytes:

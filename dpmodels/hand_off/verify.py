@@ -29,10 +29,12 @@ from dpmodels.hand_off.card import differs, standings
 from dpmodels.hand_off.manifest import (
     CARD,
     MANIFEST,
+    DiscoveryLine,
     Line,
     Manifest,
     ManifestError,
     digest_of_all,
+    discovery_of,
     is_as_written,
     parse_manifest,
     printable,
@@ -48,6 +50,7 @@ from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_REPORT, LARGEST_YAML
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
+from dpmodels.releases.discoveries import discoveries_of, unpriced
 from dpmodels.schema.federation import CENTRAL, SCORES
 from dpmodels.schema.lint import parse
 
@@ -127,12 +130,14 @@ def verify_hand_off(
         for line in manifest.lines:
             _check_proved(line, manifest.adjacency, found)
             _check_budget(line, found)
-            _check_charge(line, manifest.run, found)
+            _check_charge(line, line.run if isinstance(line, DiscoveryLine) else manifest.run, found)
         _check_clients(manifest, found)
         _check_classifier(folder, manifest, found)
         _check_total(manifest, found)
         _check_report(folder, manifest, found)
         contract = _check_schema(folder, manifest, found)
+        if contract is not None:
+            _check_discoveries(manifest, contract, found)
         found.approved = _check_approved(manifest, officer, found)
         if CARD in manifest.artifacts and not found.faults and (fault := differs(folder, manifest)):
             found.faults.append(fault)
@@ -187,7 +192,7 @@ def _check_proved(line: Line, adjacency: Adjacency, found: Verified) -> None:
 
 def _check_budget(line: Line, found: Verified) -> None:
     """Compute the epsilon of a line's events again, and compare it with the manifest."""
-    reckoned = _reckoned([line], found)
+    reckoned = _reckoned([line], line.price.asked.delta, found)
     if reckoned is None:
         return
     asked, spent, _ = line.price
@@ -198,15 +203,39 @@ def _check_budget(line: Line, found: Verified) -> None:
 
 
 def _check_total(manifest: Manifest, found: Verified) -> None:
-    """Compute the cost of both lines together again, and compare it with the manifest."""
+    """Compute the cost of all lines together again, and compare it with the manifest."""
     said = manifest.total_spent
-    reckoned = _reckoned(manifest.lines, found) if said else None
+    reckoned = _reckoned(manifest.lines, manifest.total_delta, found) if said else None
     if manifest.report is not None and manifest.report.ledger.charge == manifest.ledger.charge:
         found.faults.append("release and report name one charge, and each is paid by its own")
     if said is None or reckoned is None:
         return
-    if said.delta != manifest.price.asked.delta or abs(reckoned - said.epsilon) > CLOSE:
-        found.faults.append(f"release and report cost epsilon={reckoned} together, the manifest says {said.epsilon}")
+    if said.delta != manifest.total_delta or abs(reckoned - said.epsilon) > CLOSE:
+        what = "release, report and discoveries" if manifest.discoveries else "release and report"
+        at = f" at delta={manifest.total_delta}" if manifest.discoveries else ""
+        told = f"{said.epsilon}" + (f" at delta={said.delta}" if at else "")
+        found.faults.append(f"{what} cost epsilon={reckoned} together{at}, the manifest says {told}")
+
+
+def _check_discoveries(manifest: Manifest, contract: Contract, found: Verified) -> None:
+    """Check that the manifest has a line for each discovery that the schema names, at its price, and no other."""
+    named = {one.charge: one for one in discoveries_of(contract)}
+    lines = {line.ledger.charge: line for line in manifest.discoveries or ()}
+    if len(lines) < len(manifest.discoveries or ()):
+        found.faults.append("two lines of the manifest name one discovery, and each is paid by its own")
+    for charge in named.keys() - lines.keys():
+        found.faults.append(
+            f"schema.yaml was discovered under charge {charge}, and no line of the manifest has its price"
+        )
+    for charge in lines.keys() - named.keys():
+        found.faults.append(f"the manifest has a line for the discovery {charge}, which schema.yaml does not name")
+    for charge in named.keys() & lines.keys():
+        if discovery_of(lines[charge], manifest.unit) != named[charge]:
+            found.faults.append(
+                f"the manifest says another price, plan or payer of discovery {charge} than schema.yaml"
+            )
+    for name in map(printable, unpriced(contract)):
+        found.notes.append(f"schema.yaml has keys from the charged release {name}, whose price is in no line: add it")
 
 
 def _check_clients(manifest: Manifest, found: Verified) -> None:
@@ -258,15 +287,16 @@ def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
         with open_plain(folder, folder / "report.json") as file:
             told = json.loads(file.read(LARGEST_REPORT))
         said = [told["privacy"][name] for name in ("unit", "adjacency", "delta", "spent_epsilon", "total_epsilon")]
+        said.append(told["privacy"].get("total_delta", told["privacy"]["delta"]))
         said += [told["hashes"][name] for name in ("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge")]
     except (ArtifactError, OSError):
         return  # the check of all files reports that it is missing
     except (ValueError, KeyError, TypeError, RecursionError):
         said = []
-    priced: list[float | None] = [None, None, None]
+    priced: list[float | None] = [None] * 4
     if manifest.has_price:
-        spent = manifest.price.spent
-        priced = [spent.delta, float(spent.epsilon), float(manifest.whole_cost.epsilon)]
+        spent, whole = manifest.price.spent, manifest.whole_cost
+        priced = [spent.delta, float(spent.epsilon), float(whole.epsilon), whole.delta]
     true = [manifest.unit, manifest.adjacency, *priced, manifest.plan_sha256]
     if said != [*true, manifest.schema_sha256, manifest.release_sha256, manifest.ledger.charge]:
         found.faults.append("report.json is about another release, unit or price than the manifest")
@@ -295,8 +325,8 @@ def _check_schema(folder: Path, manifest: Manifest, found: Verified) -> Contract
     return schema
 
 
-def _reckoned(lines: Sequence[Line], found: Verified) -> Decimal | None:
-    """Return what the events of some lines cost together; None, with a fault, if that was not found out.
+def _reckoned(lines: Sequence[Line], delta: float, found: Verified) -> Decimal | None:
+    """Return what the events of some lines cost together at delta; None, with a fault, if that was not found out.
 
     A check does so much work and no more, whoever wrote the manifest: distributions of privacy losses are composed for
     ``MOST_WORK`` kinds of releases, each counted once however often it was made, and a part in parallel counts for
@@ -306,7 +336,7 @@ def _reckoned(lines: Sequence[Line], found: Verified) -> Decimal | None:
     """
     from dpmodels.accounting.composition import renyi_epsilon, spent_epsilon
 
-    asked, delta = sum(line.price.asked.epsilon for line in lines), Decimal(repr(lines[0].price.asked.delta))
+    asked, at = sum(line.price.asked.epsilon for line in lines), Decimal(repr(delta))
     try:
         tally = Tally.of(event for line in lines for event in line.price.events)
         found.work += 0 if tally.key in found.priced else _work(tally)
@@ -315,8 +345,8 @@ def _reckoned(lines: Sequence[Line], found: Verified) -> Decimal | None:
             found.faults.append("the events are more than a check has time to price: nobody has checked their epsilon")
             return None
         # a quick bound comes first: the exact cost of events far beyond the target can take an hour to compute
-        if len(tally.others) <= MAX_KINDS and renyi_epsilon(tally, delta) <= 4 * asked + 1:
-            return spent_epsilon(tally, delta)
+        if len(tally.others) <= MAX_KINDS and renyi_epsilon(tally, at) <= 4 * asked + 1:
+            return spent_epsilon(tally, at)
     except (ArithmeticError, Unsuitable):  # beyond what a float holds, or too many parts
         pass
     found.faults.append("the events cost far more than was asked for, or are more than any plan has")
@@ -332,10 +362,12 @@ def _work(tally: Tally) -> int:
 def _check_charge(line: Line, run: str | None, found: Verified) -> None:
     """Check that the charge's key is that of its plan and run, and that its entries are complete and in order."""
     paid, entries = line.ledger, line.ledger.entries
-    if entries is None:  # the manifest says that they are left out; only the release's footer names the charge
-        return
+    if entries is None and not isinstance(line, DiscoveryLine):
+        return  # the manifest says that they are left out; only the release's footer names the charge
     if paid.charge != digest([paid.account, line.plan_sha256, run, *([line.part] if line.part else [])]):
         found.faults.append("the charge is not that of this plan and run")
+    if entries is None:  # of a discovery that another ledger paid for
+        return
     places, kinds = [entry.seq for entry in entries], [entry.kind for entry in entries]
     kinds = [kind for kind, before in zip(kinds, ["", *kinds[:-1]], strict=True) if (before, kind) != ("draw", "draw")]
     whole = LIFE if line.sealed else LIFE[: len(kinds)]
@@ -354,7 +386,7 @@ def _check_approved(manifest: Manifest, officer: str, found: Verified) -> str:
     if signed is None or manifest.run is None or manifest.ledger.account is None:
         return NOT_APPROVED
     account, run = (family.account, family.run) if family else (manifest.ledger.account, manifest.run)
-    own = {line.ledger.charge if family else line.plan_sha256 for line in manifest.lines}
+    own = {line.ledger.charge if family else line.plan_sha256 for line in manifest.lines_of_run}
     asked = Asked(signed.ledger, account, run, signed.plans, family=family is not None)
     if not asked.is_signed(signed) or not own <= set(signed.plans):
         found.faults.append("the officer's approval is not a signature of this run and its plan")
@@ -372,10 +404,11 @@ def _spent(manifest: Manifest) -> str:
     if not manifest.has_price:
         scores = max((line.price.spent for line in manifest.clients or ()), key=lambda spent: spent.epsilon)
         return f"NONE: {manifest.unprotected} The scores cost epsilon={scores.epsilon} at delta={scores.delta}."
-    spent = manifest.price.spent
+    spent = manifest.whole_cost
     delta = f"delta={spent.delta}" if spent.delta else "delta=0 (pure)"
     each = f" for each {printable(manifest.part)}" if manifest.part else ""
-    return f"epsilon={manifest.whole_cost.epsilon} at {delta}{each}, as its events add up"
+    both = ", what its schema was discovered with included" if manifest.discoveries else ""
+    return f"epsilon={spent.epsilon} at {delta}{each}, as its events add up{both}"
 
 
 def _stood(accounts: Sequence[Standing]) -> str:

@@ -6,6 +6,7 @@ come from a charged release, and from which, so that whoever signs it sees it.
 
 import json
 import math
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -17,6 +18,7 @@ import yaml
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import read_yaml
 from dpmodels.schema.discover import SHARE, marks
+from dpmodels.schema.discovery_charge import DiscoveryCharge
 
 TODO = "TODO"
 TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, which no command reads"
@@ -55,13 +57,14 @@ class Completed:
     remarks: tuple[str, ...]
 
 
-def complete(text: str, found: Mapping[str, Found], origin: str) -> Completed:
+def complete(text: str, found: Mapping[str, Found], origin: str, charge: DiscoveryCharge) -> Completed:
     """Write what was found into a draft; what was not found becomes a TODO.
 
     Args:
         text: the draft, whose marks are those of the release.
         found: by column.
         origin: says in words which charged release this is from.
+        charge: what was paid for it.
     """
     data, root = read_yaml(text), cast(yaml.MappingNode, yaml.compose(text, Loader=yaml.SafeLoader))
     edits, remarks, told = list[tuple[int, int, str]](), list[str](), list[str]()
@@ -78,7 +81,9 @@ def complete(text: str, found: Mapping[str, Found], origin: str) -> Completed:
             start, end = mark.start_mark.index, mark.end_mark.index
             end = start + len(text[start:end].rstrip())  # that of a word in a block lies on the next line
             edits.append((start, end, written + _more(index, keys, node, said)))
-    edits.append(_source(text, root, f"{origin}: {'; '.join(told)}"))
+    edits.append(_added(text, root, "sources", f"{origin}: {'; '.join(told)}"))
+    if charge.charge not in (one.get("charge") for one in data.get("discovered", ())):
+        edits.append(_added(text, root, "discovered", charge.model_dump(mode="json")))
     for start, end, written in sorted(edits, reverse=True):
         text = text[:start] + written + text[end:]
     if len(text) > LARGEST_YAML:
@@ -212,15 +217,20 @@ def _more(index: int, keys: tuple[str, ...], node: yaml.MappingNode, said: Mappi
     return "".join(between + words for words in further)
 
 
-def _source(text: str, root: yaml.MappingNode, words: str) -> tuple[int, int, str]:
-    """Return the edit that adds a line to the sources of a schema, which it may have none of yet."""
-    written = _scalar(words)
-    given = next((value for key, value in root.value if key.value == "sources"), None)
+def _added(text: str, root: yaml.MappingNode, key: str, item: Any) -> tuple[int, int, str]:
+    """Return the edit that adds an item to a list of a schema, which it may have none of yet."""
+    flow = json.dumps(item, ensure_ascii=False)
+    block = yaml.safe_dump([item], default_flow_style=None, sort_keys=False, allow_unicode=True, width=WIDTH)
+    if isinstance(item, str):
+        block = f"- {flow}\n"
+    given = next((value for name, value in root.value if name.value == key), None)
     if isinstance(given, yaml.SequenceNode) and given.flow_style:
-        place = given.start_mark.index + 1
-        return place, place, written + (", " if given.value else "")
+        start = given.start_mark.index + 1
+        return start, start, flow + (", " if given.value else "")
     if isinstance(given, yaml.SequenceNode):
-        place = text.rfind("\n", 0, given.start_mark.index) + 1
-        return place, place, " " * given.start_mark.column + f"- {written}\n"
-    place = next(key.start_mark.index for key, _ in root.value if key.value == "columns")
-    return place, place, f"sources: [{written}]" + (", " if root.flow_style else "\n")
+        start = text.rfind("\n", 0, given.start_mark.index) + 1
+        return start, start, textwrap.indent(block, " " * given.start_mark.column)
+    start = next(name.start_mark.index for name, _ in root.value if name.value == "columns")
+    if root.flow_style or isinstance(item, str):
+        return start, start, f"{key}: [{flow}]" + (", " if root.flow_style else "\n")
+    return start, start, f"{key}:\n{block}"

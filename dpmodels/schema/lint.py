@@ -22,6 +22,7 @@ from dpmodels.privacy import PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
 from dpmodels.schema.discover import WAITING, WORD, Discovery, contract_of, marks, stand_in
+from dpmodels.schema.discovery_charge import DiscoveryCharge
 from dpmodels.schema.documents import Documents, Encoder
 from dpmodels.schema.family import Users
 from dpmodels.schema.federation import Client, Federation
@@ -373,6 +374,8 @@ def _keys(place: Place, data: Mapping[str, Any]) -> list[str]:
         return list(Users.model_fields)
     if place[0] == "clients":
         return list(Client.model_fields)
+    if place[0] == "discovered":
+        return list(DiscoveryCharge.model_fields)
     return list(KINDS[data["columns"][place[1]]["type"]].model_fields)
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -17,6 +17,7 @@ from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Column, Derived, Discrete, Identifier, Image, Modelled
 from dpmodels.schema.constraints import Constraint, constraint_faults
 from dpmodels.schema.derive import derived_faults
+from dpmodels.schema.discovery_charge import MOST_DISCOVERIES, DiscoveryCharge
 from dpmodels.schema.family import Users, flat_columns, users_faults
 from dpmodels.schema.implications import Implication, is_implication
 from dpmodels.schema.partition import Partition, narrowed, partition_faults
@@ -75,6 +76,14 @@ class Schema(BaseModel):
     ] = None
     sources: Annotated[
         tuple[str, ...], _written("The public documents that bounds and categories are from.", strict=False)
+    ] = ()
+    discovered: Annotated[
+        tuple[DiscoveryCharge, ...],
+        _written(
+            "What `nacre schema discover` was charged for keys of this schema.",
+            strict=False,
+            max_length=MOST_DISCOVERIES,
+        ),
     ] = ()
 
     def to_yaml(self) -> str:
@@ -233,6 +242,10 @@ class Schema(BaseModel):
             return None
         return partition.column if partition.value is None else partition.model_dump()
 
+    @field_serializer("discovered")
+    def _write_discovered(self, discovered: tuple[DiscoveryCharge, ...]) -> list[dict[str, Any]]:
+        return [one.model_dump(mode="json") for one in discovered]
+
     @model_validator(mode="after")
     def _check_names(self) -> Self:
         if not self.unit.is_of_rows:
@@ -250,9 +263,20 @@ class Schema(BaseModel):
                 (key, "must be left out: it is not supported beside `users`") for key in ALONE if getattr(self, key)
             ]
             faults += users_faults(self.users, self.unit.user, self.unit.max_rows, self.columns)
+        faults += self._discovery_faults()
         if faults:
             raise ColumnFaults(faults)
         return self
+
+    def _discovery_faults(self) -> Iterator[tuple[str, str]]:
+        """List the discoveries that are named twice, or whose price is for another unit."""
+        charges = [one.charge for one in self.discovered]
+        for place, one in enumerate(self.discovered):
+            if one.charge in charges[:place]:
+                yield f"discovered.{place}.charge", "is that of another discovery here; leave one of them out"
+            if one.unit != str(self.unit):
+                why = f"is `{one.unit}`, and the schema's is `{self.unit}`: what was discovered has no price for it"
+                yield f"discovered.{place}.unit", f"{why}; discover again with this unit"
 
     def _bound_to_parts(self, column: str) -> list[tuple[str, str]]:
         """List the rules that name the partition column, of which each part holds a single value."""

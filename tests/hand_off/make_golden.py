@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.schema.lint import load_schema
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, pipeline, start
 from tasks.accounts import charges_of, sign_run
@@ -144,6 +145,26 @@ def fitter(folder: Path) -> Path:
     return folder / "fitter.yaml"
 
 
+def discovered(folder: Path) -> Path:
+    """Make a table by a schema that a discovery completed, with a charged report."""
+    data, schema, file = write_clinic(folder, rows=3000)
+    home = ("--home", folder / "home")
+    terms = ("--schema", schema, "--cap-epsilon", 5, "--cap-delta", 1e-4)
+    assert run_cli("ledger", "open", "clinic", *terms, *home)[0] == 0
+    content = json.loads(load_schema(schema).model_dump_json(exclude_defaults=True))
+    content["columns"]["ward"]["values"] = "discover"
+    (folder / "draft.yaml").write_text(json.dumps(content))
+    words = ("schema", "discover", data, "--schema", folder / "draft.yaml", "--epsilon", 1, "--delta", 1e-6, *home)
+    code, out, err = run_cli(*words)
+    assert code == 0, err
+    schema.write_text(out)
+    privacy = {"target_epsilon": 1.0, "delta": 1e-5, "report_epsilon": 0.5}
+    options = {"data": data, "schema": schema, "out": folder / "out", "rows": ROWS, "privacy": privacy}
+    runtime = {"home": folder / "home", "prefect": False}
+    run = start(SynthesizeConfig.build({**options, "runtime": runtime}, file))
+    return carry_out(run, prefect=False).settings.out
+
+
 SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-1": {
         "adopted": adopted,
@@ -162,6 +183,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     },
     "FORMAT-6": {"declared": declared, "sheet-federation": federation},
     "FORMAT-7": {"laid-out": declared, "laid-out-embedded": embedded, "laid-out-federation": federation},
+    "FORMAT-8": {"discovered": discovered},
 }
 """A manifest with a charged report is beside the golden releases. What is made now is of the newest format."""
 

@@ -40,6 +40,7 @@ SAYS = {
     "laid-out": {"approved", "declared"},
     "laid-out-embedded": {"approved", "approved_as", "part", "cautions"},
     "laid-out-federation": {"part", "cautions", "clients", "dropped"},
+    "discovered": {"report", "discoveries", "total_spent"},
     "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }
 Json = dict[str, Any]
@@ -227,7 +228,7 @@ def nested(depth: int) -> str:
         (json.dumps(facts()).encode("utf-16"), "no JSON"),
         (b"\xff\xfe{}", "no JSON"),
         ("{" + " " * (100 * 2**20), "larger than 4 MiB"),
-        ('{"format": 8}', "of format 8, later than 7: use a newer nacre"),
+        ('{"format": 9}', "of format 9, later than 8: use a newer nacre"),
         ('{"format": 1' + "0" * 4000 + "}", "of format 100000000, later"),
         ('{"format": true}', "the field format"),
     ],

@@ -7,6 +7,7 @@ import pytest
 from dpmodels.errors import SchemaError
 from dpmodels.schema.discover import MARKABLE, editor_schema
 from dpmodels.schema.discovered import Found, complete
+from dpmodels.schema.discovery_charge import DiscoveryCharge
 from dpmodels.schema.lint import lint, load_contract, load_draft, load_named, parse
 
 DRAFT = """\
@@ -41,6 +42,18 @@ FOUND = {
     "start": found(low=2020.0, high=2023.0),
     "end": found(low=2020.0, high=2024.0),
 }
+CHARGE = DiscoveryCharge(
+    charge="0" * 63 + "1",
+    account="visits",
+    run="discover-1",
+    unit="record",
+    epsilon=0.1,
+    delta=1e-6,
+    events=({"kind": "gaussian", "noise_multiplier": 40.0}, {"kind": "threshold", "delta": 5e-7}),
+    plan_sha256="2" * 64,
+    release_sha256="3e5" + "3" * 61,
+)
+OF_USERS = CHARGE.model_copy(update={"unit": "user (patient, at most 4 rows)"})
 
 
 @pytest.fixture
@@ -98,7 +111,7 @@ def test_a_schema_that_marks_nothing_is_no_draft(path):
 
 
 def test_what_was_found_is_written_and_the_rest_stays():
-    made = complete(DRAFT, FOUND, "charged release RUN, epsilon=0.1, delta=1e-06")
+    made = complete(DRAFT, FOUND, "charged release RUN, epsilon=0.1, delta=1e-06", OF_USERS)
     schema, faults = parse(made.text)
     assert schema is not None, faults
     assert schema.columns["ward"].values == ("no", "north", "other")
@@ -122,7 +135,7 @@ def test_what_was_found_is_written_and_the_rest_stays():
     "given", ["sources: [a book]\n", "sources:\n  - a book\n", "sources:\n- a book\n", "sources: []\n"]
 )
 def test_sources_that_are_there_stay(given):
-    schema, faults = parse(complete(DRAFT.replace("columns:", given + "columns:"), FOUND, "RUN").text)
+    schema, faults = parse(complete(DRAFT.replace("columns:", given + "columns:"), FOUND, "RUN", OF_USERS).text)
     assert schema is not None, faults
     assert [source.split(":")[0] for source in schema.sources] == (["RUN", "a book"] if "book" in given else ["RUN"])
 
@@ -136,16 +149,17 @@ LONG = "name: a\ncolumns:\n  x:\n    type: categorical\n    values: |-\n      di
     ids=["json", "block"],
 )
 def test_a_draft_in_braces_or_with_a_block_is_completed_too(text):
-    schema, faults = parse(complete(text, {"x": found(values=("1", "b"))}, "RUN").text)
+    schema, faults = parse(complete(text, {"x": found(values=("1", "b"))}, "RUN", CHARGE).text)
     assert schema is not None and schema.columns["x"].values == ("1", "b", "other"), faults
 
 
 def test_numbers_that_were_found_leave_rows_out_or_beside_users_end_the_run_and_both_is_told():
     text = "name: a\n{}columns:\n  who: {{type: identifier, keep: {}}}\n  x: {{type: categorical, values: discover}}\n"
-    alone = complete(text.format("", "drop"), {"x": found(values=(1, 2))}, "RUN")
+    alone = complete(text.format("", "drop"), {"x": found(values=(1, 2))}, "RUN", CHARGE)
     assert "outside: reject-row" in alone.text and "rows that hold another are left out" in alone.remarks[0]
     users = "unit: {user: who, max_rows: 2}\nusers: {}\n"
-    beside = complete(text.format(users, "regenerate"), {"x": found(values=(1, 2))}, "RUN")
+    charge = CHARGE.model_copy(update={"unit": "user (who, at most 2 rows)"})
+    beside = complete(text.format(users, "regenerate"), {"x": found(values=(1, 2))}, "RUN", charge)
     schema, faults = parse(beside.text)
     assert schema is not None and schema.columns["x"].outside == "refuse", faults
     assert "a row that holds another ends the run" in beside.remarks[0]
@@ -165,7 +179,7 @@ def test_numbers_that_were_found_leave_rows_out_or_beside_users_end_the_run_and_
 )
 def test_values_come_back_as_they_were_whatever_they_are(column, values, expected):
     text = f"name: a\ncolumns:\n  x: {{type: categorical, {column}}}\n  y: {{type: boolean}}\n"
-    made = complete(text, {"x": found(values=values)}, "RUN").text
+    made = complete(text, {"x": found(values=values)}, "RUN", CHARGE).text
     schema, faults = parse(made)
     assert schema is not None, faults
     assert schema.columns["x"].values[: len(values)] == values
@@ -174,10 +188,10 @@ def test_values_come_back_as_they_were_whatever_they_are(column, values, expecte
 
 
 def test_what_was_not_found_is_a_todo_and_is_told():
-    made = complete(DRAFT, dict.fromkeys(FOUND, NOTHING), "RUN")
+    made = complete(DRAFT, dict.fromkeys(FOUND, NOTHING), "RUN", OF_USERS)
     assert parse(made.text)[0] is None and made.text.count("TODO") == 7
     assert any("column ward: values could not be found" in remark and "60 rows" in remark for remark in made.remarks)
-    odd = complete(DRAFT, {**FOUND, "age": found(low=5.0, high=1.0, unread=900.0)}, "RUN")
+    odd = complete(DRAFT, {**FOUND, "age": found(low=5.0, high=1.0, unread=900.0)}, "RUN", OF_USERS)
     assert odd.text.count("TODO") == 2 and "900 of 1,000 rows hold what its type does not" in odd.remarks[1]
 
 
@@ -186,3 +200,34 @@ def test_editors_are_told_of_the_word():
     for kind, keys in MARKABLE.items():
         for key in keys:
             assert {"const": "discover"} in written["$defs"][kind.capitalize()]["properties"][key]["anyOf"]
+
+
+@pytest.mark.parametrize("given", ["", "sources: [a book]\n", "sources:\n- a book\n"])
+def test_a_schema_says_what_every_discovery_was_charged(given):
+    once = complete(DRAFT.replace("columns:", given + "columns:"), FOUND, "RUN", OF_USERS).text
+    again = once.replace("max: 0.05", "max: discover")
+    later = OF_USERS.model_copy(update={"charge": "1" * 64, "delta": 1e-9})
+    schema, faults = parse(complete(again, {"fee": FOUND["fee"]}, "LATER", later).text)
+    assert schema is not None and schema.discovered == (later, OF_USERS), faults
+    assert parse(schema.to_yaml())[0] == schema
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"unit": "record"}, "discovered.0.unit"),
+        ({"charge": "1" * 63}, "discovered.0.charge"),
+        ({"delta": 0}, "discovered.0.delta"),
+        ({"events": []}, "discovered.0.events"),
+        ({"epsilons": 1}, "discovered.0.epsilons"),
+        ({"events": [{"kind": "pure", "epsilon": 1}]}, "discovered.0.events.0"),
+    ],
+)
+def test_lint_holds_what_a_discovery_was_charged_to_its_form(change, where):
+    charge = OF_USERS.model_dump(mode="json") | change
+    text = complete(DRAFT, FOUND, "RUN", OF_USERS).text
+    start, end = text.index("discovered:"), text.index("columns:")
+    (fault,) = parse(f"{text[:start]}discovered: [{json.dumps(charge)}]\n{text[end:]}")[1]
+    assert fault.where == where, fault
+    twice = f"{text[:start]}discovered: {json.dumps([OF_USERS.model_dump(mode='json')] * 2)}\n{text[end:]}"
+    assert [one.where for one in parse(twice)[1]] == ["discovered.1.charge"]

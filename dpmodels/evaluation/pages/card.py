@@ -14,6 +14,12 @@ from dpmodels.evaluation.pages.page import percent, render_page, short, thousand
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
 REPLACED = "replace_one"
 NOTHING = dict.fromkeys(("purpose", "recipient", "license", "retention", "again"), "")
+PARTS = {
+    "release": "release",
+    "report": "charged report",
+    "discovery": "what the schema was discovered with",
+}
+"""What a hand-off was charged for, by the names that its card has."""
 FEW_CLIENTS = 2
 """So many clients' accounts fit on the sheet; of more it names the heaviest, and the card has all."""
 
@@ -73,7 +79,21 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return what every page of a card is told."""
     said = facts["hand_off"]
     done = federated.CENTRAL if "trust" in said else DONE.get(said["method"].removesuffix("-ae"), report.ELSE_DONE)
-    return {"card": facts, "given": NOTHING | facts["given"], "said": said, "words": _words(facts), "done": done}
+    named = [one["name"] for one in said["charges"]]
+    return {
+        "card": facts,
+        "given": NOTHING | facts["given"],
+        "said": said,
+        "words": _words(facts),
+        "done": done,
+        "together": _joined([PARTS[name] for name in dict.fromkeys(named)]) if len(named) > 1 else "",
+        "discovered": "discovery" in named,
+    }
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Join words as a list is spoken."""
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _names(columns: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:

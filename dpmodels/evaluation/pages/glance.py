@@ -23,7 +23,9 @@ def glance(report: Facts) -> dict[str, str]:
     said = {"WARNING": report["drowned"]} if "drowned" in report else {}
     if not report.get("unprotected"):
         epsilon = short(privacy.get("total_epsilon", privacy["spent_epsilon"]))
-        said["spent"] = f"epsilon {epsilon} at delta {short(privacy['delta'])}, unit {privacy['unit']}"
+        delta = short(privacy.get("total_delta", privacy["delta"]))
+        both = ", with what its schema was discovered with" if "discoveries" in privacy else ""
+        said["spent"] = f"epsilon {epsilon} at delta {delta}, unit {privacy['unit']}{both}"
     if "gate" in report:
         said["checks"] = f"all {len(report['gate'])} expectations of the schema hold"
     if report.get("fit"):

@@ -57,6 +57,7 @@ def render(facts: Mapping[str, Any]) -> str:
         report=facts,
         done=DONE.get(facts["method"].removesuffix("-ae"), ELSE_DONE),
         privacy=_privacy_in_words(facts["privacy"], facts.get("charged")),
+        discoveries=facts["privacy"].get("discoveries", ()),
         figures=[*map(column_figure, facts["columns"]), *([_map(facts["map"])] if facts.get("map") else [])],
         errors=worst_first(facts["columns"]),
         numbers=[
@@ -76,19 +77,27 @@ def render(facts: Mapping[str, Any]) -> str:
 
 def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | None) -> dict[str, str]:
     """Say what a budget means to one person, by release and charged report together."""
-    epsilon, delta = privacy.get("total_epsilon", privacy["spent_epsilon"]), privacy["delta"]
+    epsilon, delta = privacy.get("total_epsilon", privacy["spent_epsilon"]), _total_delta(privacy)
+    discoveries = privacy.get("discoveries", ())
     events = [privacy["event"], *([charged["event"]] if charged and charged["charged"] else [])]
+    events += [event for one in discoveries for event in one["events"]]
     right = right_guesses([EVENT.validate_python(event) for event in events], epsilon, delta)
     rows = privacy["rows_of_a_unit"]
     one = "user" if privacy["unit"].startswith("user") else privacy["unit"]
     return {
         "total": f"{epsilon:.4g}",
+        "delta": short(delta),
         "one": one,
         "unit": f"one user, with at most {rows} rows" if one == "user" else f"one {one}",
         "whose": f"any one user with all their rows (at most {rows})" if one == "user" else f"any one {one}",
         "factor": f"{math.exp(epsilon):.3g}",
         "guesses": in_words(right),
     }
+
+
+def _total_delta(privacy: Mapping[str, Any]) -> float:
+    """Return the delta of the whole price, to which those of discoveries add."""
+    return float(privacy.get("total_delta", privacy["delta"]))
 
 
 def _map(facts: Mapping[str, Any]) -> Figure:

@@ -24,12 +24,22 @@ from dpmodels.evaluation.published.fidelity import (
 from dpmodels.evaluation.published.largest import counted_together, largest_cell, warning
 from dpmodels.evaluation.published.numbers import doubt, errors_of
 from dpmodels.evaluation.published.sheet import Sheet
+from dpmodels.releases.contract import Contract
+from dpmodels.releases.discoveries import discoveries_of, joint_cost, price_of, unpriced
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.schema.columns import Modelled
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals
 
+DISCOVERED = (
+    "The columns' names, and the bounds and categories that a person wrote into the schema, are public and not "
+    "protected; those that schema.yaml names as discovered were released with noise, and the total has their price."
+)
+UNPRICED = (
+    "Bounds and categories that schema.yaml names as from a charged release were paid for by a charge of their own, "
+    "whose price is NOT in this total: add it."
+)
 NOT_PROMISED = (
     "The columns' names, bounds and categories come from the public schema and are not protected.",
     "Synthetic rows are drawn from a noisy model: single rows describe nobody, and rare groups can be wrong.",
@@ -97,11 +107,18 @@ def summarise(
         "charged": charged,
         "gate": gate,
         "not_promised": [
-            *NOT_PROMISED,
+            *_not_promised(line.contract),
             *([ROWS_ALONE] if _makes_rows_alone(line) else []),
             COMPARED if charged and charged["status"] == "measured" else UNCOMPARED,
         ],
     }
+
+
+def _not_promised(contract: Contract) -> list[str]:
+    """Say what is not promised of any table, and where the keys of its schema are from."""
+    first, *others = NOT_PROMISED
+    said = [DISCOVERED if discoveries_of(contract) else first, *others]
+    return [*said, UNPRICED] if unpriced(contract) else said
 
 
 def _makes_rows_alone(line: Line) -> bool:
@@ -117,14 +134,25 @@ def _numbered(names: list[str]) -> list[str]:
 def _privacy(release: Release, charged: Mapping[str, Any] | None) -> dict[str, Any]:
     line = release.line
     lines = [line.event, *([EVENT.validate_python(charged["event"])] if charged and charged["charged"] else [])]
+    total, delta = joint_cost(lines, line.budget.delta, line.contract)
+    discoveries = [
+        {
+            "charge": one.charge,
+            "spent_epsilon": float(price_of(one)),
+            "delta": one.delta,
+            "events": [event.model_dump(mode="json") for event in one.events],
+        }
+        for one in discoveries_of(line.contract)
+    ]
     return {
         "unit": str(line.budget.unit),
         "rows_of_a_unit": line.budget.unit.max_rows,
         "adjacency": line.budget.adjacency.value,
         "target_epsilon": line.budget.epsilon,
         "spent_epsilon": float(spent_epsilon([line.event], line.budget.delta_exact)),
-        "total_epsilon": float(spent_epsilon(lines, line.budget.delta_exact)),
+        "total_epsilon": float(total),
         "delta": line.budget.delta,
+        **({"total_delta": delta, "discoveries": discoveries} if discoveries else {}),
         "event": line.event.model_dump(mode="json"),
     }
 
