@@ -50,10 +50,17 @@ def list_plain(root: Path, folder: Path) -> list[str]:
         return sorted(os.listdir(descriptor))
 
 
-def read_plain(root: Path, path: Path) -> bytes:
-    """Return a file's bytes; for what fits into memory."""
+def read_plain(root: Path, path: Path, most: int = -1) -> bytes:
+    """Return a file's bytes; for what fits into memory.
+
+    Raises:
+        ArtifactError: it is not plain, or is larger than ``most`` bytes, if that is not negative.
+    """
     with open_plain(root, path) as file:
-        return file.read()
+        content = file.read(most + 1 if most >= 0 else -1)
+    if 0 <= most < len(content):
+        raise ArtifactError(f"{path} is larger than {most // 2**10} KiB, and no file of its kind is")
+    return content
 
 
 def read_at_most(path: Path, most: int) -> bytes:

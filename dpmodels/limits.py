@@ -43,14 +43,19 @@ MOST_NODES = 2**18
 """Values in a JSON text that somebody else wrote: each takes some hundred bytes once it is read, however short."""
 
 
+def check_nodes(content: bytes, refusal: Exception) -> None:
+    """Raise the refusal if a JSON text holds so many values that reading it would fill the memory."""
+    if sum(map(content.count, (b",", b"[", b"{"))) > MOST_NODES:
+        raise refusal
+
+
 def read_json(content: bytes) -> Any:
     """Read JSON that somebody else wrote, unless it holds so many values that reading it would fill the memory.
 
     Raises:
         ValueError: it is no JSON text, is nested too deep, or holds more than ``MOST_NODES`` values.
     """
-    if sum(map(content.count, (b",", b"[", b"{"))) > MOST_NODES:
-        raise ValueError("more values than can be read at once")
+    check_nodes(content, ValueError("more values than can be read at once"))
     try:
         return json.loads(content)
     except RecursionError:

@@ -83,6 +83,8 @@ def sample_again(run: Run, name: str, out: str | Path, rows: int | None, seed: i
     made = {stage: run.finished(stage) for stage in ("sanitize", "train")}
     payer = run.settings.paid_by or ("" if run.settings.is_paid_elsewhere else run.name)
     changes = {**landing(out, run.home), "rows": rows, "seed": seed, "opens": None, "paid_by": payer}
+    if made["train"] is not None:
+        check_received(run, made["train"])
     again = run.model_copy(update={"name": name})
     if not again.exists:
         again.create(run.settings.model_copy(update=changes), Plan(lines=(run.plan.release,)))

@@ -48,6 +48,8 @@ MADE = {
 """The artifact of each stage, in their order: a file, or a folder of the files in ``PARTS``."""
 NAME = r"^[A-Za-z0-9_-]{1,200}$"
 """The names that a run may have: each is one folder in each zone, and no path to another place."""
+LARGEST_STAGE = 2**20
+"""Bytes of the record of a stage."""
 FREE = {"train", "sample"}
 """Stages that run where no data can be read; they write the released zone, and keep their records there."""
 REPEATABLE = {*FREE, "validate"}
@@ -321,7 +323,7 @@ class Run(BaseModel):
     def made(self, stage: str) -> Made:
         """Return what the record of a stage says of its making; records of earlier versions say nothing."""
         try:
-            return Made.model_validate_json(read_plain(self._zone(stage).parent, self._record(stage)))
+            return Made.model_validate_json(read_plain(self._zone(stage).parent, self._record(stage), LARGEST_STAGE))
         except (ArtifactError, ValidationError):
             return Made()
 
@@ -337,7 +339,7 @@ class Run(BaseModel):
         """
         record = self._record(stage)
         try:
-            return str(json.loads(read_plain(self._zone(stage).parent, record))["sha256"])
+            return str(json.loads(read_plain(self._zone(stage).parent, record, LARGEST_STAGE))["sha256"])
         except (ValueError, KeyError, TypeError, RecursionError):
             if stage in REPEATABLE:
                 return ""

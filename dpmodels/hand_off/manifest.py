@@ -34,7 +34,7 @@ from dpmodels.files import open_plain
 from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.store import digest
-from dpmodels.limits import LARGEST_MANIFEST
+from dpmodels.limits import LARGEST_MANIFEST, check_nodes
 from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.releases.discoveries import joint_delta
 from dpmodels.schema.discovery_charge import DiscoveryCharge
@@ -459,6 +459,7 @@ def _plain(content: bytes) -> dict[str, Any]:
             raise ManifestError([f"{MANIFEST} has the field {printable(twice)} twice"])
         return found
 
+    check_nodes(content, ManifestError([f"{MANIFEST} holds more values than any manifest does, or is nested too deep"]))
     try:
         found = json.loads(content.decode(), object_pairs_hook=once)
     except (ValueError, RecursionError):

@@ -11,9 +11,9 @@ A hand-off that was made from a release file alone cannot say which account and 
 manifest says so; ``charge`` then tells the recipient what to ask of whoever keeps the ledger.
 """
 
-import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -47,7 +47,7 @@ from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.records import Standing
 from dpmodels.ledger.store import digest
-from dpmodels.limits import LARGEST_REPORT, LARGEST_YAML
+from dpmodels.limits import LARGEST_REPORT, LARGEST_YAML, read_json
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discoveries_of, unpriced
@@ -58,6 +58,7 @@ HANDED_OVER = re.compile(
     r"(synthetic(/(parents|children))?|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|soft-labels\.parquet|schema\.yaml|"
     r"report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html|data-sheet\.html"
 )
+DEEPEST = 2
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
 MOST_ACCOUNTS = 3
@@ -159,7 +160,7 @@ def verify_hand_off(
 
 def _check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str, str], found: Verified) -> None:
     """Compare every file with the manifest; a file that nacre never hands over is a fault even if it is listed."""
-    present = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
+    present = set(_listed(folder))
     present |= elsewhere.keys()
     for name in sorted(present - artifacts.keys() - {MANIFEST, SIGNATURE}):
         found.faults.append(f"{printable(name)} is not in the manifest")
@@ -170,6 +171,16 @@ def _check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str
             found.faults.append(f"{name} is missing")
         else:
             _check_file(folder, name, sha256, elsewhere.get(name), found)
+
+
+def _listed(folder: Path) -> Iterator[str]:
+    """Yield the files and links of a hand-off; a folder deeper than any of ours is named, and not looked into."""
+    for above, folders, files in os.walk(folder):
+        inside = Path(above).relative_to(folder)
+        deep = len(inside.parts) >= DEEPEST
+        others = [one for one in folders if deep or os.path.islink(os.path.join(above, one))]
+        yield from (str(inside / one) for one in (*files, *others))
+        folders[:] = [] if deep else folders
 
 
 def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, found: Verified) -> None:
@@ -273,8 +284,8 @@ def _check_classifier(folder: Path, manifest: Manifest, found: Verified) -> None
     """Check that no epsilon is stated of a classifier that says itself that none holds."""
     try:
         with open_plain(folder, folder / "classifier.safetensors") as file:
-            head = json.loads(file.read(min(int.from_bytes(file.read(8), "little"), LARGEST_REPORT)))
-        unprotected = "unprotected" in json.loads(head["__metadata__"]["nacre"])
+            head = read_json(file.read(min(int.from_bytes(file.read(8), "little"), LARGEST_REPORT)))
+        unprotected = "unprotected" in read_json(head["__metadata__"]["nacre"].encode())
     except (ArtifactError, OSError, ValueError, KeyError, TypeError, RecursionError):
         return  # a table has none; whether the file is the one that was written is for the check of all files
     if unprotected and manifest.has_price:
@@ -285,7 +296,7 @@ def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
     """Check that the report's figures are about this release, this unit and this price."""
     try:
         with open_plain(folder, folder / "report.json") as file:
-            told = json.loads(file.read(LARGEST_REPORT))
+            told = read_json(file.read(LARGEST_REPORT))
         said = [told["privacy"][name] for name in ("unit", "adjacency", "delta", "spent_epsilon", "total_epsilon")]
         said.append(told["privacy"].get("total_delta", told["privacy"]["delta"]))
         said += [told["hashes"][name] for name in ("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge")]

@@ -144,7 +144,7 @@ class PoolWorker:
         """Return the order for a flow run; what is no flow run that we can read is refused as well."""
         try:
             return self.order(flow_run)
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OSError) as fault:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OSError, ArithmeticError) as fault:
             raise ParameterRefused("flow_run", f"cannot be read ({type(fault).__name__})") from None
 
     def order(self, flow_run: Mapping[str, Any]) -> Order:
