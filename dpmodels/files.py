@@ -22,6 +22,9 @@ from dpmodels.errors import ArtifactError
 Place = Annotated[str, BeforeValidator(lambda place: str(place) if isinstance(place, Path) else place)]
 """Where a table lies, in a configuration: a path, a pattern of paths, a URI, or the URL of a database."""
 CHUNK = 2**20
+SMALL, LEAST_STORED = 2**24, 1 / 64
+"""A larger file, of which the disk stores a smaller part, is mostly holes: it cost whoever made it nothing, and costs
+whoever hashes or copies it hours. A file system that compresses saves less than that."""
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not make us wait
 
 
@@ -30,12 +33,14 @@ def open_plain(root: Path, path: Path) -> Iterator[BufferedReader]:
     """Open a file below a trusted root.
 
     Raises:
-        ArtifactError: it is missing, lies behind a link, is no regular file, or has a second name.
+        ArtifactError: it is missing, lies behind a link, is no regular file, has a second name, or is mostly holes.
     """
     with _opened(root, path, directory=False) as descriptor:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
             raise _not_plain(path)
+        if found.st_size > SMALL and found.st_blocks * 512 < LEAST_STORED * found.st_size:
+            raise ArtifactError(f"{path} is mostly holes, as no file of ours is; nothing was read from it")
         with open(descriptor, "rb", closefd=False) as file:
             yield file
 
@@ -74,6 +79,12 @@ def read_at_most(path: Path, most: int) -> bytes:
     if len(content) > most:
         raise ArtifactError(f"{path} is larger than {most // 2**10} KiB, and no file of its kind is")
     return content
+
+
+def size_plain(root: Path, path: Path) -> int:
+    """Return the size of a file in bytes."""
+    with open_plain(root, path) as file:
+        return os.fstat(file.fileno()).st_size
 
 
 def sha256_plain(root: Path, path: Path) -> str:

@@ -15,9 +15,10 @@ from typing import Any
 
 from dpmodels.artifact import aside, replace_folder, write_text, write_whole
 from dpmodels.errors import ArtifactError
-from dpmodels.files import copy_plain
+from dpmodels.files import copy_plain, size_plain
 from dpmodels.releases.plan import Plan
 from tasks.bucket import Bucket, here, landing, read_listing
+from tasks.ready import LEAST_FREE
 from tasks.store import MADE, Handle, Run, members
 
 RECORD = "received.json"
@@ -59,12 +60,27 @@ def receive(run: Run) -> Received:
     received = Received(run.control / "received", run.settings.bucket)
     if received.folder.exists():  # it was moved here when it was complete, and nobody else can write it
         return received
+    _check_room(run)
     with aside(received.folder) as part:
         (part / MADE["sample"]).mkdir(parents=True)
         digests = {name: copy_plain(run.released.parent, run.released / name, part / name) for name in _names(run)}
         _check(run, digests)
         replace_folder(part, received.folder)
     return received
+
+
+def _check_room(run: Run) -> None:
+    """Refuse a copy that would fill the disk; how large it is, was up to a stage that is not trusted.
+
+    Raises:
+        ArtifactError: it would.
+    """
+    size, free = sum(size_plain(run.released.parent, run.released / name) for name in _names(run)), LEAST_FREE
+    if size > shutil.disk_usage(run.control).free - free:
+        raise ArtifactError(
+            f"what was made for run {run.name} takes {size // 2**20} MiB, for which the disk of {run.control} has no "
+            "room; free some space and resume the run, or find out why it is so large"
+        )
 
 
 def forget(run: Run) -> None:

@@ -29,6 +29,7 @@ from dpmodels.hand_off.card import differs, standings
 from dpmodels.hand_off.manifest import (
     CARD,
     MANIFEST,
+    MOST_FAULTS,
     DiscoveryLine,
     Line,
     Manifest,
@@ -162,8 +163,10 @@ def _check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str
     """Compare every file with the manifest; a file that nacre never hands over is a fault even if it is listed."""
     present = set(_listed(folder))
     present |= elsewhere.keys()
-    for name in sorted(present - artifacts.keys() - {MANIFEST, SIGNATURE}):
-        found.faults.append(f"{printable(name)} is not in the manifest")
+    unknown = sorted(present - artifacts.keys() - {MANIFEST, SIGNATURE})
+    found.faults += [f"{printable(name)} is not in the manifest" for name in unknown[:MOST_FAULTS]]
+    if len(unknown) > MOST_FAULTS:
+        found.faults.append(f"{len(unknown) - MOST_FAULTS} more files are not in the manifest")
     for name, sha256 in artifacts.items():
         if not HANDED_OVER.fullmatch(name):
             found.faults.append(f"{printable(name)} is no file that nacre hands over")

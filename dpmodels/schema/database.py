@@ -117,6 +117,8 @@ def _connect(query: Query) -> "Connection | None":
         return None  # which connecting would make
     try:
         return connection_of(url.set(drivername=DRIVERS.get(url.drivername, url.drivername)), query.password)
+    except InvalidArgument:
+        raise
     except Exception:
         return None
 

@@ -108,9 +108,20 @@ def _authorize(connection: "Connection") -> None:
 
 
 def _read_only(connection: "Connection") -> None:
-    """Begin a transaction that cannot write; after its first query it cannot be made one that can."""
+    """Begin a transaction that cannot write; after its first query it cannot be made one that can.
+
+    Such a transaction still calls functions that reach files and other servers, if the role may. So a role that may is
+    refused.
+
+    Raises:
+        InvalidArgument: the role is a superuser, or may read or write files of the server or run programs there.
+    """
     connection.exec_driver_sql("set transaction read only")
-    connection.exec_driver_sql("select 1")
+    roles = ("pg_read_server_files", "pg_write_server_files", "pg_execute_server_program")
+    member = " or ".join(f"pg_has_role('{role}', 'member')" for role in roles)
+    if connection.exec_driver_sql(f"select {member}").scalar():
+        rule = "name a role that only reads tables: this one may reach the server's files, which no query needs"
+        raise InvalidArgument("data", "(hidden)", rule)
 
 
 PREPARE: Mapping[str, Callable[["Connection"], None]] = {"sqlite": _authorize, "postgresql": _read_only}

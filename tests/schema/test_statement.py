@@ -58,7 +58,9 @@ def server():
         with psycopg.connect(database, autocommit=True) as made:
             made.execute("create table visits as select 1 as a")
             made.execute("create sequence numbers")
-        yield database
+            made.execute("create role reader login")
+            made.execute("grant select on visits to reader")
+        yield database.replace("postgres@", "reader@")
 
 
 @pytest.mark.parametrize(("kind", "query"), [(kind, query) for kind, queries in WRITES.items() for query in queries])
@@ -77,6 +79,17 @@ def test_a_query_that_does_more_than_read_does_nothing(tmp_path: Path, request, 
     assert "\n" not in str(caught.value) and "7" not in str(caught.value)
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
     assert rows_of(database, "select a from visits") == [(1,)] == rows_of(database, "visits")
+
+
+def test_a_role_that_reaches_the_files_of_a_server_is_refused(server: str) -> None:
+    """A transaction that only reads calls functions all the same, and those of a superuser write files."""
+    psycopg = pytest.importorskip("psycopg")
+    for role in ("postgres", "filer"):
+        if role == "filer":
+            with psycopg.connect(server.replace("reader@", "postgres@"), autocommit=True) as made:
+                made.execute("create role filer login in role pg_write_server_files")
+        with pytest.raises(InvalidArgument, match="a role that only reads tables"):
+            rows_of(server.replace("reader@", f"{role}@"), "select lo_export(1, '/tmp/never')")
 
 
 def rows_of(database: str, text: str) -> list[tuple[object, ...]]:
