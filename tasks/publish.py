@@ -19,6 +19,7 @@ from dpmodels.evaluation.published.federated import cautions as cautions_of_clie
 from dpmodels.files import copy_plain
 from dpmodels.hand_off.manifest import (
     CARD,
+    LAID_OUT,
     LEFT_OUT,
     MANIFEST,
     NEWEST,
@@ -128,7 +129,7 @@ def manifest(run: Run, plan: Line, release: Handle) -> Manifest:
     paid |= total(run, paid)
     return Manifest.model_validate(
         {
-            "format": NEWEST,
+            "format": NEWEST if "discoveries" in paid else LAID_OUT,
             "nacre_version": version("nacre"),
             **({again: run.name} if again else {}),
             "data_set": plan.contract.name,
@@ -167,7 +168,7 @@ def manifest_of_clients(run: Run) -> Manifest:
     price = {"unprotected": UNPROTECTED} if unprotected else {n: heaviest[n] for n in ("asked", "spent", "events")}
     return Manifest.model_validate(
         {
-            "format": NEWEST,
+            "format": LAID_OUT,
             "nacre_version": version("nacre"),
             "run": run.name,
             "data_set": run.plan.whole.name,

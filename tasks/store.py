@@ -406,10 +406,15 @@ def make_private(folder: Path) -> None:
 def close_home(home: Path) -> None:
     """Make a home, or take from one that exists what lets others in, so that its owner alone can open it.
 
+    Git is told to leave it out of whatever repository it lies in, unless it is one itself.
+
     Raises:
         ArtifactError: others can open it, and this process may not change that.
     """
     make_private(home)
+    ignored, repository = home / ".gitignore", home / ".git"
+    if not os.path.lexists(ignored) and not os.path.lexists(repository):
+        ignored.write_text("*\n", encoding="utf-8")
     for folder in (home, home / "sensitive"):
         try:
             mode = stat.S_IMODE(folder.stat().st_mode) if folder.exists() else 0

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -43,11 +44,20 @@ def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
     """
     if begins:
         note(f"run {run.name}; if it is interrupted: {going_on(run)}")
+        note_new_ledger(run.ledger)
     try:
         yield
     except KeyboardInterrupt:
         echo(f"interrupted: {_charged(run)}; to go on, without a second charge: {going_on(run)}", err=True)
         raise typer.Exit(130) from None
+
+
+def note_new_ledger(place: "str | Path") -> None:
+    """Say where a ledger is that has no entry yet: two ledgers are two budgets, and neither knows the other."""
+    from dpmodels.ledger.ledger import Ledger
+
+    if isinstance(place, Path) and (not place.exists() or Ledger(place).head() is None):
+        note(f"a new ledger begins in {place}: it knows nothing of what another home has spent on the same data")
 
 
 def confirm(title: str, facts: Mapping[str, str], question: str, yes: bool, as_json: bool) -> None:

@@ -47,15 +47,20 @@ def open_account(
     """
     from dpmodels.ledger.ledger import Ledger
     from dpmodels.schema.lint import load_named
+    from flows.command_line.console import note_new_ledger
     from flows.command_line.ledger_show import show_accounts
     from flows.planning import check_delta, make_budget
     from tasks.signing import passphrase_of
+    from tasks.store import close_home
 
     contract = load_named(schema)
     check_delta(cap_delta, bool(allow_large_delta))
     cap = make_budget(cap_epsilon, cap_delta, contract.unit, "cap_epsilon", contract.adjacency)
     terms: dict[str, Any] = {"owner": owner, "note": note, "parent": parent, "run_cap": run_cap}
     terms |= {"expires": _day(expires), "composition": "renyi_filter" if renyi_filter else "exact"}
+    note_new_ledger(_place(home, ledger))
+    if not ledger:
+        close_home(home or HOME)
     book = Ledger(_place(home, ledger))
     terms |= {"key": key, "passphrase": passphrase_of(key, "key")} if key else {}
     show_accounts(book, [book.open_account(name, dataset=contract.name, budget_cap=cap, **terms)], as_json)

@@ -18,7 +18,7 @@ from dpmodels.evaluation.pages.report import render
 from dpmodels.evaluation.published.federated import Party, cautions, summarise_federation
 from dpmodels.federated.public import PublicRecords
 from dpmodels.federated.soft_labels import write_soft_labels
-from dpmodels.hand_off.manifest import MANIFEST, NEWEST, ClientLine, Manifest, digest_of_all
+from dpmodels.hand_off.manifest import LAID_OUT, MANIFEST, ClientLine, Manifest, digest_of_all
 from dpmodels.hand_off.signature import sign_manifest
 from dpmodels.ledger.declared import Declared
 from dpmodels.privacy import Released
@@ -108,7 +108,7 @@ def manifest(
     told = {name: getattr(heaviest, name) for name in ("asked", "spent", "events", "part")}
     return Manifest.model_validate(
         {
-            "format": NEWEST,
+            "format": LAID_OUT,
             "nacre_version": version("nacre"),
             "run": f"{contract.name}-{contract.hash[:12]}",
             "data_set": contract.name,

@@ -68,4 +68,22 @@ def test_a_home_that_others_can_open_is_closed_before_anything_is_charged(tmp_pa
     home.chmod(0o755)
     (home / "sensitive").chmod(0o777)
     close_home(home)
+    assert (home / ".gitignore").read_text() == "*\n"
+    (home / ".gitignore").write_text("ledger.sqlite\n")
+    close_home(home)
+    assert (home / ".gitignore").read_text() == "ledger.sqlite\n"
     assert [mode(folder) for folder in (home, home / "sensitive")] == [0o700] * 2
+
+
+def test_a_home_that_is_a_repository_itself_is_left_to_its_owner(tmp_path: Path) -> None:
+    (tmp_path / "home" / ".git").mkdir(parents=True)
+    close_home(tmp_path / "home")
+    assert not (tmp_path / "home" / ".gitignore").exists()
+
+
+def test_a_new_ledger_says_where_it_begins(tmp_path: Path) -> None:
+    write_clinic(tmp_path)
+    terms = ("--schema", tmp_path / "clinic.yaml", "--cap-epsilon", 1, "--cap-delta", 1e-5, "--home", tmp_path / "home")
+    code, _, err = run_cli("ledger", "open", "clinic", *terms)
+    assert code == 0 and f"a new ledger begins in {tmp_path / 'home' / 'ledger.sqlite'}" in err.replace("\n", " ")
+    assert "a new ledger" not in run_cli("ledger", "open", "clinic", *terms)[2]
