@@ -6,7 +6,6 @@ what an account had spent before, rests on whoever signed the manifest.
 Privacy: made of the manifest, the contract, the ledger's entries and the publishable report, all of which are public.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.manifest import CARD, SHEET, Line, Manifest
 from dpmodels.ledger.records import Balance, Standing
-from dpmodels.limits import LARGEST_CARD
+from dpmodels.limits import LARGEST_CARD, read_json
 from dpmodels.releases.contract import Contract
 from dpmodels.schema.columns import Identifier
 from dpmodels.schema.documents import Documents
@@ -107,14 +106,14 @@ def differs(folder: Path, manifest: Manifest) -> str:
     """Say how the card of a hand-off differs from its manifest, whose events were found to be sane; empty if not."""
     try:
         with open_plain(folder, folder / CARD) as file:
-            told = json.loads(file.read(LARGEST_CARD))
+            told = read_json(file.read(LARGEST_CARD))
         said, meant, given = told["hand_off"], told["meaning"], told["given"]
         own = _meant(manifest)
         close = set(own) == set(meant) and all(_close(meant[name], value) for name, value in own.items())
         accounts = [one.account for one in _standings(told)]
     except (ArtifactError, OSError):
         return ""  # the check of all files reports that it is missing
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return f"{CARD} is not as nacre writes it"
     if said != terms(manifest):
         return f"{CARD} is about another hand-off, unit, price or approval than the manifest"
@@ -130,7 +129,7 @@ def differs(folder: Path, manifest: Manifest) -> str:
 def standings(folder: Path) -> list[Standing]:
     """Return where the accounts stood that paid for a hand-off whose card was found to be in order."""
     with open_plain(folder, folder / CARD) as file:
-        return _standings(json.loads(file.read(LARGEST_CARD)))
+        return _standings(read_json(file.read(LARGEST_CARD)))
 
 
 def _standings(told: Mapping[str, Any]) -> list[Standing]:

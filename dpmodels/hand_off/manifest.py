@@ -33,7 +33,7 @@ from dpmodels.files import open_plain
 from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.store import digest
-from dpmodels.limits import LARGEST_MANIFEST
+from dpmodels.limits import LARGEST_MANIFEST, MOST_NODES, nodes
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 MANIFEST = "manifest.json"
@@ -396,6 +396,8 @@ def _plain(content: bytes) -> dict[str, Any]:
             raise ManifestError([f"{MANIFEST} has the field {printable(twice)} twice"])
         return found
 
+    if nodes(content) > MOST_NODES:
+        raise ManifestError([f"{MANIFEST} is nested too deep, or holds more values than any manifest"])
     try:
         found = json.loads(content.decode(), object_pairs_hook=once)
     except (ValueError, RecursionError):

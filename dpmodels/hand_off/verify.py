@@ -11,7 +11,6 @@ A hand-off that was made from a release file alone cannot say which account and 
 manifest says so; ``charge`` then tells the recipient what to ask of whoever keeps the ledger.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +44,7 @@ from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.records import Standing
 from dpmodels.ledger.store import digest
-from dpmodels.limits import LARGEST_REPORT, LARGEST_YAML
+from dpmodels.limits import LARGEST_CARD, LARGEST_REPORT, LARGEST_YAML, read_json
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
 from dpmodels.schema.federation import CENTRAL, SCORES
@@ -244,10 +243,13 @@ def _check_classifier(folder: Path, manifest: Manifest, found: Verified) -> None
     """Check that no epsilon is stated of a classifier that says itself that none holds."""
     try:
         with open_plain(folder, folder / "classifier.safetensors") as file:
-            head = json.loads(file.read(min(int.from_bytes(file.read(8), "little"), LARGEST_REPORT)))
-        unprotected = "unprotected" in json.loads(head["__metadata__"]["nacre"])
-    except (ArtifactError, OSError, ValueError, KeyError, TypeError, RecursionError):
+            head = read_json(file.read(min(int.from_bytes(file.read(8), "little"), LARGEST_CARD)))
+        unprotected = "unprotected" in read_json(head["__metadata__"]["nacre"].encode())
+    except (ArtifactError, OSError):
         return  # a table has none; whether the file is the one that was written is for the check of all files
+    except (ValueError, KeyError, TypeError, AttributeError):
+        found.faults.append("classifier.safetensors does not say of itself what nacre writes")
+        return
     if unprotected and manifest.has_price:
         found.faults.append("the manifest states an epsilon of a classifier that was trained without any noise")
 
@@ -256,12 +258,12 @@ def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
     """Check that the report's figures are about this release, this unit and this price."""
     try:
         with open_plain(folder, folder / "report.json") as file:
-            told = json.loads(file.read(LARGEST_REPORT))
+            told = read_json(file.read(LARGEST_REPORT))
         said = [told["privacy"][name] for name in ("unit", "adjacency", "delta", "spent_epsilon", "total_epsilon")]
         said += [told["hashes"][name] for name in ("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge")]
     except (ArtifactError, OSError):
         return  # the check of all files reports that it is missing
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         said = []
     priced: list[float | None] = [None, None, None]
     if manifest.has_price:
