@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dpmodels.accounting import composition
+from dpmodels.errors import NacreError
 from dpmodels.evaluation.pages.page import render_page
 from dpmodels.evaluation.pages.report import render
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Cost, Line, Target
@@ -22,13 +23,15 @@ from dpmodels.schema.lint import MOST_FAULTS, lint, parse
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.registry import create
 from flows.command_line.console import console, print_facts
+from flows.config import SynthesizeConfig
 from flows.description import as_markdown
 from flows.with_prefect.artifacts import report_in_short
+from tasks.bucket import verify
 from tasks.progress import LOG
 from tests.hand_off.make_golden import GOLDEN
 from tests.hand_off.test_manifest import CHARGED, rewritten
 from tests.hostile import contracts, events
-from tests.support import make_schema, run_cli
+from tests.support import make_schema, run_cli, write_clinic
 
 CONTRACTS, EVENTS = dict(contracts()), dict(events())
 SECONDS, MEBIBYTES = 8, 256
@@ -173,3 +176,16 @@ def test_a_name_is_shown_to_prefect_and_in_the_log_as_it_is_written(
     LOG.warning("column %s", HOSTILE)
     shown += capsys.readouterr().err
     assert "column x" in shown and r"\u202e" in shown and not set(HOSTILE) - set("x[2Jevil") & set(shown)
+
+
+@pytest.mark.parametrize("name", ["out", "data", "schema", "account"])
+def test_the_letter_nul_is_one_sentence(tmp_path: Path, name: str) -> None:
+    data, schema, config = write_clinic(tmp_path)
+    settings = {"data": str(data), "out": str(tmp_path / "out"), "schema": str(schema)}
+    privacy = {"target_epsilon": 1, "delta": 1e-5, **({"account": "a\0b"} if name == "account" else {})}
+    settings |= {name: "a\0b"} if name != "account" else {}
+    config.write_text(json.dumps({**settings, "privacy": privacy}))
+    with pytest.raises(NacreError, match="NUL"):
+        SynthesizeConfig.build({}, config)
+    with pytest.raises(NacreError, match="NUL"):
+        verify("a\0b")
