@@ -1,4 +1,4 @@
--- Three roles of one PostgreSQL server, run once by its superuser (psql --file, or /docker-entrypoint-initdb.d).
+-- Three roles of one PostgreSQL server, run once by its superuser: psql --file, as compose.yaml does.
 -- The passwords come from variables of psql: --set prefect_password=... --set owner_password=... --set ledger_password=...
 --
 --   prefect        owns Prefect's database and reaches no other

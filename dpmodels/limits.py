@@ -39,14 +39,15 @@ LONGEST_LABEL = 2**12
 """Bytes of a label in an ``.npz`` file."""
 LARGEST_PAGE = 2**27
 """A page of a hand-off, which holds the report's sheet of images."""
+LARGEST_FACTS = 2**23
+"""A report or a card but for the sheet of images: what pages are made of, which letters may make six times as long."""
 MOST_NODES = 2**18
 """Values in a JSON text that somebody else wrote: each takes some hundred bytes once it is read, however short."""
 
 
-def check_nodes(content: bytes, refusal: Exception) -> None:
-    """Raise the refusal if a JSON text holds so many values that reading it would fill the memory."""
-    if sum(map(content.count, (b",", b"[", b"{"))) > MOST_NODES:
-        raise refusal
+def nodes(content: bytes) -> int:
+    """Count the values in a JSON text, at most."""
+    return sum(map(content.count, (b",", b"[", b"{")))
 
 
 def read_json(content: bytes) -> Any:
@@ -55,7 +56,8 @@ def read_json(content: bytes) -> Any:
     Raises:
         ValueError: it is no JSON text, is nested too deep, or holds more than ``MOST_NODES`` values.
     """
-    check_nodes(content, ValueError("more values than can be read at once"))
+    if nodes(content) > MOST_NODES:
+        raise ValueError("more values than can be read at once")
     try:
         return json.loads(content)
     except RecursionError:

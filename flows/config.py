@@ -33,6 +33,14 @@ class Variable:
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _has_no_null(cls, value: Any) -> Any:
+        """Refuse the letter that ends a name for the system; YAML can write it."""
+        if isinstance(value, str | Path) and "\0" in str(value):
+            raise ValueError("must not hold the letter NUL")
+        return value
+
 
 class PrivacyConfig(_Model):
     """The budget asked for and the account that pays."""

@@ -7,7 +7,7 @@ by mistake, it goes on with the same run and its one charge.
 from collections.abc import Callable
 from typing import Any, Literal
 
-from dpmodels.errors import LedgerError, NacreError
+from dpmodels.errors import NacreError
 from flows.config import SynthesizeConfig
 from flows.planning import MayOpen
 from flows.synthesize import record, start
@@ -15,7 +15,6 @@ from flows.with_prefect.artifacts import publish_plan, publish_results
 from flows.with_prefect.recorded import run_stage
 from flows.with_prefect.worker import alone_on, deployed, find_here, own_name, placed_here
 from tasks.apart import is_alive, wait_for
-from tasks.home import ledger_of
 from tasks.sample import sample
 from tasks.store import Handle, Run
 from tasks.train import train
@@ -49,9 +48,8 @@ def go_on(run: Run, train_on: str = "here", partition: str = "", wait_hours: flo
     """Take a run to its hand-off, while no other flow run works for its account.
 
     Raises:
-        NacreError: nobody opened the run's account, or nobody is there to train it; nothing was charged.
+        NacreError: nobody is there to train it; nothing was charged.
     """
-    check_opened(run)
     if train_on != "here" and not run.finished("sanitize") and not is_alive(run.home):
         raise NacreError(
             "no train worker was heard of: start one where the data cannot be read (nacre train-worker), or set "
@@ -63,23 +61,6 @@ def go_on(run: Run, train_on: str = "here", partition: str = "", wait_hours: flo
         record(run, True, lambda stage, *handles: _placed(run, wait_hours, stage, *handles))
         publish_results(run)
     return run.name
-
-
-def check_opened(run: Run) -> None:
-    """Refuse a run whose account, or the account above it, nobody opened: whoever asks for runs opens none.
-
-    Raises:
-        LedgerError: nobody did.
-    """
-    opened = {account.name for account in ledger_of(run).accounts()}
-    for party in run.parties:
-        settings = party.settings
-        parent = settings.opens.parent if settings.opens else ""
-        if settings.account not in opened and parent not in opened:
-            account = parent or settings.account
-            raise LedgerError(
-                f"account {account} is not open, and a flow run opens none: nacre ledger open {account} --schema SCHEMA"
-            )
 
 
 def _placed(run: Run, wait_hours: float, stage: Callable[..., Handle], *handles: Any) -> Handle:

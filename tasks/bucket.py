@@ -274,6 +274,8 @@ def verify(place: str | Path, public_key: Path | None = None, officer_key: Path 
 def local(out: str | Path) -> Path | None:
     """Return the folder that a place for a hand-off is; None for one in an object store."""
     place = str(out).removeprefix("file://")
+    if "\0" in place:
+        raise InvalidArgument("folder", place, "not hold the letter NUL")
     return None if is_uri(place) else Path(place).absolute()
 
 

@@ -118,7 +118,7 @@ def differs(folder: Path, manifest: Manifest) -> str:
         accounts = [one.account for one in _standings(told)]
     except (ArtifactError, OSError):
         return ""  # the check of all files reports that it is missing
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return f"{CARD} is not as nacre writes it"
     if said != terms(manifest):
         return f"{CARD} is about another hand-off, unit, price or approval than the manifest"

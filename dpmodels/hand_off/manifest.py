@@ -34,7 +34,7 @@ from dpmodels.files import open_plain
 from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.store import digest
-from dpmodels.limits import LARGEST_MANIFEST, check_nodes
+from dpmodels.limits import LARGEST_MANIFEST, MOST_NODES, nodes
 from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.releases.discoveries import joint_delta
 from dpmodels.schema.discovery_charge import DiscoveryCharge
@@ -460,7 +460,8 @@ def _plain(content: bytes) -> dict[str, Any]:
             raise ManifestError([f"{MANIFEST} has the field {printable(twice)} twice"])
         return found
 
-    check_nodes(content, ManifestError([f"{MANIFEST} holds more values than any manifest does, or is nested too deep"]))
+    if nodes(content) > MOST_NODES:
+        raise ManifestError([f"{MANIFEST} is nested too deep, or holds more values than any manifest"])
     try:
         found = json.loads(content.decode(), object_pairs_hook=once)
     except (ValueError, RecursionError):

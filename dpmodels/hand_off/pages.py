@@ -7,6 +7,7 @@ the pages were not compared, which is said and is no fault.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.manifest import CARD, PAGES, Manifest
-from dpmodels.limits import LARGEST_CARD, LARGEST_PAGE, LARGEST_REPORT, read_json
+from dpmodels.limits import LARGEST_CARD, LARGEST_FACTS, LARGEST_PAGE, LARGEST_REPORT, read_json
 from dpmodels.releases.contract import Contract
 
 REPORT = "report.json"
 REPORT_PAGE = "report.html"
+PICTURE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]*")
 OWN_WORDS = ("meaning", "accounts", "above")
 """Parts of a card that are not made again: the first is compared within rounding, the others are the signer's word."""
 
@@ -41,6 +43,8 @@ def compare_pages(folder: Path, manifest: Manifest, contract: Contract) -> tuple
     except (ArtifactError, OSError):
         return [], ""  # the check of all files reports that one is missing
     except ValueError:
+        report = card = None
+    if not (_is_short(report) and _is_short(card)):
         return [f"{REPORT} or {CARD} is not as nacre writes it, or is larger than any is"], ""
     try:
         if fault := _differs(manifest, contract, card, report):
@@ -48,6 +52,15 @@ def compare_pages(folder: Path, manifest: Manifest, contract: Contract) -> tuple
         return list(_other_pages(folder, card, report)), ""
     except Exception:  # facts of any shape may lie there; whatever they break in a renderer, they are not ours
         return [f"{REPORT} or {CARD} is not as nacre writes it: no page can be made of it"], ""
+
+
+def _is_short(facts: Any) -> bool:
+    """Tell whether facts but for their sheet of images are short enough to make a page of them."""
+    if not isinstance(facts, dict):
+        return False
+    sheet = facts.get("sample_sheet")
+    rest = {**facts, "sample_sheet": ""} if isinstance(sheet, str) and PICTURE.fullmatch(sheet) else facts
+    return len(json.dumps(rest)) <= LARGEST_FACTS
 
 
 def _renders(card: Mapping[str, Any], report: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], str]]]:

@@ -48,7 +48,7 @@ from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.records import Standing
 from dpmodels.ledger.store import digest
-from dpmodels.limits import LARGEST_REPORT, LARGEST_YAML, read_json
+from dpmodels.limits import LARGEST_CARD, LARGEST_REPORT, LARGEST_YAML, read_json
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discoveries_of, unpriced
@@ -287,10 +287,13 @@ def _check_classifier(folder: Path, manifest: Manifest, found: Verified) -> None
     """Check that no epsilon is stated of a classifier that says itself that none holds."""
     try:
         with open_plain(folder, folder / "classifier.safetensors") as file:
-            head = read_json(file.read(min(int.from_bytes(file.read(8), "little"), LARGEST_REPORT)))
+            head = read_json(file.read(min(int.from_bytes(file.read(8), "little"), LARGEST_CARD)))
         unprotected = "unprotected" in read_json(head["__metadata__"]["nacre"].encode())
-    except (ArtifactError, OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (ArtifactError, OSError):
         return  # a table has none; whether the file is the one that was written is for the check of all files
+    except (ValueError, KeyError, TypeError, AttributeError):
+        found.faults.append("classifier.safetensors does not say of itself what nacre writes")
+        return
     if unprotected and manifest.has_price:
         found.faults.append("the manifest states an epsilon of a classifier that was trained without any noise")
 
@@ -305,7 +308,7 @@ def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
         said += [told["hashes"][name] for name in ("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge")]
     except (ArtifactError, OSError):
         return  # the check of all files reports that it is missing
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         said = []
     priced: list[float | None] = [None] * 4
     if manifest.has_price:

@@ -94,6 +94,8 @@ def check_place(place: str, name: str = "data") -> None:
     Raises:
         InvalidArgument: the place cannot be used, whatever lies there.
     """
+    if "\0" in place:
+        raise InvalidArgument(name, place, "not hold the letter NUL")
     if not is_uri(place):
         return
     try:

@@ -13,14 +13,28 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
+from sqlalchemy import make_url
 from typer.testing import CliRunner
 
 from benchmarks import postgres
 from flows.command_line.app import app
 from flows.with_prefect.operators import POOL, SHIPPED, folders_of, read_deployments
+from tests.support import run_cli
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "deployments" / "Dockerfile").read_text()
+
+
+OWNER = "postgresql://nacre_owner@database/ledger"
+ROLES = [
+    ("prefect", "prefect", True),
+    ("prefect", "ledger", False),
+    ("nacre_owner", "ledger", True),
+    ("nacre_owner", "prefect", False),
+    ("nacre_ledger", "ledger", True),
+    ("nacre_ledger", "prefect", False),
+]
+"""Who may connect to which database."""
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +71,14 @@ def test_one_service_alone_mounts_what_is_sensitive(compose: dict[str, Any]) -> 
 def test_what_the_services_run_are_commands_of_ours(compose: dict[str, Any]) -> None:
     services = compose["services"]
     commands = [one["command"] for one in services.values() if one.get("command", [""])[0] == "nacre"]
-    assert len(commands) == 3
+    assert len(commands) == 4
     for command in commands:
         assert CliRunner().invoke(app, [*command[1:], "--help"]).exit_code == 0
     assert services["worker"]["command"][-2:] == ["--pool", POOL]
-    assert services["worker"]["environment"]["NACRE_LEDGER"] == "postgresql://ledger@database/ledger"
+    assert services["worker"]["environment"]["NACRE_LEDGER"] == "postgresql://nacre_ledger@database/ledger"
+    assert services["grant"]["command"][1:] == ["ledger", "grant", "nacre_ledger", "--ledger", OWNER]
+    started = {"server": "service_healthy", "grant": "service_completed_successfully"}
+    assert {name: one["condition"] for name, one in services["worker"]["depends_on"].items()} == started
 
 
 def test_the_server_asks_for_a_login_and_tells_nobody_that_it_runs(compose: dict[str, Any]) -> None:
@@ -69,6 +86,8 @@ def test_the_server_asks_for_a_login_and_tells_nobody_that_it_runs(compose: dict
     assert settings["PREFECT_SERVER_API_AUTH_STRING"].startswith("${PREFECT_LOGIN:?")
     assert settings["PREFECT_SERVER_CSRF_PROTECTION_ENABLED"] == "true"
     assert settings["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false" and "DO_NOT_TRACK=1" in DOCKERFILE
+    home, (volume,) = settings["PREFECT_HOME"], mounted(compose["services"]["server"]).values()
+    assert settings["PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE"].endswith("lease_storage.filesystem") and home == volume
     assert "*" not in settings["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"]
     has_login = [name for name, one in compose["services"].items() if "PREFECT_LOGIN" in str(one)]
     assert has_login == ["server", "register", "worker"]
@@ -77,23 +96,34 @@ def test_the_server_asks_for_a_login_and_tells_nobody_that_it_runs(compose: dict
 def test_prefect_and_the_ledger_have_roles_of_their_own_and_neither_is_above_the_other(
     compose: dict[str, Any], postgres_server: str
 ) -> None:
-    script = compose["configs"]["roles"]["content"].replace("$$", "$")
+    script = compose["configs"]["init"]["content"].replace("$$", "$")
+    sql = ROOT / "deployments" / compose["configs"]["roles"]["file"]
     host, port = postgres_server.rpartition("@")[2].split(":")
     place = {"PGHOST": host, "PGPORT": port, "POSTGRES_USER": postgres.USER}
-    place |= {"PREFECT_PASSWORD": "it's one", "LEDGER_PASSWORD": "\\two"}
+    place |= {"PREFECT_PASSWORD": "it's one", "OWNER_PASSWORD": 'tw"o', "LEDGER_PASSWORD": "\\three"}
+    place["ROLES"] = str(sql)
     place["PATH"] = f"{postgres.programs()}{os.pathsep}{os.environ['PATH']}"
     mine = "select has_database_privilege(%s, %s, 'connect')"
     with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as connection:
         try:
             subprocess.run(["bash", "-e"], input=script, text=True, check=True, env=place, stdout=subprocess.DEVNULL)
             found = connection.execute("select rolname from pg_roles where not rolsuper and rolcanlogin order by 1")
-            assert [row[0] for row in found] == ["ledger", "prefect"]
-            for role, other in (("prefect", "ledger"), ("ledger", "prefect")):
-                assert connection.execute(mine, [role, role]).fetchone() == (True,)
-                assert connection.execute(mine, [role, other]).fetchone() == (False,)
+            assert [row[0] for row in found] == ["nacre_ledger", "nacre_owner", "prefect"]
+            for role, other, allowed in ROLES:
+                assert connection.execute(mine, [role, other]).fetchone() == (allowed,)
+            url = make_url(postgres_server)
+            owner = url.set(username="nacre_owner", database="ledger").render_as_string(hide_password=False)
+            assert run_cli("ledger", "grant", "nacre_ledger", "--ledger", owner)[0] == 0
+            change = "select has_table_privilege('nacre_ledger', 'entries', %s)"
+            with psycopg.connect(f"{postgres_server}/ledger") as ledger:
+                rights = [
+                    ledger.execute(change, [what]).fetchone() for what in ("insert", "select", "update", "delete")
+                ]
+            assert rights == [(True,), (True,), (False,), (False,)]
         finally:
             for name in ("prefect", "ledger"):
-                connection.execute(f"drop database if exists {name}")  # type: ignore[arg-type]
+                connection.execute(f"drop database if exists {name} with (force)")  # type: ignore[arg-type]
+            for name in ("prefect", "nacre_owner", "nacre_ledger"):
                 connection.execute(f"drop role if exists {name}")  # type: ignore[arg-type]
 
 

@@ -75,7 +75,7 @@ def test_loud_tells_the_seconds_of_each_stage_and_quiet_tells_nothing_but_result
     assert f"if it is interrupted: nacre resume {run} --home {folder / 'home'}" in err
     code, out, err = run_cli("--quiet", "resume", run, "--home", folder / "home", "--no-prefect")
     assert code == 0 and f"run: {run}" in out and "interrupted" not in err and "sanitize: " not in err
-    assert not logging.getLogger("nacre").handlers
+    assert [type(one).__name__ for one in logging.getLogger("nacre").handlers] == ["Terminal"]
 
 
 def test_the_runs_of_a_home_are_listed_on_one_line_each(done, tmp_path):

@@ -259,7 +259,8 @@ def test_events_that_are_nested_as_deep_as_can_be_read_are_reckoned(own: Path) -
 )
 @pytest.mark.timeout(20)
 def test_events_that_would_take_for_ever_are_refused_at_once(own: Path, events: list[Json]) -> None:
-    assert any("cost far more than was asked" in fault for fault in judged(own, changed("events", events)))
+    told = "more than a check has time to price" if len(events) > 1 else "cost far more than was asked"
+    assert any(told in fault for fault in judged(own, changed("events", events)))
 
 
 @pytest.mark.parametrize(

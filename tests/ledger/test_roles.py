@@ -2,6 +2,7 @@
 
 import subprocess
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ FORBIDDEN = [
 
 
 @pytest.fixture(scope="module")
-def ledger_url(postgres_server: str) -> str:
+def ledger_url(postgres_server: str) -> Iterator[str]:
     """Run the file of roles as the server's superuser, and have the owner grant; return the worker's URL."""
     server = make_url(postgres_server)
     psql = Path(str(postgres.programs())) / "psql"
@@ -42,7 +43,10 @@ def ledger_url(postgres_server: str) -> str:
     code, out, err = run_cli("ledger", "grant", "nacre_ledger", "--ledger", owner)
     assert code == 0 and "neither change nor delete" in out, err
     assert run_cli("ledger", "grant", "nacre_ledger", "--ledger", owner)[0] == 0  # as after a new version
-    return server.set(username="nacre_ledger", database="ledger").render_as_string(hide_password=False)
+    yield server.set(username="nacre_ledger", database="ledger").render_as_string(hide_password=False)
+    dropped = [f"DROP DATABASE {name} WITH (FORCE)" for name in ("prefect", "ledger")]
+    dropped += [f"DROP ROLE {name}" for name in ("prefect", "nacre_owner", "nacre_ledger")]
+    subprocess.run([psql, address, *(f"--command={each}" for each in dropped)], check=True, capture_output=True)
 
 
 def test_the_workers_role_does_all_that_runs_need(ledger_url: str) -> None:

@@ -4,23 +4,34 @@ import json
 import resource
 import shutil
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from dpmodels.accounting import composition
+from dpmodels.errors import NacreError
 from dpmodels.evaluation.pages.page import render_page
-from dpmodels.hand_off.manifest import MANIFEST
-from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.evaluation.pages.report import render
+from dpmodels.hand_off.manifest import CARD, MANIFEST, Cost, Line, Target
+from dpmodels.hand_off.pages import _is_short
+from dpmodels.hand_off.verify import MOST_WORK, Verified, _reckoned, verify_hand_off
+from dpmodels.limits import MOST_COLUMNS, MOST_NODES, MOST_VALUES, nodes, read_json
 from dpmodels.plain_yaml import YamlFault, read_yaml
+from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.lint import MOST_FAULTS, lint, parse
 from dpmodels.schema.schema import Schema
+from dpmodels.synthesizers.registry import create
 from flows.command_line.console import console, print_facts
+from flows.config import SynthesizeConfig
 from flows.description import as_markdown
 from flows.with_prefect.artifacts import report_in_short
+from tasks.bucket import verify
 from tasks.progress import LOG
-from tests.hand_off.test_manifest import CHARGED
+from tests.hand_off.make_golden import GOLDEN
+from tests.hand_off.test_manifest import CHARGED, rewritten
 from tests.hostile import contracts, events
-from tests.support import run_cli
+from tests.support import make_schema, run_cli, write_clinic
 
 CONTRACTS, EVENTS = dict(contracts()), dict(events())
 SECONDS, MEBIBYTES = 8, 256
@@ -51,9 +62,58 @@ def test_events_of_a_stranger_cost_seconds(tmp_path: Path, name: str) -> None:
     whole["events"], whole["asked"]["epsilon"] = EVENTS[name], 1000.0
     (own / MANIFEST).write_text(json.dumps(whole))
     verify_hand_off(CHARGED)  # what is imported late is not the stranger's
-    seconds, mebibytes = costs(lambda: verify_hand_off(own))
+    faults: list[str] = []
+    seconds, mebibytes = costs(lambda: faults.extend(verify_hand_off(own).faults))
     assert seconds < SECONDS and mebibytes < MEBIBYTES
-    assert any("cost" in fault or "time to price" in fault for fault in verify_hand_off(own).faults)
+    assert any("cost" in fault or "time to price" in fault for fault in faults)
+
+
+@pytest.mark.parametrize("method", ["p3gm", "dp-gan", "dpkg"])
+def test_the_events_of_a_plan_of_ours_are_priced_within_the_budget(method: str) -> None:
+    """At the settings that a plan has by itself, the line alone and two of them together."""
+    schema = make_schema()
+    budget = PrivacyBudget(epsilon=1.0, delta=1e-5, adjacency=schema.adjacency, unit=schema.unit)
+    event = create(method, {}, {}).plan(schema, budget).event
+    for cache in (composition._spent, composition._renyi, composition._whole, composition._all_others):
+        cache.cache_clear()
+    cost = Cost(epsilon=Decimal(1), delta=1e-5)
+    line = Line.model_construct(asked=Target(epsilon=1.0, delta=1e-5), spent=cost, events=(event,))
+    found, spent = Verified(), []
+    seconds, mebibytes = costs(lambda: spent.extend([_reckoned([line], found), _reckoned([line, line], found)]))
+    assert seconds < SECONDS and mebibytes < MEBIBYTES
+    assert not found.faults and found.work <= MOST_WORK / 8 and spent[1] > 1 > spent[0]
+
+
+def test_a_report_at_the_bound_is_rendered_in_seconds_and_a_wide_one_is_within_it() -> None:
+    report = json.loads((GOLDEN / "FORMAT-7" / "laid-out" / "report.json").read_text())
+    widest = max(report["columns"], key=lambda one: len(json.dumps(one)))
+    values = nodes(json.dumps(widest).encode()) + 1
+    assert values * MOST_COLUMNS + 10 * MOST_VALUES < MOST_NODES
+    report["columns"] = [{**widest, "name": f"column {number}"} for number in range(MOST_NODES // values - 20)]
+    facts = read_json(json.dumps(report).encode())
+    render({**facts, "columns": facts["columns"][:9]})
+    seconds, mebibytes = costs(lambda: render(facts))
+    assert seconds < SECONDS and mebibytes < MEBIBYTES
+
+
+@pytest.mark.parametrize("name", ["report.json", CARD])
+@pytest.mark.parametrize("content", ['{"privacy": [' + "[]," * 2**22 + "[]]}", '["' + "<" * 2**23 + '"]'])
+def test_facts_that_fill_the_memory_are_not_read(tmp_path: Path, name: str, content: str) -> None:
+    own = rewritten(GOLDEN / "FORMAT-7" / "laid-out", tmp_path / "own", name, lambda _: content.encode())
+    faults: list[str] = []
+    seconds, mebibytes = costs(lambda: faults.extend(verify_hand_off(own).faults))
+    assert seconds < SECONDS and mebibytes < MEBIBYTES and any(name in fault for fault in faults)
+
+
+def test_a_page_of_text_without_end_is_not_made() -> None:
+    assert _is_short({"sample_sheet": "data:image/png;base64," + "A" * 2**24})
+    assert not _is_short({"sample_sheet": "<" * 2**24}) and not _is_short({"data_set": "<" * 2**24})
+
+
+def test_a_manifest_of_values_without_end_is_one_fault(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text('{"artifacts": [' + "[]," * 2**20 + "[]]}")
+    seconds, mebibytes = costs(lambda: verify_hand_off(tmp_path))
+    assert seconds < SECONDS and mebibytes < MEBIBYTES
 
 
 def test_numbers_are_those_that_both_versions_of_yaml_read_alike() -> None:
@@ -116,3 +176,16 @@ def test_a_name_is_shown_to_prefect_and_in_the_log_as_it_is_written(
     LOG.warning("column %s", HOSTILE)
     shown += capsys.readouterr().err
     assert "column x" in shown and r"\u202e" in shown and not set(HOSTILE) - set("x[2Jevil") & set(shown)
+
+
+@pytest.mark.parametrize("name", ["out", "data", "schema", "account"])
+def test_the_letter_nul_is_one_sentence(tmp_path: Path, name: str) -> None:
+    data, schema, config = write_clinic(tmp_path)
+    settings = {"data": str(data), "out": str(tmp_path / "out"), "schema": str(schema)}
+    privacy = {"target_epsilon": 1, "delta": 1e-5, **({"account": "a\0b"} if name == "account" else {})}
+    settings |= {name: "a\0b"} if name != "account" else {}
+    config.write_text(json.dumps({**settings, "privacy": privacy}))
+    with pytest.raises(NacreError, match="NUL"):
+        SynthesizeConfig.build({}, config)
+    with pytest.raises(NacreError, match="NUL"):
+        verify("a\0b")
