@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dpmodels.errors import NacreError
-from dpmodels.hand_off.manifest import MANIFEST
+from dpmodels.errors import ArtifactError, NacreError
+from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.schema.discover import Discovery
 from tasks.store import Run
+
+PAID = ("sanitize", "score", "train", "sample", "validate")
+"""Stages after the charge: who gives the same command again instead of going on pays again."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,14 @@ def list_runs(home: Path) -> Iterator[Listed]:
         yield _listed(Run(home=home.absolute(), name=settings.parent.name), settings)
 
 
+def is_handed_over(run: Run) -> bool:
+    """Tell whether the hand-off at a run's place is the run's own."""
+    try:
+        return read_manifest(run.settings.out).made_by == run.name
+    except ArtifactError:
+        return False
+
+
 def _listed(run: Run, settings: Path) -> Listed:
     day = f"{datetime.fromtimestamp((run.control / 'plan.json').stat().st_mtime, UTC):%Y-%m-%d}"
     try:
@@ -44,8 +55,8 @@ def _listed(run: Run, settings: Path) -> Listed:
     if own.federation:
         state = f"part of {own.federation}"
     else:
-        done = (own.out / MANIFEST).is_file()
-        state = "handed over" if done else "unfinished"
+        unfinished = "paid for, unfinished" if run.reached in PAID else "unfinished"
+        state = "handed over" if is_handed_over(run) else unfinished
         if isinstance(line.contract, Discovery):
             state = "discovered" if run.reached else state
     return Listed(run.name, day, line.contract.name, line.method, run.reached, state)

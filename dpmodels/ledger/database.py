@@ -258,7 +258,7 @@ def _make_sqlite_file(url: URL) -> None:
         size = path.stat().st_size
     except OSError as error:
         raise LedgerError(f"the ledger {path} cannot be made: {error.strerror}") from error
-    if size < SQLITE_HEADER:  # SQLite would make a new database of it, in which nothing is spent
+    if size < SQLITE_HEADER and path.is_file():  # SQLite would make a new database of it, in which nothing is spent
         raise LedgerError(f"{path} is empty, which no ledger is: what it held was lost; put the newest copy back")
 
 

@@ -25,7 +25,7 @@ from tasks.draw_rows import Drawn
 from tasks.noisy_tables import Written
 from tasks.refit import Changes
 from tasks.remove import charged_for, folders_of
-from tasks.runs import Listed
+from tasks.runs import Listed, is_handed_over
 from tasks.store import Run
 
 PRODUCTS = {
@@ -141,7 +141,9 @@ def facts_of_removal(run: Run) -> dict[str, str]:
         facts[f"charge {held.key[:12]}"] = f"{amount}, {held.state}: {kept}"
     if payer := run.settings.paid_by:
         facts["paid by"] = f"run {payer}, whose release it sampled again"
-    return facts | {"stays": f"{run.settings.bucket or run.settings.out}, what was handed over"}
+    if is_handed_over(run):
+        facts["stays"] = f"{run.settings.bucket or run.settings.out}, what was handed over"
+    return facts
 
 
 def show_drawn(drawn: Drawn, out: Path, as_json: bool) -> None:

@@ -91,9 +91,9 @@ def test_every_setting_says_the_same_everywhere() -> None:
         option = options.pop(one.name)
         assert (option.help or "").startswith(one.field.description) and option.envvar == one.variable
         assert option.default is None
-    assert set(options) == {"config", "as_json", "fail_on_checks"}
+    assert set(options) == {"config", "as_json", "fail_on_checks", "open_account"}
     called = {PYTHON.get(one.name, one.name) for one in settings_of()}
-    assert set(python) <= called and set(inspect.signature(nacre.plan).parameters) <= called
+    assert set(python) - {"open"} <= called and set(inspect.signature(nacre.plan).parameters) <= called
 
 
 def test_names_are_of_one_setting_each_and_find_their_sections() -> None:

@@ -139,7 +139,9 @@ def test_a_ctrl_c_says_what_was_charged_and_how_to_go_on(tmp_path, monkeypatch, 
     assert f"was charged {charged}; to go on, without a second charge: nacre resume " in said
     words = said.split("nacre ")[1].split()
     (unfinished,) = json.loads(run_cli("runs", "--home", tmp_path / "home", "--json")[1])
-    assert unfinished["state"] == "unfinished" and unfinished["stage"] == ("" if stage == "ingest" else "sanitize")
+    paid = stage != "ingest"
+    assert unfinished["state"] == ("paid for, unfinished" if paid else "unfinished")
+    assert unfinished["stage"] == ("sanitize" if paid else "")
     assert run_cli(*words, "--no-prefect")[0] == 0
     assert charges(tmp_path / "home") == ["reserve", "draw", "seal", "commit"]
 
@@ -210,7 +212,7 @@ def test_budgets_that_promise_little_are_warned_of(tmp_path):
 
 
 def test_every_command_that_prints_facts_takes_json():
-    """``serve`` runs until it is stopped, and what the two commands of schemas print is a file."""
+    """Those that serve run until they are stopped, and what the two commands of schemas print is a file."""
 
     def walk(command, *path):
         for name, sub in getattr(command, "commands", {}).items():
@@ -220,4 +222,4 @@ def test_every_command_that_prints_facts_takes_json():
 
     commands = dict(walk(get_command(app.app)))
     lacking = {name for name, flags in commands.items() if "--json" not in flags}
-    assert lacking == {"serve", "schema init", "schema json-schema"} and len(commands) > 30
+    assert lacking == {"serve", "worker", "train-worker", "schema init", "schema json-schema"} and len(commands) > 30

@@ -71,7 +71,7 @@ def test_a_generator_that_was_changed_after_its_check_is_not_sampled_again(tmp_p
     with pytest.raises(ArtifactError, match="changed after it was checked"):
         sample_again(run, "again", tmp_path / "more", None, 1)
     os.truncate(record, 2**40)  # takes no room on a disk, and would be read whole
-    with pytest.raises(ArtifactError, match="larger than"):
+    with pytest.raises(ArtifactError, match=r"larger than|mostly holes"):
         run.finished("train")
 
 
