@@ -11,7 +11,7 @@ import pytest
 
 from dpmodels.artifact import sha256_of
 from dpmodels.errors import ArtifactError, NacreError
-from dpmodels.files import copy_plain, list_plain, read_plain
+from dpmodels.files import copy_plain, list_plain, read_plain, sha256_plain, size_plain
 from dpmodels.hand_off.verify import verify_hand_off
 from flows.synthesize import carry_out, start
 from tasks.ingest import ingest
@@ -181,3 +181,20 @@ def test_a_dangling_link_in_the_place_of_a_release_does_not_pass_for_one(tmp_pat
         carry_out(run, prefect=False)
     (run.released / "release.parquet").unlink()
     carry_out(run, prefect=False)
+
+
+def test_a_file_that_is_mostly_holes_is_not_read(tmp_path):
+    (tmp_path / "large").write_bytes(b"PAR1")
+    os.truncate(tmp_path / "large", 2**36)  # takes no room on the disk, and hours to hash
+    for read in (lambda path: sha256_plain(tmp_path, path), lambda path: size_plain(tmp_path, path)):
+        with pytest.raises(ArtifactError, match="mostly holes"):
+            read(tmp_path / "large")
+    (tmp_path / "whole").write_bytes(bytes(2**25))  # zeros that are written are no holes
+    assert size_plain(tmp_path, tmp_path / "whole") == 2**25
+
+
+def test_a_table_for_which_there_is_no_room_is_not_copied(sampled, monkeypatch):
+    monkeypatch.setattr("tasks.receive.LEAST_FREE", 2**60)
+    with pytest.raises(ArtifactError, match="no room"):
+        receive(sampled)
+    assert not (sampled.control / "received").exists()
