@@ -89,7 +89,7 @@ DROPPED = """
 import signal, sys, time, weakref
 from flows.command_line import app as cli
 class Thing: ...
-def app():
+def app(words):
     thing = Thing()
     reference = weakref.ref(thing, lambda _: signal.raise_signal(int(sys.argv[1])))
     del thing
