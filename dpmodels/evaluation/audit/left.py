@@ -50,6 +50,8 @@ def held(folder: Path) -> Iterator[io.StringIO]:
         for log in (one for one in root.manager.loggerDict.values() if isinstance(one, logging.Logger)):
             if not log.propagate or log.name in OURS:  # the command line keeps its own lines from the root
                 stack.enter_context(replaced(log, "propagate", True))
+                if log.name in OURS:  # whose handler would print each line a second time, with what takes time
+                    stack.enter_context(replaced(log, "handlers", []))
                 # at a lower level a library with a handler of its own would fill the terminal
                 stack.enter_context(replaced(log, "level", logging.NOTSET if log.name in OURS else logging.WARNING))
         warnings.simplefilter("always")
