@@ -88,7 +88,8 @@ def check_priced(contract: Contract, delta: float) -> None:
             fault = f"names the discovery {one.run} with events that cost more than its epsilon and delta"
     if fault:
         raise Unsuitable(f"schema {contract.name} {fault}: {AGAIN}; nothing was charged")
-    if joint_delta([delta, *(one.delta for one in discoveries_of(contract))]) >= 1:
+    deltas = [one.delta for one in discoveries_of(contract)]
+    if deltas and joint_delta([delta, *deltas]) >= 1:
         raise Unsuitable(
             f"the deltas of this run and of what schema {contract.name} was discovered with add up to 1, so nothing "
             "would be hidden: give a smaller --delta, or discover with one; nothing was charged"
