@@ -5,6 +5,7 @@ import importlib
 import json
 import os
 import pickle
+import re
 import signal
 import sys
 import traceback
@@ -165,12 +166,17 @@ def _said(err: str, who: str) -> list[str]:
     return [f"{who} printed a traceback: {err[-1500:]}"] if "Traceback" in err else []
 
 
+def _nameless(name: str, run: str) -> str:
+    """Take out of a file's name the run's, and the hashes of contents, which each home keys by a secret of its own."""
+    return re.sub(r"(/sensitive/\.contents)/.*", r"\1", name.replace(run, "RUN"))
+
+
 def _differences(root: Path, disk: Disk, end: Tree, before: Tree) -> list[str]:
     """Compare what lies in the folder with what the run that nothing stopped left there."""
     (run,) = {Path(name).parts[2] for name in end if name.startswith("home/control/2") and name.count("/") == 2}
     now = Disk(root).scan()
     (this,) = {Path(name).parts[2] for name in now if name.startswith("home/control/2") and name.count("/") == 2}
-    names, wanted = {name.replace(this, "RUN") for name in now}, {name.replace(run, "RUN") for name in end}
+    names, wanted = {_nameless(name, this) for name in now}, {_nameless(name, run) for name in end}
     wanted.add("home/sensitive/RUN/error.txt")  # of a stage that failed; it is there to be read
     faults = [f"left over: {name}" for name in sorted(names - wanted) if LEDGER not in name]
     faults += [f"missing: {name}" for name in sorted(wanted - names) if LEDGER not in name and "error.txt" not in name]
