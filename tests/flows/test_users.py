@@ -165,7 +165,8 @@ def test_orders_alone_and_sequences_need_no_parents_table(tmp_path):
     joins(tmp_path / "out" / "synthetic")
     schema = shop.make_schema(name="visits", users={"order": "placed"})
     (tmp_path / "shop.yaml").write_text(schema.to_yaml())
-    code, _, err = run_cli(*given[:-2], "--rows", 20, "--out", tmp_path / "sequences")
+    more = ("--rows", 20, "--out", tmp_path / "sequences", "--open", "--again", "the same orders in their sequence")
+    code, _, err = run_cli(*given[:-2], *more)
     assert code == 0, err
     made = pq.read_table(tmp_path / "sequences" / "synthetic" / "children").to_pandas()
     assert not (tmp_path / "sequences" / "synthetic" / "parents").exists()
