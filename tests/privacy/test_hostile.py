@@ -79,7 +79,7 @@ def test_the_events_of_a_plan_of_ours_are_priced_within_the_budget(method: str) 
     cost = Cost(epsilon=Decimal(1), delta=1e-5)
     line = Line.model_construct(asked=Target(epsilon=1.0, delta=1e-5), spent=cost, events=(event,))
     found, spent = Verified(), []
-    seconds, mebibytes = costs(lambda: spent.extend([_reckoned([line], found), _reckoned([line, line], found)]))
+    seconds, mebibytes = costs(lambda: spent.extend(_reckoned(lines, 1e-5, found) for lines in ([line], [line, line])))
     assert seconds < SECONDS and mebibytes < MEBIBYTES
     assert not found.faults and found.work <= MOST_WORK / 8 and spent[1] > 1 > spent[0]
 

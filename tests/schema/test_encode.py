@@ -167,7 +167,10 @@ def test_double_data_meets_float32_categories() -> None:
 def test_names_must_match_and_the_message_says_those_of_the_schema_only() -> None:
     codec = Codec(make("name: a\ncolumns:\n  income: {type: boolean}\n  id: {type: identifier}\n"))
     with pytest.raises(DataError, match="column income: is in the schema but not in the data; the data has 1 ") as told:
-        codec.check_names(["Income", "id"])
+        codec.check_names(["Salary", "id"])
+    assert "Salary" not in str(told.value)
+    with pytest.raises(DataError, match="column income: is in the data in other letters") as told:
+        codec.check_names([" Income", "id"])
     assert "Income" not in str(told.value)
     with pytest.raises(DataError, match=r"the data has 2 column\(s\) that the schema lacks") as told:
         codec.check_names(["income", "id", "extra", "extra"])
