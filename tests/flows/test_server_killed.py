@@ -14,7 +14,7 @@ import yaml
 
 from benchmarks.postgres import free_port
 from flows.with_prefect.credential import credential
-from flows.with_prefect.deploy import SHIPPED
+from flows.with_prefect.operators import SHIPPED
 from flows.with_prefect.server import PrefectServer
 from flows.with_prefect.worker import alone_on
 from tests.flows.api import Api, wait_until
