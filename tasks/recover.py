@@ -20,6 +20,8 @@ def sweep_beside(run: Run) -> None:
     """Delete what was to become a run or its hand-off, or was being removed; the last name is of earlier versions."""
     for zone in (".", "sensitive", "control", "released"):
         sweep(run.home, zone, deep=False)
+    for memory in (".partitions", ".contents"):
+        sweep(run.home / "sensitive", memory)
     out = run.settings.out
     former = re.escape(f".part-{out.name}-{run.name}")
     sweep(out.parent, ".", re.compile(f"{left_by(run.name).pattern}|{former}"), deep=False)
