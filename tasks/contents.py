@@ -19,7 +19,7 @@ from glob import glob
 from pathlib import Path
 from secrets import token_bytes, token_hex
 
-from dpmodels.artifact import sync, write_bytes
+from dpmodels.artifact import aside, sync, write_bytes
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.schema.fingerprint import Fingerprint
@@ -161,11 +161,10 @@ def _secret(zone: Path) -> bytes:
     place = zone / "secret"
     if not place.exists():
         make_private(zone)
-        made = zone / f".secret-{token_hex(8)}"
-        _write(made, token_bytes(SECRET_BYTES))
-        with suppress(FileExistsError):
-            os.link(made, place)
-        made.unlink()
+        with aside(place) as made:  # which a sweep leaves alone as long as this process lives
+            _write(made, token_bytes(SECRET_BYTES))
+            with suppress(FileExistsError):
+                os.link(made, place)
         sync(zone)
     return place.read_bytes()
 
