@@ -49,7 +49,7 @@ def is_handed_over(run: Run) -> bool:
 def _listed(run: Run, settings: Path) -> Listed:
     day = f"{datetime.fromtimestamp((run.control / 'plan.json').stat().st_mtime, UTC):%Y-%m-%d}"
     try:
-        line, own = run.plan.release, run.settings
+        plan, own = run.plan, run.settings
     except (NacreError, ValueError, OSError):  # of another version, or damaged
         return Listed(run.name, day, "", "", run.reached, "cannot be read")
     if own.federation:
@@ -57,6 +57,6 @@ def _listed(run: Run, settings: Path) -> Listed:
     else:
         unfinished = "paid for, unfinished" if run.reached in PAID else "unfinished"
         state = "handed over" if is_handed_over(run) else unfinished
-        if isinstance(line.contract, Discovery):
+        if isinstance(plan.contract, Discovery):
             state = "discovered" if run.reached else state
-    return Listed(run.name, day, line.contract.name, line.method, run.reached, state)
+    return Listed(run.name, day, plan.contract.name, plan.method, run.reached, state)
