@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby
+from typing import Any
 
 from dpmodels import amounts
 from dpmodels.accounting.composition import spent_epsilon
@@ -30,8 +31,10 @@ from dpmodels.ledger.records import Quote
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.discoveries import discoveries_of, joint_cost
 from dpmodels.releases.plan import Line, Plan
+from dpmodels.releases.system import System
 from dpmodels.schema.columns import Integer, Number
 from dpmodels.schema.discover import Discovery
+from dpmodels.schema.documents import Documents
 from dpmodels.schema.federation import ROUNDS, SCORES, UNCHARGED, Federation
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.discovery import DiscoverySystem
@@ -41,6 +44,15 @@ from flows.planning import cautions_about, make_plans, make_quote, officer_for, 
 from tasks.accounts import officer_of, quote
 from tasks.store import Run
 
+OF_WHOM = {
+    "deep-candidate": "sentences in a document",
+    "document-sketch": "sentences in a document",
+    "discovery": "records that have a value in common",
+    "federated-heads": "records of a client",
+    "federated-both": "records of a client",
+    "federated-moments": "records of all clients together",
+}
+"""What must be so many for a release to stand out of its noise, where it is not units of all the data."""
 IN_95_OF_100 = 1.96  # standard deviations of Gaussian noise
 COUNTS = ("records", "images", "number of records")
 MEANS = (
@@ -56,12 +68,15 @@ def describe_config(config: SynthesizeConfig) -> tuple[dict[str, str], Quote | N
 
 
 def describe_lines(
-    config: SynthesizeConfig | EmbedConfig, lines: Sequence[Line]
+    config: SynthesizeConfig | EmbedConfig, lines: Sequence[Line], system: System[Any] | None = None
 ) -> tuple[dict[str, str], Quote | None]:
-    """Describe what a plan that was made of a configuration would charge, and return the quote of its account."""
+    """Describe what a plan that was made of a configuration would charge, and return the quote of its account.
+
+    A ``system`` with its public files is given where the plan alone does not make it.
+    """
     said = make_quote(config, lines)
     signer = officer_for(config, lines)
-    facts = describe(lines, said, signer, f"on this machine, device {config.runtime.device}")
+    facts = describe(lines, said, signer, f"on this machine, device {config.runtime.device}", system)
     return facts | config.statement.said, said
 
 
@@ -73,18 +88,28 @@ def describe_run(run: Run) -> dict[str, str]:
     place = f"on this machine, device {settings.device}"
     if settings.train_on != "here":
         place = f"by the {settings.train_on}, which never sees the data"
-    lines = run.plan.lines
-    return describe(lines, quote(run), signer[0].name if signer else "", place) | settings.declared.said
+    lines, system = run.plan.lines, None
+    if isinstance(run.plan.contract, Documents) and run.plan.release.family:
+        from tasks.embed import system_of  # it needs what not every installation has
+
+        system = system_of(run)
+    return describe(lines, quote(run), signer[0].name if signer else "", place, system) | settings.declared.said
 
 
-def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = None, place: str = "") -> dict[str, str]:
+def describe(
+    lines: Sequence[Line],
+    said: Quote | None,
+    signer: str | None = None,
+    place: str = "",
+    system: System[Any] | None = None,
+) -> dict[str, str]:
     """Say in words what a plan's lines charge, whom their noise hides and how large it is, and the account's quote."""
     plan, *others = lines
     contract = plan.contract.whole if isinstance(plan.contract, Federation) else plan.contract
     facts = {"data set": contract.name, "method": plan.method, "unit, adjacency": _hidden(plan.budget)}
     alone = "scores alone: " if plan.method == SCORES else ""
     facts |= {f"{alone}{name}": text for name, text in _priced(plan, _noise(plan)).items()}
-    facts |= _least(plan)
+    facts |= _least(plan, system or _system(plan))
     columns = contract.columns.values() if isinstance(contract, Schema) else ()
     if any(isinstance(column, Integer | Number) for column in columns):
         facts["means"] = MEANS
@@ -143,27 +168,37 @@ def _discovered(lines: Sequence[Line]) -> dict[str, str]:
 
 def _noise(plan: Line) -> Mapping[str, float]:
     """Return the noise of a plan; what is released for each document is chosen and has none."""
+    system = _system(plan)
+    return system.noise(plan) if system else {}
+
+
+def _system(plan: Line) -> System[Any] | None:
+    """Make the system of a plan; None where it needs public files that the plan names by their hash."""
     if isinstance(plan.contract, Federation):
         from tasks.federate import create as create_federated  # it needs torch, which not every installation has
 
-        return create_federated(plan.method, plan.measurement).noise(plan)
+        return create_federated(plan.method, plan.measurement)
     if isinstance(plan.contract, Discovery):
-        return DiscoverySystem.of_line(plan).noise(plan)
-    return {} if plan.family else create(plan.method, plan.measurement, {}).noise(plan)
+        return DiscoverySystem.of_line(plan)
+    return None if plan.family else create(plan.method, plan.measurement, {})
 
 
-def _least(plan: Line) -> dict[str, str]:
+def _least(plan: Line, system: System[Any] | None) -> dict[str, str]:
     """Say of how many units less than noise would come, where public inputs alone tell."""
-    if plan.family or isinstance(plan.contract, Federation | Discovery):
-        return {}
-    least = create(plan.method, plan.measurement, {}).least_units(plan)
+    least = system.least_units(plan) if system and plan.method != SCORES else None
     if least is None:
         return {}
     units = f"users ({plan.budget.unit.user})" if plan.budget.unit.user else f"{plan.budget.unit.kind}s"
+    units = OF_WHOM.get(plan.method, units)
     return {
         "stands out": f"only with more than about {least:,.0f} {units}: what is released of fewer is mostly noise, and "
         "what is made of it says next to nothing",
     }
+
+
+def describe_least(plan: Line) -> str:
+    """Say of how many units less than noise would come, in one line."""
+    return "; ".join(as_lines(_least(plan, _system(plan))))
 
 
 def as_lines(facts: Mapping[str, str]) -> list[str]:

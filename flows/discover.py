@@ -4,6 +4,7 @@ A discovery is known by its plan: the same draft, budget and account are the sam
 again it prints the same schema, for nothing; cut off, it goes on.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -11,14 +12,16 @@ from typing import Any
 import pyarrow as pa
 
 from dpmodels.errors import LedgerError
+from dpmodels.evaluation.published.fidelity import LOST
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.plan import Line
-from dpmodels.schema.discovered import complete
+from dpmodels.schema.discovered import Found, complete
 from dpmodels.schema.given import transform_write
 from dpmodels.schema.lint import load_draft
 from dpmodels.synthesizers.discovery import DiscoverySystem
 from flows.config import SynthesizeConfig
+from flows.description import describe_least
 from flows.planning import account_for, check_delta, create_run, make_budget, open_home
 from flows.with_prefect.approval import ask_approver
 from tasks.accounts import charge_of
@@ -37,12 +40,19 @@ class Discovered:
     Attributes:
         run: the run whose release the schema was completed from; charged: whether it was charged just now.
         schema: the schema's text; remarks: what its author should know of it, a sentence each.
+        warning: says that what was released does not stand out of its noise, where it does not.
     """
 
     run: Run
     schema: str
     remarks: tuple[str, ...]
     charged: bool
+    warning: str | None = None
+
+
+def stands_out(config: SynthesizeConfig) -> str:
+    """Say, before anything is charged, how many rows a value needs to be told from noise."""
+    return describe_least(_line(config))
 
 
 def discover(config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | None = None) -> Discovered:
@@ -52,12 +62,8 @@ def discover(config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | 
         NacreError: the draft has faults or marks nothing, no account is open, or its cap leaves no room. Nothing was
             read then.
     """
-    text, contract = load_draft(config.table_schema)
-    privacy = config.privacy
-    check_delta(privacy.delta, privacy.allow_large_delta)
-    line = DiscoverySystem().plan(
-        contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit, "epsilon")
-    )
+    text, privacy = load_draft(config.table_schema)[0], config.privacy
+    line = _line(config)
     run = _run_of(config, line)
     release = run.finished("sanitize")
     charged = release is None
@@ -68,8 +74,26 @@ def discover(config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | 
         finally:
             forget_given(run)
     origin = f"charged release {run.name}, epsilon={privacy.target_epsilon}, delta={privacy.delta}"
-    made = complete(text, read_found(release), origin, paid_for(run, release))
-    return Discovered(run, made.text, made.remarks, charged)
+    found = read_found(release)
+    made = complete(text, found, origin, paid_for(run, release))
+    return Discovered(run, made.text, made.remarks, charged, _lost(line, found))
+
+
+def _line(config: SynthesizeConfig) -> Line:
+    """Plan a discovery from its draft and its budget."""
+    contract, privacy = load_draft(config.table_schema)[1], config.privacy
+    check_delta(privacy.delta, privacy.allow_large_delta)
+    budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, "epsilon")
+    return DiscoverySystem().plan(contract, budget)
+
+
+def _lost(line: Line, found: Mapping[str, Found]) -> str | None:
+    """Say that all rows together are fewer than a value needs to be told from noise; None where they are more."""
+    rows, least = max(one.rows for one in found.values()), DiscoverySystem.of_line(line).least_units(line)
+    if rows >= least:
+        return None
+    why = f"about {max(rows, 0):,.0f} rows were counted, and a value or a bound needs about {least:,.0f}"
+    return f"{LOST.format(why)}. Spend more, or write the schema by hand"
 
 
 def _run_of(config: SynthesizeConfig, line: Line) -> Run:

@@ -20,6 +20,7 @@ from dpmodels.schema.documents import Documents, Encoder
 from dpmodels.schema.given import transform_write
 from dpmodels.schema.lint import load_contract
 from dpmodels.synthesizers.document_sketch import DocumentSketch
+from dpmodels.synthesizers.each_document import EachDocument
 from dpmodels.text.candidates import Candidates, Recipe, Sketching
 from flows.config import EmbedConfig
 from flows.planning import MayOpen, create_run, make_budget
@@ -44,10 +45,11 @@ def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is planned, and the public candidates that the plan names."""
+    """What is planned, and the system with the public candidates that the plan names."""
 
     line: Line
     candidates: Candidates
+    system: EachDocument
 
 
 def start(
@@ -91,7 +93,8 @@ def prepare(config: EmbedConfig) -> Prepared:
         shared = contract.most_documents if contract.user else 1
         recipe = recipe.model_copy(update={"sketch": Sketching(epsilon=budget.epsilon / shared)})
     candidates = load_public(config.candidates, contract, recipe)
-    return Prepared(create(model.method, model.measurement, candidates).plan(contract, budget), candidates)
+    system = create(model.method, model.measurement, candidates)
+    return Prepared(system.plan(contract, budget), candidates, system)
 
 
 def contract_of(config: EmbedConfig) -> Documents:

@@ -48,6 +48,8 @@ def check_nights(config: SynthesizeConfig, schema: Schema, disjoint: bool) -> No
 def explain(ledger: Ledger, run: Run, partition: str) -> str:
     """Say how the costs of this run and others like it add up."""
     name, opens = run.settings.account, run.settings.opens
+    if not run.plan.lines:
+        return "none: nothing is charged"
     if partition and opens:
         return (
             f"disjoint: {name} pays for this partition alone; under {opens.parent} partitions cost the "

@@ -56,7 +56,7 @@ def go_on(run: Run, train_on: str = "here", partition: str = "", wait_hours: flo
             "`train_on` to `here`; nothing was charged"
         )
     run.settle(run.settings.model_copy(update={"train_on": train_on}))
-    with alone_on(run.settings.account):
+    with alone_on(run.settings.account or run.plan.contract.name):
         publish_plan(run, partition)
         record(run, True, lambda stage, *handles: _placed(run, wait_hours, stage, *handles))
         publish_results(run)

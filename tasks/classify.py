@@ -17,7 +17,16 @@ from dpmodels.embeddings.frozen import Examples
 from dpmodels.errors import Unsuitable
 from dpmodels.evaluation.pages.report import render
 from dpmodels.evaluation.published.federated import Party, Rated, summarise_federation
-from dpmodels.federated.classifier import KNOWN_AS, SHARPNESS, Ensemble, FederatedClassifier, Head, heads_of
+from dpmodels.evaluation.published.fidelity import DROWNED, lost_in_noise
+from dpmodels.federated.classifier import (
+    KNOWN_AS,
+    SHARPNESS,
+    Ensemble,
+    FederatedClassifier,
+    Head,
+    heads_of,
+    signals_of,
+)
 from dpmodels.federated.public import PublicPart
 from dpmodels.federated.soft_labels import write_soft_labels
 from dpmodels.federated.trained import TrainedClassifier
@@ -43,6 +52,7 @@ class Classified:
 
     Attributes:
         first: the number of the first of these public records, in the order in which they are read.
+        lost: says that what the classifier is made of does not stand out of its noise, where it does not.
     """
 
     classifier: FederatedClassifier | TrainedClassifier
@@ -50,6 +60,7 @@ class Classified:
     said: Floats
     certainties: Mapping[str, Floats]
     first: int = 0
+    lost: str | None = None
 
 
 @stage("validate", sensitive=False)
@@ -64,7 +75,7 @@ def report(run: Run, gathered: Handle) -> Handle:
         for client, own in parties_of(run).items()
     ]
     took = [one.model_dump(mode="json") for one in ended_rounds(run)] if is_unprotected(run) else None
-    facts = summarise_federation(parties, charged_once(run, ended.taken), made.said, made.rated, took)
+    facts = summarise_federation(parties, charged_once(run, ended.taken), made.said, made.rated, took, made.lost)
     write_report(run, {"report.json": json.dumps(facts, indent=1), "report.html": render(facts)})
     return run.finish("validate")
 
@@ -137,7 +148,8 @@ def made_of(
     That is the one that is right about most public labeled records; without such records the first. ``entries`` are,
     by client, those of the ledgers that paid; a sharpness of None is the usual power of certainties.
     """
-    heads = heads_of(create(line.method, line.measurement), releases, SHARPNESS if sharpness is None else sharpness)
+    system = create(line.method, line.measurement)
+    heads = heads_of(system, releases, SHARPNESS if sharpness is None else sharpness)
     paid, contract = tuple(entries.values()), about(line).whole
     made = [
         FederatedClassifier(contract, public.architecture, public.model, public.features, head, paid) for head in heads
@@ -146,7 +158,18 @@ def made_of(
     order = sorted(range(len(made)), key=lambda place: -rated[place].accuracy)
     best = made[order[0]]
     certainties = _certainties(public, heads, list(entries))
-    return Classified(best, [rated[place] for place in order], best.head.probabilities(public.negatives), certainties)
+    signal, least = signals_of(system, releases)[order[0]]
+    lost = None if _tells(rated[order[0]].right, judge) else lost_in_noise(signal, least or DROWNED)
+    said = best.head.probabilities(public.negatives)
+    return Classified(best, [rated[place] for place in order], said, certainties, lost=lost)
+
+
+def _tells(right: NDArray[np.bool_] | None, judge: Examples | None) -> bool:
+    """Tell whether a classifier is right about more public records than whoever always says the most frequent class."""
+    if right is None or judge is None:
+        return False
+    chance = np.bincount(judge.labels.numpy()).max() / len(right)
+    return bool(right.mean() > chance + 3 * np.sqrt(chance * (1 - chance) / len(right)))
 
 
 def _right(made: FederatedClassifier | TrainedClassifier, judge: Examples | None) -> NDArray[np.bool_] | None:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from dpmodels.artifact import aside, settle, sha256_of
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable, refused
 from dpmodels.evaluation.pages.report import render
-from dpmodels.evaluation.published.embedded import summarise_embedded
+from dpmodels.evaluation.published.embedded import summarise_embedded, too_short
 from dpmodels.late import check_installed
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.draw import check_line
@@ -177,7 +177,10 @@ def report(run: Run, release: Handle) -> Handle:
     if contract.user:
         policy.append(f"Of a user the first {contract.most_documents} documents are used; the rest were left out.")
     charge = desk_of(run).charge.key
-    facts = summarise_embedded(line, charge, release.sha256, made.candidates.embeddings, made.chosen, policy)
+    lost = None
+    if "sentences" in made.columns.column_names:  # releases of earlier versions do not have it
+        lost = too_short(made.columns["sentences"].to_numpy(), system_of(run).least_units(line))
+    facts = summarise_embedded(line, charge, release.sha256, made.candidates.embeddings, made.chosen, policy, lost)
     write_report(run, {"report.json": json.dumps(facts, indent=1), "report.html": render(facts)})
     return run.finish("validate")
 

@@ -108,6 +108,10 @@ class HeadsAndMoments(System[BothDesigns]):
         design = self.of(line)
         return self._heads.noise_of(line, design.heads) | self._moments.noise_at(line, design.moments, 2)
 
+    def least_units(self, line: Line) -> float:
+        """Say about how many records a client needs for its classifying head, of which usually most is made."""
+        return self._heads.least_of(line, self.of(line).heads)
+
     def fingerprint(self, design: BothDesigns) -> str:
         """Hash both fingerprints."""
         return fingerprint_of(self._heads.fingerprint(design.heads), self._moments.fingerprint(design.moments))

@@ -86,6 +86,24 @@ def heads_of(system: System[Any], releases: Sequence[Released[Release]], sharpne
     raise Unsuitable(f"no classifier is made of {system.method}")
 
 
+def signals_of(system: System[Any], releases: Sequence[Released[Release]]) -> list[tuple[float, float | None]]:
+    """Return how large what each head is made of was released, in units of its noise: 1 is noise alone.
+
+    The second is the size that noise alone passes in one of fifty cases, for heads of clients: few directions of their
+    weights tell classes apart, so these may do so where most of the weights' length is noise. Of moments it is None.
+    """
+    answers = [system.answers(release.value) for release in releases]
+    found = list[tuple[float, float | None]]()
+    if isinstance(system, FederatedHeads | HeadsAndMoments):
+        heads = np.stack([own[1].vector / own[1].noise_stddev for own in answers])
+        found.append((float(np.sqrt((heads**2).mean())), float(np.sqrt(1 + 2 * np.sqrt(2 / heads.size)))))
+    if isinstance(system, MomentsHead | HeadsAndMoments):
+        total = np.sum([own[-1].vector.astype(np.float64) for own in answers], axis=0)
+        noise = np.linalg.norm([own[-1].noise_stddev for own in answers])
+        found.append((float(np.sqrt((total**2).mean()) / noise), None))
+    return found
+
+
 @dataclass(frozen=True)
 class FederatedClassifier:
     """A classifier of records; ``entries`` are the ledgers' entries that paid for it, one a release."""

@@ -177,6 +177,19 @@ class FederatedHeads(System[HeadProblems]):
             for step, (name, own) in enumerate(named.items())
         }
 
+    def least_units(self, line: Line) -> float:
+        """Say about how many records a client needs for its classifying head to stand out of its noise.
+
+        Without records the optimum is 0, and each moves it by at most the sensitivity.
+        """
+        return self.least_of(line, self.of(line))
+
+    @staticmethod
+    def least_of(line: Line, problems: HeadProblems) -> float:
+        """Say the same of the heads in the first two steps of a line."""
+        head = problems.head
+        return line.noise_stddev(1, head.l2_sensitivity) * math.sqrt(head.dim) / head.l2_sensitivity
+
     def fingerprint(self, design: HeadProblems) -> str:
         """Hash the lattice and the features' layout."""
         both = design.score, design.head

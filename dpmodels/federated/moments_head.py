@@ -15,6 +15,7 @@ is charged that one Gaussian, in its own account: the draw depends on its record
 is who sees what: under central trust the aggregator's process reads every client's exact sums.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
@@ -146,6 +147,12 @@ class MomentsHead(System[ClassMoments]):
             "records in a class": stddev / moments.count_step,
             "sum of squares of a feature, where the clip norm is 1": stddev / (DIAGONAL * 4.0**Z_BITS),
         }
+
+    def least_units(self, line: Line) -> float:
+        """Say about how many records all clients need together; each draws a noise, or one is drawn for all."""
+        design, contract = self.of(line), line.contract
+        clients = len(contract.clients) if isinstance(contract, Federation) and self.measurement.trust == "local" else 1
+        return line.noise_stddev(0, design.l2_sensitivity) * math.sqrt(design.dim * clients) / design.l2_sensitivity
 
     def fingerprint(self, design: ClassMoments) -> str:
         """Hash the sizes and the weights."""

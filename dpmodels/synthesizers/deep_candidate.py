@@ -12,6 +12,7 @@ one sentence is replaced, so k is public; but a document of no sentence or of on
 alike, and any candidate is chosen for it with the same probability.
 """
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -65,7 +66,7 @@ class DeepCandidate(EachDocument):
             score of another document.
         """
         yield ChooseEach(
-            lambda data: public_columns(data.records, counts=False),
+            lambda data: public_columns(data.records),
             lambda data, first: transform_each(design.compute, data.records, first),
             design.sensitivity,
             design.events,
@@ -80,6 +81,16 @@ class DeepCandidate(EachDocument):
         if len(released) and not 0 <= released.min() <= released.max() < len(self.candidates):
             raise ArtifactError("the release names a candidate that there is not")
         return released
+
+    def least_units(self, line: Line) -> float:
+        """Say about how many sentences a document needs for its choice to stand out of chance.
+
+        Scores of k sentences spread over at most k / 2 times the sensitivity, so one candidate is at most
+        exp(k epsilon / 4) times as probable as another. A rule of thumb: that should reach the square root of the
+        number m of candidates, so k = 2 log(m) / epsilon. Alike candidates need not be told apart; with half as many
+        sentences the subjects of made letters hardly showed, and with as many two of three did.
+        """
+        return 2 * math.log(len(self.candidates)) / epsilon_of(line)
 
     def noise(self, line: Line) -> dict[str, float]:
         """Name the scale of the choices: a candidate whose score is larger by it is e times as probable."""

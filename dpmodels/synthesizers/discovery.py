@@ -116,6 +116,10 @@ class Counting:
         return GaussianEvent(noise_multiplier=gaussian_noise_multiplier(rest), mechanism=COUNTING), named
 
 
+SURE = 4.0
+"""Standard deviations of its noise that a count of a cell must reach about, among many cells."""
+
+
 class DiscoverySystem(System[Counting]):
     """Values of open sets, bounds and shares of nulls, from one noisy count of keys."""
 
@@ -170,6 +174,12 @@ class DiscoverySystem(System[Counting]):
         return {
             "records with a value": lattice_noise_stddev(self.of(line).l2_sensitivity, multiplier) / spec.steps_per_row
         }
+
+    def least_units(self, line: Line) -> float:
+        """Say about how many rows must have a value, or lie in a cell, for it to be told from noise."""
+        (stddev,) = self.noise(line).values()
+        spec = DiscoveryMeasurement.model_validate(line.measurement)
+        return max(SURE * stddev, spec.threshold / spec.steps_per_row)
 
     def found(self, release: Release) -> dict[str, Found]:
         """Return what a release says of each marked column (post-processing)."""

@@ -55,7 +55,7 @@ class DocumentSketch(EachDocument):
     def programme(self, design: Choice) -> Programme:
         """Release the noisy sum of each document's sketches."""
         yield SumEach(
-            lambda data: public_columns(data.records, counts=True),
+            lambda data: public_columns(data.records),
             lambda data, first: transform_each(design.compute, data.records, first),
             design.sensitivity,
             design.events,
@@ -71,6 +71,11 @@ class DocumentSketch(EachDocument):
             rows = slice(begin, begin + ROWS)
             found.append(np.argmax(embeddings_of(self.candidates, released[rows], columns[rows]) @ directions, axis=1))
         return np.concatenate(found)
+
+    def least_units(self, line: Line) -> float:
+        """Say how many sentences' sketches are as large at the utmost as the noise of their sum."""
+        (stddev,) = self.noise(line).values()
+        return stddev
 
     def noise(self, line: Line) -> dict[str, float]:
         """Name the standard deviation of a number's noise, in sentences whose sketches say the utmost."""

@@ -152,6 +152,10 @@ class EachDocument(System[Choice]):
     def chosen(self, released: NDArray[np.int64], columns: pa.Table) -> NDArray[np.int64]:
         """Return the index of a candidate for each document."""
 
+    @abstractmethod
+    def least_units(self, line: Line) -> float:
+        """Say about how many sentences a document needs for what is released of it to stand out of its noise."""
+
     def check(self, spec: Any, contract: Documents) -> None:
         """Refuse a contract that the public file is not for.
 

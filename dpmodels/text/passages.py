@@ -86,15 +86,13 @@ class PassageFile:
                 yield Passages.from_arrow(reader.get_batch(index))
 
 
-def public_columns(documents: Sensitive[PassageFile], *, counts: bool) -> pa.Table:
-    """Read the ids of the documents, in reading order, and how many sentences each has if that is asked for.
+def public_columns(documents: Sensitive[PassageFile]) -> pa.Table:
+    """Read the ids of the documents, in reading order, and how many sentences each has.
 
     Privacy: all of it is public by the contract where a sentence is protected, which hides it by replacing it.
     """
-    schema = pa.schema({"id": pa.large_string(), **({"sentences": pa.int64()} if counts else {})})
-    batches = [
-        pa.record_batch([batch.ids, *([batch.counts] if counts else [])], schema=schema) for batch in documents.reveal()
-    ]
+    schema = pa.schema({"id": pa.large_string(), "sentences": pa.int64()})
+    batches = [pa.record_batch([batch.ids, batch.counts], schema=schema) for batch in documents.reveal()]
     return pa.Table.from_batches(batches, schema)
 
 

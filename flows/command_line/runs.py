@@ -95,7 +95,8 @@ def plan_documents(config: EmbedConfig, as_json: AsJson = False) -> None:
     from flows.embed_documents import prepare
 
     caution(config.privacy)
-    show_plan(*describe_lines(config, [prepare(config).line]), as_json)
+    prepared = prepare(config)
+    show_plan(*describe_lines(config, [prepared.line], prepared.system), as_json)
 
 
 @app.command()

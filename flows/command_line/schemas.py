@@ -80,7 +80,7 @@ def schema_discover(
     from flows.command_line.console import note, print_json
     from flows.command_line.show import caution
     from flows.config import SynthesizeConfig, placed
-    from flows.discover import discover
+    from flows.discover import discover, stands_out
 
     asked = {"data": data, "schema": schema, "target_epsilon": epsilon, "delta": delta, "query": query, "home": home}
     asked |= {"ledger": ledger, "account": account, "allow_large_delta": allow_large_delta, "out": out or Path("-")}
@@ -88,7 +88,10 @@ def schema_discover(
     if out is not None:
         check_new(out)
     caution(config.privacy)
+    note(stands_out(config))
     made = discover(config)
+    if made.warning:
+        note(f"WARNING: {made.warning}")
     if out is not None:
         write_text(out, made.schema)
     paid = f"run {made.run.name}, epsilon={epsilon}, delta={delta}: "
@@ -96,7 +99,9 @@ def schema_discover(
     for remark in made.remarks:
         note(remark)
     if as_json:
-        print_json({"run": made.run.name, "charged": made.charged, "remarks": made.remarks, "schema": made.schema})
+        warned = {"warning": made.warning} if made.warning else {}
+        facts = {"run": made.run.name, "charged": made.charged, "remarks": made.remarks, "schema": made.schema}
+        print_json({**warned, **facts})
     elif out is None:
         echo(made.schema, nl=False)
 

@@ -1,13 +1,21 @@
 """A release that does not stand out of its noise: said before the charge, and first in all that comes after it."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
+from dpmodels.hand_off.verify import verify_hand_off
+from tests.flows.test_discover import open_account, write_draft
 from tests.flows.test_synthesize_documents import mails, write
+from tests.letters import embed_words, write_letters
 from tests.support import make_schema, make_table, run_cli, synthesize_words
+from tests.wards import write_wards
+
+SKETCH = {"epsilon": 0.5, "numbers": 4, "hidden": 8, "steps": 50}
 
 
 def documents(folder: Path) -> list[object]:
@@ -40,6 +48,80 @@ def test_it_is_said_before_the_charge_and_first_of_all_afterwards(tmp_path: Path
         assert facts["drowned"][1:60] in page, name
         if name != "data-sheet.html":
             assert page.index("does not stand out") < page.index("<h1")
+
+
+def few_letters(folder: Path) -> tuple[list[object], list[object]]:
+    write_letters(folder, 12)
+    words = embed_words(folder, target_epsilon=0.5)
+    return ["plan-documents", *(word for word in words[1:] if word != "--no-prefect")], words
+
+
+def few_sketches(folder: Path) -> tuple[list[object], list[object]]:
+    write_letters(folder, 12)
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    config["model"] |= {"method": "document-sketch", "recipe": {**config["model"]["recipe"], "sketch": SKETCH}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    words = embed_words(folder, target_epsilon=0.5)
+    return ["plan-documents", *(word for word in words[1:] if word != "--no-prefect")], words
+
+
+def small_wards(method: str, folder: Path) -> tuple[list[object], list[object]]:
+    privacy = {"target_epsilon": 0.02, "delta": 1e-5}
+    measurement = {} if method == "federated-moments" else {"records": 30}
+    extractor = {"features": 8, "width": 4, "pretraining": {"steps": 5, "batch_size": 32}}
+    model = {"method": method, "measurement": measurement, "extractor": extractor}
+    config = write_wards(folder, 30, privacy=privacy, model=model)
+    return ["plan-federation", config], ["federate", config]
+
+
+OTHERS = {
+    "choices for each document": few_letters,
+    "sketches of each document": few_sketches,
+    "heads of clients": partial(small_wards, "federated-heads"),
+    "moments of clients": partial(small_wards, "federated-moments"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_what_is_no_sum_of_all_data_says_it_too(tmp_path: Path, kind: str) -> None:
+    plan, words = OTHERS[kind](tmp_path)
+    code, text, err = run_cli(*plan)
+    assert code == 0 and "stands out: only with more than about" in " ".join(text.split()), err
+    assert not (tmp_path / "home").exists()
+    code, text, err = run_cli(*words)
+    assert code == 0, err
+    facts, card = (json.loads((tmp_path / "out" / name).read_text()) for name in ("report.json", "model-card.json"))
+    assert text.index("WARNING: what was released does not stand out of its noise") < text.index("spent: epsilon")
+    assert card["quality"]["drowned"] == facts["drowned"]
+    for name in ("report.html", "model-card.html", "data-sheet.html"):
+        page = (tmp_path / "out" / name).read_text()
+        assert facts["drowned"][1:60] in page, name
+        if name != "data-sheet.html":
+            assert page.index("does not stand out") < page.index("<h1")
+    assert not verify_hand_off(tmp_path / "out").faults
+
+
+@pytest.mark.parametrize(
+    "words", [lambda at: embed_words(at, target_epsilon=10), lambda at: ["federate", write_wards(at)]]
+)
+def test_of_documents_and_clients_that_stand_out_nothing_is_said(tmp_path: Path, words) -> None:
+    write_letters(tmp_path, 12)
+    code, text, err = run_cli(*words(tmp_path))
+    assert code == 0 and "WARNING" not in text, err
+    assert "drowned" not in json.loads((tmp_path / "out" / "report.json").read_text())
+
+
+def test_a_discovery_of_few_rows_says_it_before_and_after_its_charge(tmp_path: Path) -> None:
+    asked = write_draft(tmp_path, rows=20)
+    open_account(tmp_path, epsilon=9, delta=1e-4)
+    code, _, err = run_cli(*asked)
+    assert code == 0
+    said = "stands out: only with more than about", "WARNING: what was released does not stand out", "charged once"
+    assert list(said) == sorted(said, key=err.index)
+    (tmp_path / "more").mkdir()
+    enough = write_draft(tmp_path / "more")
+    open_account(tmp_path / "more", epsilon=9, delta=1e-4)
+    assert "WARNING" not in run_cli(*enough)[2]
 
 
 def test_what_stands_out_is_not_warned_of(tmp_path: Path) -> None:

@@ -24,8 +24,13 @@ from dpmodels.federated.trained import TrainedClassifier
 from dpmodels.hand_off.manifest import CARD, MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.schema.federation import UNCHARGED, UNPROTECTED
-from flows.synthesize import carry_out
+from flows.description import describe_run
+from flows.partitions import explain
+from flows.synthesize import carry_out, record
+from flows.with_prefect.budget import balances
 from tasks import clients, rounds
+from tasks.accounts import officer_of
+from tasks.remove import charged_for
 from tasks.store import Run
 from tests.children import ends_at
 from tests.federated.parties import SPEC as MODEL
@@ -235,6 +240,14 @@ def test_a_manifest_without_a_charge_says_nothing_else(
     told = json.loads((folder / MANIFEST).read_text()) | change
     write_manifest(folder, {name: value for name, value in told.items() if value is not None})
     assert verify_hand_off(folder).faults
+
+
+def test_a_flow_run_that_charges_nothing_is_described_and_recorded(tmp_path: Path) -> None:
+    run = begun_rounds(tmp_path, algorithm="fedavg", rounds=1)
+    assert describe_run(run)["caution"] == UNCHARGED and "nothing is charged" in explain(ledger_of(tmp_path), run, "")
+    assert officer_of(run) is None and balances(run) == {}
+    record(run, False, lambda stage, *handles: stage(*handles))
+    assert not verify_hand_off(tmp_path / "out").faults and charged_for(run) == []
 
 
 def test_an_officer_cannot_be_passed_by_because_nothing_is_charged(tmp_path: Path) -> None:

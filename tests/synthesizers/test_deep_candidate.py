@@ -44,7 +44,7 @@ def test_a_release_names_a_candidate_for_each_document_and_is_read_later(tmp_pat
     path, desk = measure(make_system(candidates), texts, tmp_path)
     release = read_release(path)
     found = make_system(candidates).fit(release, Craft())
-    assert release.value.columns.column_names == ["id"]
+    assert release.value.columns.column_names == ["id", "sentences"]
     assert found.ids.to_pylist() == [f"d{index}" for index in range(len(texts))]
     found.save(tmp_path / "embedded.parquet")
     table = pq.read_table(tmp_path / "embedded.parquet")
@@ -152,7 +152,7 @@ def test_a_draw_that_is_killed_goes_on_with_the_choices_it_kept(tmp_path, candid
 
 def test_more_choices_than_parts_are_not_sealed(tmp_path, candidates, monkeypatch):
     two = pa.table({"id": ["a", "b"]})
-    monkeypatch.setattr("dpmodels.synthesizers.deep_candidate.public_columns", lambda data, counts: two)
+    monkeypatch.setattr("dpmodels.synthesizers.deep_candidate.public_columns", lambda data: two)
     with pytest.raises(ArtifactError, match="another number of parts"):
         measure(make_system(candidates), make_texts(3, seed=3), tmp_path)
 

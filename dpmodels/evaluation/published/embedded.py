@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import PureEvent, leaves
 from dpmodels.accounting.meaning import guesses_of_budget
+from dpmodels.evaluation.published.fidelity import LOST
 from dpmodels.releases.plan import Line
 
 Floats = NDArray[np.floating[Any]]
@@ -48,8 +49,27 @@ def cautions(line: Line) -> list[str]:
     return told
 
 
+def too_short(counts: NDArray[np.int64], least: float) -> str | None:
+    """Say that most documents have fewer sentences than it takes; None where they have enough.
+
+    Args:
+        counts: of sentences, one a document, which are public where a sentence is protected.
+        least: how many it takes, from public inputs.
+    """
+    if not len(counts) or np.median(counts) >= least:
+        return None
+    why = f"most documents have fewer than about {math.ceil(least)} sentences, which it takes"
+    return f"{LOST.format(why)}. Spend more, or release something of all documents together: `nacre synthesize`"
+
+
 def summarise_embedded(
-    line: Line, entry: str, release_sha256: str, candidates: Floats, chosen: NDArray[np.int64], policy: Sequence[str]
+    line: Line,
+    entry: str,
+    release_sha256: str,
+    candidates: Floats,
+    chosen: NDArray[np.int64],
+    policy: Sequence[str],
+    lost: str | None = None,
 ) -> dict[str, Any]:
     """Collect the publishable facts of a run on documents.
 
@@ -60,6 +80,7 @@ def summarise_embedded(
         candidates: the public embeddings.
         chosen: for each document the index of the candidate that it was given, or that lies nearest to its embedding.
         policy: what becomes of documents that the mechanism cannot serve, in sentences.
+        lost: says that the release does not stand out of its noise, where it does not.
 
     Shapes: candidates [m, dim], chosen [documents].
     """
@@ -70,6 +91,7 @@ def summarise_embedded(
         "about": "embeddings",
         "data_set": line.contract.name,
         "method": line.method,
+        **({"drowned": lost} if lost else {}),
         "cautions": cautions(line),
         "privacy": {
             "unit": str(line.budget.unit),

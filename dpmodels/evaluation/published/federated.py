@@ -134,6 +134,7 @@ def summarise_federation(
     said: Floats,
     rated: Sequence[Rated],
     rounds: Sequence[Mapping[str, Any]] | None = None,
+    lost: str | None = None,
 ) -> dict[str, Any]:
     """Collect the publishable facts of a federation.
 
@@ -143,6 +144,7 @@ def summarise_federation(
         said: the classifier's probabilities of public records.
         rated: the classifiers that were made, the one that is handed over first.
         rounds: what became of each round, where models travelled as they were trained. No epsilon is stated then.
+        lost: says that what was released does not stand out of its noise, where it does not.
 
     Shapes: said [n, classes].
     """
@@ -160,6 +162,7 @@ def summarise_federation(
         "about": "federation",
         "data_set": contract.whole.name,
         "method": plan.method,
+        **({"drowned": lost} if lost else {}),
         "cautions": cautions(plan),
         "privacy": {
             "unit": str(contract.unit),

@@ -27,6 +27,8 @@ FIT_ROWS = 50_000
 """Synthetic rows that are held against a release, from the start of the table."""
 DROWNED = math.sqrt(2)
 """Size of a release, in units of its noise, below which less than half of its squared length is data."""
+LOST = "what was released does not stand out of its noise ({}): what was made says next to nothing about the real data"
+"""What is said first wherever that is so, with the reason."""
 HALF_NORMAL = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard normal."""
 
@@ -61,12 +63,20 @@ def drowned(looks: Sequence[Mapping[str, Any]]) -> str | None:
     Args:
         looks: what ``compare_with_release`` returns; the generator follows the last one.
     """
-    if not looks or looks[-1]["signal"] >= DROWNED:
+    return lost_in_noise(looks[-1]["signal"]) if looks else None
+
+
+def lost_in_noise(signal: float, least: float = DROWNED) -> str | None:
+    """Say that a release of a size, in units of its noise, does not stand out of it; None where it does.
+
+    Args:
+        signal: the size.
+        least: the size at which it does.
+    """
+    if signal >= least:
         return None
-    return (
-        f"what was released does not stand out of its noise (it is {looks[-1]['signal']:.2f} times the noise): what "
-        "was made says next to nothing about the real data. Spend more, or measure more records or fewer quantities"
-    )
+    why = f"it is {signal:.2f} times the noise"
+    return f"{LOST.format(why)}. Spend more, or measure more records or fewer quantities"
 
 
 def expected_distance(stddev: Floats, records: float) -> float:
