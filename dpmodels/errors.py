@@ -192,5 +192,5 @@ class CredentialError(NacreError):
     """The file of a home's Prefect credential cannot be believed: ``fault`` says why, and the message what to do."""
 
     def __init__(self, path: object, fault: str) -> None:
-        super().__init__(f"{path} {fault}; remove it, and the next start makes another")
+        super().__init__(f"{path} {fault}; remove it, and the next start of `nacre serve` makes another")
         self.path, self.fault = path, fault

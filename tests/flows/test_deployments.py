@@ -203,9 +203,9 @@ def test_one_process_serves_everything_and_takes_its_server_along(tmp_path: Path
     project = write_project(tmp_path / "project")
     with open(tmp_path / "serve.log", "wb") as log:
         serving = subprocess.Popen(words, cwd=project, env=environment, stdout=log, stderr=log)
-    api = Api(f"http://127.0.0.1:{port}/api", credential(tmp_path / "home"))
     try:
         wait_until(lambda: "serving 6 deployments" in (tmp_path / "serve.log").read_text(), WAIT)
+        api = Api(f"http://127.0.0.1:{port}/api", credential(tmp_path / "home"))
         found = api.ask("deployments/filter", {"sort": "NAME_ASC"})
         assert [one["name"] for one in found] == ["ad-hoc", "documents", "federation", "nightly", "validate", "weekly"]
         assert [schedule["active"] for one in found for schedule in one["schedules"]] == [False, False]
