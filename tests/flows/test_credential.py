@@ -1,4 +1,4 @@
-"""The string of a server is made anew at each start, for its owner alone, and a file that others could know is not believed."""
+"""Each start makes a string for its owner alone, and a file that others could know is not believed."""
 
 import os
 import stat

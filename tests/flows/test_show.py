@@ -23,6 +23,19 @@ def test_what_the_report_warns_of_is_said_on_standard_error(tmp_path: Path, caps
     assert printed.err == "warning: column amount: 83 % of the records lie in one cell.\n" and not printed.out
 
 
+def test_a_table_of_a_thousand_columns_prints_the_worst_ten_and_how_many_more(tmp_path, capsys) -> None:
+    facts = {"expected_distance": 0.1, "released": [], "warning": "is flat."}
+    columns = [{"name": f"c{n}", "distance_to_release": n / 1000, **facts} for n in range(498)]
+    (tmp_path / "report.json").write_text(json.dumps({"columns": columns, "cautions": ["A rule was bent."]}))
+    assert print_warnings(tmp_path / "report.json") == 12
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "warning: column c497: is flat." and lines[9] == "warning: column c488: is flat."
+    assert lines[10:] == [
+        "warning: 488 more columns have a warning, which the report shows beside each",
+        "warning: A rule was bent.",
+    ]
+
+
 def test_what_is_piped_is_cut_nowhere(capsys):
     path = "/data/" + "very-long-folder/" * 40
     print_facts("facts", {"report": path, "charge": "one\ntwo"})
