@@ -79,7 +79,9 @@ def _column(facts: Facts, distance: float | None) -> Figure:
     if any(facts.get("null", ())):
         note.append("null: real {}, synthetic {}".format(*map(percent, facts["null"])))
     if facts["ordered"] and labels:
-        return histogram(facts["name"], " · ".join(note), labels, Shares("synthetic", made), Shares("real", real))
+        return histogram(
+            facts["name"], " · ".join(note), labels, Shares("synthetic", made), Shares("real", real), facts.get("axis")
+        )
     order = sorted(range(len(labels)), key=lambda index: -max(real[index], made[index]))[:MOST_CATEGORIES]
     if len(order) < len(labels):
         note.append(f"the {len(order)} largest of {len(labels)}")
