@@ -36,14 +36,17 @@ def validate(
 @app.command()
 def export(
     hand_off: Annotated[Path, typer.Argument(help="Hand-off whose synthetic table is copied.")],
-    to: Annotated[str, typer.Argument(help="New or empty folder, or a URI such as s3://bucket/folder.")],
+    to: Annotated[
+        str,
+        typer.Argument(help="New file (.csv, .parquet, .arrow, .jsonl), folder, or URI such as s3://bucket/folder."),
+    ],
     by: Annotated[list[str] | None, typer.Option(help="Column, or several, whose values are folders.")] = None,
     as_json: AsJson = False,
     png: Annotated[bool, typer.Option("--png", help="Write images as PNG files, in a folder for each label.")] = False,
 ) -> None:
-    """Copy the synthetic table of a hand-off, once it was verified, to a folder or an object store.
+    """Copy the synthetic table of a hand-off, once it was verified, to a file, a folder or an object store.
 
-    Example: nacre export hand-off s3://clinic-public/visits/ --by ward
+    Example: nacre export hand-off visits.csv, or s3://clinic-public/visits/ --by ward
     """
     from flows.command_line.console import say
     from tasks.export import export as copy

@@ -34,7 +34,6 @@ class Spread:
         group: of every part; the last group is the zeros that are a state of their own, which has no parts.
         within: share of its group that a part holds.
         noisy: the counts of the groups.
-        cell: of every part.
         made: shares of the parts, and of the zeros, in the synthetic column. Shapes: [parts + 1].
     """
 
@@ -43,7 +42,6 @@ class Spread:
     within: Floats
     noisy: Pooled
     ends: Ends
-    cell: Whole
     made: Floats
 
     @classmethod
@@ -58,7 +56,7 @@ class Spread:
         covariance[:-1, :-1], covariance[-1, -1] = counts.covariance, zeros_stddev**2
         noisy = Pooled(np.append(counts.counts, zeros), covariance)
         parts = np.append(made[cell] * share, made[len(ends.group) :].sum())
-        return cls(values_at(ends.column, edges), group, amounts / sums[group], noisy, ends, cell, parts)
+        return cls(values_at(ends.column, edges), group, amounts / sums[group], noisy, ends, parts)
 
     @cached_property
     def total(self) -> float:
@@ -92,14 +90,16 @@ class Spread:
         return np.append(np.bincount(self.group, self.within * self.middles[:-1]), 0.0)
 
     @cached_property
-    def cells(self) -> tuple[Floats, Floats]:
-        """Return the share of every cell, and the variance of its mean, should all of its values be one of it."""
-        parts, middles = self.shares[self.group] * self.within, self.middles[:-1]
-        shares = np.bincount(self.cell, parts)
-        within = parts / np.maximum(shares, 1e-300)[self.cell]
-        apart = (middles - np.bincount(self.cell, within * middles)[self.cell]) ** 2
-        uneven = np.maximum(np.diff(self.edges) ** 2 - self.step**2, 0) / 12
-        return shares.astype(np.float64), np.bincount(self.cell, within * (apart + uneven)).astype(np.float64)
+    def variances(self) -> Floats:
+        """Return the variance of a value in every part."""
+        variances: Floats = np.maximum(np.diff(self.edges) ** 2 - self.step**2, 0) / 12
+        return variances
+
+    @cached_property
+    def spreads(self) -> Floats:
+        """Return the variance of a value of every group: that of its mean, should all of its values be the same."""
+        apart = (self.middles[:-1] - self.means[self.group]) ** 2
+        return np.append(np.bincount(self.group, self.within * (apart + self.variances)), 0.0)
 
     @cached_property
     def tails(self) -> dict[int, tuple[Tail, Floats]]:
@@ -121,10 +121,10 @@ class Spread:
     def mean(self) -> tuple[float, float]:
         """Return the mean that the counts tell, and the standard deviation of that of the synthetic column."""
         mean = float(self.means @ self.shares)
-        shares, variances = self.cells
-        tails = [self.shares[group] * tail.mean_stddev(edges) for group, (tail, edges) in self.tails.items()]
-        within = math.sqrt(float(shares**2 @ variances))
-        return mean, math.hypot(self.stddev_of(self.means), within, *tails, self._made_mean - mean)
+        stddevs = self.shares * np.sqrt(self.spreads)
+        for group, (tail, edges) in self.tails.items():
+            stddevs[group] = self.shares[group] * tail.mean_stddev(edges)
+        return mean, math.hypot(self.stddev_of(self.means), *stddevs.tolist(), self._made_mean - mean)
 
     @property
     def _made_mean(self) -> float:
@@ -148,15 +148,15 @@ class Spread:
         return float(value), math.hypot(float(high - low) / 2, *inside, float(synthetic - value))
 
     def _within(self, part: int, level: float) -> list[float]:
-        """Return how far a quantile in a part may lie from where its density has it: in its cell, and by its tail."""
+        """Return how far a quantile in a part may lie from where its density has it: in its cell, or by its tail."""
         if part == len(self.group):  # the zeros
             return []
-        group, within = int(self.group[part]), [math.sqrt(float(self.cells[1][self.cell[part]]))]
+        group = int(self.group[part])
         if group not in self.tails:
-            return within
+            return [math.sqrt(float(self.spreads[group]))]
         tail, edges = self.tails[group]
         outside = (1 - level if group else level) / max(float(self.shares[group]), 1e-300)
-        return [*within, tail.quantile_stddev(edges, 1 - outside)]
+        return [math.sqrt(float(self.variances[part])), tail.quantile_stddev(edges, 1 - outside)]
 
 
 def errors_of(column: Modelled, noisy: Marginal, made: Floats) -> dict[str, Any]:
