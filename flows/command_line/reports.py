@@ -59,6 +59,7 @@ def export(
 def report(
     run: str,
     internal: Annotated[bool, typer.Option("--internal", help="Compare exactly with the real rows.")] = False,
+    real_rows: Annotated[bool, typer.Option("--real-rows", help="With --internal: show a few real rows too.")] = False,
     test: TestRows = None,
     lenet: LeNet = None,
     jobs: Jobs = None,
@@ -77,7 +78,7 @@ def report(
     if internal:
         from flows.command_line.evaluation import show_internal
 
-        show_internal(found, test, lenet, jobs, as_json, fail_on_checks)
+        show_internal(found, test, lenet, jobs, real_rows, as_json, fail_on_checks)
     else:
         from flows.command_line.show import show_report
 

@@ -41,13 +41,10 @@ def column_shares(case: Case) -> dict[str, Any]:
     }
 
 
-def sample_rows(case: Case) -> dict[str, Any]:
-    """Return a few rows of either table, drawn at random, as text; the pixels of images are left out."""
-    return {
-        "columns": list(case.schema.modelled),
-        "real": _rows(case, case.real.train),
-        "synthetic": _rows(case, case.made),
-    }
+def sample_rows(case: Case, real: bool = False) -> dict[str, Any]:
+    """Return a few synthetic rows, drawn at random, as text, and if asked real ones; without the pixels of images."""
+    shown = {"real": _rows(case, case.real.train)} if real else {}
+    return {"columns": list(case.schema.modelled), **shown, "synthetic": _rows(case, case.made)}
 
 
 def _shares(column: Modelled, real: Floats, made: Floats) -> dict[str, Any]:

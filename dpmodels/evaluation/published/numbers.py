@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.evaluation.pages.page import short
-from dpmodels.generators.denoise import project
+from dpmodels.generators.denoise import correlated, split_by_halves
 from dpmodels.generators.ends import Ends, values_at
 from dpmodels.generators.tails import Pooled, Tail
 from dpmodels.schema.columns import Integer, Modelled, Number
@@ -70,9 +70,11 @@ class Spread:
 
     @cached_property
     def shares(self) -> Floats:
-        """Return the shares of the groups, none of them negative."""
-        counts = np.append(project(self.noisy.counts[:-1]), max(float(self.noisy.counts[-1]), 0.0))
-        return counts / max(float(counts.sum()), 1e-300)
+        """Return the shares of the groups: what is expected of them, but where counts differ by more than noise."""
+        zeros = min(max(float(self.noisy.counts[-1]) / self.total, 0.0), 1.0)
+        expected = np.bincount(self.ends.group, self.ends.expected).astype(np.float64)
+        spread = correlated(self.noisy.covariance[:-1, :-1])
+        return np.append((1 - zeros) * split_by_halves(self.noisy.counts[:-1], expected, spread), zeros)
 
     @cached_property
     def step(self) -> float:
