@@ -196,6 +196,9 @@ class SynthesizeConfig(SampledConfig):
     table_schema: Path = Field(
         alias="schema", description="Schema of the table (YAML).", examples=["/srv/nacre/visits.yaml"]
     )
+    format: Literal["", "csv", "arrow", "jsonl"] = Field(
+        default="", description="csv, arrow or jsonl: the table in one such file too, beside its Parquet."
+    )
     privacy: PrivacyConfig
     model: ModelConfig = ModelConfig()
     report: dict[str, Any] = Field(

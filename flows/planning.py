@@ -34,7 +34,7 @@ from flows.config import (
 )
 from flows.partitions import partition_account
 from tasks.accounts import accounts_to_open, charge_of
-from tasks.bucket import landing
+from tasks.bucket import landing, local
 from tasks.home import check_home, open_ledger
 from tasks.place import check_place
 from tasks.ready import check_writable
@@ -62,6 +62,7 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
         contract = contract.of_partition(partition)
     if isinstance(contract, Schema):
         check_size(contract)
+    check_format(config, contract)
     name = method_for(contract, config.model.method)
     method = create(name, config.model.measurement, config.model.training)
     if isinstance(contract, Schema) and config.rows and (faults := contract.too_few(config.rows)):
@@ -81,6 +82,17 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
         budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
         plans.append(Scores(scores).plan(contract, budget))
     return plans
+
+
+def check_format(config: SynthesizeConfig, contract: Contract) -> None:
+    """Refuse one file of a table where there are two tables, or where it is drawn into an object store."""
+    if not config.format:
+        return
+    if isinstance(contract, Schema) and contract.users:
+        raise InvalidArgument("format", config.format, "be left out: there are two tables, of users and of their rows")
+    if local(config.out) is None:
+        rule = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
+        raise InvalidArgument("format", config.format, rule)
 
 
 def check_size(schema: Schema) -> None:

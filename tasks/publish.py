@@ -50,6 +50,7 @@ from tasks.receive import forget, receive
 from tasks.signing import passphrase_of
 from tasks.stage import stage
 from tasks.store import MADE, Handle, Run, members
+from tasks.table_file import write_table
 
 DAY = 86_400
 TO_COME = {"artifacts": dict.fromkeys((CARD, *PAGES), 64 * "0"), "layout": LAYOUT, "sha256": 64 * "0"}
@@ -71,6 +72,9 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
                 write_split(contract, flat, place, file.name)
             else:
                 copy_plain(file.parents[1], file, place / file.name)
+        if kind := run.settings.format:
+            batches = (each for file in sorted(place.iterdir()) for each in read_batches(file, run.settings.batch_rows))
+            write_table(map(pa.Table.from_batches, ([batch] for batch in batches)), folder / f"synthetic.{kind}")
         return {}
 
     handed_over = assemble(run, release, report, table)

@@ -86,6 +86,7 @@ class Settings(BaseModel):
         paid_by: the run whose release this run samples or fits again; empty for a run that pays for its own release.
         fits: the charge in the footer of the release that this run fits again, or that it samples from such a fit of.
         public_sha256: of the files of public documents; none of them may be a file of the data.
+        format: in which the hand-off has its table in one file too, beside the Parquet; empty for none.
         clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
         federation: the run of the federation that a client's run belongs to; above: the terms of its account.
         purpose, recipient, license, retention, again: what the operator declares; empty where nothing.
@@ -100,6 +101,7 @@ class Settings(BaseModel):
     account: str
     opens: Opening | None = None
     rows: int | None
+    format: str = ""
     seed: int
     device: str
     train_on: str = "here"

@@ -35,12 +35,12 @@ def glance(report: Facts) -> dict[str, str]:
     if report.get("columns"):
         said["worst columns"] = _worst(report)
         if numbers := doubted(report):
-            said["means"] = f"{', '.join(numbers)} (mean absolute errors to expect by noise, by the values themselves)"
+            said["means"] = f"{', '.join(numbers)} (root mean squared errors to expect, by the values themselves)"
     return said
 
 
 def doubted(report: Facts) -> list[str]:
-    """Say of some number columns how far off mean and 99 % quantile are by noise, relatively, the worst first."""
+    """Say of some number columns how far off mean and 99 % quantile are to be expected, relatively, the worst first."""
     known = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
     worst = sorted(known, key=lambda one: -_relative(one["mean"]))[:WORST]
     return [f"{one['name']} {_off(one['mean'])}, its 99 % quantile {_off(one['p99'])}" for one in worst]
