@@ -42,13 +42,15 @@ def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
     Raises:
         Exit: with 130, after a Ctrl-C.
     """
+    from tasks.runs import resume_command
+
     if begins:
-        note(f"run {run.name}; if it is interrupted: {going_on(run)}")
+        note(f"run {run.name}; if it is interrupted: {resume_command(run)}")
         note_new_ledger(run.ledger)
     try:
         yield
     except KeyboardInterrupt:
-        echo(f"interrupted: {_charged(run)}; to go on, without a second charge: {going_on(run)}", err=True)
+        echo(f"interrupted: {_charged(run)}; to go on, without a second charge: {resume_command(run)}", err=True)
         raise typer.Exit(130) from None
 
 
@@ -91,11 +93,6 @@ def note(text: str) -> None:
     """Print something to know, on standard error, unless only results are wanted."""
     if logging.getLogger("nacre").level <= logging.WARNING:
         echo(text, err=True)
-
-
-def going_on(run: "Run") -> str:
-    """Return the command that goes on with a run, wherever it is typed."""
-    return f"nacre resume {run.name} --home {run.home}" + (f" --ledger {run.ledger_url}" if run.ledger_url else "")
 
 
 def _charged(run: "Run") -> str:
