@@ -20,7 +20,7 @@ from flows.command_line.options import (
     Url,
     takes_settings,
 )
-from flows.command_line.printing import echo
+from flows.command_line.printing import echo, interruptible
 from flows.config import HOME, EmbedConfig, FederateConfig, FitConfig, RuntimeConfig, SynthesizeConfig, placed
 
 if TYPE_CHECKING:
@@ -334,7 +334,8 @@ def demo(
     from flows.demo import describe_utility, run_demo
     from tasks.home import ledger_of
 
-    run = run_demo(folder)
+    with interruptible(f"nacre runs --home {(folder / 'home').absolute()} says what was charged, and how it goes on"):
+        run = run_demo(folder)
     ledger = ledger_of(run)
     account = ledger.account(run.settings.account)
     if as_json:
