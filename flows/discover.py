@@ -22,6 +22,7 @@ from flows.config import SynthesizeConfig
 from flows.planning import account_for, check_delta, create_run, make_budget, open_home
 from flows.with_prefect.approval import ask_approver
 from tasks.accounts import charge_of
+from tasks.at_work import at_work
 from tasks.discover import discover as discover_stage
 from tasks.discover import paid_for, read_found
 from tasks.given import GIVEN, forget_given
@@ -62,11 +63,12 @@ def discover(config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | 
     release = run.finished("sanitize")
     charged = release is None
     if release is None:
-        try:
-            recover(run)
-            release = discover_stage(_prepared(run, config, given))
-        finally:
-            forget_given(run)
+        with at_work(run):
+            try:
+                recover(run)
+                release = discover_stage(_prepared(run, config, given))
+            finally:
+                forget_given(run)
     origin = f"charged release {run.name}, epsilon={privacy.target_epsilon}, delta={privacy.delta}"
     made = complete(text, read_found(release), origin, paid_for(run, release))
     return Discovered(run, made.text, made.remarks, charged)

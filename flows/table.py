@@ -15,6 +15,7 @@ from flows.with_prefect.artifacts import publish_plan, publish_results
 from flows.with_prefect.recorded import run_stage
 from flows.with_prefect.worker import alone_on, deployed, find_here, own_name, placed_here
 from tasks.apart import is_alive, wait_for
+from tasks.at_work import at_work
 from tasks.sample import sample
 from tasks.store import Handle, Run
 from tasks.train import train
@@ -56,7 +57,7 @@ def go_on(run: Run, train_on: str = "here", partition: str = "", wait_hours: flo
             "`train_on` to `here`; nothing was charged"
         )
     run.settle(run.settings.model_copy(update={"train_on": train_on}))
-    with alone_on(run.settings.account):
+    with alone_on(run.settings.account), at_work(run):
         publish_plan(run, partition)
         record(run, True, lambda stage, *handles: _placed(run, wait_hours, stage, *handles))
         publish_results(run)

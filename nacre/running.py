@@ -191,8 +191,8 @@ def take_to_hand_off(run: Run) -> Result:
     try:
         return Result(carry_out(run, prefect=False).settings.out)
     except BaseException as error:
-        if isinstance(error, DataError) and run.settings.data == str(run.sensitive / GIVEN):
+        if run.exists and isinstance(error, DataError) and run.settings.data == str(run.sensitive / GIVEN):
             forget_given(run)  # rows that do not fit their schema will not fit it later
-        else:
+        elif run.exists:
             error.add_note(f"to go on, without a second charge: nacre.resume({run.name!r}, home={str(run.home)!r})")
         raise

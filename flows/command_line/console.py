@@ -16,7 +16,7 @@ from rich.text import Text
 from dpmodels.errors import NacreError
 from dpmodels.escapes import escaped
 from flows.command_line.options import WIDE
-from flows.command_line.printing import echo
+from flows.command_line.printing import Interrupted, echo, unwind
 from flows.description import as_lines
 
 if TYPE_CHECKING:
@@ -40,16 +40,19 @@ def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
     """Say how to go on with a run, if it begins and after a Ctrl-C; that also says what the run was charged.
 
     Raises:
-        Exit: with 130, after a Ctrl-C.
+        Interrupted: there was one.
     """
+    from tasks.runs import resume_command
+
+    unwind()
     if begins:
-        note(f"run {run.name}; if it is interrupted: {going_on(run)}")
+        note(f"run {run.name}; if it is interrupted: {resume_command(run)}")
         note_new_ledger(run.ledger)
     try:
         yield
     except KeyboardInterrupt:
-        echo(f"interrupted: {_charged(run)}; to go on, without a second charge: {going_on(run)}", err=True)
-        raise typer.Exit(130) from None
+        said = f"{_charged(run)}; to go on, without a second charge: {resume_command(run)}"
+        raise Interrupted(said) from None
 
 
 def note_new_ledger(place: "str | Path") -> None:
@@ -91,11 +94,6 @@ def note(text: str) -> None:
     """Print something to know, on standard error, unless only results are wanted."""
     if logging.getLogger("nacre").level <= logging.WARNING:
         echo(text, err=True)
-
-
-def going_on(run: "Run") -> str:
-    """Return the command that goes on with a run, wherever it is typed."""
-    return f"nacre resume {run.name} --home {run.home}" + (f" --ledger {run.ledger_url}" if run.ledger_url else "")
 
 
 def _charged(run: "Run") -> str:

@@ -11,7 +11,7 @@ import typer
 from dpmodels.errors import NacreError
 from dpmodels.escapes import escaped
 from flows.command_line.options import AllowLargeDelta, AsJson, Data, Home, QueryText, Url
-from flows.command_line.printing import echo
+from flows.command_line.printing import echo, interruptible
 
 FROM = (
     "Public documentation of the columns: a data dictionary (.csv), SQL that creates the table (.sql), or a dbt "
@@ -88,7 +88,8 @@ def schema_discover(
     if out is not None:
         check_new(out)
     caution(config.privacy)
-    made = discover(config)
+    with interruptible("the same command goes on, and what was charged is not charged again"):
+        made = discover(config)
     if out is not None:
         write_text(out, made.schema)
     paid = f"run {made.run.name}, epsilon={epsilon}, delta={delta}: "
