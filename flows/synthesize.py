@@ -33,6 +33,7 @@ from tasks.score import score
 from tasks.source import check_source
 from tasks.store import Handle, Run
 from tasks.train import train
+from tasks.unfinished import under_way
 from tasks.validate import validate
 
 
@@ -125,10 +126,11 @@ def find(
 def carry_out(run: Run, prefect: bool) -> Run:
     """Run the remaining stages of a run, as plain calls or as the tasks of one flow run."""
     if not prefect:
-        recover(run)
-        for own in run.parties:
-            ask_approver(own, lasting_server=False)
-        stages_of(run)(run, lambda stage, *handles: stage(*handles))
+        with under_way(run):
+            recover(run)
+            for own in run.parties:
+                ask_approver(own, lasting_server=False)
+            stages_of(run)(run, lambda stage, *handles: stage(*handles))
         return run
     from flows.with_prefect.recorded import run_as_flow
 
@@ -147,11 +149,12 @@ def stages_of(run: Run) -> Callable[[Run, Callable[..., Handle]], Handle]:
 
 def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
     """Ask the account's officer if it has one, run the pipeline, and tell Prefect what became of the budget."""
-    recover(run)
-    before = balances(run)
-    try:
-        for own in run.parties:
-            ask_approver(own, lasting_server)
-        stages_of(run)(run, call)
-    finally:
-        publish_budget(run, before)
+    with under_way(run):
+        recover(run)
+        before = balances(run)
+        try:
+            for own in run.parties:
+                ask_approver(own, lasting_server)
+            stages_of(run)(run, call)
+        finally:
+            publish_budget(run, before)

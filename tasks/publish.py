@@ -49,7 +49,7 @@ from tasks.ready import check_free
 from tasks.receive import forget, receive
 from tasks.signing import passphrase_of
 from tasks.stage import stage
-from tasks.store import MADE, Handle, Run, members
+from tasks.store import MADE, UNFINISHED, Handle, Run, members
 
 DAY = 86_400
 TO_COME = {"artifacts": dict.fromkeys((CARD, *PAGES), 64 * "0"), "layout": LAYOUT, "sha256": 64 * "0"}
@@ -86,6 +86,7 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
     """
     out, plan = run.settings.out, run.plan.release
     if holds_run(out, run.name):
+        (run.control / UNFINISHED).unlink(missing_ok=True)
         return Handle(path=out)
     check_free(out)
     make_folder(out.parent)
@@ -106,6 +107,7 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
                 Bucket(bucket).settle(run.name, part, whole.artifacts, engine)
         blur_times(part)
         replace_folder(part, out)
+    (run.control / UNFINISHED).unlink(missing_ok=True)
     if not run.settings.is_paid_elsewhere:
         anchor_after(ledger_of(run), run.settings.signing_key)
     return Handle(path=out)

@@ -37,6 +37,8 @@ from tasks.engine import cores
 
 T = TypeVar("T")
 REPORT_PLAN = "report-plan.json"
+UNFINISHED = "unfinished"
+"""File in a run's control folder until the run is handed over (tasks/unfinished.py)."""
 MADE = {
     "round": "round.json",
     "sanitize": "release.parquet",
@@ -233,6 +235,8 @@ class Run(BaseModel):
             (part / "stages").mkdir(parents=True)
             for name, content in files.items():
                 (part / name).write_bytes(content)
+            if not adopted:
+                (part / UNFINISHED).touch()
             (part / "plan.json").write_text(plan.model_dump_json(indent=1), encoding="utf-8")
             (part / "settings.json").write_text(settings.model_dump_json(indent=1), encoding="utf-8")
             replace_folder(part, self.control)
