@@ -223,7 +223,7 @@ def account_for(
     if may_open is MayOpen.NO or (may_open is MayOpen.FIRST and accounts):
         how = f"`nacre ledger open {name} --schema SCHEMA --cap-epsilon EPSILON --cap-delta DELTA` opens it"
         raise AccountMissing(name, name, f"{how}; {may_open.value}")
-    return name, Opening(cap=whole_budget(plans), note=note)
+    return name, Opening(cap=whole_budget(plans), note=note, alone=may_open is MayOpen.FIRST)
 
 
 def _scope_account(ledger: Ledger, plan: Line) -> str | None:

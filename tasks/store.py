@@ -63,13 +63,17 @@ PARTS = {
 
 
 class Opening(BaseModel):
-    """The terms of an account that the run opens when it is charged, if nobody opened it before."""
+    """The terms of an account that the run opens when it is charged, if nobody opened it before.
+
+    ``alone`` lets it do so only in a ledger that still has no account by then.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     cap: PrivacyBudget
     note: str
     parent: str = ""
     partition: str = ""
+    alone: bool = False
 
 
 class Settings(BaseModel):
