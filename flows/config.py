@@ -128,7 +128,7 @@ class StatementConfig(Declared):
     )
     again: Said = Field(
         default="",
-        description="Why data that another account pays for is released under this one too; public, kept for ever.",
+        description="Why data is charged again: to another account, or beside a paid run that is unfinished; public.",
         examples=["A copy for another study, agreed by the board"],
     )
 

@@ -31,6 +31,7 @@ from tasks.progress import progress_bar
 from tasks.ready import check_ready
 from tasks.rounds import BEGIN, first_server, is_unprotected, train_in_rounds
 from tasks.store import Handle, Opening, Run, Settings, new_name, party_name
+from tasks.unfinished import naming_paid, refuse_paid
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -74,8 +75,10 @@ def start(config: FederateConfig, name: str = "", may_open: MayOpen = MayOpen.FI
     ledger = open_home(config)
     own, (account, opens) = settings_of_all(config, prepared, ledger, may_open)
     charges = [charge_of("quote", line, own[client].account) for client, line in prepared.lines.items()]
-    ledger.check(*charges, first_opens=_opened(own, prepared))
     run = Run(home=home, name=name or new_name(), ledger_url=config.runtime.ledger or "")
+    refuse_paid(home, ledger, run.ledger_url, [(own[client], (line,)) for client, line in prepared.lines.items()])
+    with naming_paid(home, ledger, run.ledger_url):
+        ledger.check(*charges, first_opens=_opened(own, prepared))
     for client, line in prepared.lines.items():
         party = run.model_copy(update={"name": party_name(run.name, client)})
         party.create(own[client].model_copy(update={"federation": run.name}), Plan(lines=(line,)))

@@ -40,6 +40,7 @@ from tasks.place import check_place
 from tasks.ready import check_writable
 from tasks.source import settled_source
 from tasks.store import Opening, Run, Settings, close_home, new_name
+from tasks.unfinished import naming_paid, refuse_paid
 
 LARGE_DELTA, LARGE_EPSILON = 1e-3, 20
 
@@ -234,7 +235,7 @@ def account_for(
     if may_open is MayOpen.NO or (may_open is MayOpen.FIRST and accounts):
         how = f"`nacre ledger open {name} --schema SCHEMA --cap-epsilon EPSILON --cap-delta DELTA` opens it"
         raise AccountMissing(name, name, f"{how}; {may_open.value}")
-    return name, Opening(cap=whole_budget(plans), note=note)
+    return name, Opening(cap=whole_budget(plans), note=note, alone=may_open is MayOpen.FIRST)
 
 
 def _scope_account(ledger: Ledger, plan: Line) -> str | None:
@@ -282,14 +283,16 @@ def create_run(
     Public ``files`` are kept in the run's control zone, and settings of its ``own`` with the others.
 
     Raises:
-        NacreError: the home or its ledger is not in order, or the budget is exhausted.
+        NacreError: the home or its ledger is not in order, the budget is exhausted, or an unfinished run has paid.
     """
     runtime, ledger = config.runtime, open_home(config)
     check_discoveries(ledger, lines[0].contract)
     account, opens = account_for(ledger, config.privacy, lines, partition, may_open)
     settings = bind(config, account=account, opens=opens, **own)
     charges = [charge_of("quote", line, settings.account) for line in lines]
-    ledger.check(*charges, first_opens=accounts_to_open(settings, lines[0].contract.name))
     home = runtime.home.absolute()
+    refuse_paid(home, ledger, settings.ledger, [(settings, lines)])
+    with naming_paid(home, ledger, settings.ledger):
+        ledger.check(*charges, first_opens=accounts_to_open(settings, lines[0].contract.name))
     run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
     return run.create(settings, Plan(lines=tuple(lines)), files=files or {})

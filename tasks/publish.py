@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ from tasks.ready import check_free
 from tasks.receive import forget, receive
 from tasks.signing import passphrase_of
 from tasks.stage import stage
-from tasks.store import MADE, Handle, Run, members
+from tasks.store import BEGUN, DELIVERED, MADE, Handle, Run, members
 from tasks.table_file import write_table
 
 DAY = 86_400
@@ -90,6 +91,7 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
     """
     out, plan = run.settings.out, run.plan.release
     if holds_run(out, run.name):
+        _mark_delivered(run)
         return Handle(path=out)
     check_free(out)
     make_folder(out.parent)
@@ -110,9 +112,16 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
                 Bucket(bucket).settle(run.name, part, whole.artifacts, engine)
         blur_times(part)
         replace_folder(part, out)
+    _mark_delivered(run)
     if not run.settings.is_paid_elsewhere:
         anchor_after(ledger_of(run), run.settings.signing_key)
     return Handle(path=out)
+
+
+def _mark_delivered(run: Run) -> None:
+    """Write down that a run was handed over; one that an earlier version began has no mark."""
+    with suppress(FileNotFoundError):
+        os.replace(run.control / BEGUN, run.control / DELIVERED)
 
 
 def blur_times(folder: Path) -> None:

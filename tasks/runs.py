@@ -12,7 +12,7 @@ from dpmodels.schema.places import is_uri
 from tasks.at_work import why_stopped
 from tasks.lock import is_at_work
 from tasks.remove import is_approved, took_charge
-from tasks.store import Run
+from tasks.store import DELIVERED, Run
 
 PAID = ("sanitize", "score", "train", "sample", "validate")
 """Stages after the charge: who gives the same command again instead of going on pays again."""
@@ -61,7 +61,9 @@ def runs_of(home: Path, ledger_url: str | None = None) -> Iterator[Run]:
 
 
 def is_handed_over(run: Run) -> bool:
-    """Tell whether the hand-off at a run's place is the run's own."""
+    """Tell whether a run was handed over: it is marked so, or the hand-off at its place is the run's own."""
+    if (run.control / DELIVERED).exists():
+        return True
     try:
         return read_manifest(run.settings.out).made_by == run.name
     except ArtifactError:

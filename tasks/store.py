@@ -37,6 +37,8 @@ from tasks.engine import cores
 
 T = TypeVar("T")
 REPORT_PLAN = "report-plan.json"
+BEGUN, DELIVERED = "begun", "delivered"
+"""Names of the mark in a run's control folder, before and after its hand-off is complete (tasks/unfinished.py)."""
 MADE = {
     "round": "round.json",
     "sanitize": "release.parquet",
@@ -61,13 +63,17 @@ PARTS = {
 
 
 class Opening(BaseModel):
-    """The terms of an account that the run opens when it is charged, if nobody opened it before."""
+    """The terms of an account that the run opens when it is charged, if nobody opened it before.
+
+    ``alone`` lets it do so only in a ledger that still has no account by then.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     cap: PrivacyBudget
     note: str
     parent: str = ""
     partition: str = ""
+    alone: bool = False
 
 
 class Settings(BaseModel):
@@ -235,6 +241,8 @@ class Run(BaseModel):
             (part / "stages").mkdir(parents=True)
             for name, content in files.items():
                 (part / name).write_bytes(content)
+            if not adopted:
+                (part / BEGUN).touch()
             (part / "plan.json").write_text(plan.model_dump_json(indent=1), encoding="utf-8")
             (part / "settings.json").write_text(settings.model_dump_json(indent=1), encoding="utf-8")
             replace_folder(part, self.control)

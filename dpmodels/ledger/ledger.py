@@ -257,6 +257,7 @@ class Ledger:
         *others: Charge,
         approval: Approval | None = None,
         first_opens: Opens = None,
+        alone: bool = False,
         declared: Declared | None = None,
     ) -> Reservation:
         """Charge the account, or return the charge made before under the same key; with others, all or none.
@@ -264,7 +265,8 @@ class Ledger:
         The other charges are of the same account or of its siblings, such as the clients of a federation or the nights
         of a month. The whole family must then fit under the cap of every child and of every account above.
         ``first_opens`` are accounts that are opened in the same transaction where their names are not open yet, so a
-        charge that fails leaves no account behind. What is ``declared`` is kept in the entry of each new charge.
+        charge that fails leaves no account behind; with ``alone`` only where no account is open at all. What is
+        ``declared`` is kept in the entry of each new charge.
 
         Privacy:
             The balances are read and the charges are written in one transaction that excludes every other writer of
@@ -275,13 +277,14 @@ class Ledger:
             LedgerError: an account is for other data or has expired, a charge costs more than its own budget, the
                 first was voided, a key belongs to a different charge, the accounts are no siblings, or their officer
                 did not sign.
+            AccountMissing: an account was to be opened, and others are open, or an officer did not sign for it.
         """
         if any(Tally.of([each.priced]).others for each in (charge, *others)):
             # this slow computation is remembered, so that it is not made while the lock is held
             self.quote(charge, *others, first_opens=first_opens)
 
         def work(connection: Connection) -> Reservation | weighing.Weighed:
-            opening.open_missing(connection, _several(first_opens))
+            opening.open_missing(connection, _several(first_opens), alone)
             weighed = weighing.weigh(connection, charge, *others, write=True)
             if weighed.held is not None and weighed.held.state == "voided":
                 raise LedgerError(f"charge {charge.key} is voided and stays so; start a new run")

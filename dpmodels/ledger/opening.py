@@ -76,17 +76,23 @@ def _approved(connection: Connection, wanted: Account, approval: Approval | None
     )
 
 
-def open_missing(connection: Connection, wanted: Sequence[Account]) -> frozenset[str]:
+def open_missing(connection: Connection, wanted: Sequence[Account], alone: bool = False) -> frozenset[str]:
     """Open the accounts whose names are not open, first the one that is above others of them, and return these names.
 
-    Accounts that are open are kept, whatever their terms.
+    Accounts that are open are kept, whatever their terms. ``alone`` opens a new budget in an empty ledger only.
 
     Raises:
         LedgerError: a scope is open under another name, or as for ``_under_parent``.
+        AccountMissing: the ledger is not empty, or no officer signed.
     """
     known = store.standing(connection, [account.name for account in wanted])
     missing = [account for account in wanted if account.name not in known]
     names = frozenset(account.name for account in missing)
+    budgets = [account for account in missing if not account.parent]
+    if alone and budgets:
+        store.hold_end(connection)  # of two that find no account, the second waits here and then finds the first's
+        if connection.execute(select(store.accounts.c.name).limit(1)).first():
+            raise _not_first(budgets[0])
     if len(missing) < 2:
         for account in missing:
             open_account(connection, account)
@@ -140,6 +146,15 @@ def known_account(connection: Connection, wanted: Account) -> Account | None:
             raise LedgerError(f"account {name} is already open with other terms; `nacre ledger cap` changes a cap")
         raise _second_budget(wanted, name)
     return None
+
+
+def _not_first(wanted: Account) -> AccountMissing:
+    return AccountMissing(
+        wanted.name,
+        wanted.dataset,
+        "another account was opened meanwhile, and only the first run of a home opens one by itself: "
+        f"`nacre ledger open {wanted.name} --schema SCHEMA --cap-epsilon EPSILON --cap-delta DELTA` opens it",
+    )
 
 
 def _second_budget(wanted: Account, name: str) -> LedgerError:

@@ -40,6 +40,9 @@ SAYS = {
     "laid-out": {"approved", "declared"},
     "laid-out-embedded": {"approved", "approved_as", "part", "cautions"},
     "laid-out-federation": {"part", "cautions", "clients", "dropped"},
+    "laid-out-2": {"approved", "declared"},
+    "laid-out-2-embedded": {"approved", "approved_as", "part", "cautions"},
+    "laid-out-2-federation": {"part", "cautions", "clients", "dropped"},
     "discovered": {"report", "discoveries", "total_spent"},
     "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }

@@ -1,5 +1,6 @@
 """Who may open an account: where the ledger has an officer, a new budget needs an officer's signature."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,29 @@ def test_a_new_budget_needs_an_officers_signature_of_all_its_terms(
     assert [account.name for account in ledger.accounts()] == ["clinic"]
     assert ledger.open_account("visits2", dataset="visits2", budget_cap=CAP, key=key).name == "visits2"
     assert ledger.account("visits2").officer is None and ledger.verify() == []
+
+
+def test_of_first_runs_that_begin_at_once_one_opens_an_account(place: str) -> None:
+    def begin(number: int) -> bool:
+        name = f"visits{number}"
+        own = Account(name=name, dataset=name, cap=CAP)
+        try:
+            ledger.reserve(make_charge(account=name, dataset=name), first_opens=own, alone=True)
+        except AccountMissing as error:
+            assert error.account == name
+            return False
+        return True
+
+    ledger = Ledger(place)
+    with ThreadPoolExecutor(8) as runs:
+        assert sum(runs.map(begin, range(8))) == 1
+    (opened,) = ledger.accounts()
+    assert [entry.account for entry in ledger.entries()] == [opened.name] * 2 and ledger.verify() == []
+    assert ledger.reserve(  # what it opens below its own account is no other budget
+        make_charge(account="ward", dataset="ward"),
+        first_opens=[opened, Account(name="ward", dataset="ward", cap=CAP, parent=opened.name)],
+        alone=True,
+    )
 
 
 def test_an_account_below_another_is_no_new_budget(officer: tuple[Ledger, Path]) -> None:
