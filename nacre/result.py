@@ -133,19 +133,21 @@ class Result:
     def __repr__(self) -> str:
         said, spent = self.manifest, self.spent
         facts = self.report.facts
-        if said.clients is not None:
-            made = f"a classifier of {len(facts['classes'])} classes with {len(said.clients)} clients"
+        if clients := said.clients or said.uncharged:
+            made = f"a classifier of {len(facts['classes'])} classes with {len(clients)} clients"
         elif said.part:
             made = f"{facts['documents']} embeddings"
         else:
             kind = facts.get("rows_are", "rows")
             made = f"{facts['synthetic_rows']} synthetic {kind}, {len(facts['columns'])} modeled columns"
         cost = f"epsilon={spent.epsilon}, delta={spent.delta}" if said.has_price else "no epsilon holds"
+        hides = f"one {said.unit}, {said.adjacency}" if said.has_price else "nothing"
+        account = (said.ledger.account or "(left out)") if said.is_charged else "none"
         return (
             f"<nacre hand-off of {said.data_set}\n"
             f"  made    {made}, by {said.method}; run {self.run}\n"
-            f"  spent   {cost}, account {said.ledger.account or '(left out)'}\n"
-            f"  hides   one {said.unit}, {said.adjacency}\n"
+            f"  spent   {cost}, account {account}\n"
+            f"  hides   {hides}\n"
             f"  folder  {self.folder}>"
         )
 

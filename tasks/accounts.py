@@ -92,7 +92,8 @@ def reserve(run: Run) -> None:
 
 def officer_of(run: Run) -> tuple[Officer, Asked] | None:
     """Return who must sign a run's charges, if anybody must, and what is to be signed."""
-    return desk_of(run).ledger.asked(*charges_of(run), first_opens=_to_open(run))
+    charges = charges_of(run)
+    return ledger_of(run).asked(*charges, first_opens=_to_open(run)) if charges else None
 
 
 def sign_run(run: Run, key: Path) -> tuple[Approval, Asked]:
@@ -126,5 +127,5 @@ def read_approval(run: Run) -> Approval | None:
 
 
 def _to_open(run: Run) -> list[Account]:
-    asked = [(own.settings, own.plan.release.contract.name) for own in run.parties]
+    asked = [(own.settings, own.plan.contract.name) for own in run.parties]
     return list({account.name: account for one in asked for account in accounts_to_open(*one)}.values())

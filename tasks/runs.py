@@ -79,8 +79,8 @@ def listed(run: Run) -> Listed:
     """Say what a run is about, and what is left to do."""
     day = f"{datetime.fromtimestamp((run.control / 'plan.json').stat().st_mtime, UTC):%Y-%m-%d}"
     try:
-        contract, method = run.plan.release.contract, run.plan.release.method
-        return Listed(run.name, day, contract.name, method, run.reached, *_state(run))
+        plan = run.plan
+        return Listed(run.name, day, plan.contract.name, plan.method, run.reached, *_state(run))
     except (NacreError, ValueError, OSError) as fault:  # of another version, or damaged
         why = str(fault) if isinstance(fault, NacreError) else ""
         return Listed(run.name, day, "", "", run.reached, "cannot be read", why)
@@ -113,7 +113,7 @@ def _state(run: Run) -> tuple[str, str, str]:
     """Return the state of a run, why it stopped, and the command that goes on with it."""
     if run.settings.federation:
         return f"part of {run.settings.federation}", "", ""
-    discovers = isinstance(run.plan.release.contract, Discovery)
+    discovers = isinstance(run.plan.contract, Discovery)
     if discovers and run.reached:
         return "discovered", "", ""
     if is_handed_over(run):

@@ -54,7 +54,7 @@ def _cut_off(home: Path, url: str) -> Iterator[Run]:
     for mark in sorted(home.glob(f"control/*/{BEGUN}")):
         with suppress(NacreError, ValueError, OSError):  # it is damaged, or of another ledger or version
             run = Run(home=home, name=mark.parent.name, ledger_url=url)
-            settings, kind = run.settings, run.plan.release.contract
+            settings, kind = run.settings, run.plan.contract
             if settings.federation or settings.paid_by or settings.fits or isinstance(kind, Discovery):
                 continue
             if run.ledger and not is_at_work(run) and not is_handed_over(run):

@@ -114,14 +114,19 @@ def hand_off(run: Run) -> dict[str, str]:
         "report": str(run.settings.out / "report.html"),
         **{what: str(run.settings.out / name) for name, what in PAGES.items() if (run.settings.out / name).exists()},
         "manifest": str(run.settings.out / "manifest.json"),
-        "ledger": "paid elsewhere"
-        if run.settings.is_paid_elsewhere
-        else f"{run.ledger} (account {run.settings.account})",
+        "ledger": _payer(run),
     }
     internal = run.sensitive / "internal-report.html"
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"
     return facts
+
+
+def _payer(run: Run) -> str:
+    """Say which ledger has the charge, and which account paid, if anything was charged."""
+    if run.settings.is_paid_elsewhere:
+        return "paid elsewhere"
+    return f"{run.ledger} (account {run.settings.account})" if run.plan.lines else "nothing was charged"
 
 
 def show_fitted(run: Run, changes: Changes, as_json: bool, fail_on_checks: bool) -> None:

@@ -33,7 +33,7 @@ def publish_plan(run: Run, partition: str) -> None:
 
 def _key(run: Run) -> str:
     """Return the key of a run's artifacts, from its account, or from its data set where another ledger has paid."""
-    return key_of((named_accounts(run) or [run.plan.release.contract.name])[0])
+    return key_of((named_accounts(run) or [run.plan.contract.name])[0])
 
 
 def publish_results(run: Run) -> None:

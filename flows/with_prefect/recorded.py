@@ -20,7 +20,7 @@ def run_as_flow(run: Run, body: Callable[[bool, Call], None]) -> None:
         from prefect import flow
 
         @flow(
-            name=NAMES.get(run.plan.release.family, "embed-documents"),
+            name=NAMES.get(run.plan.family, "embed-documents"),
             flow_run_name=run.name,
             persist_result=False,
             validate_parameters=False,

@@ -44,6 +44,7 @@ SAYS = {
     "laid-out-2-embedded": {"approved", "approved_as", "part", "cautions"},
     "laid-out-2-federation": {"part", "cautions", "clients", "dropped"},
     "discovered": {"report", "discoveries", "total_spent"},
+    "uncharged": {"uncharged", "unprotected", "cautions", "dropped"},
     "sheet-federation": {"part", "cautions", "clients", "dropped"},
 }
 Json = dict[str, Any]
@@ -231,7 +232,7 @@ def nested(depth: int) -> str:
         (json.dumps(facts()).encode("utf-16"), "no JSON"),
         (b"\xff\xfe{}", "no JSON"),
         ("{" + " " * (100 * 2**20), "larger than 4 MiB"),
-        ('{"format": 9}', "of format 9, later than 8: use a newer nacre"),
+        ('{"format": 10}', "of format 10, later than 9: use a newer nacre"),
         ('{"format": 1' + "0" * 4000 + "}", "of format 100000000, later"),
         ('{"format": true}', "the field format"),
     ],
