@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from flows.command_line import summary
+from flows.command_line import console, summary
 from flows.command_line.app import arranged
 from flows.command_line.console import print_facts, print_table
 from flows.command_line.show import print_warnings
@@ -92,3 +92,25 @@ def test_epsilon_is_one_word_for_all_commands(tmp_path: Path) -> None:
     write_clinic(tmp_path)
     words = ["--epsilon" if word == "--target-epsilon" else word for word in synthesize_words(tmp_path)]
     assert run_cli("plan", *words[1:])[1] == run_cli("plan", *synthesize_words(tmp_path)[1:])[1] != ""
+
+
+@pytest.mark.parametrize("shown", ["facts", "table"])
+def test_paths_and_commands_are_copied_whole_from_a_narrow_terminal(capsys, monkeypatch, shown: str) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(console, "console", console._Escaping(force_terminal=True, color_system=None))
+    whole = {
+        "hand-off": "/srv/nacre/hand-offs/a-data-set-of-a-long-name/2026-11-23/report.html",
+        "next": "nacre resume 20261123-101500-abcdef --home /srv/nacre/home --ledger postgresql://nacre@ledger.example/nacre",
+        "to the store": "s3://bucket-of-a-clinic/synthetic/visits/of-the-last-quarter/2026/report.html",
+    }
+    if shown == "facts":
+        console.print_facts("hand-off", {**whole, "run": "short", "said": "many words " * 20})
+    else:
+        table = Table("what", "where")
+        for each in whole.items():
+            table.add_row(*each)
+        console.print_table(table)
+    out = capsys.readouterr().out
+    for text in whole.values():
+        assert text in out
+    assert shown == "table" or max(len(line) for line in out.splitlines() if "many" in line or "short" in line) <= 60
