@@ -308,4 +308,7 @@ def _many(connection: Connection, statement: Select[Any], name: str, values: Ite
 
 
 def _entry(row: Any) -> Entry:
-    return Entry.model_construct(**row._mapping)
+    """Make an entry of a row; a bit that makes bytes of a text is named as an edit, and not met as an error."""
+    return Entry.model_construct(
+        **{key: str(cell) if type(cell) is bytes else cell for key, cell in row._mapping.items()}
+    )

@@ -161,7 +161,7 @@ def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, mo
     manifest = json.loads((site.folder / "approved" / "manifest.json").read_text())
     assert manifest["approved"]["officer"] == "Dana" and site.kinds(run) == ["reserve", "draw", "seal", "commit"]
 
-    site.ledger.change_cap("clinic", reason="the other tests' nights", officer=None)
+    site.ledger.change_cap("clinic", reason="the other tests' nights", officer=None, key=key)
 
     monkeypatch.setenv("PREFECT_API_URL", site.api.url)
     monkeypatch.setenv("NACRE_HOME", str(site.home))
