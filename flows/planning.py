@@ -51,7 +51,7 @@ class MayOpen(Enum):
     """
 
     NO = "a deployed flow run opens no account"
-    FIRST = "the first run of a home opens one, and no other run unless it is told to (--open, in Python open=True)"
+    FIRST = "the first run of a home opens one, and no other run unless it is told to (--open)"
     YES = ""
 
 
@@ -148,7 +148,7 @@ def make_budget(
     epsilon: float,
     delta: float,
     unit: PrivacyUnit,
-    name: str = "target_epsilon",
+    name: str = "epsilon",
     adjacency: Adjacency = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> PrivacyBudget:
     """Make a budget; the error for an impossible one names the option by ``name``."""
@@ -168,7 +168,7 @@ def check_delta(delta: float, allow_large: bool) -> None:
     """
     if LARGE_DELTA < delta < 1 and not allow_large:
         rule = f"be at most {LARGE_DELTA}, since that share of the records may be released whole"
-        raise InvalidArgument("delta", delta, f"{rule}; for more, give --allow-large-delta (privacy.allow_large_delta)")
+        raise InvalidArgument("delta", delta, f"{rule}; for more, give --allow-large-delta")
 
 
 def cautions_of(epsilon: float, delta: float) -> Iterator[str]:
