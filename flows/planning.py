@@ -9,17 +9,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError, Unsuitable
+from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.evaluation.published.charged import Scores, read_measurement
 from dpmodels.evaluation.published.report import ROWS_ALONE
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
-from dpmodels.limits import LONGEST_NAME, MOST_COLUMNS, MOST_VALUES
+from dpmodels.limits import LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import check_discovery, check_priced, discoveries_of
 from dpmodels.releases.plan import Line, Plan
-from dpmodels.schema.columns import Categorical
 from dpmodels.schema.lint import load_for_run
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.registry import create, method_for
@@ -60,8 +59,6 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
     contract = load_for_run(config.table_schema)
     if isinstance(contract, Schema) and partition:
         contract = contract.of_partition(partition)
-    if isinstance(contract, Schema):
-        check_size(contract)
     name = method_for(contract, config.model.method)
     method = create(name, config.model.measurement, config.model.training)
     if isinstance(contract, Schema) and config.rows and (faults := contract.too_few(config.rows)):
@@ -81,27 +78,6 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
         budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
         plans.append(Scores(scores).plan(contract, budget))
     return plans
-
-
-def check_size(schema: Schema) -> None:
-    """Refuse a table for which no method ends in a time that anybody waits.
-
-    Raises:
-        Unsuitable: it has too many columns, or they list too many values.
-    """
-    listed = {name: len(column.values) for name, column in schema.columns.items() if isinstance(column, Categorical)}
-    if len(schema.columns) > MOST_COLUMNS:
-        raise Unsuitable(
-            f"schema {schema.name} has {len(schema.columns):,} columns, and a run takes {MOST_COLUMNS:,} at most: "
-            "leave out of the schema and the data what nobody will ask for; nothing was read or charged"
-        )
-    if sum(listed.values()) > MOST_VALUES:
-        longest = max(listed, key=lambda name: listed[name])
-        raise Unsuitable(
-            f"the columns of schema {schema.name} list {sum(listed.values()):,} values, {listed[longest]:,} of them in "
-            f"{longest}, and a run takes {MOST_VALUES:,} at most: list the frequent ones, and one for all others "
-            "(`outside: other`); nothing was read or charged"
-        )
 
 
 def make_quote(config: SynthesizeConfig | EmbedConfig, plans: Sequence[Line]) -> Quote | None:
