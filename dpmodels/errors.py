@@ -1,7 +1,8 @@
 """Errors a person can act on. A message names the rule that was broken and never a private value."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -19,6 +20,26 @@ LONGEST_SHOWN = 400
 
 class NacreError(Exception):
     """Base of every error whose message is written for the user and is safe to show and to store."""
+
+
+_OPTION = re.compile(r"(?P<command>nacre [a-z-]+[^,;`]*)|(?<![^\s(`'])--(?P<option>[a-z]+(?:-[a-z]+)*)")
+
+
+@contextmanager
+def in_words_of(caller: Callable[[str], str]) -> Iterator[None]:
+    """Have errors of the block name settings as their caller knows them, and not as options of the command line.
+
+    Whole commands stay as they are: they are to be typed in a shell.
+    """
+    try:
+        yield
+    except NacreError as error:
+        text = _OPTION.sub(lambda match: match["command"] or f"`{caller(match['option'])}`", str(error))
+        name = getattr(error, "name", "")
+        if name.isidentifier() and text.startswith(f"{name}="):
+            text = caller(name) + text.removeprefix(name)
+        error.args = (text,)
+        raise
 
 
 def shortened(value: object) -> str:

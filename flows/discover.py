@@ -56,9 +56,7 @@ def discover(config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | 
     text, contract = load_draft(config.table_schema)
     privacy = config.privacy
     check_delta(privacy.delta, privacy.allow_large_delta)
-    line = DiscoverySystem().plan(
-        contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit, "epsilon")
-    )
+    line = DiscoverySystem().plan(contract, make_budget(privacy.target_epsilon, privacy.delta, contract.unit))
     run = _run_of(config, line)
     release = run.finished("sanitize")
     charged = release is None

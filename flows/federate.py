@@ -142,7 +142,8 @@ def prepare(config: FederateConfig) -> Prepared:
     contract = _valid(Federation, content, "federation")
     if contract.client:
         raise InvalidArgument("name", config.name, "be letters, digits, - and _, with no point")
-    budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, adjacency=contract.adjacency)
+    key = "privacy.target_epsilon"
+    budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, key, contract.adjacency)
     method = _method(config)
     measurement = _measurement(config, method)
     if method == ROUNDS:

@@ -112,14 +112,14 @@ def _is_interrupted(error: BaseException | None) -> bool:
 
 
 def arranged(words: list[str]) -> list[str]:
-    """Let ``-q`` and ``-v`` stand behind the command as well as before it, and ``--json`` the other way round."""
+    """Let ``-q``, ``-v`` and ``--json`` stand before the command, behind it, and between its words."""
     end = words.index("--") if "--" in words else len(words)
     heard, rest = words[:end], words[end:]
     command = next((number for number, word in enumerate(heard) if not word.startswith("-")), len(heard))
     first = [word for word in heard[command:] if word in LOUDNESS]
-    last = [word for word in heard[:command] if word == AS_JSON and command < len(heard)]
-    before = [word for word in heard[:command] if word not in last]
-    return [*first, *before, *(word for word in heard[command:] if word not in LOUDNESS), *last, *rest]
+    last = [AS_JSON] if AS_JSON in heard and command < len(heard) else []
+    before, behind = ([word for word in part if word not in last] for part in (heard[:command], heard[command:]))
+    return [*first, *before, *(word for word in behind if word not in LOUDNESS), *last, *rest]
 
 
 def _say(error: NacreError) -> None:

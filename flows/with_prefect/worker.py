@@ -13,8 +13,9 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from prefect import flow, runtime
 
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import InvalidArgument, in_words_of
 from flows.config import HandOverConfig, from_environment, home_here, setting
+from flows.config import key_of as key_of_setting
 from flows.with_prefect.budget import key_of
 from tasks.store import Run
 
@@ -28,7 +29,11 @@ C = TypeVar("C", bound=HandOverConfig)
 def deployed(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function a flow that deployments run; neither its result nor what it prints is stored."""
     made: Any = flow(name=name, persist_result=False, log_prints=False)
-    return cast(Callable[[Callable[P, R]], Callable[P, R]], made)
+
+    def declare(function: Callable[P, R]) -> Callable[P, R]:
+        return cast(Callable[P, R], made(in_words_of(key_of_setting)(function)))
+
+    return declare
 
 
 def own_name() -> str:

@@ -150,7 +150,7 @@ def shown(error: BaseException) -> str:
         ({"data": pd.DataFrame({"age": [1, PLANTED, b"x"]})}, "a column mixes types"),
         ({"data": pd.DataFrame([[PLANTED, 1]], columns=["a", "a"])}, "two columns have one name"),
         ({"data": "absent.parquet"}, "absent.parquet does not exist"),
-        ({"epsilon": 0}, "target_epsilon=0"),
+        ({"epsilon": 0}, "epsilon=0"),
         ({"delta": 0.5}, "delta=0.5 must be at most 0.001"),
         ({"rows": -1}, "rows=-1 must"),
         ({"method": "magic"}, "method=magic must"),
