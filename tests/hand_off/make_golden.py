@@ -184,6 +184,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-6": {"declared": declared, "sheet-federation": federation},
     "FORMAT-7": {"laid-out": declared, "laid-out-embedded": embedded, "laid-out-federation": federation},
     "FORMAT-8": {"discovered": discovered},
+    "LAYOUT-2": {"laid-out": declared},
 }
 """A manifest with a charged report is beside the golden releases. What is made now is of the newest format."""
 
