@@ -52,7 +52,7 @@ def test_cells_of_unequal_width_are_drawn_as_wide_as_they_are_and_by_density() -
     dense, sparse = height[middle < 0.2], height[middle > 0.2]
     assert len(dense) + len(sparse) == len(height) > 20 and (dense.max() - dense.min()) < 0.2
     assert sparse.max() == pytest.approx(dense.min() / 4, rel=0.02)  # half of the rows on eight tenths of the axis
-    assert {"0", "400", "1,000"} <= {words for *_, words in labels_of(figure)}
+    assert {"0", "400", "1000"} <= {words for *_, words in labels_of(figure)}
     assert "share per 25" in figure.note and figure.rows[0][1].startswith("25")
 
 

@@ -100,9 +100,9 @@ def _width(column: Continuous, width: float) -> str:
     seconds = width * SECONDS[column.tick]
     unit = next((unit for unit in ("D", "h", "m") if seconds >= SECONDS[unit]), "s")
     name = {"D": "day", "h": "hour", "m": "minute", "s": "second"}[unit]
-    number = f"{seconds / SECONDS[unit]:.3g}"
+    number = _written(float(f"{seconds / SECONDS[unit]:.3g}"))
     return name if number == "1" else f"{number} {name}s"
 
 
 def _written(value: float) -> str:
-    return f"{value:,.10g}"
+    return f"{value:.10g}" if abs(value) < 10_000 else f"{value:,.10g}"  # which may be a year
