@@ -189,12 +189,10 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
         "card-federation": federation,
     },
     "FORMAT-6": {"declared": declared, "sheet-federation": federation},
-    "FORMAT-7": {
-        **{"laid-out": declared, "laid-out-embedded": embedded, "laid-out-federation": federation},
-        **{"laid-out-2": declared, "laid-out-2-embedded": embedded, "laid-out-2-federation": federation},
-    },
+    "FORMAT-7": {"laid-out": declared, "laid-out-embedded": embedded, "laid-out-federation": federation},
     "FORMAT-8": {"discovered": discovered},
     "FORMAT-9": {"uncharged": uncharged},
+    "LAYOUT-2": {"laid-out": declared},
 }
 """A manifest with a charged report is beside the golden releases. What is made now is of the newest format."""
 

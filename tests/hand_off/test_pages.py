@@ -13,12 +13,12 @@ from dpmodels.hand_off.verify import verify_hand_off
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 from tests.hand_off.test_manifest import facts, rewritten, write_manifest
 
-LAID_OUT = [GOLDEN / "FORMAT-7" / name for name in SHAPES["FORMAT-7"]]
-NEWEST = GOLDEN / "FORMAT-7" / "laid-out-2"
+LAID_OUT = [GOLDEN / number / name for number in ("LAYOUT-2", "FORMAT-7") for name in SHAPES[number]]
+NEWEST = LAID_OUT[0]
 """Of the layout that this version makes."""
 
 
-@pytest.mark.parametrize("folder", LAID_OUT, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", LAID_OUT, ids=lambda folder: "/".join(folder.parts[-2:]))
 def test_pages_of_this_layout_are_made_again_to_the_same_bytes(folder: Path) -> None:
     """When this fails, a page has changed: raise LAYOUT, and make a golden hand-off of it in a folder of its own."""
     card, report = (json.loads((folder / name).read_text()) for name in ("model-card.json", "report.json"))

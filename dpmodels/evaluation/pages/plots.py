@@ -27,6 +27,8 @@ NAMED = 20
 """Columns of a square whose names fit beside it."""
 MOST_ROWS = 20
 """Places of a map that its table lists."""
+MOST_BARS = 100
+"""Bars of an axis, and values that begin or end one."""
 LETTER = 6.0
 """Width of a letter beneath an axis, at most."""
 MOST_TICK = 21
@@ -95,6 +97,8 @@ def histogram(
 
 def _evened(axis: Mapping[str, Any], shares: Shares) -> Shares:
     """Spread every share evenly from where it begins to where it ends, and cut that into bars of equal width."""
+    if max(axis["bars"], len(axis["edges"])) > MOST_BARS:
+        raise ValueError("no axis that nacre draws has so many bars")  # the facts may be anybody's
     edges, cuts = np.array(axis["edges"]), np.linspace(0, 1, axis["bars"] + 1)
     inside = np.minimum(edges[1:], cuts[1:, None]) - np.maximum(edges[:-1], cuts[:-1, None])
     part = np.maximum(inside, 0) / np.maximum(np.diff(edges), 1e-12)

@@ -15,8 +15,8 @@ FEW = 0.0025
 """Share of the synthetic rows at either end that an axis may leave out, where that makes it much shorter."""
 SHORTER = 4
 """By how much shorter it must become."""
-TICKS = 4
-"""Intervals that an axis is cut into, about."""
+TICKS = 5
+"""Intervals that an axis is cut into, at most."""
 CALENDAR = (("Y", 31556952.0, (100, 50, 20, 10, 5, 2, 1)), ("M", 2629746.0, (6, 3, 1)), ("D", 86400.0, (14, 7, 2, 1)))
 CLOCK = (("h", 3600.0, (12, 6, 3, 1)), ("m", 60.0, (30, 10, 5, 1)), ("s", 1.0, (30, 10, 5, 1)))
 SECONDS = {unit: seconds for unit, seconds, _ in (*CALENDAR, *CLOCK)}
@@ -59,7 +59,7 @@ def ticks(column: Continuous, begin: float, end: float) -> list[tuple[float, str
         named = [(value, _written(value)) for value in _numbers(column, begin, end)]
     half = 0.0 if column.decimals is None else column.interval.step / 2
     places = [(float(scaled(value + half - column.low)) - first) / (last - first) for value, _ in named]
-    return [(round(min(at, 1.0), 6), label) for at, (_, label) in zip(places, named, strict=True) if at >= 0]
+    return [(round(at, 6), label) for at, (_, label) in zip(places, named, strict=True) if 0 <= at <= 1]
 
 
 def _numbers(column: Continuous, begin: float, end: float) -> list[float]:
@@ -100,9 +100,9 @@ def _width(column: Continuous, width: float) -> str:
     seconds = width * SECONDS[column.tick]
     unit = next((unit for unit in ("D", "h", "m") if seconds >= SECONDS[unit]), "s")
     name = {"D": "day", "h": "hour", "m": "minute", "s": "second"}[unit]
-    number = f"{seconds / SECONDS[unit]:.3g}"
+    number = _written(float(f"{seconds / SECONDS[unit]:.3g}"))
     return name if number == "1" else f"{number} {name}s"
 
 
 def _written(value: float) -> str:
-    return f"{value:,.10g}"
+    return f"{value:.10g}" if abs(value) < 10_000 else f"{value:,.10g}"  # which may be a year
