@@ -128,7 +128,7 @@ class StatementConfig(Declared):
     )
     again: Said = Field(
         default="",
-        description="Why data that another account pays for is released under this one too; public, kept for ever.",
+        description="Why data is charged again: to another account, or beside a paid run that is unfinished; public.",
         examples=["A copy for another study, agreed by the board"],
     )
 
@@ -138,6 +138,8 @@ class HandOverConfig(_Model):
 
     WITHOUT: ClassVar[frozenset[str]] = frozenset()
     """Settings that change nothing here, so they are no options of the command."""
+    OPTIONS: ClassVar[frozenset[str] | None] = None
+    """Settings that are options of the command, where it takes the others from its file alone."""
 
     out: Place = Field(
         description="Hand-off: a folder, or the URI of a place in an object store; new or empty.",
@@ -160,9 +162,10 @@ class HandOverConfig(_Model):
             faults = error.errors(include_url=False)
             missing = [fault["loc"] for fault in faults if fault["type"] == "missing"]
             if len(missing) == len(faults):
-                raise Unsuitable(_missing(missing)) from None
+                raise Unsuitable(_missing(missing, cls.OPTIONS, file)) from None
             first = next(fault for fault in faults if fault["type"] != "missing")
-            raise InvalidArgument(_dotted(first["loc"]), first["input"], _rule(cls, first)) from None
+            name = spoken(str(first["loc"][-1])) if _holds(options, first["loc"]) else _dotted(first["loc"])
+            raise InvalidArgument(name, first["input"], _rule(cls, first)) from None
 
 
 class SampledConfig(HandOverConfig):
@@ -195,6 +198,9 @@ class SynthesizeConfig(SampledConfig):
     )
     table_schema: Path = Field(
         alias="schema", description="Schema of the table (YAML).", examples=["/srv/nacre/visits.yaml"]
+    )
+    format: Literal["", "csv", "arrow", "jsonl"] = Field(
+        default="", description="csv, arrow or jsonl: the table in one such file too, beside its Parquet."
     )
     privacy: PrivacyConfig
     model: ModelConfig = ModelConfig()
@@ -364,6 +370,8 @@ class RoundConfig(_Model):
 class FederateConfig(HandOverConfig):
     """Everything that a federation needs."""
 
+    OPTIONS = frozenset({"out", "home", "ledger", "prefect"})
+
     name: str = Field(description="Name of the federation.", examples=["hospitals"])
     clients: dict[str, Path] = Field(
         min_length=2,
@@ -448,15 +456,46 @@ def home_here() -> Path:
     return Path(from_environment("home") or HOME).absolute()
 
 
-def _missing(places: list[tuple[int | str, ...]]) -> str:
-    """Say which settings are missing, as they are named on the command line and in a configuration file."""
-    named = [f"--{str(place[-1]).replace('_', '-')}" for place in places]
+SPOKEN = {"target_epsilon": "epsilon"}
+"""Settings that have a shorter name on the command line and in Python."""
+Location = tuple[int | str, ...]
+
+
+def spoken(name: str) -> str:
+    """Return the name of a setting on the command line and in Python."""
+    return SPOKEN.get(name, name)
+
+
+def key_of(option: str) -> str:
+    """Return an option as the key of a file, with its section; what the worker's environment says, as its variable."""
+    name = option.replace("-", "_")
+    one = next((one for one in settings_of() if name in (one.name, spoken(one.name))), None)
+    if one is None:
+        return name
+    return one.variable or ".".join(filter(None, [one.within, one.name]))
+
+
+def _missing(locations: list[Location], options: frozenset[str] | None, file: Path | None) -> str:
+    """Say which settings are missing, as they are named on the command line, or else in a configuration file."""
+    optional = [place for place in locations if options is None or place[-1] in options]
+    named = [
+        f"--{spoken(str(place[-1])).replace('_', '-')}" if place in optional else _dotted(place) for place in locations
+    ]
     what = " and ".join(filter(None, [", ".join(named[:-1]), named[-1]])) + (" is" if len(named) == 1 else " are")
-    return f"{what} missing ({', '.join(map(_dotted, places))} in a configuration file); there is no default"
+    where = f" ({', '.join(map(_dotted, optional))} in a configuration file)" if optional else f" in {file}"
+    return f"{what} missing{where}; there is no default"
 
 
-def _dotted(place: tuple[int | str, ...]) -> str:
-    return ".".join(map(str, place))
+def _holds(options: Mapping[str, Any], location: Location) -> bool:
+    """Tell whether a setting was given as an option, and not in a file."""
+    content: Any = options
+    for key in location:
+        content = content.get(key) if isinstance(content, Mapping) else None
+    return content is not None
+
+
+def _dotted(location: Location) -> str:
+    return ".".join(map(str, location))
 
 
 def _rule(model: type[BaseModel], fault: Any) -> str:

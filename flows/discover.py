@@ -25,6 +25,7 @@ from flows.description import describe_least
 from flows.planning import account_for, check_delta, create_run, make_budget, open_home
 from flows.with_prefect.approval import ask_approver
 from tasks.accounts import charge_of
+from tasks.at_work import at_work
 from tasks.discover import discover as discover_stage
 from tasks.discover import paid_for, read_found
 from tasks.given import GIVEN, forget_given
@@ -68,11 +69,12 @@ def discover(config: SynthesizeConfig, given: Sensitive[pa.RecordBatchReader] | 
     release = run.finished("sanitize")
     charged = release is None
     if release is None:
-        try:
-            recover(run)
-            release = discover_stage(_prepared(run, config, given))
-        finally:
-            forget_given(run)
+        with at_work(run):
+            try:
+                recover(run)
+                release = discover_stage(_prepared(run, config, given))
+            finally:
+                forget_given(run)
     origin = f"charged release {run.name}, epsilon={privacy.target_epsilon}, delta={privacy.delta}"
     found = read_found(release)
     made = complete(text, found, origin, paid_for(run, release))
@@ -83,7 +85,7 @@ def _line(config: SynthesizeConfig) -> Line:
     """Plan a discovery from its draft and its budget."""
     contract, privacy = load_draft(config.table_schema)[1], config.privacy
     check_delta(privacy.delta, privacy.allow_large_delta)
-    budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, "epsilon")
+    budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit)
     return DiscoverySystem().plan(contract, budget)
 
 

@@ -22,6 +22,7 @@ from dpmodels.schema.lint import load_contract
 from dpmodels.synthesizers.document_sketch import DocumentSketch
 from dpmodels.synthesizers.each_document import EachDocument
 from dpmodels.text.candidates import Candidates, Recipe, Sketching
+from dpmodels.text.reading import load_documents
 from flows.config import EmbedConfig
 from flows.planning import MayOpen, create_run, make_budget
 from tasks.embed import CANDIDATES, create, encode, hand_over, hashes_of, load_public, measure, refuse_overlap, report
@@ -68,6 +69,7 @@ def start(
     check_ready(config.runtime.device, config.out, config.runtime.signing_key)
     if given is None:
         refuse_overlap(config.documents, config.candidates)
+        load_documents(config.documents, contract_of(config))
     prepared = prepare(config)
     own: dict[str, Any] = {"data": config.documents.absolute(), "public_sha256": hashes_of(config.candidates)}
     files = {CANDIDATES: prepared.candidates.to_bytes()}

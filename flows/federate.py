@@ -31,6 +31,7 @@ from tasks.progress import progress_bar
 from tasks.ready import check_ready
 from tasks.rounds import BEGIN, first_server, is_unprotected, train_in_rounds
 from tasks.store import Handle, Opening, Run, Settings, new_name, party_name
+from tasks.unfinished import naming_paid, refuse_paid
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -90,11 +91,13 @@ def start(config: FederateConfig, name: str = "", may_open: MayOpen = MayOpen.FI
     ledger = open_home(config)
     own, (account, opens) = settings_of_all(config, prepared, ledger, may_open)
     charges = [charge_of("quote", line, own[client].account) for client, line in prepared.lines.items()]
+    run = Run(home=home, name=name or new_name(), ledger_url=config.runtime.ledger or "")
     if charges:
-        ledger.check(*charges, first_opens=_opened(own, prepared))
+        refuse_paid(home, ledger, run.ledger_url, [(own[client], (line,)) for client, line in prepared.lines.items()])
+        with naming_paid(home, ledger, run.ledger_url):
+            ledger.check(*charges, first_opens=_opened(own, prepared))
     else:
         check_no_officer(ledger, prepared.contract)
-    run = Run(home=home, name=name or new_name(), ledger_url=config.runtime.ledger or "")
     for client, settings in own.items():
         party = run.model_copy(update={"name": party_name(run.name, client)})
         party.create(settings.model_copy(update={"federation": run.name}), prepared.plan_of(client))
@@ -139,7 +142,8 @@ def prepare(config: FederateConfig) -> Prepared:
     contract = _valid(Federation, content, "federation")
     if contract.client:
         raise InvalidArgument("name", config.name, "be letters, digits, - and _, with no point")
-    budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, adjacency=contract.adjacency)
+    key = "privacy.target_epsilon"
+    budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, key, contract.adjacency)
     method = _method(config)
     measurement = _measurement(config, method)
     if method == ROUNDS:

@@ -9,17 +9,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError, Unsuitable
+from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.evaluation.published.charged import Scores, read_measurement
 from dpmodels.evaluation.published.report import ROWS_ALONE
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
-from dpmodels.limits import LONGEST_NAME, MOST_COLUMNS, MOST_VALUES
+from dpmodels.limits import LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import check_discovery, check_priced, discoveries_of
 from dpmodels.releases.plan import Line, Plan
-from dpmodels.schema.columns import Categorical
 from dpmodels.schema.lint import load_for_run
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.registry import create, method_for
@@ -34,12 +33,13 @@ from flows.config import (
 )
 from flows.partitions import partition_account
 from tasks.accounts import accounts_to_open, charge_of
-from tasks.bucket import landing
+from tasks.bucket import landing, local
 from tasks.home import check_home, open_ledger
 from tasks.place import check_place
 from tasks.ready import check_writable
 from tasks.source import settled_source
 from tasks.store import Opening, Run, Settings, close_home, new_name
+from tasks.unfinished import naming_paid, refuse_paid
 
 LARGE_DELTA, LARGE_EPSILON = 1e-3, 20
 
@@ -51,7 +51,7 @@ class MayOpen(Enum):
     """
 
     NO = "a deployed flow run opens no account"
-    FIRST = "the first run of a home opens one, and no other run unless it is told to (--open, in Python open=True)"
+    FIRST = "the first run of a home opens one, and no other run unless it is told to (--open)"
     YES = ""
 
 
@@ -60,8 +60,7 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
     contract = load_for_run(config.table_schema)
     if isinstance(contract, Schema) and partition:
         contract = contract.of_partition(partition)
-    if isinstance(contract, Schema):
-        check_size(contract)
+    check_format(config, contract)
     name = method_for(contract, config.model.method)
     method = create(name, config.model.measurement, config.model.training)
     if isinstance(contract, Schema) and config.rows and (faults := contract.too_few(config.rows)):
@@ -83,25 +82,15 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
     return plans
 
 
-def check_size(schema: Schema) -> None:
-    """Refuse a table for which no method ends in a time that anybody waits.
-
-    Raises:
-        Unsuitable: it has too many columns, or they list too many values.
-    """
-    listed = {name: len(column.values) for name, column in schema.columns.items() if isinstance(column, Categorical)}
-    if len(schema.columns) > MOST_COLUMNS:
-        raise Unsuitable(
-            f"schema {schema.name} has {len(schema.columns):,} columns, and a run takes {MOST_COLUMNS:,} at most: "
-            "leave out of the schema and the data what nobody will ask for; nothing was read or charged"
-        )
-    if sum(listed.values()) > MOST_VALUES:
-        longest = max(listed, key=lambda name: listed[name])
-        raise Unsuitable(
-            f"the columns of schema {schema.name} list {sum(listed.values()):,} values, {listed[longest]:,} of them in "
-            f"{longest}, and a run takes {MOST_VALUES:,} at most: list the frequent ones, and one for all others "
-            "(`outside: other`); nothing was read or charged"
-        )
+def check_format(config: SynthesizeConfig, contract: Contract) -> None:
+    """Refuse one file of a table where there are two tables, or where it is drawn into an object store."""
+    if not config.format:
+        return
+    if isinstance(contract, Schema) and contract.users:
+        raise InvalidArgument("format", config.format, "be left out: there are two tables, of users and of their rows")
+    if local(config.out) is None:
+        rule = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
+        raise InvalidArgument("format", config.format, rule)
 
 
 def make_quote(config: SynthesizeConfig | EmbedConfig, plans: Sequence[Line]) -> Quote | None:
@@ -148,7 +137,7 @@ def make_budget(
     epsilon: float,
     delta: float,
     unit: PrivacyUnit,
-    name: str = "target_epsilon",
+    name: str = "epsilon",
     adjacency: Adjacency = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> PrivacyBudget:
     """Make a budget; the error for an impossible one names the option by ``name``."""
@@ -168,7 +157,7 @@ def check_delta(delta: float, allow_large: bool) -> None:
     """
     if LARGE_DELTA < delta < 1 and not allow_large:
         rule = f"be at most {LARGE_DELTA}, since that share of the records may be released whole"
-        raise InvalidArgument("delta", delta, f"{rule}; for more, give --allow-large-delta (privacy.allow_large_delta)")
+        raise InvalidArgument("delta", delta, f"{rule}; for more, give --allow-large-delta")
 
 
 def cautions_of(epsilon: float, delta: float) -> Iterator[str]:
@@ -222,7 +211,7 @@ def account_for(
     if may_open is MayOpen.NO or (may_open is MayOpen.FIRST and accounts):
         how = f"`nacre ledger open {name} --schema SCHEMA --cap-epsilon EPSILON --cap-delta DELTA` opens it"
         raise AccountMissing(name, name, f"{how}; {may_open.value}")
-    return name, Opening(cap=whole_budget(plans), note=note)
+    return name, Opening(cap=whole_budget(plans), note=note, alone=may_open is MayOpen.FIRST)
 
 
 def _scope_account(ledger: Ledger, plan: Line) -> str | None:
@@ -270,14 +259,16 @@ def create_run(
     Public ``files`` are kept in the run's control zone, and settings of its ``own`` with the others.
 
     Raises:
-        NacreError: the home or its ledger is not in order, or the budget is exhausted.
+        NacreError: the home or its ledger is not in order, the budget is exhausted, or an unfinished run has paid.
     """
     runtime, ledger = config.runtime, open_home(config)
     check_discoveries(ledger, lines[0].contract)
     account, opens = account_for(ledger, config.privacy, lines, partition, may_open)
     settings = bind(config, account=account, opens=opens, **own)
     charges = [charge_of("quote", line, settings.account) for line in lines]
-    ledger.check(*charges, first_opens=accounts_to_open(settings, lines[0].contract.name))
     home = runtime.home.absolute()
+    refuse_paid(home, ledger, settings.ledger, [(settings, lines)])
+    with naming_paid(home, ledger, settings.ledger):
+        ledger.check(*charges, first_opens=accounts_to_open(settings, lines[0].contract.name))
     run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
     return run.create(settings, Plan(lines=tuple(lines)), files=files or {})

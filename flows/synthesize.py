@@ -19,6 +19,7 @@ from flows.config import SynthesizeConfig
 from flows.planning import MayOpen, create_run, make_plans
 from flows.with_prefect.approval import ask_approver
 from flows.with_prefect.budget import balances, publish_budget
+from tasks.at_work import at_work
 from tasks.evaluate import evaluate
 from tasks.given import GIVEN, forget_given
 from tasks.ingest import ingest
@@ -64,10 +65,11 @@ def start(
     given: Sensitive[pa.RecordBatchReader] | None = None,
     may_open: MayOpen = MayOpen.FIRST,
 ) -> Run:
-    """Check everything public, ask the ledger, and create the run; reads no data and charges nothing.
+    """Check everything public, ask the ledger, and create the run; reads no rows and charges nothing.
 
-    Rows ``given`` in memory are written to the configuration's ``data``, in the run's sensitive folder, once the run
-    is created, so a refusal leaves no rows on the disk.
+    Of files the names and types of columns are read, so that a table of another shape leaves no run behind. Rows
+    ``given`` in memory are written to the configuration's ``data``, in the run's sensitive folder, once the run is
+    created, so a refusal leaves no rows on the disk.
 
     A partition is the rows with one value in the schema's partition column: it is a data set and has an account of its
     own, under the named account.
@@ -81,6 +83,9 @@ def start(
         check_source(config.data, config.query)
     if config.parents:
         check_source(config.parents)
+    if given is None and not config.query:
+        contract = plans[0].contract
+        kind_of(contract).check_columns(contract, config.data, config.parents)
     run = create_run(config, plans, name, partition, may_open=may_open)
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)
@@ -124,15 +129,16 @@ def find(
 
 def carry_out(run: Run, prefect: bool) -> Run:
     """Run the remaining stages of a run, as plain calls or as the tasks of one flow run."""
-    if not prefect:
-        recover(run)
-        for own in run.parties:
-            ask_approver(own, lasting_server=False)
-        stages_of(run)(run, lambda stage, *handles: stage(*handles))
-        return run
-    from flows.with_prefect.recorded import run_as_flow
+    with at_work(run):
+        if prefect:
+            from flows.with_prefect.recorded import run_as_flow
 
-    run_as_flow(run, lambda lasting, call: record(run, lasting, call))
+            run_as_flow(run, lambda lasting, call: record(run, lasting, call))
+        else:
+            recover(run)
+            for party in run.parties:
+                ask_approver(party, lasting_server=False)
+            stages_of(run)(run, lambda stage, *handles: stage(*handles))
     return run
 
 
@@ -150,8 +156,8 @@ def record(run: Run, lasting_server: bool, call: Callable[..., Handle]) -> None:
     recover(run)
     before = balances(run)
     try:
-        for own in run.parties:
-            ask_approver(own, lasting_server)
+        for party in run.parties:
+            ask_approver(party, lasting_server)
         stages_of(run)(run, call)
     finally:
         publish_budget(run, before)

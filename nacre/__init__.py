@@ -14,9 +14,11 @@ Importing this package imports nothing that is slow; each function is imported a
 """
 
 from importlib import import_module
+from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import NacreError
+from nacre.words import in_python
 
 if TYPE_CHECKING:
     from nacre.discovery import discover
@@ -65,15 +67,17 @@ _MODULES = {
     "free": ("marginals", "sample"),
     "running": ("fit", "resume", "synthesize"),
 }
-_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-    globals()[name] = found
-    return found
+    attribute = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    if isfunction(attribute):
+        attribute = in_python(attribute)
+    globals()[name] = attribute
+    return attribute
 
 
 def __dir__() -> list[str]:

@@ -115,7 +115,10 @@ class Result:
         return _read(self.folder / "statement.html")
 
     def export(self, to: Place, by: Sequence[str] = (), png: bool = False) -> None:
-        """Copy the synthetic table to a folder or a URI, whole or not at all; a folder for each value of ``by``.
+        """Copy the synthetic table to a file, a folder or a URI, whole or not at all.
+
+        A file is of the format that its ending says: .parquet, .csv, .arrow or .jsonl. A folder has one for each value
+        of ``by``.
 
         With ``png``, write its images as PNG files, in a folder for each label.
         """

@@ -84,7 +84,7 @@ def synthesize(
         recipient: who gets it; likewise.
         license: under which terms it is handed over; likewise.
         retention: how long the sensitive zone is kept; likewise.
-        again: why data that another account pays for is released under this one too; likewise.
+        again: why data is charged again that another account pays for, or an unfinished run has paid for; likewise.
 
     Privacy:
         Rows given in memory are written, unchanged, to ``HOME/sensitive/RUN/given.parquet`` (the folder has mode 0700,
@@ -191,8 +191,8 @@ def take_to_hand_off(run: Run) -> Result:
     try:
         return Result(carry_out(run, prefect=False).settings.out)
     except BaseException as error:
-        if isinstance(error, DataError) and run.settings.data == str(run.sensitive / GIVEN):
+        if run.exists and isinstance(error, DataError) and run.settings.data == str(run.sensitive / GIVEN):
             forget_given(run)  # rows that do not fit their schema will not fit it later
-        else:
+        elif run.exists:
             error.add_note(f"to go on, without a second charge: nacre.resume({run.name!r}, home={str(run.home)!r})")
         raise

@@ -80,8 +80,14 @@ def reserve(run: Run) -> None:
     Raises:
         NacreError: the ledger refuses.
     """
-    approval, declared = read_approval(run), run.settings.declared
-    desk_of(run).ledger.reserve(*charges_of(run), approval=approval, first_opens=_to_open(run), declared=declared)
+    opened = [terms for own in run.parties for terms in (own.settings.opens, own.settings.above) if terms]
+    desk_of(run).ledger.reserve(
+        *charges_of(run),
+        approval=read_approval(run),
+        first_opens=_to_open(run),
+        alone=any(terms.alone for terms in opened),
+        declared=run.settings.declared,
+    )
 
 
 def officer_of(run: Run) -> tuple[Officer, Asked] | None:

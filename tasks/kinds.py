@@ -33,6 +33,9 @@ class Kind(Protocol):
     COMPARED: bool
     """Whether there is an internal report that compares with the real data."""
 
+    def check_columns(self, contract: Any, data: str, parents: str) -> None:
+        """Hold the names and types of raw data in files to its contract, before there is a run; reads no rows."""
+
     def encode(self, run: Run, folder: Path) -> None:
         """Read the raw data, check it, and write it into a folder of the sensitive zone in the form that is summed."""
 

@@ -25,6 +25,11 @@ from tasks.store import Run
 COMPARED = False
 
 
+def check_columns(contract: Documents, data: str, parents: str) -> None:
+    """Hold the columns of every file of documents to the contract."""
+    load_documents(local(data), contract)
+
+
 def encode(run: Run, folder: Path) -> None:
     """Embed the documents; the encoder runs where the data is."""
     contract = documents_of(run.plan.release)

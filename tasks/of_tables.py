@@ -1,28 +1,31 @@
 """Tables in the stages: rows are read, held to their schema and encoded; a synthetic table is held to it again."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpmodels.artifact import write_text
 from dpmodels.errors import DataError
-from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.evaluation.published.bins import CellTally
 from dpmodels.evaluation.published.fidelity import Measured
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.ingest import transform_encode
-from dpmodels.schema.load import are_apart, load_parts
+from dpmodels.schema.load import are_apart, check_first, load_parts
 from dpmodels.schema.schema import Schema
 from tasks.engine import open_engine
+from tasks.gate_page import keep_gate, refused_input
 from tasks.parquet import read_batches
 from tasks.progress import LOG
 from tasks.source import source_of
 from tasks.store import Run
 
 COMPARED = True
+
+
+def check_columns(contract: Schema, data: str, parents: str) -> None:
+    """Hold the columns of a table's first file to its schema."""
+    check_first(data, contract)
 
 
 def encode(run: Run, folder: Path) -> None:
@@ -37,11 +40,8 @@ def encode(run: Run, folder: Path) -> None:
         with open_engine(settings.threads, dask) as engine:
             transform_encode(raw, gate, folder, engine.map)
     except DataError as fault:
-        where = f"nothing was charged; {run.sensitive / 'checks.html'} shows every rule"
-        raise DataError(fault.column, f"{fault.rule}; {where}", fault.faults) from None
-    finally:  # also after a failure; its counts are private, so they stay in the sensitive zone
-        write_text(run.sensitive / "ingest.json", json.dumps(gate.results(), indent=1))
-        write_text(run.sensitive / "checks.html", render_checks(gate))
+        raise refused_input(run, fault, gate) from None
+    keep_gate(run, gate)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 What is encoded, drawn and checked is one flat table (dpmodels/schema/family.py).
 """
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmodels.artifact import write_text
 from dpmodels.errors import DataError
-from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.evaluation.published.bins import CellTally
 from dpmodels.evaluation.published.fidelity import Measured
 from dpmodels.schema.encode import Codec
@@ -22,8 +19,9 @@ from dpmodels.schema.expectations import Gate, Verdicts
 from dpmodels.schema.family_gate import FamilyGate
 from dpmodels.schema.flat import join, split, units_in, weights_of
 from dpmodels.schema.join import transform_join
-from dpmodels.schema.load import load_parts
+from dpmodels.schema.load import check_first, load_parts
 from dpmodels.schema.schema import Schema
+from tasks.gate_page import keep_gate, refused_input
 from tasks.parquet import parquet_files, read_batches
 from tasks.source import source_of
 from tasks.store import Run
@@ -31,6 +29,13 @@ from tasks.store import Run
 COMPARED = True
 TABLES = ("parents", "children")
 """Folders of the hand-off's tables, below that of the synthetic data."""
+
+
+def check_columns(contract: Schema, data: str, parents: str) -> None:
+    """Hold the columns of both tables' first files to the schema."""
+    check_first(data, contract.children if parents else contract.joined)
+    if parents:
+        check_first(parents, contract.parents)
 
 
 def encode(run: Run, folder: Path) -> None:
@@ -46,13 +51,14 @@ def encode(run: Run, folder: Path) -> None:
     try:
         transform_join(schema, tables[0], tables[1] if settings.parents else None, gates, folder, settings.batch_rows)
     except DataError as fault:
-        where = f"nothing was charged; {run.sensitive / 'checks.html'} shows every rule"
-        raise DataError(fault.column, f"{fault.rule}; {where}", fault.faults) from None
-    finally:  # also after a failure; the counts are private, so they stay in the sensitive zone
-        both = Verdicts(schema, [], raw=True)
-        both.outcomes = tuple(outcome for gate in gates for outcome in gate.outcomes)
-        write_text(run.sensitive / "ingest.json", json.dumps(both.results(), indent=1))
-        write_text(run.sensitive / "checks.html", render_checks(both))
+        raise refused_input(run, fault, _of_both(schema, gates)) from None
+    keep_gate(run, _of_both(schema, gates))
+
+
+def _of_both(schema: Schema, gates: Sequence[Gate]) -> Verdicts:
+    both = Verdicts(schema, [], raw=True)
+    both.outcomes = tuple(outcome for gate in gates for outcome in gate.outcomes)
+    return both
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,8 @@ from tasks.ready import check_free
 from tasks.receive import forget, receive
 from tasks.signing import passphrase_of
 from tasks.stage import stage
-from tasks.store import MADE, Handle, Run, members
+from tasks.store import BEGUN, DELIVERED, MADE, Handle, Run, members
+from tasks.table_file import write_table
 
 DAY = 86_400
 TO_COME = {"artifacts": dict.fromkeys((CARD, *PAGES), 64 * "0"), "layout": LAYOUT, "sha256": 64 * "0"}
@@ -72,6 +74,9 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
                 write_split(contract, flat, place, file.name)
             else:
                 copy_plain(file.parents[1], file, place / file.name)
+        if kind := run.settings.format:
+            batches = (each for file in sorted(place.iterdir()) for each in read_batches(file, run.settings.batch_rows))
+            write_table(map(pa.Table.from_batches, ([batch] for batch in batches)), folder / f"synthetic.{kind}")
         return {}
 
     handed_over = assemble(run, release, report, table)
@@ -87,6 +92,7 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
     """
     out = run.settings.out
     if holds_run(out, run.name):
+        _mark_delivered(run)
         return Handle(path=out)
     check_free(out)
     make_folder(out.parent)
@@ -107,9 +113,16 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
                 Bucket(bucket).settle(run.name, part, whole.artifacts, engine)
         blur_times(part)
         replace_folder(part, out)
+    _mark_delivered(run)
     if not run.settings.is_paid_elsewhere:
         anchor_after(ledger_of(run), run.settings.signing_key)
     return Handle(path=out)
+
+
+def _mark_delivered(run: Run) -> None:
+    """Write down that a run was handed over; one that an earlier version began has no mark."""
+    with suppress(FileNotFoundError):
+        os.replace(run.control / BEGUN, run.control / DELIVERED)
 
 
 def blur_times(folder: Path) -> None:

@@ -2,14 +2,17 @@
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from dpmodels.artifact import aside
-from dpmodels.errors import LedgerError
+from dpmodels.errors import LedgerError, NacreError
 from dpmodels.ledger.records import Reservation
+from tasks.accounts import APPROVAL
 from tasks.bucket import Bucket
 from tasks.budget import ADVICE
 from tasks.home import ledger_of
+from tasks.lock import alone
 from tasks.recover import sweep_beside
 from tasks.store import Run
 
@@ -18,8 +21,8 @@ SETTLED = ("committed", "voided")
 
 def folders_of(run: Run) -> list[Path]:
     """Return the folders of a run, and of a federation's clients before its own; what makes it a run comes last."""
-    clients = [own for own in run.parties if own.name != run.name]
-    return [folder for own in [*clients, run] for folder in (own.sensitive, own.released, own.control)]
+    clients = [party for party in run.parties if party.name != run.name]
+    return [folder for one in [*clients, run] for folder in (one.sensitive, one.released, one.control)]
 
 
 def charged_for(run: Run) -> list[Reservation]:
@@ -28,9 +31,9 @@ def charged_for(run: Run) -> list[Reservation]:
     Raises:
         LedgerError: the ledger is not the one that the run was started with.
     """
-    ledger, names = ledger_of(run), {run.name, *(own.name for own in run.parties)}
+    ledger, names = ledger_of(run), {run.name, *(party.name for party in run.parties)}
     keys = {entry.charge for entry in ledger.entries() if entry.kind == "reserve" and entry.run in names}
-    return [held for key in sorted(keys) if (held := ledger.find(key)) is not None]
+    return [charge for key in sorted(keys) if (charge := ledger.find(key)) is not None]
 
 
 def remove(run: Run) -> None:
@@ -42,18 +45,42 @@ def remove(run: Run) -> None:
 
     Raises:
         LedgerError: a charge is open, and its draw needs these files.
+        ArtifactError: a process works on the run.
     """
-    for held in charged_for(run):
-        if held.state not in SETTLED:
-            advice = ADVICE.get(held.state, "nacre ledger recover").format(run=run.name, key=held.key[:12])
-            raise LedgerError(
-                f"charge {held.key[:12]} of run {held.charge.run} is {held.state}, so its files stay; {advice}"
-            )
-    if place := run.settings.bucket:
-        Bucket(place).abandon(run.name)
-    sweep_beside(run)
-    for folder in folders_of(run):
-        _remove(folder)
+    with alone(run):
+        for charge in charged_for(run):
+            if charge.state not in SETTLED:
+                advice = ADVICE.get(charge.state, "nacre ledger recover").format(run=run.name, key=charge.key[:12])
+                raise LedgerError(
+                    f"charge {charge.key[:12]} of run {charge.charge.run} is {charge.state}, so its files stay; "
+                    f"{advice}"
+                )
+        if uri := run.settings.bucket:
+            Bucket(uri).abandon(run.name)
+        sweep_beside(run)
+        for folder in folders_of(run):
+            _remove(folder)
+
+
+def took_charge(run: Run) -> bool:
+    """Tell whether a run took a charge that was not given back.
+
+    Raises:
+        LedgerError: the ledger is not the one that the run was started with.
+    """
+    return any(charge.state != "voided" for charge in charged_for(run))
+
+
+def is_approved(run: Run) -> bool:
+    """Tell whether somebody signed for a run, who would have to sign again for another."""
+    return any((party.control / APPROVAL).exists() for party in run.parties)
+
+
+def withdraw(run: Run) -> None:
+    """Delete a run whose input was refused, unless it took a charge, or somebody signed for it or works on it."""
+    with suppress(NacreError, OSError):  # whoever withdraws it has an error to raise that says more
+        if not took_charge(run) and not is_approved(run):
+            remove(run)
 
 
 def _remove(folder: Path) -> None:

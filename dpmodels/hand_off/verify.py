@@ -56,8 +56,8 @@ from dpmodels.schema.federation import CENTRAL, ROUNDS, SCORES
 from dpmodels.schema.lint import parse
 
 HANDED_OVER = re.compile(
-    r"(synthetic(/(parents|children))?|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|soft-labels\.parquet|schema\.yaml|"
-    r"report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html|data-sheet\.html"
+    r"(synthetic(/(parents|children))?|embeddings)/part-[0-9]{5}\.parquet|synthetic\.(csv|arrow|jsonl)|"
+    r"classifier\.safetensors|soft-labels\.parquet|schema\.yaml|report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html|data-sheet\.html"
 )
 DEEPEST = 2
 LIFE = ["reserve", "draw", "seal", "commit"]

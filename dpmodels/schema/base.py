@@ -128,7 +128,11 @@ def described(found: pa.DataType) -> str:
         return f"lists of {described(found.value_type)}"
     if pa.types.is_nested(found) or isinstance(found, pa.BaseExtensionType):
         return "values made of parts"
-    return "times with a zone" if pa.types.is_timestamp(found) and found.tz is not None else str(found)
+    if pa.types.is_timestamp(found):
+        return "times with a zone" if found.tz is not None else "times without a zone"
+    words = {"text": is_text, "true and false": pa.types.is_boolean, "dates": pa.types.is_date}
+    words |= {"whole numbers": pa.types.is_integer, "numbers": pa.types.is_floating}
+    return next((word for word, is_kind in words.items() if is_kind(found)), str(found))
 
 
 def overflow(dtype: str, low: float, high: float) -> str:

@@ -145,11 +145,41 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
+JOINED = re.compile(r"\s+and\s+|\s*&&?\s*|\s*,\s*", re.IGNORECASE)
+
+
+def _parse_one(text: str, columns: Mapping[str, Any]) -> Condition:
+    """Read a condition; of what is none say why, as far as it is several, or written as elsewhere.
+
+    Raises:
+        Unsuitable: as for ``parse``.
+    """
+    try:
+        return parse(text, columns)
+    except Unsuitable as fault:
+        raise Unsuitable(_cause(text, columns) or fault.fact) from None
+
+
+def _cause(text: str, columns: Mapping[str, Any]) -> str:
+    if found := re.search(r"(-?\d+),(\d+)\s*$", text):
+        return f"`{text}`: a comma is no decimal point; write {found[1]}.{found[2]}"
+    if re.search(r"\s+or\s+|\|", text, re.IGNORECASE):
+        return f"`{text}`: conditions cannot be joined by `or`; draw rows for each by itself"
+    parts = [part.strip() for part in JOINED.split(text)]
+    if len(parts) > 1:
+        return (
+            f"`{text}` is several conditions: give each by itself, as {' and '.join(map(repr, parts))}; all must hold"
+        )
+    word = re.split(r"[=!<>\s]", text.strip())[0]
+    other = next((name for name in columns if name.casefold() == word.casefold() and name != word), None)
+    return f"`{text}`: the column is called {other}" if other else ""
+
+
 class Conditions:
     """Conditions on the rows of one schema, all of which are to be met."""
 
     def __init__(self, schema: "Schema", texts: Sequence[str]) -> None:
-        self.all = [parse(text, schema.columns) for text in texts]
+        self.all = [_parse_one(text, schema.columns) for text in texts]
         self.places = {name: place for place, name in enumerate(schema.modelled)}
 
     def __str__(self) -> str:

@@ -89,6 +89,9 @@ def _way_out(column: Modelled, found: pa.DataType) -> str:
         return "; give every part a column of its own, or leave it out with `type: identifier`"
     if _is_clock(found):
         return f'; declare it `type: integer` with `dtype: "{found}"`, and its bounds as numbers of that unit'
+    if is_text(found) and isinstance(column, Continuous):
+        what, call = ("dates", "to_datetime") if isinstance(column, Datetime) else ("numbers", "to_numeric")
+        return f"; turn it into {what}, as pandas.{call} does"
     if isinstance(column, Datetime) and pa.types.is_timestamp(found) and found.tz is not None:
         return '; say so, as in `dtype: "timestamp[us, tz=UTC]"`, with a `resolution` and with bounds in UTC'
     return ""

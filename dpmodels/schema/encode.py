@@ -24,6 +24,7 @@ from dpmodels.schema.derive import derive, derived_type
 from dpmodels.schema.image import Image, Pixels, check_image_type, decode_image, encode_image
 from dpmodels.schema.records import Records
 from dpmodels.schema.schema import Schema
+from dpmodels.schema.text_files import NAMELESS
 
 __all__ = ["Codec", "Records"]
 
@@ -67,16 +68,17 @@ class Codec:
             if names.count(name) > 1:
                 raise DataError(name, "is in the data more than once")
         extra = sum(name not in declared for name in names)
-        unknown = f"the data has {extra} column(s) that the schema lacks; a file without a header has values there"
+        unknown = f"the data has {extra} column(s) that the schema lacks"
         if "" in names:
-            unknown += ", and an index that pandas wrote, or a delimiter of two characters, leaves a name empty"
-        if any(name.startswith("Unnamed: ") for name in names):
-            unknown += "; one is an index that pandas wrote and read again: write the file with index=False"
-        if "__index_level_0__" in names:
-            unknown += "; one is the index that pandas wrote: write the file with index=False"
+            unknown += f"; one has no name: {NAMELESS}"
+        elif any(name.startswith("Unnamed: ") or name == "__index_level_0__" for name in names):
+            unknown += "; one is an index that pandas wrote (write the file with index=False)"
+        else:
+            unknown += "; a file without a header has values there"
         if missing := [name for name in declared if name not in names]:
             if missing[0].casefold().strip() in {name.casefold().strip() for name in names}:
-                raise DataError(missing[0], "is in the data in other letters: upper or lower case, or spaces around it")
+                fault = "is in the data in other letters: upper or lower case, or spaces around it; write it as the "
+                raise DataError(missing[0], f"{fault}schema does, there or here")
             raise DataError(missing[0], "is in the schema but not in the data" + f"; {unknown}" * bool(extra))
         if extra:
             raise DataError("", unknown)

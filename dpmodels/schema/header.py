@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from dpmodels.errors import DataError
 from dpmodels.schema.places import FAILURES, DataFile
-from dpmodels.schema.text_files import NO_TEXT, csv_form, first_line
+from dpmodels.schema.text_files import NAMELESS, NO_TEXT, csv_form, first_line
 
 NAME = re.compile(r"[^\W\d][\w .()%#-]{0,63}")
 FOUR_DIGITS = re.compile(r"\d{4}")
@@ -50,8 +50,9 @@ def names_in(file: DataFile) -> list[str]:
         return _keys(text, file.place)
     names = csv_form(file).names
     if not all(name.strip() for name in names) or len(set(names)) < max(len(names), 1):
+        why = f"; one is empty: {NAMELESS}" if "" in map(str.strip, names) else ""
         raise DataError(
-            "", f"{file.place} must begin with a line of column names, none of them empty and none there twice"
+            "", f"{file.place} must begin with a line of column names, none of them empty and none there twice{why}"
         )
     return list(names)
 

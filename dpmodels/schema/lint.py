@@ -28,6 +28,7 @@ from dpmodels.schema.family import Users
 from dpmodels.schema.federation import Client, Federation
 from dpmodels.schema.partition import Partition
 from dpmodels.schema.schema import RowCount, Schema, name_faults
+from dpmodels.schema.sizes import size_fault
 
 Finding = tuple[Place, Callable[[], str]]
 """Where a fault is, and what makes its sentence."""
@@ -133,19 +134,21 @@ def read(path: str | Path) -> tuple[Schema | Documents | Federation | None, list
 
 def _run_faults(contract: Schema | Documents, path: Path) -> list[SchemaFault]:
     """List what a new run refuses in a contract that can be read."""
-    user = contract.unit.user
-    column = contract.columns[user] if user and isinstance(contract, Schema) else None
-    grouped = isinstance(contract, Schema) and contract.users is not None
-    if not isinstance(column, Identifier) or column.keep == "drop" or grouped:
+    if not isinstance(contract, Schema):
         return []
+    user, faults = contract.unit.user, dict[Place, str]()
+    column = contract.columns[user] if user else None
+    if isinstance(column, Identifier) and column.keep != "drop" and contract.users is None:
+        faults["columns", str(user), "keep"] = (
+            "must be drop: without `users` synthetic rows are not grouped by user, and fresh numbers would make each "
+            "row a user"
+        )
+    if message := size_fault(contract):
+        faults["columns",] = message
     outline = Outline()
-    read_yaml(path.read_text(encoding="utf-8"), outline)
-    line = outline.line(("columns", str(user), "keep"))
-    message = (
-        "must be drop: without `users` synthetic rows are not grouped by user, and fresh numbers would make each row "
-        "a user"
-    )
-    return [SchemaFault(line, f"columns.{user}.keep", message)]
+    if faults:
+        read_yaml(path.read_text(encoding="utf-8"), outline)
+    return [SchemaFault(outline.line(place), ".".join(place), message) for place, message in faults.items()]
 
 
 def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:

@@ -77,6 +77,16 @@ def load_parts(place: str | Path | Query, schema: Schema, batch_rows: int) -> li
     return [Sensitive(FileRows(part, schema, batch_rows)) for part in parts]
 
 
+def check_first(place: str | Path, schema: Schema) -> None:
+    """Open the first file of a table, and hold the names and types of its columns to the schema; reads no rows.
+
+    Raises:
+        DataError: as for ``load_parts``.
+    """
+    if is_uri(str(place)) or not is_pictures(Path(place)):
+        parts_of(find_files(str(place))[0], Codec(schema))
+
+
 class RawRows:
     """The rows of a table as they are read; each iteration reads them anew. At most one batch is in memory."""
 

@@ -22,6 +22,11 @@ FORMATS = {
     ".ndjson": "json",
     ".json": "json",
 }
+PLAIN_TEXT = (".txt", ".md")
+NO_COLUMNS = (
+    "a text file has no columns: write a CSV file with a row for each document, or whatever a record is, and a first "
+    "line of names, such as id,text; of a CSV file change the ending to .csv"
+)
 KINDS = "Parquet (.parquet), CSV (.csv, .tsv), Arrow (.arrow, .feather) or JSON lines (.jsonl)"
 PACKED = (".gz", ".bz2", ".zst")
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "https", "file")
@@ -182,6 +187,8 @@ def find_files(place: str) -> list[DataFile]:
         raise DataError("", f"{place} is empty or holds an empty file")
     root = root_of(path)
     files = [DataFile(system, f"{root}/{name}" if name else root, place, _keys(name)) for name, _ in found]
+    if all(PurePosixPath(file.path).suffix.lower() in PLAIN_TEXT for file in files):
+        raise DataError("", f"{place}: {NO_COLUMNS}")
     if len({file.format for file in files}) > 1 or not files[0].format:
         raise DataError("", f"{place} must be a file of one of these kinds, or a folder of files of one kind: {KINDS}")
     if len({tuple(key for key, _ in file.keys) for file in files}) > 1:

@@ -19,7 +19,8 @@ FIXES = {
     NOT_NULL: "write `nullable: true` in the schema",
     "ExpectColumnValuesToBeBetween": "correct the values, widen `min` and `max` from what is public, or write "
     "`outside: clip`",
-    "ExpectColumnValuesToBeInSet": "correct the values, add to `values` what is public, or write `outside: other`",
+    "ExpectColumnValuesToBeInSet": "correct the values (upper and lower case and spaces count), add to `values` "
+    "what is public, or write `outside: other`",
     "ExpectColumnValuesToBeInTypeList": "write `type: number` in the schema, or round the values",
 }
 """What to do about a broken expectation."""

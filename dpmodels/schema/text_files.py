@@ -28,18 +28,21 @@ WITHOUT_QUOTES = ".tsv"
 MISSING = pa.array(["NA", "N/A", "NaN", "nan", "null", "NULL"])
 DAMAGED = "the file is damaged or not what its name says"
 ALSO = {
-    "csv": ", is not in UTF-8, or a row has more or fewer fields than there are names",
+    "csv": ", is not in UTF-8, or a row has more or fewer fields than there are names, as where a decimal comma parts "
+    "a number in two",
     "json": ", or a line has a kind of value that the first line has not",
 }
 """What else may be wrong with a file of text."""
 NO_TEXT = "{} is no CSV file or JSON lines: its first line is no UTF-8 text, or is longer than a megabyte"
+NAMELESS = "it is an index that pandas wrote (write the file with index=False), or the delimiter has two characters"
+"""Where a name that is empty comes from."""
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 WRITTEN = {
-    pa.float64(): ", with a point before the decimals and nothing between thousands",
-    pa.timestamp("us"): ", written as 2026-12-31 or 2026-12-31 23:59:59",
-    pa.date32(): ", written as 2026-12-31",
+    pa.float64(): ("numbers", ", with a point before the decimals (3.5, not 3,5) and nothing between thousands"),
+    pa.bool_(): ("true or false", ", in these words or as 1 and 0"),
 }
-"""How values of a type are written, which a person may have written otherwise."""
+DATES = ("dates", ", written as 2026-12-31 or 2026-12-31 23:59:59 (not 31.12.2026 or 12/31/2026)")
+"""What values of a type are called, and how they are written, which a person may have written otherwise."""
 
 
 @dataclass(frozen=True)
@@ -229,5 +232,6 @@ def cast_text(text: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
         return moments.cast(pa.time64("ns")).cast(kind, safe=False)
     except pa.ArrowException:
         pass  # its message quotes the value
-    written = WRITTEN.get(kind, "")
-    raise DataError(name, f"must hold values of type {kind} in every row, as the schema says{written}")
+    dated = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    called, written = DATES if dated else WRITTEN.get(kind, (f"values of type {kind}", ""))
+    raise DataError(name, f"must hold {called} in every row, as the schema says{written}")

@@ -158,6 +158,16 @@ def _sketch(tensors: dict[str, Any]) -> Sketch | None:
     return Sketch(Recoder(own.weights[:-1], own.biases[:-1]), own.weights[-1], own.biases[-1], reader)
 
 
+def _too_few(counts: NDArray[np.int64], least: int) -> str:
+    """Say what public documents are like of which fewer than two have enough sentences."""
+    longest = int(counts.max(initial=0))
+    there = f"there {'is 1 document' if len(counts) == 1 else f'are {len(counts):,} documents'}, the longest of"
+    there += f" {longest:,} sentence{'' if longest == 1 else 's'}"
+    why = "; a row is a document: put all of its sentences into one row" if longest == 1 and len(counts) > 1 else ""
+    why = "; give a row for each document" if len(counts) == 1 else why
+    return f"at least two public documents must have {least} sentences or more to be candidates; {there}{why}"
+
+
 def make_candidates(documents: Iterable[Passages], encoder: Encoder, recipe: Recipe) -> Candidates:
     """Make candidates of public documents, which can be read twice.
 
@@ -169,9 +179,7 @@ def make_candidates(documents: Iterable[Passages], encoder: Encoder, recipe: Rec
     means, counts = _joined((batch.means(), batch.counts) for batch in documents)
     eligible = np.flatnonzero(counts >= recipe.least_sentences)
     if len(eligible) < 2:
-        raise Unsuitable(
-            f"at least two public documents must have {recipe.least_sentences} sentences or more to be candidates"
-        )
+        raise Unsuitable(_too_few(counts, recipe.least_sentences))
     random = np.random.default_rng(recipe.seed)
     chosen = np.sort(random.permutation(eligible)[: recipe.candidates])
     recoder = train_recoder(means[counts > 0], recipe.clusters, recipe.hidden, recipe.seed)

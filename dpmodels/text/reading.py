@@ -22,6 +22,8 @@ from dpmodels.schema.places import DataFile
 from dpmodels.schema.text_files import csv_form, csv_names, guarded, read_csv
 from dpmodels.schema.users import bounded
 
+MISSING = "is no column of every file, or is there twice; if it is named by another word, say which in the contract"
+
 
 @dataclass(frozen=True)
 class DocumentFiles:
@@ -88,7 +90,7 @@ def load_documents(path: Path, contract: Documents, batch_rows: int = 256) -> Se
         names = csv_names(file, columns) if types is None else types.names
         for name in columns:
             if names.count(name) != 1:
-                raise DataError(name, "is in the contract, so it must be in every file of the data, and once")
+                raise DataError(name, MISSING)
             if types is not None:
                 _check_type(name, types.field(name).type, contract)
     return Sensitive(DocumentFiles(tuple(files), contract, batch_rows))

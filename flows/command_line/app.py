@@ -16,7 +16,7 @@ from dpmodels.errors import NacreError, SchemaError, shortened
 from dpmodels.escapes import escaped
 from flows.command_line import audits, deployments, free, ledger, reports, runs, schemas
 from flows.command_line.options import WIDE
-from flows.command_line.printing import echo
+from flows.command_line.printing import Interrupted, echo, unwind
 from tasks import signing
 from tasks.progress import Terminal
 
@@ -34,8 +34,12 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(schemas.app, name="schema")
 
 
+LOADING = ("synthesize", "plan", "resume", "fit", "schema")
+"""Commands that load for seconds before they begin anything. A Ctrl-C ends them at once: libraries may swallow it."""
 LOUDNESS = ("-q", "--quiet", "-v", "--verbose")
 AS_JSON = "--json"
+INTERRUPTED, UNCHARGED = 130, "interrupted: nothing was charged"
+"""The exit code after a Ctrl-C, and what is said of a command that charges nothing, or has not come to it."""
 
 
 def _say_version(asked: bool) -> None:
@@ -48,6 +52,7 @@ def _say_version(asked: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results, warnings and errors only.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the seconds of each stage as well.")] = False,
     show_version: Annotated[
@@ -55,6 +60,8 @@ def options(
     ] = False,
 ) -> None:
     """Set how much every command says on standard error."""
+    if context.invoked_subcommand not in LOADING:
+        unwind()
     level = logging.INFO if verbose else logging.ERROR if quiet else logging.WARNING
     log = logging.getLogger("nacre")
     log.setLevel(level)
@@ -73,25 +80,46 @@ def main() -> NoReturn:
     with _heeded_signals():
         try:
             app(arranged(sys.argv[1:]))
-        except NacreError as error:
-            _say(error)
-        except OSError as error:
-            file, fault = shortened(error.filename or "a file"), (error.strerror or str(error)).lower()
-            echo(f"error: {file}: {fault}", err=True)
-        else:
-            sys.exit(0)
-        sys.exit(1)
+        except Exception as error:
+            sys.exit(_said(error))
+        except SystemExit as end:
+            if end.code == INTERRUPTED:  # typer takes a Ctrl-C for this, and says nothing
+                echo(UNCHARGED, err=True)
+            raise
+        sys.exit(0)
+
+
+def _said(error: Exception) -> int:
+    """Print what a person can act on, and return the exit code; any other error is raised again."""
+    if isinstance(error, Interrupted) or _is_interrupted(error):
+        echo(f"interrupted: {error}" if isinstance(error, Interrupted) else UNCHARGED, err=True)
+        return INTERRUPTED
+    if isinstance(error, NacreError):
+        _say(error)
+    elif isinstance(error, OSError):
+        file, fault = shortened(error.filename or "a file"), (error.strerror or str(error)).lower()
+        echo(f"error: {file}: {fault}", err=True)
+    else:
+        raise error
+    return 1
+
+
+def _is_interrupted(error: BaseException | None) -> bool:
+    """Tell whether an error is what a library made of a Ctrl-C while it was being loaded."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def arranged(words: list[str]) -> list[str]:
-    """Let ``-q`` and ``-v`` stand behind the command as well as before it, and ``--json`` the other way round."""
+    """Let ``-q``, ``-v`` and ``--json`` stand before the command, behind it, and between its words."""
     end = words.index("--") if "--" in words else len(words)
     heard, rest = words[:end], words[end:]
     command = next((number for number, word in enumerate(heard) if not word.startswith("-")), len(heard))
     first = [word for word in heard[command:] if word in LOUDNESS]
-    last = [word for word in heard[:command] if word == AS_JSON and command < len(heard)]
-    before = [word for word in heard[:command] if word not in last]
-    return [*first, *before, *(word for word in heard[command:] if word not in LOUDNESS), *last, *rest]
+    last = [AS_JSON] if AS_JSON in heard and command < len(heard) else []
+    before, behind = ([word for word in part if word not in last] for part in (heard[:command], heard[command:]))
+    return [*first, *before, *(word for word in behind if word not in LOUDNESS), *last, *rest]
 
 
 def _say(error: NacreError) -> None:

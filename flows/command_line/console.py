@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from rich.text import Text
 from dpmodels.errors import NacreError
 from dpmodels.escapes import escaped
 from flows.command_line.options import WIDE
-from flows.command_line.printing import echo
+from flows.command_line.printing import Interrupted, echo, unwind
 from flows.description import as_lines
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class _Escaping(Console):
 
 
 console = _Escaping()
+COPIED = re.compile(r"\bnacre [a-z]|(^|[\s(`])(~|\.{0,2}/|\w+://)\S")
+"""What a person copies from a terminal: a command or a path. The terminal may wrap it, but nobody else breaks it."""
 FAILED_CHECKS = 3
 
 
@@ -40,16 +43,19 @@ def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
     """Say how to go on with a run, if it begins and after a Ctrl-C; that also says what the run was charged.
 
     Raises:
-        Exit: with 130, after a Ctrl-C.
+        Interrupted: there was one.
     """
+    from tasks.runs import resume_command
+
+    unwind()
     if begins:
-        note(f"run {run.name}; if it is interrupted: {going_on(run)}")
+        note(f"run {run.name}; if it is interrupted: {resume_command(run)}")
         note_new_ledger(run.ledger)
     try:
         yield
     except KeyboardInterrupt:
-        echo(f"interrupted: {_charged(run)}; to go on, without a second charge: {going_on(run)}", err=True)
-        raise typer.Exit(130) from None
+        said = f"{_charged(run)}; to go on, without a second charge: {resume_command(run)}"
+        raise Interrupted(said) from None
 
 
 def note_new_ledger(place: "str | Path") -> None:
@@ -93,11 +99,6 @@ def note(text: str) -> None:
         echo(text, err=True)
 
 
-def going_on(run: "Run") -> str:
-    """Return the command that goes on with a run, wherever it is typed."""
-    return f"nacre resume {run.name} --home {run.home}" + (f" --ledger {run.ledger_url}" if run.ledger_url else "")
-
-
 def _charged(run: "Run") -> str:
     """Say what a run was charged so far."""
     from tasks.remove import charged_for
@@ -111,8 +112,14 @@ def _charged(run: "Run") -> str:
 
 
 def print_table(table: Table) -> None:
-    """Print a table in the width of the terminal; without one, each row on one line."""
-    (console if console.is_terminal else _Escaping(width=WIDE)).print(table)
+    """Print a table in the width of the terminal, or, where that would cut what is copied, each row on one line."""
+    cells = [str(cell) for column in table.columns for cell in column.cells]
+    wide = console.measure(table, options=console.options.update(width=WIDE)).maximum > console.width
+    cut = wide and any(map(COPIED.search, cells))
+    if console.is_terminal and not cut:
+        console.print(table)
+    else:
+        _Escaping(width=WIDE).print(table, soft_wrap=True)
 
 
 def print_json(facts: Any) -> None:
@@ -130,6 +137,15 @@ def print_facts(title: str, facts: Mapping[str, str], as_json: bool = False) -> 
     table = Table(title=title, show_header=False, title_justify="left")
     table.add_column(overflow="fold")
     table.add_column(overflow="fold")
+    room = console.width - max(map(len, facts), default=0) - len("│  │  │")
+    whole = {name: value for name, value in facts.items() if COPIED.search(value) and _width(value) > room}
     for name, value in facts.items():
-        table.add_row(escape(name), escape(value))
-    console.print(table)
+        if name not in whole:
+            table.add_row(escape(name), escape(value))
+    console.print(table if table.rows else title)
+    for line in as_lines(whole):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def _width(value: str) -> int:
+    return max(map(len, value.split("\n")))

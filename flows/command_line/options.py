@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.config import HandOverConfig, Setting, SynthesizeConfig, placed, setting, settings_of
+from flows.config import HandOverConfig, Setting, SynthesizeConfig, placed, setting, settings_of, spoken
 
 WIDE = 100_000
 """Width that is assumed without a terminal, so large that piped lines are never broken."""
@@ -18,13 +18,9 @@ def option(name: str, words: str = "") -> Any:
     return _option(setting(name), words)
 
 
-SHORT = {"target_epsilon": "--epsilon"}
-"""Options that have a shorter name, by which every command takes them."""
-
-
 def _option(one: Setting, words: str = "") -> Any:
     flag, default = f"--{one.name.replace('_', '-')}", one.field.default
-    flags = [SHORT[one.name], flag] if one.name in SHORT else [flag]
+    flags = list(dict.fromkeys([f"--{spoken(one.name).replace('_', '-')}", flag]))
     if default is True:
         flags = [f"{flag}/--no-{flag[2:]}"]
     return typer.Option(*flags, envvar=one.variable, help=words or f"{one.field.description}{_default(one)}")

@@ -20,7 +20,7 @@ from flows.command_line.options import (
     Url,
     takes_settings,
 )
-from flows.command_line.printing import echo
+from flows.command_line.printing import echo, interruptible
 from flows.config import HOME, EmbedConfig, FederateConfig, FitConfig, RuntimeConfig, SynthesizeConfig, placed
 
 if TYPE_CHECKING:
@@ -211,15 +211,15 @@ def fit(config: FitConfig, as_json: AsJson = False, fail_on_checks: FailOnChecks
 
 
 @app.command("runs")
-def list_of_runs(home: Home = None, as_json: AsJson = False) -> None:
-    """List the runs of a home: what each is about, its last stage, and whether anything is left to do.
+def list_of_runs(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> None:
+    """List the runs of a home: what each is about, its last stage, and, if it did not end, why and how it goes on.
 
     Example: nacre runs
     """
     from flows.command_line.show import show_runs
     from tasks.runs import list_runs
 
-    show_runs(list(list_runs(home or HOME)), as_json)
+    show_runs(list(list_runs(home or HOME, ledger)), as_json)
 
 
 @app.command()
@@ -272,7 +272,10 @@ def adopt(
 
 @app.command()
 def remove(
-    run: str,
+    run: Annotated[str, typer.Argument(help="Run to delete.")] = "",
+    unfinished: Annotated[
+        bool, typer.Option("--unfinished", help="Delete every run that stopped before it took a charge.")
+    ] = False,
     home: Home = None,
     ledger: Url = None,
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
@@ -287,11 +290,35 @@ def remove(
     from tasks.remove import remove as take_away
     from tasks.store import Run
 
-    found = Run.find(home or HOME, run, ledger)
-    facts = facts_of_removal(found)
+    if bool(run) == unfinished:
+        raise typer.BadParameter("name a run, or give --unfinished, and not both")
+    if unfinished:
+        return _remove_unfinished(home or HOME, ledger, yes, as_json)
+    named = Run.find(home or HOME, run, ledger)
+    facts = facts_of_removal(named)
     confirm("to be deleted", facts, "Delete these folders?", yes, as_json)
-    take_away(found)
+    take_away(named)
     say(f"run {run} is gone; its charges stay in the ledger", {"run": run, **facts}, as_json)
+
+
+def _remove_unfinished(home: Path, ledger: str | None, yes: bool, as_json: bool) -> None:
+    """Delete the runs that stopped before they took a charge, and say of other unfinished runs why they stay."""
+    from flows.command_line.console import confirm, say
+    from flows.command_line.show import facts_of_unfinished
+    from tasks.remove import remove as take_away
+    from tasks.runs import sort_unfinished
+
+    runs, kept = sort_unfinished(home, ledger)
+    if not as_json:
+        for name, reason in kept.items():
+            echo(f"{name}: stays, {reason}")
+    names = [run.name for run in runs]
+    if runs:
+        confirm("to be deleted", facts_of_unfinished(runs), "Delete the files of these runs?", yes, as_json)
+        for run in runs:
+            take_away(run)
+    gone = f"gone: {', '.join(names)}; nothing was charged for them" if runs else "nothing to remove"
+    say(gone, {"removed": names, "kept": kept}, as_json)
 
 
 @app.command()
@@ -308,7 +335,8 @@ def demo(
     from flows.demo import describe_utility, run_demo
     from tasks.home import ledger_of
 
-    run = run_demo(folder)
+    with interruptible(f"nacre runs --home {(folder / 'home').absolute()} says what was charged, and how it goes on"):
+        run = run_demo(folder)
     ledger = ledger_of(run)
     account = ledger.account(run.settings.account)
     if as_json:

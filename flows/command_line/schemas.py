@@ -11,7 +11,7 @@ import typer
 from dpmodels.errors import NacreError
 from dpmodels.escapes import escaped
 from flows.command_line.options import AllowLargeDelta, AsJson, Data, Home, QueryText, Url
-from flows.command_line.printing import echo
+from flows.command_line.printing import echo, interruptible
 
 FROM = (
     "Public documentation of the columns: a data dictionary (.csv), SQL that creates the table (.sql), or a dbt "
@@ -89,7 +89,8 @@ def schema_discover(
         check_new(out)
     caution(config.privacy)
     note(stands_out(config))
-    made = discover(config)
+    with interruptible("the same command goes on, and what was charged is not charged again"):
+        made = discover(config)
     if made.warning:
         note(f"WARNING: {made.warning}")
     if out is not None:

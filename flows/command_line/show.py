@@ -10,11 +10,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmodels.errors import ArtifactError
+from dpmodels.evaluation.pages.glance import warnings_of
 from dpmodels.ledger.approval import Approval, Asked
 from dpmodels.ledger.records import Quote
 from dpmodels.releases.contract import Contract
 from dpmodels.schema.expectations import Verdicts
-from flows.command_line.console import exit_on, going_on, print_facts, print_json, print_table, say
+from flows.command_line.console import exit_on, print_facts, print_json, print_table, say
 from flows.command_line.printing import echo
 from flows.command_line.summary import show_outcome
 from flows.config import ClientPrivacyConfig, PrivacyConfig, PureConfig
@@ -25,7 +26,7 @@ from tasks.draw_rows import Drawn
 from tasks.noisy_tables import Written
 from tasks.refit import Changes
 from tasks.remove import charged_for, folders_of
-from tasks.runs import Listed, is_handed_over
+from tasks.runs import UNFINISHED_PAID, Listed, is_handed_over, listed, resume_command
 from tasks.store import Run
 
 PRODUCTS = {
@@ -65,16 +66,32 @@ def show_plan(facts: Mapping[str, str], quote: Quote | None, as_json: bool) -> N
         raise typer.Exit(1)
 
 
-def show_runs(found: Sequence[Listed], as_json: bool) -> None:
-    """Print the runs of a home."""
+def show_runs(runs: Sequence[Listed], as_json: bool) -> None:
+    """Print the runs of a home, and below them why some did not end."""
     if as_json:
-        return print_json([asdict(one) for one in found])
+        return print_json([asdict(one) for one in runs])
     table = Table()
     for heading in ("run", "day", "data set", "method", "last stage", "state"):
         table.add_column(heading, overflow="fold")
-    for one in found:
-        table.add_row(*map(escape, asdict(one).values()))
+    for one in runs:
+        table.add_row(*map(escape, (one.name, one.day, one.data_set, one.method, one.stage, one.state)))
     print_table(table)
+    for one in runs:
+        if one.why:
+            echo(f"{one.name}: {one.why}{_what_next(one)}")
+
+
+def _what_next(one: Listed) -> str:
+    """Say what a run that did not end was charged, and which command goes on with it or deletes it."""
+    if not one.next:
+        return ""
+    paid = one.state == UNFINISHED_PAID
+    return f"; it is paid for: {one.next} goes on, for nothing" if paid else f"; nothing was charged: {one.next}"
+
+
+def facts_of_unfinished(runs: Sequence[Run]) -> dict[str, str]:
+    """Say which runs would be deleted, and why each stopped."""
+    return {one.name: f"{one.data_set}, {one.method}, of {one.day}: {one.why}" for one in map(listed, runs)}
 
 
 def show_hand_off(run: Run, as_json: bool = False, fail_on_checks: bool = False) -> None:
@@ -122,7 +139,7 @@ def show_approved(run: Run, approval: Approval, asked: Asked, as_json: bool) -> 
     """Print what an officer signed."""
     said, then = (
         f"signed by {approval.officer}:\n{asked.text}signature {approval.signature}",
-        going_on(run),
+        resume_command(run),
     )
     signed = {"run": run.name, "officer": approval.officer, "signed": asked.text, "signature": approval.signature}
     say(f"{said}\nnext: {then}", {**signed, "next": then}, as_json)
@@ -243,12 +260,10 @@ def show_gate(gate: Verdicts, as_json: bool = False) -> None:
 
 
 def print_warnings(report: Path) -> int:
-    """Print the warnings of a publishable report, of each column and of the whole; return their number."""
+    """Print the warnings of a publishable report, and which clients were dropped; return how many lines these are."""
     facts = json.loads(report.read_text(encoding="utf-8"))
-    said = [f"column {one['name']}: {one['warning']}" for one in facts.get("columns", ()) if "warning" in one]
-    clients = [one for one in facts.get("clients", ()) if one["dropped"]]
-    said += [f"client {one['name']} was dropped: {one['dropped']}" for one in clients]
-    said += facts.get("cautions", ())
-    for each in said:
-        echo(f"warning: {each}", err=True)
-    return len(said)
+    dropped = [one for one in facts.get("clients", ()) if one["dropped"]]
+    lines = [f"client {one['name']} was dropped: {one['dropped']}" for one in dropped] + warnings_of(facts)
+    for line in lines:
+        echo(f"warning: {line}", err=True)
+    return len(lines)

@@ -41,6 +41,8 @@ class AgreedPrivacyConfig(ClientPrivacyConfig):
 class ClientConfig(HandOverConfig):
     """What a client's operator agrees to; the keys mean what they mean in the server's configuration."""
 
+    OPTIONS = frozenset()
+
     name: str = Field(description="Name of the federation.")
     client: str = Field(description="The client's own name in it.")
     data: Path = Field(description="Its own data: CSV or Parquet.")

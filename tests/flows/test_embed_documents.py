@@ -285,7 +285,7 @@ def test_candidates_that_are_the_protected_documents_are_refused_before_any_char
         ({"text": "body"}, "column body: is in the contract, so it must be in every file"),
         ({"embedding": "text", "dim": 8}, "column text: must hold lists of numbers"),
         ({"encoder": "/no/such/model"}, "must be wordllama, hashed, given, or the folder of a model"),
-        ({"target_epsilon": 2000}, "target_epsilon=2000.0 must lie between"),
+        ({"target_epsilon": 2000}, "epsilon=2000.0 must lie between"),
         ({"target_epsilon": 200}, "must be at most 100"),
         ({"most_documents": 3}, "`most_documents` needs the column of the `user`"),
         ({"language": "English"}, "language"),

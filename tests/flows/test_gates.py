@@ -66,9 +66,9 @@ def test_the_raw_gate_names_the_expectation_before_anything_is_charged(tmp_path,
     code, _, err = run_cli(*synthesize_words(tmp_path))
     assert code == 1 and says in err
     assert charges(tmp_path / "home") == [] and not (tmp_path / "out").exists()
-    docs = next((tmp_path / "home" / "sensitive").rglob("checks.html")).read_text()
+    docs = next((tmp_path / "home" / "sensitive").rglob("clinic.html")).read_text()
     assert "SENSITIVE" in docs and ">broken<" in docs and "attic" not in docs
-    assert not list((tmp_path / "home" / "control").rglob("checks.html"))
+    assert not list((tmp_path / "home" / "control").rglob("*.html"))
 
 
 @pytest.fixture(scope="module")

@@ -330,7 +330,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     ),
     "text in a number": (
         lambda f: as_csv(f / "t.csv", table=TABLE.set_column(1, "age", pa.array([SECRET] * 300))),
-        "column age: must hold values of type double",
+        "column age: must hold numbers in every row",
     ),
     "text of another encoding": (
         lambda f: (f / "t.csv").write_bytes("päts,age\nä,1\n".encode("utf-16")) and f / "t.csv",
@@ -389,7 +389,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "a query of other columns": (lambda f: database(f / "c.db", "age, ward"), "column patient: is in the schema but"),
     "a query of values that do not fit": (
         lambda f: database(f / "c.db", f"patient, '{SECRET}' as age, ward, dose, smoker, sick"),
-        "column age: must hold values of type double",
+        "column age: must hold numbers in every row",
     ),
     "a query of mixed types": (
         lambda f: database(f / "c.db", f"patient, iif(age > 50, '{SECRET}', age) as age, ward, dose, smoker, sick"),

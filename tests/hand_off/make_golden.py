@@ -72,6 +72,7 @@ def approved(folder: Path, said: Mapping[str, str] = MappingProxyType({})) -> Pa
 def declared(folder: Path) -> Path:
     """Say everything that an operator may say of a hand-off."""
     said = {"purpose": "To plan beds.", "recipient": "The board", "license": "CC BY 4.0", "retention": "A month."}
+    said["again"] = "The first hand-off was lost."
     return approved(folder, said)
 
 
@@ -191,6 +192,7 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-7": {"laid-out": declared, "laid-out-embedded": embedded, "laid-out-federation": federation},
     "FORMAT-8": {"discovered": discovered},
     "FORMAT-9": {"uncharged": uncharged},
+    "LAYOUT-2": {"laid-out": declared},
 }
 """A manifest with a charged report is beside the golden releases. What is made now is of the newest format."""
 

@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
-from tests.support import make_table, run_cli, synthesize_words, write_clinic
+from dpmodels.errors import DataError
+from flows.config import SynthesizeConfig, placed
+from flows.synthesize import carry_out, start
+from tasks.ingest import ingest
+from tests.support import make_table, write_clinic
 
 
 def test_rows_of_a_try_that_failed_are_no_part_of_the_next(tmp_path: Path) -> None:
@@ -18,12 +23,13 @@ def test_rows_of_a_try_that_failed_are_no_part_of_the_next(tmp_path: Path) -> No
     table = make_table(100)
     old = table.set_column(table.schema.get_field_index("age"), "age", pa.array([999] * 100))
     pq.write_table(old, data / "2.parquet")
-    code, _, err = run_cli(*synthesize_words(tmp_path, data=data))
-    assert code == 1 and "age" in err
-    run = next((home / "control").glob("2*")).name
+    given = {"data": data, "schema": tmp_path / "clinic.yaml", "out": tmp_path / "out", "home": home}
+    given |= {"target_epsilon": 1, "delta": 1e-5}
+    run = start(SynthesizeConfig.build(placed(given), tmp_path / "config.yaml"))
+    with pytest.raises(DataError, match="age"):
+        ingest(run)
     for number in (1, 2):
         (data / f"{number}.parquet").unlink()
-    assert run_cli("resume", run, "--home", home, "--no-prefect")[0] == 0
-    kept = home / "sensitive" / run
-    assert [file.name for file in (kept / "encoded").iterdir()] == ["part-00000.arrow"]
-    assert list(kept.glob(".part-*")) == []
+    carry_out(run, prefect=False)
+    assert [file.name for file in (run.sensitive / "encoded").iterdir()] == ["part-00000.arrow"]
+    assert list(run.sensitive.glob(".part-*")) == []

@@ -1,0 +1,26 @@
+"""Errors in Python's words: a message names an argument, and not the option of the command line that says the same."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from dpmodels.errors import in_words_of
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def in_python(function: Callable[P, R]) -> Callable[P, R]:
+    """Have the errors of a function name its arguments.
+
+    Privacy: a traceback that shows what functions hold shows no rows here, since they are passed on before the call.
+    """
+
+    @wraps(function)
+    def spoken(*args: P.args, **named: P.kwargs) -> R:
+        given: list[Any] = [args, named]
+        del args, named
+        with in_words_of(lambda option: option.replace("-", "_")):
+            return function(*given.pop(0), **given.pop())
+
+    return spoken
