@@ -309,6 +309,5 @@ def _many(connection: Connection, statement: Select[Any], name: str, values: Ite
 
 def _entry(row: Any) -> Entry:
     """Make an entry of a row; a bit that makes bytes of a text is named as an edit, and not met as an error."""
-    return Entry.model_construct(
-        **{key: str(cell) if type(cell) is bytes else cell for key, cell in row._mapping.items()}
-    )
+    cells: dict[str, Any] = {key: str(cell) if type(cell) is bytes else cell for key, cell in row._mapping.items()}
+    return Entry.model_construct(None, **cells)
