@@ -283,14 +283,16 @@ def remove(
     """
     from flows.command_line.console import confirm, say
     from flows.command_line.show import facts_of_removal
+    from tasks.remove import charged_for
     from tasks.remove import remove as take_away
     from tasks.store import Run
 
     found = Run.find(home or HOME, run, ledger)
-    facts = facts_of_removal(found)
+    facts, charged = facts_of_removal(found), any(held.state != "voided" for held in charged_for(found))
     confirm("to be deleted", facts, "Delete these folders?", yes, as_json)
     take_away(found)
-    say(f"run {run} is gone; its charges stay in the ledger", {"run": run, **facts}, as_json)
+    stays = "its charges stay in the ledger" if charged else "it was charged nothing"
+    say(f"run {run} is gone; {stays}", {"run": run, **facts}, as_json)
 
 
 @app.command()
