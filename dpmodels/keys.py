@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_KEY
+from dpmodels.tokens import SCHEME, TokenKey
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -30,8 +31,8 @@ _SPKI = bytes.fromhex("302a300506032b6570032100")
 """What stands before the 32 bytes of an ed25519 key in DER (RFC 8410, section 4)."""
 
 
-def private_key(path: Path, name: str = "signing_key", passphrase: str = "") -> "Ed25519PrivateKey":
-    """Read a private key; ``name`` is the argument that the error is about.
+def private_key(path: Path, name: str = "signing_key", passphrase: str = "") -> "Ed25519PrivateKey | TokenKey":
+    """Read a private key, or find it on a token by its PKCS#11 URI; ``name`` is the argument that the error is about.
 
     The file must be a plain one, reached by no link, that its owner alone can read, and its owner must be whoever reads
     it; otherwise somebody else may have put it there, or may have it.
@@ -43,6 +44,8 @@ def private_key(path: Path, name: str = "signing_key", passphrase: str = "") -> 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+    if is_on_token(path):
+        return TokenKey(str(path), name, passphrase)
     content = _kept_private(path, name)
     locked = ENCRYPTED in content
     if locked and not passphrase:
@@ -57,13 +60,18 @@ def private_key(path: Path, name: str = "signing_key", passphrase: str = "") -> 
     return key
 
 
+def is_on_token(path: Path) -> bool:
+    """Tell whether a private key is named by a PKCS#11 URI."""
+    return str(path).startswith(SCHEME)
+
+
 def is_locked(path: Path, name: str = "signing_key") -> bool:
-    """Tell whether a private key is encrypted.
+    """Tell whether a private key is encrypted, or lies behind a PIN.
 
     Raises:
         InvalidArgument: it cannot be read as a private key should be.
     """
-    return ENCRYPTED in _kept_private(path, name)
+    return is_on_token(path) or ENCRYPTED in _kept_private(path, name)
 
 
 def public_key(path: Path, name: str = "public_key") -> "Ed25519PublicKey":

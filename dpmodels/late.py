@@ -25,6 +25,7 @@ EXTRAS = {
     "tokenizers": "text",
     "wordllama": "text",
     "prefect": "prefect",
+    "pkcs11": "pkcs11",
 }
 """Packages that a base installation leaves out, and the extra of nacre that brings each."""
 SYNTHESIS = [package for package, extra in EXTRAS.items() if extra in ("validate", "synthesize")]

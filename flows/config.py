@@ -102,7 +102,7 @@ class RuntimeConfig(_Model):
     )
     signing_key: Annotated[Path | None, Variable("NACRE_SIGNING_KEY")] = Field(
         default=None,
-        description="ed25519 private key (PEM) that signs the manifest; its passphrase is asked for.",
+        description="ed25519 private key (PEM or pkcs11: URI) that signs the manifest; its passphrase is asked for.",
         examples=["/etc/nacre/sign.pem"],
     )
     approval_hours: float = Field(default=24, gt=0, description="How long a flow run waits for its account's officer.")

@@ -12,6 +12,7 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.evaluation.published.charged import Scores, read_measurement
 from dpmodels.evaluation.published.report import ROWS_ALONE
+from dpmodels.keys import is_on_token
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
 from dpmodels.limits import LONGEST_NAME
@@ -223,6 +224,8 @@ def bind(config: HandOverConfig, **own: Any) -> Settings:
     """Return the settings that the stages need, with absolute paths, so that the run can go on from any folder."""
     kept = {name: value for name, value in values_of(config).items() if name in Settings.model_fields}
     bound: dict[str, Any] = {name: value.absolute() for name, value in kept.items() if isinstance(value, Path)}
+    if (key := config.runtime.signing_key) and is_on_token(key):
+        bound["signing_key"] = key
     bound |= landing(config.out, config.runtime.home.absolute())
     if isinstance(config, SynthesizeConfig):
         bound["data"] = settled_source(config.data, config.query)

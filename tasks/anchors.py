@@ -45,13 +45,11 @@ def write_anchor(ledger: Ledger, place: str, key: Path) -> tuple[Anchor, str]:
     return anchor, anchor.name
 
 
-def anchor_faults(ledger: Ledger, place: str, key: Path) -> Iterator[str]:
-    """Name every anchor that the ledger does not have, or that is not signed with a public key."""
-    names = _names(place)
-    if not names:
-        yield f"there is no anchor at {place}"
-    for name in names:
-        yield from _faults(ledger, place, name, key_text(public_key(key, "public_key")))
+def anchor_faults(ledger: Ledger, place: str, key: Path) -> tuple[int, list[str]]:
+    """Count the anchors at a place, and name every one that the ledger lacks or that a public key did not sign."""
+    names, public = _names(place), key_text(public_key(key, "public_key"))
+    faults = [fault for name in names for fault in _faults(ledger, place, name, public)]
+    return len(names), faults if names else [f"there is no anchor at {place}"]
 
 
 def check_anchored(ledger: Ledger) -> None:

@@ -23,7 +23,7 @@ from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
 from dpmodels.files import read_at_most
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.signature import SIGNATURE
-from dpmodels.hand_off.verify import HANDED_OVER, Verified, verify_hand_off
+from dpmodels.hand_off.verify import HANDED_OVER, Verified, check_signers, verify_hand_off
 from dpmodels.limits import LARGEST_REPORT
 from dpmodels.schema.places import FAILURES, check_place, is_uri, open_system
 from tasks.engine import Engine
@@ -262,8 +262,15 @@ def verify(place: str | Path, public_key: Path | None = None, officer_key: Path 
         return verify_hand_off(folder, public_key, officer_key=officer_key)
     bucket, elsewhere = Bucket(str(place)), dict[str, str]()
     with TemporaryDirectory() as scratch:
-        for name in bucket.names():
-            known = HANDED_OVER.fullmatch(name) or name in (MANIFEST, SIGNATURE)
+        names = bucket.names()
+        for name in (MANIFEST, SIGNATURE):
+            if name in names and bucket.size(name) <= LARGEST_REPORT:
+                bucket.get(name, Path(scratch) / name)
+        found, manifest = check_signers(Path(scratch), public_key, officer_key)
+        if manifest is None:
+            return found
+        for name in set(names) - {MANIFEST, SIGNATURE}:
+            known = name in manifest.artifacts and HANDED_OVER.fullmatch(name)
             if known and "/" not in name and bucket.size(name) <= LARGEST_REPORT:
                 bucket.get(name, Path(scratch) / name)
             else:

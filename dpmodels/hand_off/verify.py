@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,7 +25,7 @@ from dpmodels import amounts
 from dpmodels.accounting.events import check_adjacency
 from dpmodels.accounting.tally import MAX_KINDS, Parallel, Tally
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
-from dpmodels.files import open_plain, sha256_plain
+from dpmodels.files import open_plain, sha256_plain, size_plain
 from dpmodels.hand_off.card import differs, standings
 from dpmodels.hand_off.manifest import (
     CARD,
@@ -48,7 +49,7 @@ from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.records import Standing
 from dpmodels.ledger.store import digest
-from dpmodels.limits import LARGEST_CARD, LARGEST_REPORT, LARGEST_YAML, read_json
+from dpmodels.limits import LARGEST_CARD, LARGEST_PAGE, LARGEST_REPORT, LARGEST_YAML, read_json
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discoveries_of, unpriced
@@ -60,6 +61,10 @@ HANDED_OVER = re.compile(
     r"classifier\.safetensors|soft-labels\.parquet|schema\.yaml|report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html|data-sheet\.html"
 )
 DEEPEST = 2
+LARGEST = {"schema.yaml": LARGEST_YAML, "report.json": LARGEST_REPORT, CARD: LARGEST_CARD}
+"""What is read whole; pages have a limit as well. Tables and models are as large as whoever sent them made them."""
+MOST_STRANGE = 10_000
+"""Files that somebody added are counted so far."""
 LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
 MOST_ACCOUNTS = 3
@@ -118,79 +123,100 @@ def verify_hand_off(
         ArtifactError: there is no readable manifest, or a later version wrote it.
         InvalidArgument: the key cannot be read.
     """
+    found, manifest = check_signers(folder, public_key, officer_key)
+    if manifest is None:
+        return found
+    _check_files(folder, manifest.artifacts, elsewhere, found)
+    for line in manifest.lines:
+        _check_proved(line, manifest.adjacency, found)
+        _check_budget(line, found)
+        _check_charge(line, line.run if isinstance(line, DiscoveryLine) else manifest.run, found)
+    _check_clients(manifest, found)
+    _check_classifier(folder, manifest, found)
+    _check_total(manifest, found)
+    _check_report(folder, manifest, found)
+    contract = _check_schema(folder, manifest, found)
+    if contract is not None:
+        _check_discoveries(manifest, contract, found)
+    if CARD in manifest.artifacts and not found.faults and (fault := differs(folder, manifest)):
+        found.faults.append(fault)
+    if CARD in manifest.artifacts and not found.faults and contract is not None:
+        _check_pages(folder, manifest, contract, found)
+    if CARD in manifest.artifacts and not found.faults:
+        found.account = _stood(standings(folder))
+    found.charge = _paid(manifest)
+    found.budget = _spent(manifest)
+    found.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
+    if not manifest.is_charged:
+        found.unit, found.account = "none: nothing is hidden", "none: no account was charged"
+    found.declared = {name: printable(said, 300) for name, said in manifest.operator_says.items()}
+    found.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
+    return found
+
+
+def check_signers(
+    folder: Path, public_key: Path | None = None, officer_key: Path | None = None
+) -> tuple[Verified, Manifest | None]:
+    """Check who signed, from a manifest and its signature alone; no other file of the hand-off is opened.
+
+    The manifest is None where it cannot be read, or where a key was named and the signature is not by it: then nothing
+    of what a stranger wrote is worth a look.
+    """
     wanted = key_text(read_public_key(public_key)) if public_key else ""
     officer = key_text(read_public_key(officer_key, "officer_key")) if officer_key else ""
     content, found = read_bytes(folder), Verified()
     try:
-        manifest = parse_manifest(content)
-    except ManifestError as error:
-        found.faults += error.faults
-    else:
-        if not is_as_written(content):
-            found.faults.append(f"{MANIFEST} was changed after it was written: it is not of the digest that it names")
-        _check_files(folder, manifest.artifacts, elsewhere, found)
-        for line in manifest.lines:
-            _check_proved(line, manifest.adjacency, found)
-            _check_budget(line, found)
-            _check_charge(line, line.run if isinstance(line, DiscoveryLine) else manifest.run, found)
-        _check_clients(manifest, found)
-        _check_classifier(folder, manifest, found)
-        _check_total(manifest, found)
-        _check_report(folder, manifest, found)
-        contract = _check_schema(folder, manifest, found)
-        if contract is not None:
-            _check_discoveries(manifest, contract, found)
-        found.approved = _check_approved(manifest, officer, found)
-        if CARD in manifest.artifacts and not found.faults and (fault := differs(folder, manifest)):
-            found.faults.append(fault)
-        if CARD in manifest.artifacts and not found.faults and contract is not None:
-            _check_pages(folder, manifest, contract, found)
-        if CARD in manifest.artifacts and not found.faults:
-            found.account = _stood(standings(folder))
-        found.charge = _paid(manifest)
-        found.budget = _spent(manifest)
-        found.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
-        if not manifest.is_charged:
-            found.unit, found.account = "none: nothing is hidden", "none: no account was charged"
-        found.declared = {name: printable(said, 300) for name, said in manifest.operator_says.items()}
-        found.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
-    try:
         found.vouched, found.signature = check_signature(folder, content, wanted)
     except (ArtifactError, OSError) as error:
         found.faults.append(str(error))
-    return found
+    if wanted and found.faults:
+        return found, None
+    try:
+        manifest = parse_manifest(content)
+    except ManifestError as error:
+        found.faults += error.faults
+        return found, None
+    if not is_as_written(content):
+        found.faults.append(f"{MANIFEST} was changed after it was written: it is not of the digest that it names")
+    found.approved = _check_approved(manifest, officer, found)
+    return found, None if officer and found.faults else manifest
 
 
 def _check_files(folder: Path, artifacts: dict[str, str], elsewhere: Mapping[str, str], found: Verified) -> None:
     """Compare every file with the manifest; a file that nacre never hands over is a fault even if it is listed."""
-    present = set(_listed(folder))
-    present |= elsewhere.keys()
-    unknown = sorted(present - artifacts.keys() - {MANIFEST, SIGNATURE})
+    known = artifacts.keys() | {MANIFEST, SIGNATURE}
+    strange = (name for name in chain(_listed(folder), elsewhere) if name not in known)
+    unknown = sorted(islice(strange, MOST_STRANGE))
     found.faults += [f"{printable(name)} is not in the manifest" for name in unknown[:MOST_FAULTS]]
     if len(unknown) > MOST_FAULTS:
-        found.faults.append(f"{len(unknown) - MOST_FAULTS} more files are not in the manifest")
+        least = "at least " if len(unknown) == MOST_STRANGE else ""
+        found.faults.append(f"{least}{len(unknown) - MOST_FAULTS} more files are not in the manifest")
     for name, sha256 in artifacts.items():
         if not HANDED_OVER.fullmatch(name):
             found.faults.append(f"{printable(name)} is no file that nacre hands over")
-        elif name not in present:
+        elif name not in elsewhere and not os.path.lexists(folder / name):
             found.faults.append(f"{name} is missing")
         else:
             _check_file(folder, name, sha256, elsewhere.get(name), found)
 
 
-def _listed(folder: Path) -> Iterator[str]:
+def _listed(folder: Path, inside: str = "", depth: int = 0) -> Iterator[str]:
     """Yield the files and links of a hand-off; a folder deeper than any of ours is named, and not looked into."""
-    for above, folders, files in os.walk(folder):
-        inside = Path(above).relative_to(folder)
-        deep = len(inside.parts) >= DEEPEST
-        others = [one for one in folders if deep or os.path.islink(os.path.join(above, one))]
-        yield from (str(inside / one) for one in (*files, *others))
-        folders[:] = [] if deep else folders
+    with os.scandir(folder / inside) as entries:
+        for entry in entries:
+            name = os.path.join(inside, entry.name)
+            if depth < DEEPEST and entry.is_dir(follow_symlinks=False):
+                yield from _listed(folder, name, depth + 1)
+            else:
+                yield name
 
 
 def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, found: Verified) -> None:
+    most = LARGEST.get(name, LARGEST_PAGE if name.endswith(".html") else None)
     try:
-        if (sha256_plain(folder, folder / name) if elsewhere is None else elsewhere) == sha256:
+        if elsewhere is None and most is not None and size_plain(folder, folder / name) > most:
+            found.faults.append(f"{name} is larger than any of its kind")
+        elif (sha256_plain(folder, folder / name) if elsewhere is None else elsewhere) == sha256:
             found.files += 1
         else:
             found.faults.append(f"{name} was changed")

@@ -313,12 +313,15 @@ def verify(
         raise NacreError("anchors are held against a key: give both --anchor and --public-key")
     book, place = existing_ledger(home, ledger), (home or HOME).absolute()
     faults = ledger_faults(place, ledger or "", book)
+    looked_at = 0
     if public_key and not book.damage:
-        faults += anchor_faults(book, anchors, public_key)
+        looked_at, lacking = anchor_faults(book, anchors, public_key)
+        faults += lacking
     remarks = [] if faults else book.remarks()
     if as_json:
         end = None if book.damage else book.head()
-        facts = {"faults": faults, "remarks": remarks, "newest_hash": end.hash if end else ""}
+        facts: dict[str, Any] = {"faults": faults, "remarks": remarks, "newest_hash": end.hash if end else ""}
+        facts |= {"anchors": looked_at} if anchors else {}
         echo(json.dumps(facts, indent=1))
     else:
         for remark in remarks:
@@ -328,7 +331,8 @@ def verify(
     if faults:
         raise NacreError(f"the ledger has {len(faults)} fault(s)")
     if not as_json:
-        echo("the chain is whole and every sealed release is unchanged")
+        of_anchors = f"; {looked_at} anchor(s) at {anchors} were looked at, and are in it" if anchors else ""
+        echo(f"the chain is whole and every sealed release is unchanged{of_anchors}")
 
 
 @app.command("export")

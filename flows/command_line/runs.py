@@ -287,6 +287,7 @@ def remove(
     """
     from flows.command_line.console import confirm, say
     from flows.command_line.show import facts_of_removal
+    from tasks.remove import charged_for
     from tasks.remove import remove as take_away
     from tasks.store import Run
 
@@ -295,10 +296,11 @@ def remove(
     if unfinished:
         return _remove_unfinished(home or HOME, ledger, yes, as_json)
     named = Run.find(home or HOME, run, ledger)
-    facts = facts_of_removal(named)
+    facts, charged = facts_of_removal(named), any(held.state != "voided" for held in charged_for(named))
     confirm("to be deleted", facts, "Delete these folders?", yes, as_json)
     take_away(named)
-    say(f"run {run} is gone; its charges stay in the ledger", {"run": run, **facts}, as_json)
+    stays = "its charges stay in the ledger" if charged else "it was charged nothing"
+    say(f"run {run} is gone; {stays}", {"run": run, **facts}, as_json)
 
 
 def _remove_unfinished(home: Path, ledger: str | None, yes: bool, as_json: bool) -> None:

@@ -13,7 +13,7 @@ OWN = ("dpmodels", "tasks", "flows", "nacre", "deployments")
 NAMES = {
     "yaml": "pyyaml", "PIL": "pillow", "sklearn": "scikit-learn", "dp_accounting": "dp-accounting",
     "xgboost": "xgboost-cpu", "pydantic_core": "pydantic", "markupsafe": "jinja2", "uvicorn": "prefect",
-    "starlette": "prefect",
+    "starlette": "prefect", "pkcs11": "python-pkcs11",
 }  # fmt: skip
 """Names under which a package is imported, where they are others than those of its project, or of a part of it."""
 UNNAMED = {"sentence_transformers"}
@@ -21,8 +21,8 @@ UNNAMED = {"sentence_transformers"}
 NETWORK = {"socket", "http", "urllib", "ssl", "ftplib", "smtplib", "requests", "httpx", "aiohttp", "websockets"}
 CONNECTS = {"flows/with_prefect/server.py", "flows/with_prefect/api_process.py"}
 """The one asks whether the Prefect server that it started on this machine is up; the other is that server."""
-READS_URLS = {"dpmodels/schema/places.py"}
-"""It takes URIs apart, by ``urllib.parse``; Arrow and fsspec connect."""
+READS_URLS = {"dpmodels/schema/places.py", "dpmodels/tokens.py"}
+"""They take URIs apart, by ``urllib.parse``; Arrow and fsspec connect."""
 
 
 def page() -> dict[str, list[str]]:

@@ -76,6 +76,11 @@ def test_a_run_with_an_open_charge_stays_until_it_is_voided(tmp_path: Path, stat
         assert remove(run, "--yes")[0] == 0 and folders(run) == [False] * 3
 
 
+def test_a_run_that_was_charged_nothing_says_so(tmp_path: Path) -> None:
+    code, out, _ = remove(begun(tmp_path), "--yes")
+    assert code == 0 and "is gone; it was charged nothing" in out
+
+
 def test_a_link_in_the_place_of_a_folder_is_not_followed(tmp_path: Path) -> None:
     run = begun(tmp_path)
     mine = tmp_path / "mine"

@@ -49,6 +49,23 @@ def point_of(y: int) -> tuple[int, int]:
     return x, y
 
 
+def test_nothing_of_a_strangers_hand_off_is_opened_but_manifest_and_signature(tmp_path: Path) -> None:
+    own, (key, public) = tmp_path / "own", write_key(tmp_path / "eve.pem")
+    _, named = write_key(tmp_path / "dana.pem")
+    shutil.copytree(APPROVED, own)
+    for file in own.rglob("*.*"):
+        if file.name != MANIFEST:
+            file.write_bytes(b"x")
+    (fault,) = verify_hand_off(own, named).faults
+    assert fault == "the manifest is not signed"
+    sign_manifest(own, key)
+    (fault,) = verify_hand_off(own, named).faults
+    assert "another key than the one you named" in fault
+    (fault,) = verify_hand_off(own, public, officer_key=named).faults
+    assert "another key than the officer's" in fault
+    assert len(verify_hand_off(own, public).faults) > 5
+
+
 def test_the_listed_points_are_those_of_small_order() -> None:
     for y in SMALL_ORDER:
         assert double(double(double(point_of(y)))) == (0, 1)

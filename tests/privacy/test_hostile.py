@@ -15,8 +15,8 @@ from dpmodels.evaluation.pages.page import render_page
 from dpmodels.evaluation.pages.report import render
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Cost, Line, Target
 from dpmodels.hand_off.pages import _is_short
-from dpmodels.hand_off.verify import MOST_WORK, Verified, _reckoned, verify_hand_off
-from dpmodels.limits import MOST_COLUMNS, MOST_NODES, MOST_VALUES, nodes, read_json
+from dpmodels.hand_off.verify import MOST_STRANGE, MOST_WORK, Verified, _reckoned, verify_hand_off
+from dpmodels.limits import LARGEST_YAML, MOST_COLUMNS, MOST_NODES, MOST_VALUES, nodes, read_json
 from dpmodels.plain_yaml import YamlFault, read_yaml
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.schema.lint import MOST_FAULTS, lint, parse
@@ -103,6 +103,26 @@ def test_facts_that_fill_the_memory_are_not_read(tmp_path: Path, name: str, cont
     faults: list[str] = []
     seconds, mebibytes = costs(lambda: faults.extend(verify_hand_off(own).faults))
     assert seconds < SECONDS and mebibytes < MEBIBYTES and any(name in fault for fault in faults)
+
+
+@pytest.mark.parametrize("where", ["", "synthetic", "report"])
+def test_files_without_end_that_an_outsider_added_are_not_all_looked_at(tmp_path: Path, where: str) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(GOLDEN / "FORMAT-7" / "laid-out-2", own)
+    (own / where).mkdir(exist_ok=True)
+    for number in range(MOST_STRANGE + 2000):
+        (own / where / f"{number}.txt").touch()
+    faults: list[str] = []
+    seconds, mebibytes = costs(lambda: faults.extend(verify_hand_off(own).faults))
+    assert seconds < SECONDS and mebibytes < MEBIBYTES
+    assert len(faults) == 11 and f"at least {MOST_STRANGE - 10} more files" in faults[-1]
+
+
+def test_a_file_that_is_larger_than_any_of_its_kind_is_not_hashed(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(GOLDEN / "FORMAT-7" / "laid-out-2", own)
+    (own / "schema.yaml").write_bytes(b" " * (LARGEST_YAML + 1))
+    assert "schema.yaml is larger than any of its kind" in verify_hand_off(own).faults
 
 
 def test_a_page_of_text_without_end_is_not_made() -> None:

@@ -45,7 +45,7 @@ def test_a_home_and_a_ledger_that_were_put_back_together_are_noticed(
     ledger = spent(home, 3)
     check_home(home, "", ledger)
     write_anchor(ledger, place, keys[0])
-    assert list(anchor_faults(ledger, place, keys[1])) == []
+    assert anchor_faults(ledger, place, keys[1])[1] == []
     del ledger
     for name in ("ledger.sqlite", "control/ledger.json"):  # in place, so that the file keeps its number
         (home / name).write_bytes((before / name).read_bytes())
@@ -53,7 +53,7 @@ def test_a_home_and_a_ledger_that_were_put_back_together_are_noticed(
         beside.unlink()
     ledger = Ledger(home / "ledger.sqlite")
     assert ledger.verify() == [] and list(home_faults(home, "", ledger)) == []  # nothing inside tells
-    (fault,) = anchor_faults(ledger, place, keys[1])
+    (fault,) = anchor_faults(ledger, place, keys[1])[1]
     assert "lacks entry 4" in fault
     code, _, err = run_cli("ledger", "verify", "--home", home, "--anchor", place, "--public-key", keys[1])
     assert code == 1 and "lacks entry 4" in err
@@ -69,7 +69,7 @@ def test_a_chain_that_was_written_anew_is_noticed(tmp_path: Path, place: str, ke
     ledger.reserve(make_charge("later", 0.1))
     payload = ledger.entries()[1].payload.replace('"epsilon":0.1', '"epsilon":0.2')
     rewrite(tmp_path / "home" / "ledger.sqlite", 2, payload=payload)
-    assert any("was written anew" in fault for fault in anchor_faults(ledger, place, keys[1]))
+    assert any("was written anew" in fault for fault in anchor_faults(ledger, place, keys[1])[1])
 
 
 def test_another_ledger_another_key_and_no_anchor_are_faults(
@@ -80,12 +80,12 @@ def test_another_ledger_another_key_and_no_anchor_are_faults(
     monkeypatch.setenv(KEY, str(keys[1]))
     with pytest.raises(LedgerError, match="there is no anchor"):
         check_anchored(ledger)
-    assert any("no anchor" in fault for fault in anchor_faults(ledger, place, keys[1]))
+    assert any("no anchor" in fault for fault in anchor_faults(ledger, place, keys[1])[1])
     write_anchor(ledger, place, keys[0])
     check_anchored(ledger)
-    assert any("another ledger" in fault for fault in anchor_faults(spent(tmp_path / "other", 1), place, keys[1]))
+    assert any("another ledger" in fault for fault in anchor_faults(spent(tmp_path / "other", 1), place, keys[1])[1])
     other = write_key(tmp_path / "eve.pem")[1]
-    assert any("is not an anchor that is signed" in fault for fault in anchor_faults(ledger, place, other))
+    assert any("is not an anchor that is signed" in fault for fault in anchor_faults(ledger, place, other)[1])
     check_anchored(Ledger(tmp_path / "home" / "ledger.sqlite"))
 
 
@@ -113,5 +113,8 @@ def test_the_commands_anchor_a_ledger_on_postgresql(
     own = ("--home", tmp_path, "--ledger", url)
     code, out, err = run_cli("ledger", "anchor", place, "--signing-key", keys[0], *own, "--json")
     assert code == 0 and json.loads(out)["position"] == 1, err
-    assert run_cli("ledger", "verify", "--anchor", place, "--public-key", keys[1], *own)[0] == 0
+    code, out, _ = run_cli("ledger", "verify", "--anchor", place, "--public-key", keys[1], *own)
+    assert code == 0 and f"1 anchor(s) at {place} were looked at" in out
+    code, out, _ = run_cli("ledger", "verify", "--anchor", place, "--public-key", keys[1], "--json", *own)
+    assert code == 0 and json.loads(out)["anchors"] == 1
     assert run_cli("ledger", "verify", "--anchor", place, *own)[0] == 1

@@ -1,0 +1,94 @@
+"""Signing keys that stay on a token; the token is SoftHSM's, where it and python-pkcs11 are installed."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dpmodels.errors import InvalidArgument
+from dpmodels.hand_off.signature import sign_manifest
+from dpmodels.hand_off.verify import VERIFIED, verify_hand_off
+from dpmodels.keys import key_text, private_key
+from dpmodels.ledger.approval import Officer
+from dpmodels.ledger.ledger import Ledger
+from tasks.signing import PASSPHRASE, check_signing_key, passphrase_of
+from tests.hand_off.make_golden import GOLDEN
+from tests.ledger.conftest import CAP
+
+MODULE = next((path for path in Path("/usr/lib").rglob("libsofthsm2.so")), None)
+PIN = "1234"
+
+
+@pytest.fixture(scope="module")
+def token(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a token with one ed25519 key, and return the key's URI; a process has one token as long as it lives."""
+    pkcs11 = pytest.importorskip("pkcs11")
+    if MODULE is None or shutil.which("softhsm2-util") is None:
+        pytest.skip("SoftHSM is not installed")
+    from pkcs11.util.ec import encode_named_curve_parameters
+
+    folder = tmp_path_factory.mktemp("token")
+    (folder / "softhsm2.conf").write_text(f"directories.tokendir = {folder}\n")
+    with pytest.MonkeyPatch.context() as own:
+        own.setenv("SOFTHSM2_CONF", str(folder / "softhsm2.conf"))
+        made = ["softhsm2-util", "--init-token", "--free", "--label", "nacre one", "--pin", PIN, "--so-pin", PIN]
+        subprocess.run(made, check=True, capture_output=True)
+        with pkcs11.lib(str(MODULE)).get_token(token_label="nacre one").open(rw=True, user_pin=PIN) as session:
+            curve = {pkcs11.Attribute.EC_PARAMS: encode_named_curve_parameters("1.3.101.112")}
+            parameters = session.create_domain_parameters(pkcs11.KeyType.EC_EDWARDS, curve, local=True)
+            pair = pkcs11.Mechanism.EC_EDWARDS_KEY_PAIR_GEN
+            parameters.generate_keypair(mechanism=pair, store=True, label="sign", id=b"\x01")
+    return Path(f"pkcs11:token=nacre%20one;object=sign?module-path={MODULE}")
+
+
+@pytest.fixture
+def public(token: Path, tmp_path: Path) -> Path:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    key = private_key(token, passphrase=PIN).public_key()
+    (tmp_path / "token.pub").write_bytes(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return tmp_path / "token.pub"
+
+
+def test_a_token_signs_a_hand_off_and_for_an_officer(
+    token: Path, public: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PASSPHRASE, PIN)
+    check_signing_key(token)
+    own = tmp_path / "own"
+    shutil.copytree(GOLDEN / "FORMAT-7" / "laid-out-2", own)
+    sign_manifest(own, token, passphrase_of(token))
+    assert verify_hand_off(own, public).verdict == VERIFIED
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.open_account("clinic", dataset="visits", budget_cap=CAP, officer=Officer.read("Ada", public))
+    ledger.change_cap("clinic", reason="more", epsilon=2, key=token, passphrase=PIN)
+    assert ledger.verify() == [] and "approval" in ledger.entries()[-1].content
+
+
+def test_what_a_token_cannot_do_is_one_sentence_without_the_pin(token: Path) -> None:
+    for uri, pin in (
+        (token, "9876"),
+        (Path(str(token).replace("sign", "other")), PIN),
+        (Path(str(token).replace("nacre%20one", "two")), PIN),
+        (Path("pkcs11:object=sign?module-path=/nowhere.so"), PIN),
+    ):
+        with pytest.raises(InvalidArgument) as error:
+            private_key(uri, passphrase=pin)
+        assert error.value.name == "signing_key" and PIN not in str(error.value) and "9876" not in str(error.value)
+    assert key_text(private_key(token, passphrase=PIN).public_key())
+
+
+@pytest.mark.parametrize(
+    "uri", ["pkcs11:object=sign", "pkcs11:token=a?module-path=/m.so", "pkcs11:object=a;color=b?module-path=/m.so"]
+)
+def test_a_uri_that_names_no_key_is_refused(uri: str) -> None:
+    with pytest.raises(InvalidArgument) as error:
+        private_key(Path(uri), passphrase=PIN)
+    assert error.value.name == "signing_key"
+
+
+def test_a_pin_in_a_uri_is_refused_and_not_repeated() -> None:
+    with pytest.raises(InvalidArgument) as error:
+        private_key(Path("pkcs11:object=sign?module-path=/m.so&pin-value=5555"))
+    assert "5555" not in str(error.value)
