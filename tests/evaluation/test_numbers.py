@@ -75,6 +75,13 @@ def test_a_mean_that_noise_exceeds_is_warned_of_unless_it_may_be_nothing(low: in
     assert errors_of(column, Marginal.plain(np.zeros(3), 60.0), made) == {}
 
 
+def test_nothing_is_said_of_numbers_whose_squares_are_none(recwarn: pytest.WarningsRecorder) -> None:
+    columns = {"x": {"type": "number", "min": 0, "max": 1e299, "cells": 8}, "y": {"type": "boolean"}}
+    column = Codec(Schema.model_validate({"name": "t", "columns": columns})).columns["x"]
+    counts = np.array([5000.0, 900, 300, 100, 30, 10, 3, 1])
+    assert errors_of(column, Marginal.plain(counts, 5.0), counts / counts.sum()) == {} and not recwarn.list
+
+
 def test_the_worst_means_are_named_at_the_end_of_a_run() -> None:
     fact = {"estimate": 200.0, "expected_error": 10.0}
     column = {"name": "bill", "mean": fact, "p99": {"estimate": 1000.0, "expected_error": 200.0}}

@@ -39,7 +39,7 @@ def labels_of(figure: Any) -> list[tuple[float, float, str]]:
     for x, anchor, words in re.findall(
         rf'<text x="([\d.]+)" y="{FLOOR + 15}" text-anchor="(\w+)">([^<]*)<', figure.svg
     ):
-        width = 6.0 * len(words)
+        width = 7.0 * len(words)
         left = float(x) - {"start": 0, "middle": width / 2, "end": width}[anchor]
         labels.append((left, left + width, words))
     return sorted(labels)

@@ -63,8 +63,8 @@ class Api:
         raise AssertionError("the server stayed busy")
 
     def flow_runs(self, name: str) -> list[dict[str, Any]]:
-        """Return the flow runs of a name."""
-        found: list[dict[str, Any]] = self.ask("flow_runs/filter", {"flow_runs": {"name": {"any_": [name]}}})
+        """Return the flow runs whose name has this in it, as that of a run."""
+        found: list[dict[str, Any]] = self.ask("flow_runs/filter", {"flow_runs": {"name": {"like_": name}}})
         return found
 
     def artifacts(self, key: str) -> list[dict[str, Any]]:

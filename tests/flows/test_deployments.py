@@ -140,8 +140,7 @@ def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, mo
     assert facts["officer"] == "Dana must sign before anything is charged"
     sign_run(Run.find(site.home, run, site.ledger_url), key)
     assert site.kinds(run) == []  # suspended before anything is read or charged
-    site.api.resume_when_paused(site.api.get(f"flow_runs/{flow_run}")["name"], "")  # empty: what counts is
-    # the signature, which lies where the run is
+    site.api.resume_when_paused(run, "")  # empty: what counts is the signature, which lies where the run is
     wait_until(lambda: (site.home / "control" / run / "stages" / "sanitize.json").exists(), WAIT)
 
     # The train worker mounts the released zone only; here, whatever is sensitive is moved out of its sight.

@@ -29,7 +29,7 @@ MOST_ROWS = 20
 """Places of a map that its table lists."""
 MOST_BARS = 100
 """Bars of an axis, and values that begin or end one."""
-LETTER = 6.0
+LETTER = 7.0
 """Width of a letter beneath an axis, at most."""
 MOST_TICK = 21
 """Letters of a label beneath an axis."""

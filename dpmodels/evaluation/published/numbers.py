@@ -157,14 +157,14 @@ class Spread:
         if group not in self.tails:
             return [math.sqrt(float(self.spreads[group]))]
         tail, edges = self.tails[group]
-        outside = (1 - level if group else level) / max(float(self.shares[group]), 1e-300)
+        outside = (1 - level if tail is self.ends.upper else level) / max(float(self.shares[group]), 1e-300)
         return [math.sqrt(float(self.variances[part])), tail.quantile_stddev(edges, 1 - outside)]
 
 
 def errors_of(column: Modelled, noisy: Marginal, made: Floats) -> dict[str, Any]:
     """Estimate mean and 99 % quantile of a number column, and the root mean squared error of the synthetic ones.
 
-    Nothing is said of a column that has no numbers, or whose number of values does not stand out of its noise.
+    Nothing is said of a column that has no numbers or too large ones, or whose values do not stand out of their noise.
 
     Shapes: made [cells and states], the synthetic shares.
     """
@@ -177,7 +177,9 @@ def errors_of(column: Modelled, noisy: Marginal, made: Floats) -> dict[str, Any]
     spread = Spread.of(ends, made[: cells + (zero is not None)], *zeros)
     if not spread.stands or not spread.made.any():
         return {}
-    return {"mean": _fact(*spread.mean()), "p99": _fact(*spread.quantile(HIGH))}
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond what a square can be, nothing is said
+        errors = {"mean": _fact(*spread.mean()), "p99": _fact(*spread.quantile(HIGH))}
+    return errors if all(map(math.isfinite, (x for fact in errors.values() for x in fact.values()))) else {}
 
 
 def _fact(estimate: float, stddev: float) -> dict[str, float]:
