@@ -40,6 +40,8 @@ from dpmodels.statistics.logistic import Logistic, with_bias
 CLIENTS, DELTA, BIAS = 20, 1e-5, 0.3
 FREE = {"score_lambda": 0.01, "head_lambda": 0.002}
 """What is best where nothing has noise."""
+MOST_RECORDS = 20_000
+"""Of a client: the product's default, unless all of them together have fewer."""
 ALPHAS, EPSILONS, SEEDS = (0.01, 0.1, 1.0, 100.0), (0.1, 0.5, 1.0, 3.0), (0, 1, 2)
 WITHOUT, PRIVATE = ["FedDF+P", "FedAUX", "FedAUX sharp"], ["FedAUX", "FedAUX sharp", "moments local", "moments central"]
 HEAD = ["alpha", *(f"{name}, no noise" for name in WITHOUT), "moments, no noise", *PRIVATE, "sharp, distilled"]
@@ -72,6 +74,7 @@ class Split:
     def contract(self) -> Federation:
         names = [{"name": f"c{place}"} for place in range(CLIENTS)]
         own = {"features": self.data["z"].shape[1], "classes": [str(label) for label in range(CLASSES)]}
+        own |= {"most_records": min(len(self.data["y"]), MOST_RECORDS)}
         public = {"negatives": len(self.negatives), "auxiliary": digest_of(self.negatives)}
         return Federation(name="bench", clients=names, extractor=str(self.data["extractor"]), **own, **public)
 

@@ -163,7 +163,15 @@ class BudgetExhausted(NacreError):
             f"{another}; nothing was drawn (`nacre ledger cap` changes a cap, openly)"
         )
         self.account, self.requested, self.remaining = account, requested, remaining
-        self.cap, self.delta = cap, delta
+        self.cap, self.delta, self.unfinished = cap, delta, tuple[str, ...]()
+
+    def beside(self, runs: Sequence[str]) -> "BudgetExhausted":
+        """Name the runs of the account that were paid for and are unfinished, and return this error."""
+        self.unfinished = tuple(runs)
+        if runs:
+            on = ", ".join(f"`nacre resume {run}`" for run in runs)
+            self.args = (f"{self}; what is paid for already and unfinished goes on without a charge: {on}",)
+        return self
 
 
 class LedgerError(NacreError):
@@ -187,6 +195,18 @@ class ContentCharged(LedgerError):
             "Run it under that name, or say with --again why it needs another budget; that is kept in the ledger"
         )
         self.dataset, self.other, self.account = dataset, other, account
+
+
+class PaidUnfinished(LedgerError):
+    """A run that is not finished was charged for the same plan on the same data."""
+
+    def __init__(self, run: str, account: str) -> None:
+        super().__init__(
+            f"run {run} was charged to account {account} for this plan on this data and is unfinished: "
+            f"`nacre resume {run}` goes on with it, and nothing was charged now; for a second charge say with --again "
+            "(statement.again) why, which is kept in the ledger"
+        )
+        self.run, self.account = run, account
 
 
 class LedgerDamaged(LedgerError):
@@ -213,5 +233,5 @@ class CredentialError(NacreError):
     """The file of a home's Prefect credential cannot be believed: ``fault`` says why, and the message what to do."""
 
     def __init__(self, path: object, fault: str) -> None:
-        super().__init__(f"{path} {fault}; remove it, and the next start makes another")
+        super().__init__(f"{path} {fault}; remove it, and the next start of `nacre serve` makes another")
         self.path, self.fault = path, fault

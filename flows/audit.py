@@ -20,7 +20,7 @@ from dpmodels.evaluation.audit.findings import Audit, Finding
 from dpmodels.evaluation.audit.left import held, left_below
 from dpmodels.evaluation.audit.made import clinic
 from dpmodels.evaluation.audit.replay import KEYS, ROUNDED, Step, charged, moved_by, steps_of
-from dpmodels.evaluation.audit.subjects import World
+from dpmodels.evaluation.audit.subjects import AS_READ, World
 from dpmodels.evaluation.audit.tap import ALL_KINDS, Tap, tapped
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.schema.federation import SCORES
@@ -37,13 +37,14 @@ DISCOVERY = DiscoverySystem.method
 def audited(method: str, folder: Path, full: bool = False) -> Audit:
     """Audit a method, and a whole run of it to its hand-off.
 
-    A discovery hands nothing over, and of models that are trained in rounds no run keeps a promise.
+    A discovery hands nothing over, and of models that are trained in rounds no run keeps a promise. Whole runs of the
+    methods for users are those of the same methods for records.
 
     Raises:
         InvalidArgument: there is no such method.
     """
     found = audit(method, folder / "method", full)
-    if method in (DISCOVERY, SCORES):
+    if method in (DISCOVERY, SCORES, *AS_READ):
         return found
     report = 0.5 if method in QUICK and data_of(method) is clinic else None
     flow = flow_findings(method, folder / "flow", report)

@@ -128,7 +128,7 @@ class StatementConfig(Declared):
     )
     again: Said = Field(
         default="",
-        description="Why data that another account pays for is released under this one too; public, kept for ever.",
+        description="Why data is charged again: to another account, or beside a paid run that is unfinished; public.",
         examples=["A copy for another study, agreed by the board"],
     )
 
@@ -199,6 +199,9 @@ class SynthesizeConfig(SampledConfig):
     )
     table_schema: Path = Field(
         alias="schema", description="Schema of the table (YAML).", examples=["/srv/nacre/visits.yaml"]
+    )
+    format: Literal["", "csv", "arrow", "jsonl"] = Field(
+        default="", description="csv, arrow or jsonl: the table in one such file too, beside its Parquet."
     )
     privacy: PrivacyConfig
     model: ModelConfig = ModelConfig()

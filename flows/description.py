@@ -29,10 +29,10 @@ from dpmodels.evaluation.published.federated import cautions as cautions_of_clie
 from dpmodels.ledger.records import Quote
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.discoveries import discoveries_of, joint_cost
-from dpmodels.releases.plan import Line
+from dpmodels.releases.plan import Line, Plan
 from dpmodels.schema.columns import Integer, Number
 from dpmodels.schema.discover import Discovery
-from dpmodels.schema.federation import SCORES, Federation
+from dpmodels.schema.federation import ROUNDS, SCORES, UNCHARGED, Federation
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.discovery import DiscoverySystem
 from dpmodels.synthesizers.registry import create
@@ -67,6 +67,8 @@ def describe_lines(
 
 def describe_run(run: Run) -> dict[str, str]:
     """Describe what a run charges, before or after it was charged."""
+    if isinstance(contract := run.plan.about, Federation):
+        return describe_uncharged(contract) | run.settings.declared.said
     signer, settings = officer_of(run), run.settings
     place = f"on this machine, device {settings.device}"
     if settings.train_on != "here":
@@ -88,7 +90,8 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
         facts["means"] = MEANS
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
-        facts["caution"] = "\n".join((cautions_of_clients if contract is not plan.contract else cautions)(plan))
+        of_clients = contract is not plan.contract
+        facts["caution"] = "\n".join(cautions_of_clients(Plan(lines=(plan,))) if of_clients else cautions(plan))
     elif told := list(cautions_about(contract)):
         facts["caution"] = "\n".join(told)
     if contract is not plan.contract:
@@ -109,6 +112,17 @@ def describe(lines: Sequence[Line], said: Quote | None, signer: str | None = Non
     if place and not plan.family and not isinstance(plan.contract, Discovery):
         facts["training"] = f"from the release alone, so it costs nothing more; {place}"
     return facts
+
+
+def describe_uncharged(contract: Federation) -> dict[str, str]:
+    """Say of a federation that draws nothing that it charges nothing, and that this protects nobody."""
+    return {
+        "data set": contract.whole.name,
+        "method": ROUNDS,
+        "charge": "nothing: the algorithm asks for no certainty scores, so none are drawn, and no account is charged",
+        "caution": UNCHARGED,
+        "clients": "\n".join(client.name for client in contract.clients),
+    }
 
 
 def _discovered(lines: Sequence[Line]) -> dict[str, str]:

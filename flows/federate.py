@@ -19,10 +19,10 @@ from dpmodels.federated.records import RecordsSpec, read_labeled, read_public
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
 from dpmodels.releases.plan import Line, Plan
-from dpmodels.schema.federation import SCORES, Federation
+from dpmodels.schema.federation import ROUNDS, SCORES, UNPROTECTED_BY, Federation
 from dpmodels.schema.places import identities
 from flows.config import FederateConfig
-from flows.description import describe
+from flows.description import describe, describe_uncharged
 from flows.planning import MayOpen, account_for, bind, check_delta, ledger_place, make_budget, open_home
 from tasks.accounts import accounts_to_open, charge_of
 from tasks.classify import hand_over, report
@@ -31,17 +31,34 @@ from tasks.progress import progress_bar
 from tasks.ready import check_ready
 from tasks.rounds import BEGIN, first_server, is_unprotected, train_in_rounds
 from tasks.store import Handle, Opening, Run, Settings, new_name, party_name
+from tasks.unfinished import naming_paid, refuse_paid
 
 M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is planned, by client; the public part that the plan names; and the public files that the run keeps."""
+    """What is planned, by client; the public part that the plan names; and the public files that the run keeps.
 
+    Attributes:
+        contract: of the whole federation; lines: none where nothing is drawn, so that nothing is charged.
+    """
+
+    contract: Federation
     lines: Mapping[str, Line]
     public: PublicPart
     files: Mapping[str, bytes]
+
+    @property
+    def plan(self) -> Plan:
+        """What all clients are charged."""
+        return Plan(lines=tuple(self.lines.values()), about=None if self.lines else self.contract)
+
+    def plan_of(self, client: str) -> Plan:
+        """What one client is charged."""
+        if not self.lines:
+            return Plan(lines=(), about=self.contract.of(client))
+        return Plan(lines=(self.lines[client],))
 
     @property
     def whole(self) -> Line:
@@ -74,14 +91,34 @@ def start(config: FederateConfig, name: str = "", may_open: MayOpen = MayOpen.FI
     ledger = open_home(config)
     own, (account, opens) = settings_of_all(config, prepared, ledger, may_open)
     charges = [charge_of("quote", line, own[client].account) for client, line in prepared.lines.items()]
-    ledger.check(*charges, first_opens=_opened(own, prepared))
     run = Run(home=home, name=name or new_name(), ledger_url=config.runtime.ledger or "")
-    for client, line in prepared.lines.items():
+    if charges:
+        refuse_paid(home, ledger, run.ledger_url, [(own[client], (line,)) for client, line in prepared.lines.items()])
+        with naming_paid(home, ledger, run.ledger_url):
+            ledger.check(*charges, first_opens=_opened(own, prepared))
+    else:
+        check_no_officer(ledger, prepared.contract)
+    for client, settings in own.items():
         party = run.model_copy(update={"name": party_name(run.name, client)})
-        party.create(own[client].model_copy(update={"federation": run.name}), Plan(lines=(line,)))
-    terms = {**_terms(config), "clients": tuple(prepared.lines)}
+        party.create(settings.model_copy(update={"federation": run.name}), prepared.plan_of(client))
+    terms = {**_terms(config), "clients": tuple(own)}
     whole = bind(config, **terms, account=account, opens=opens, data=config.public.absolute())
-    return run.create(whole, Plan(lines=tuple(prepared.lines.values())), files=prepared.files)
+    return run.create(whole, prepared.plan, files=prepared.files)
+
+
+def check_no_officer(ledger: Ledger, contract: Federation) -> None:
+    """Refuse what nobody could sign for: an officer signs charges, and a federation without scores has none.
+
+    Raises:
+        Unsuitable: an account of this federation, or of a client of it, has an officer.
+    """
+    for account in ledger.accounts():
+        if account.dataset.partition(".")[0] == contract.name and ledger.officer(account.name):
+            raise Unsuitable(
+                f"account {account.name} has an officer, who signs for what is charged; here nothing is charged and "
+                "nothing is protected, so nobody could refuse it: give `round: {algorithm: fedaux}`, whose scores are "
+                "charged, or a method that protects what it hands over"
+            )
 
 
 def prepare(config: FederateConfig) -> Prepared:
@@ -108,10 +145,13 @@ def prepare(config: FederateConfig) -> Prepared:
     key = "privacy.target_epsilon"
     budget = make_budget(privacy.target_epsilon, privacy.delta, contract.unit, key, contract.adjacency)
     method = _method(config)
+    measurement = _measurement(config, method)
+    if method == ROUNDS:
+        return Prepared(contract, {}, public, files)
     with _keys_named(method):
-        system = create(method, _measurement(config, method), public)
+        system = create(method, measurement, public)
         lines = {client: system.plan(contract.of(client), budget) for client in config.clients}
-    return Prepared(lines, public, files)
+    return Prepared(contract, lines, public, files)
 
 
 @contextmanager
@@ -173,14 +213,15 @@ def _public(config: FederateConfig) -> tuple[PublicPart, dict[str, bytes]]:
 
 
 def _method(config: FederateConfig) -> str:
-    """Return what is released: in paper mode the certainty scores, and there alone.
+    """Return what is released: in paper mode the certainty scores where they are used, and there alone.
 
     Raises:
-        InvalidArgument: the method is for another mode.
+        InvalidArgument: the method is for another mode, or another algorithm.
     """
-    usual = SCORES if config.round.mode == "paper" else "federated-heads"
+    paper = config.round.mode == "paper"
+    usual = "federated-heads" if not paper else SCORES if config.round.algorithm == "fedaux" else ROUNDS
     method = config.model.method or usual
-    if (method == SCORES) != (usual == SCORES):
+    if method != usual and (paper or method in UNPROTECTED_BY):
         raise InvalidArgument("model.method", method, f"be left out, or be for the {config.round.mode} mode")
     return method
 
@@ -199,6 +240,8 @@ def _measurement(config: FederateConfig, method: str) -> dict[str, Any]:
 def describe_federation(config: FederateConfig) -> tuple[dict[str, str], Quote | None]:
     """Describe what each client would be charged, and return the quote of the federation; opens no client's data."""
     prepared, place = prepare(config), ledger_place(config)
+    if not prepared.lines:
+        return describe_uncharged(prepared.contract), None
     said = None
     if isinstance(place, str) or place.exists():
         ledger = Ledger(place)
@@ -211,7 +254,16 @@ def describe_federation(config: FederateConfig) -> tuple[dict[str, str], Quote |
 def settings_of_all(
     config: FederateConfig, prepared: Prepared, ledger: Ledger, may_open: MayOpen = MayOpen.YES
 ) -> tuple[dict[str, Settings], tuple[str, Opening | None]]:
-    """Return every client's settings, and the name of the account above with its terms where it is to be opened."""
+    """Return every client's settings, and the name of the account above with its terms where it is to be opened.
+
+    Where nothing is charged there are no accounts.
+    """
+    if not prepared.lines:
+        places = {client: place.absolute() for client, place in config.clients.items()}
+        return {name: bind(config, **_terms(config), account="", data=place) for name, place in places.items()}, (
+            "",
+            None,
+        )
     whole = prepared.whole.model_copy(update={"contract": prepared.whole.contract.whole})  # type: ignore[attr-defined]
     above, opens = account_for(ledger, config.privacy, [whole], "", may_open)
     found = {}

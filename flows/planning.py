@@ -33,12 +33,13 @@ from flows.config import (
 )
 from flows.partitions import partition_account
 from tasks.accounts import accounts_to_open, charge_of
-from tasks.bucket import landing
+from tasks.bucket import landing, local
 from tasks.home import check_home, open_ledger
 from tasks.place import check_place
 from tasks.ready import check_writable
 from tasks.source import settled_source
 from tasks.store import Opening, Run, Settings, close_home, new_name
+from tasks.unfinished import naming_paid, refuse_paid
 
 LARGE_DELTA, LARGE_EPSILON = 1e-3, 20
 
@@ -59,6 +60,7 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
     contract = load_for_run(config.table_schema)
     if isinstance(contract, Schema) and partition:
         contract = contract.of_partition(partition)
+    check_format(config, contract)
     name = method_for(contract, config.model.method)
     method = create(name, config.model.measurement, config.model.training)
     if isinstance(contract, Schema) and config.rows and (faults := contract.too_few(config.rows)):
@@ -78,6 +80,17 @@ def make_plans(config: SynthesizeConfig, partition: str = "") -> list[Line]:
         budget = make_budget(privacy.report_epsilon, privacy.delta, contract.unit, "report_epsilon")
         plans.append(Scores(scores).plan(contract, budget))
     return plans
+
+
+def check_format(config: SynthesizeConfig, contract: Contract) -> None:
+    """Refuse one file of a table where there are two tables, or where it is drawn into an object store."""
+    if not config.format:
+        return
+    if isinstance(contract, Schema) and contract.users:
+        raise InvalidArgument("format", config.format, "be left out: there are two tables, of users and of their rows")
+    if local(config.out) is None:
+        rule = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
+        raise InvalidArgument("format", config.format, rule)
 
 
 def make_quote(config: SynthesizeConfig | EmbedConfig, plans: Sequence[Line]) -> Quote | None:
@@ -198,7 +211,7 @@ def account_for(
     if may_open is MayOpen.NO or (may_open is MayOpen.FIRST and accounts):
         how = f"`nacre ledger open {name} --schema SCHEMA --cap-epsilon EPSILON --cap-delta DELTA` opens it"
         raise AccountMissing(name, name, f"{how}; {may_open.value}")
-    return name, Opening(cap=whole_budget(plans), note=note)
+    return name, Opening(cap=whole_budget(plans), note=note, alone=may_open is MayOpen.FIRST)
 
 
 def _scope_account(ledger: Ledger, plan: Line) -> str | None:
@@ -248,15 +261,17 @@ def create_run(
     run's control zone, and settings of its ``own`` with the others.
 
     Raises:
-        NacreError: the home or its ledger is not in order, or the budget is exhausted.
+        NacreError: the home or its ledger is not in order, the budget is exhausted, or an unfinished run has paid.
     """
     runtime, ledger = config.runtime, open_home(config)
     check_discoveries(ledger, lines[0].contract)
     account, opens = account_for(ledger, config.privacy, lines, partition, may_open)
     settings = bind(config, account=account, opens=opens, **own)
     charges = [charge_of("quote", line, settings.account) for line in lines]
-    ledger.check(*charges, first_opens=accounts_to_open(settings, lines[0].contract.name))
-    check_data()
     home = runtime.home.absolute()
+    refuse_paid(home, ledger, settings.ledger, [(settings, lines)])
+    with naming_paid(home, ledger, settings.ledger):
+        ledger.check(*charges, first_opens=accounts_to_open(settings, lines[0].contract.name))
+    check_data()
     run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
     return run.create(settings, Plan(lines=tuple(lines)), files=files or {})

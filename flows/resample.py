@@ -4,7 +4,7 @@ from dpmodels.files import Place
 from flows.synthesize import pipeline
 from flows.with_prefect.artifacts import publish_results
 from flows.with_prefect.recorded import run_stage
-from flows.with_prefect.worker import deployed, own_name, run_here, scheduled
+from flows.with_prefect.worker import deployed, name_flow_run, own_name, run_here, scheduled
 from tasks.at_work import at_work
 from tasks.receive import sample_again
 
@@ -24,6 +24,7 @@ def resample(run: str, out: Place, rows: int | None = None, seed: int | None = N
     week = scheduled().strftime("%G%V")
     place = out.replace("{week}", week)
     again = sample_again(run_here(run), own_name(), place, rows, int(week) if seed is None else seed)
+    name_flow_run(again)
     with at_work(again):
         pipeline(again, run_stage)
         publish_results(again)

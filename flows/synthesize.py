@@ -12,7 +12,7 @@ import pyarrow as pa
 from dpmodels.errors import Unsuitable
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.discover import Discovery
-from dpmodels.schema.federation import SCORES, Federation
+from dpmodels.schema.federation import UNPROTECTED_BY, Federation
 from dpmodels.schema.given import transform_write
 from flows import embed_documents
 from flows.config import SynthesizeConfig
@@ -113,7 +113,7 @@ def find(
         NacreError: there is no run of this name, or no such device, or nothing that needs this consent.
     """
     run = Run.find(home, name, ledger, dask)
-    if isinstance(run.plan.release.contract, Discovery):
+    if isinstance(run.plan.contract, Discovery):
         raise Unsuitable(
             f"run {name} discovers what a schema lacks: give `nacre schema discover` again with the same draft, "
             "epsilon and delta; it goes on where it stopped, without a second charge"
@@ -122,7 +122,7 @@ def find(
     if out:
         changes |= redirected(run, out)
     if allow_unprotected_models:
-        if run.plan.release.method != SCORES or not run.settings.clients:
+        if run.plan.method not in UNPROTECTED_BY or not run.settings.clients:
             raise Unsuitable(f"run {name} trains no models without a guarantee; leave --allow-unprotected-models out")
         changes["training"] = {**run.settings.training, "allow_unprotected_models": True}
     if changes:
@@ -147,7 +147,7 @@ def carry_out(run: Run, prefect: bool) -> Run:
 
 def stages_of(run: Run) -> Callable[[Run, Callable[..., Handle]], Handle]:
     """Return the pipeline of a run: of a federation or a client of it, of documents one by one, or of a whole."""
-    if isinstance(run.plan.release.contract, Federation):
+    if isinstance(run.plan.contract, Federation):
         from flows import federate  # it needs torch, which not every installation has
 
         return federate.pipeline if run.settings.clients else federate.pipeline_of_client

@@ -13,7 +13,7 @@ from flows.planning import MayOpen
 from flows.synthesize import record, start
 from flows.with_prefect.artifacts import publish_plan, publish_results
 from flows.with_prefect.recorded import run_stage
-from flows.with_prefect.worker import alone_on, deployed, find_here, own_name, placed_here
+from flows.with_prefect.worker import alone_on, deployed, find_here, name_flow_run, own_name, placed_here
 from tasks.apart import is_alive, wait_for
 from tasks.at_work import at_work
 from tasks.sample import sample
@@ -56,6 +56,7 @@ def go_on(run: Run, train_on: str = "here", partition: str = "", wait_hours: flo
             "no train worker was heard of: start one where the data cannot be read (nacre train-worker), or set "
             "`train_on` to `here`; nothing was charged"
         )
+    name_flow_run(run)
     run.settle(run.settings.model_copy(update={"train_on": train_on}))
     with alone_on(run.settings.account), at_work(run):
         publish_plan(run, partition)

@@ -6,7 +6,7 @@ from pathlib import Path
 from dpmodels.errors import ArtifactError
 from flows.config import home_here
 from flows.with_prefect.artifacts import publish_checks
-from flows.with_prefect.worker import deployed, run_here
+from flows.with_prefect.worker import deployed, name_flow_run, run_here
 from tasks.bucket import verify
 from tasks.budget import sealed_releases
 from tasks.home import home_faults, ledger_of
@@ -29,6 +29,7 @@ def validate_run(run: str) -> None:
         ArtifactError: something is wrong; the artifact of the flow run names all of it.
     """
     found, home = run_here(run), home_here()
+    name_flow_run(found)
     ledger = ledger_of(found)
     bucket = found.settings.bucket
     key = os.environ.get(KEY)

@@ -73,7 +73,7 @@ def embed_documents(
         recipient: who gets it; likewise.
         license: under which terms it is handed over; likewise.
         retention: how long the sensitive zone is kept; likewise.
-        again: why data that another account pays for is released under this one too; likewise.
+        again: why data is charged again that another account pays for, or an unfinished run has paid for; likewise.
 
     Privacy:
         Documents given in memory are kept as ``nacre.synthesize`` keeps rows.

@@ -115,7 +115,10 @@ class Result:
         return _read(self.folder / "statement.html")
 
     def export(self, to: Place, by: Sequence[str] = (), png: bool = False) -> None:
-        """Copy the synthetic table to a folder or a URI, whole or not at all; a folder for each value of ``by``.
+        """Copy the synthetic table to a file, a folder or a URI, whole or not at all.
+
+        A file is of the format that its ending says: .parquet, .csv, .arrow or .jsonl. A folder has one for each value
+        of ``by``.
 
         With ``png``, write its images as PNG files, in a folder for each label.
         """
@@ -130,19 +133,21 @@ class Result:
     def __repr__(self) -> str:
         said, spent = self.manifest, self.spent
         facts = self.report.facts
-        if said.clients is not None:
-            made = f"a classifier of {len(facts['classes'])} classes with {len(said.clients)} clients"
+        if clients := said.clients or said.uncharged:
+            made = f"a classifier of {len(facts['classes'])} classes with {len(clients)} clients"
         elif said.part:
             made = f"{facts['documents']} embeddings"
         else:
             kind = facts.get("rows_are", "rows")
             made = f"{facts['synthetic_rows']} synthetic {kind}, {len(facts['columns'])} modeled columns"
         cost = f"epsilon={spent.epsilon}, delta={spent.delta}" if said.has_price else "no epsilon holds"
+        hides = f"one {said.unit}, {said.adjacency}" if said.has_price else "nothing"
+        account = (said.ledger.account or "(left out)") if said.is_charged else "none"
         return (
             f"<nacre hand-off of {said.data_set}\n"
             f"  made    {made}, by {said.method}; run {self.run}\n"
-            f"  spent   {cost}, account {said.ledger.account or '(left out)'}\n"
-            f"  hides   one {said.unit}, {said.adjacency}\n"
+            f"  spent   {cost}, account {account}\n"
+            f"  hides   {hides}\n"
             f"  folder  {self.folder}>"
         )
 

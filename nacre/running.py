@@ -84,7 +84,7 @@ def synthesize(
         recipient: who gets it; likewise.
         license: under which terms it is handed over; likewise.
         retention: how long the sensitive zone is kept; likewise.
-        again: why data that another account pays for is released under this one too; likewise.
+        again: why data is charged again that another account pays for, or an unfinished run has paid for; likewise.
 
     Privacy:
         Rows given in memory are written, unchanged, to ``HOME/sensitive/RUN/given.parquet`` (the folder has mode 0700,

@@ -80,13 +80,20 @@ def reserve(run: Run) -> None:
     Raises:
         NacreError: the ledger refuses.
     """
-    approval, declared = read_approval(run), run.settings.declared
-    desk_of(run).ledger.reserve(*charges_of(run), approval=approval, first_opens=_to_open(run), declared=declared)
+    opened = [terms for own in run.parties for terms in (own.settings.opens, own.settings.above) if terms]
+    desk_of(run).ledger.reserve(
+        *charges_of(run),
+        approval=read_approval(run),
+        first_opens=_to_open(run),
+        alone=any(terms.alone for terms in opened),
+        declared=run.settings.declared,
+    )
 
 
 def officer_of(run: Run) -> tuple[Officer, Asked] | None:
     """Return who must sign a run's charges, if anybody must, and what is to be signed."""
-    return desk_of(run).ledger.asked(*charges_of(run), first_opens=_to_open(run))
+    charges = charges_of(run)
+    return ledger_of(run).asked(*charges, first_opens=_to_open(run)) if charges else None
 
 
 def sign_run(run: Run, key: Path) -> tuple[Approval, Asked]:
@@ -120,5 +127,5 @@ def read_approval(run: Run) -> Approval | None:
 
 
 def _to_open(run: Run) -> list[Account]:
-    asked = [(own.settings, own.plan.release.contract.name) for own in run.parties]
+    asked = [(own.settings, own.plan.contract.name) for own in run.parties]
     return list({account.name: account for one in asked for account in accounts_to_open(*one)}.values())

@@ -46,9 +46,9 @@ def _accounts(run: Run, manifest: Manifest) -> tuple[list[tuple[Standing, Any]],
         return [], []
     ledger = ledger_of(run)
     if manifest.clients:
-        stood = [(ledger.standing(line.ledger.charge), _signed(ledger, line)) for line in manifest.clients]
+        stood = [(ledger.standing(line.charge), _signed(ledger, line)) for line in manifest.clients]
     else:
-        stood = [(ledger.standing(*(line.ledger.charge for line in manifest.lines_of_run)), None)]
+        stood = [(ledger.standing(*(line.charge for line in manifest.lines_of_run)), None)]
     above, name = list[Balance](), stood[0][0].account
     while name := ledger.account(name).parent:
         above.append(ledger.balance(name))
@@ -57,5 +57,5 @@ def _accounts(run: Run, manifest: Manifest) -> tuple[list[tuple[Standing, Any]],
 
 def _signed(ledger: Ledger, line: Line) -> dict[str, str] | None:
     """Return who signed for a client's charge, which the manifest of a federation does not name."""
-    signed = ledger.approval(line.ledger.charge)
+    signed = ledger.approval(line.charge)
     return {"officer": signed["officer"], "public_key": signed["public_key"]} if signed else None

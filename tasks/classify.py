@@ -24,7 +24,7 @@ from dpmodels.federated.trained import TrainedClassifier
 from dpmodels.privacy import Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.schema.federation import UNPROTECTED
+from dpmodels.schema.federation import UNPROTECTED_BY
 from tasks.accounts import charges_of
 from tasks.federate import about, create, is_central, parties_of, public_part, records_of, release_of, round_of
 from tasks.publish import assemble, charged_once
@@ -59,9 +59,8 @@ def report(run: Run, gathered: Handle) -> Handle:
         return done
     check_consent(run)
     made, ended = classify(run), round_of(run)
-    lines = dict(zip(run.settings.clients, run.plan.lines, strict=True))
     parties = [
-        Party(client, own.settings.account, lines[client], ended.dropped.get(client, ""), made.certainties.get(client))
+        Party(client, own.settings.account, own.plan, ended.dropped.get(client, ""), made.certainties.get(client))
         for client, own in parties_of(run).items()
     ]
     took = [one.model_dump(mode="json") for one in ended_rounds(run)] if is_unprotected(run) else None
@@ -92,8 +91,9 @@ def check_consent(run: Run) -> None:
         Unsuitable: nobody did.
     """
     if is_unprotected(run) and not run.settings.training["allow_unprotected_models"]:
+        why = UNPROTECTED_BY[run.plan.method]
         raise Unsuitable(
-            f"the rounds of run {run.name} are done. {UNPROTECTED} So the models stay in {run.sensitive / 'rounds'}, "
+            f"the rounds of run {run.name} are done. {why} So the models stay in {run.sensitive / 'rounds'}, "
             f"and nothing is handed over; to do so all the same: nacre resume {run.name} --allow-unprotected-models"
         )
 
@@ -105,7 +105,7 @@ def classify(run: Run) -> Classified:
 
 def _trained(run: Run) -> Classified:
     """Return the server's model after the last round. Privacy: none."""
-    contract, terms, kept = about(run.plan.release).whole, run.settings.training, records_of(run)
+    contract, terms, kept = about(run.plan).whole, run.settings.training, records_of(run)
     public = public_part(run, contract)
     weights = last_server(run).models[public.architecture]
     made = TrainedClassifier(contract, public.architecture, public.model, weights)

@@ -74,8 +74,8 @@ def compare(
     return write_comparison(found, place.sensitive)
 
 
-def evaluate_again(run: Run, test: Path | None, lenet: Path | None, jobs: int | None) -> Path:
-    """Evaluate a finished run with every metric.
+def evaluate_again(run: Run, test: Path | None, lenet: Path | None, jobs: int | None, real_rows: bool = False) -> Path:
+    """Evaluate a finished run with every metric, and show a few real rows if asked.
 
     Raises:
         ArtifactError: the run has no synthetic table, or its sensitive zone is gone.
@@ -85,7 +85,8 @@ def evaluate_again(run: Run, test: Path | None, lenet: Path | None, jobs: int | 
         raise ArtifactError(f"run {run.name} has no synthetic table yet; resume it first")
     if not encoded.exists():
         raise ArtifactError(f"run {run.name} has lost its sensitive zone, and with it the real rows to compare with")
-    options = Options(seed=run.settings.seed, workers=jobs or min(8, cores()), lenet=lenet)
+    workers = jobs or min(8, cores())
+    options = Options(seed=run.settings.seed, workers=workers, lenet=lenet, real_rows=real_rows)
     return evaluate(run, Handle(path=encoded), synthetic, test, options).path
 
 

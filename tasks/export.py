@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
-from dpmodels.artifact import aside, left_by, settle, sweep
+from dpmodels.artifact import aside, left_by, settle, sweep, write_whole
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.schema.columns import Discrete
@@ -19,8 +19,9 @@ from dpmodels.schema.lint import load_schema
 from dpmodels.schema.pictures import write_pictures
 from dpmodels.schema.places import FAILURES, is_uri, open_system, settled
 from dpmodels.schema.schema import Schema
-from tasks.ready import check_free
+from tasks.ready import check_free, check_new_file
 from tasks.store import MADE
+from tasks.table_file import check_ending, write_table
 
 PICTURES = 1024
 EXPORT = "export"
@@ -29,12 +30,13 @@ DONE = "_SUCCESS"
 
 
 def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -> None:
-    """Write the synthetic table of a hand-off as Parquet, in a folder for each value of the columns ``by``.
+    """Write the synthetic table of a hand-off to one file, in the format of its ending, or as Parquet to a folder.
 
-    With ``png``, write its images as PNG files on this machine, in a folder for each label.
+    With columns ``by``, the folder has one for each of their values. With ``png``, write images as PNG files on this
+    machine, in a folder for each label.
 
-    A folder on this machine appears at once. In an object store, ``_SUCCESS`` is written last, and what was written
-    before a failure is removed.
+    A file or a folder on this machine appears at once. In an object store, ``_SUCCESS`` is written last, and what was
+    written before a failure is removed.
 
     Raises:
         NacreError: the hand-off has faults or no table, a column has no listed values, or the place cannot be written,
@@ -56,12 +58,37 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -
     to = to.removeprefix("file://")
     if png and (by or is_uri(to)):
         raise InvalidArgument("png", to, "go to a folder on this machine, and without columns")
+    if is_file(to):
+        if by or png or is_uri(to):
+            raise InvalidArgument("to", to, "be without that ending: it is a folder of several files")
+        return _to_file(table, Path(settled(to)))
     if is_uri(to):
         written = _to_store(table, to, by)
     else:
         written = _to_folder(table, Path(settled(to)), by, schema if png else None)
     if not written:
         raise DataError("", f"{to} cannot be written: check that it may be, and the credentials in the environment")
+
+
+def is_file(to: str) -> bool:
+    """Tell whether a place is one file, by its ending.
+
+    Raises:
+        InvalidArgument: it has an ending that says no format, and is no folder.
+    """
+    path = Path(to)
+    if not path.suffix or to.endswith("/") or path.is_dir():
+        return False
+    check_ending(path, "to", "; a folder has no ending, or a / after it")
+    return True
+
+
+def _to_file(table: Path, to: Path) -> None:
+    check_new_file(to)
+    batches = ds.dataset(table, format="parquet").to_batches(batch_size=PICTURES)
+    write_whole(
+        to, lambda path: write_table((pa.Table.from_batches([each]) for each in batches), path, to.suffix.lower())
+    )
 
 
 def _to_folder(table: Path, to: Path, by: Sequence[str], pictures: Schema | None) -> bool:

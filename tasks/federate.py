@@ -22,7 +22,7 @@ from dpmodels.federated.records import load_examples
 from dpmodels.federated.scores import FederatedScores
 from dpmodels.privacy import Released, Sensitive
 from dpmodels.releases.draw import check_line
-from dpmodels.releases.plan import Line
+from dpmodels.releases.plan import Line, Plan
 from dpmodels.releases.release import Release, read_release
 from dpmodels.releases.system import System
 from dpmodels.schema.federation import SCORES, Federation
@@ -71,15 +71,15 @@ def create(method: str, measurement: Mapping[str, Any], public: PublicPart | Non
     return system(*given)
 
 
-def about(line: Line) -> Federation:
-    """Return the contract of a line about a federation.
+def about(plan: Line | Plan) -> Federation:
+    """Return the contract of a line, or a plan, about a federation.
 
     Raises:
-        ArtifactError: the line is about something else, or takes the hash of a format that had no federations.
+        ArtifactError: it is about something else, or takes the hash of a format that had no federations.
     """
-    if not isinstance(line.contract, Federation) or line.former is not None:
-        raise ArtifactError(f"the line {line.name} of {line.method} is not about a federation")
-    return line.contract
+    if not isinstance(plan.contract, Federation) or (isinstance(plan, Line) and plan.former is not None):
+        raise ArtifactError(f"what {plan.method} was planned for is not a federation")
+    return plan.contract
 
 
 @stage("client", sensitive=True)
@@ -88,6 +88,8 @@ def take_part(run: Run) -> Handle:
     with alone(run):
         if done := run.finished("sanitize"):
             return done
+        if not run.plan.lines:
+            return check_records(run)
         line = run.plan.release
         if is_central(line):
             name = run.settings.federation
@@ -97,6 +99,13 @@ def take_part(run: Run) -> Handle:
         reserve_run(run, desk)
         system.measure(records, line, desk)
         return sealed(run)
+
+
+def check_records(run: Run) -> Handle:
+    """See that a client's records are what the contract says of them, where nothing is released of them."""
+    contract = about(run.plan)
+    load_examples(local(run.settings.data), public_part(federation_of(run), contract).records, contract)
+    return Handle(path=run.control)
 
 
 def alone(run: Run) -> AbstractContextManager[None]:
@@ -151,7 +160,7 @@ def gather(run: Run) -> Handle:
     with exclusive(run.place("round")):
         if done := run.finished("round"):
             return done
-        if is_central(run.plan.release):
+        if run.plan.lines and is_central(run.plan.release):
             from tasks.aggregate import gather_sums
 
             ended = gather_sums(run)
@@ -184,6 +193,8 @@ def ask_clients(run: Run, work: Work, fault: Callable[[Run], str]) -> Round:
 
 def _fault(party: Run) -> str:
     """Say what is wrong with a client's release, if anything is: it must be the sealed one, and one of its line."""
+    if not party.plan.lines:
+        return ""
     try:
         release, held = release_of(party), desk_of(party).held()
         if release.value.line != party.plan.release or held is None or held.artifact_hash != _hash(party):
@@ -196,7 +207,7 @@ def _fault(party: Run) -> str:
 
 def give_back(party: Run, why: str) -> None:
     """Void the charge of a client, if it was charged and its draw has not begun."""
-    held = desk_of(party).held()
+    held = desk_of(party).held() if party.plan.lines else None
     if held is not None and held.state == "reserved":
         ledger_of(party).void(held.key, why)
 

@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from dpmodels.evaluation.published.federated import cautions as cautions_of_clie
 from dpmodels.files import copy_plain
 from dpmodels.hand_off.manifest import (
     CARD,
+    DISCOVERED,
     LAID_OUT,
     LEFT_OUT,
     MANIFEST,
@@ -36,7 +38,7 @@ from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import check_discovery, discoveries_of, joint_cost, price_of
 from dpmodels.releases.plan import REPORT, Line
 from dpmodels.schema.discovery_charge import DiscoveryCharge
-from dpmodels.schema.federation import SCORES, UNPROTECTED
+from dpmodels.schema.federation import UNPROTECTED_BY
 from tasks.accounts import charges_of, desk_of
 from tasks.anchors import anchor_after
 from tasks.bucket import Bucket
@@ -49,7 +51,8 @@ from tasks.ready import check_free
 from tasks.receive import forget, receive
 from tasks.signing import passphrase_of
 from tasks.stage import stage
-from tasks.store import MADE, Handle, Run, members
+from tasks.store import BEGUN, DELIVERED, MADE, Handle, Run, members
+from tasks.table_file import write_table
 
 DAY = 86_400
 TO_COME = {"artifacts": dict.fromkeys((CARD, *PAGES), 64 * "0"), "layout": LAYOUT, "sha256": 64 * "0"}
@@ -71,6 +74,9 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
                 write_split(contract, flat, place, file.name)
             else:
                 copy_plain(file.parents[1], file, place / file.name)
+        if kind := run.settings.format:
+            batches = (each for file in sorted(place.iterdir()) for each in read_batches(file, run.settings.batch_rows))
+            write_table(map(pa.Table.from_batches, ([batch] for batch in batches)), folder / f"synthetic.{kind}")
         return {}
 
     handed_over = assemble(run, release, report, table)
@@ -84,8 +90,9 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
     What ``write`` returns are the digests of files that lie in the object store already. The rest goes there too, the
     manifest last, and stays in the folder.
     """
-    out, plan = run.settings.out, run.plan.release
+    out = run.settings.out
     if holds_run(out, run.name):
+        _mark_delivered(run)
         return Handle(path=out)
     check_free(out)
     make_folder(out.parent)
@@ -95,7 +102,7 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
         for file in members(run.control.parent, report.path):
             copy_plain(file.parents[1], file, part / file.name)
         (part / "schema.yaml").write_text(run.plan.whole.to_yaml(), encoding="utf-8")
-        said = manifest(run, plan, release)
+        said = manifest_of_clients(run) if run.settings.clients else manifest(run, release)
         write_card(run, said, part)
         whole = said.model_copy(update={"artifacts": {**artifacts(part), **elsewhere}})
         (part / MANIFEST).write_text(whole.to_json(), encoding="utf-8")
@@ -106,9 +113,16 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
                 Bucket(bucket).settle(run.name, part, whole.artifacts, engine)
         blur_times(part)
         replace_folder(part, out)
+    _mark_delivered(run)
     if not run.settings.is_paid_elsewhere:
         anchor_after(ledger_of(run), run.settings.signing_key)
     return Handle(path=out)
+
+
+def _mark_delivered(run: Run) -> None:
+    """Write down that a run was handed over; one that an earlier version began has no mark."""
+    with suppress(FileNotFoundError):
+        os.replace(run.control / BEGUN, run.control / DELIVERED)
 
 
 def blur_times(folder: Path) -> None:
@@ -118,18 +132,17 @@ def blur_times(folder: Path) -> None:
         os.utime(path, (day, day))
 
 
-def manifest(run: Run, plan: Line, release: Handle) -> Manifest:
+def manifest(run: Run, release: Handle) -> Manifest:
     """Say what was asked for, what was spent, what came of it, and which ledger entries paid; the files come later."""
-    settings, budget = run.settings, plan.budget
-    if settings.clients:
-        return manifest_of_clients(run)
+    settings, plan = run.settings, run.plan.release
+    budget = plan.budget
     again = "fitted_again_as" if settings.fits else "sampled_again_as" if settings.paid_by else ""
     paid = paid_elsewhere(settings.fits) if settings.is_paid_elsewhere else paid_here(run, release)
     paid |= discovery_lines(run)
     paid |= total(run, paid)
     return Manifest.model_validate(
         {
-            "format": NEWEST if "discoveries" in paid else LAID_OUT,
+            "format": DISCOVERED if "discoveries" in paid else LAID_OUT,
             "nacre_version": version("nacre"),
             **({again: run.name} if again else {}),
             "data_set": plan.contract.name,
@@ -159,34 +172,42 @@ def artifacts(folder: Path) -> dict[str, str]:
 
 def manifest_of_clients(run: Run) -> Manifest:
     """Make the manifest of a federation: one line for each client that took part, and why the others did not."""
-    ended = json.loads(run.read("round"))
-    parties, plan = dict(zip(run.settings.clients, run.parties, strict=True)), run.plan.release
-    lines = [_client_line(client, parties[client], sha256) for client, sha256 in ended["taken"].items()]
-    hashes = charged_once(run, ended["taken"])
-    heaviest = max(lines, key=lambda one: one["spent"]["epsilon"])
-    unprotected = plan.method == SCORES
-    price = {"unprotected": UNPROTECTED} if unprotected else {n: heaviest[n] for n in ("asked", "spent", "events")}
+    ended, plan = json.loads(run.read("round")), run.plan
+    paid = _lines_of_clients(run, ended["taken"]) if plan.lines else {"uncharged": list(ended["taken"])}
+    unprotected = {"unprotected": UNPROTECTED_BY[plan.method]} if plan.method in UNPROTECTED_BY else {}
     return Manifest.model_validate(
         {
-            "format": LAID_OUT,
+            "format": LAID_OUT if plan.lines else NEWEST,
             "nacre_version": version("nacre"),
             "run": run.name,
-            "data_set": run.plan.whole.name,
+            "data_set": plan.whole.name,
+            "schema_sha256": plan.whole.hash,
             "method": plan.method,
-            "adjacency": plan.budget.adjacency,
-            "unit": str(plan.budget.unit),
-            **price,
-            "part": heaviest["part"],
-            **{name: hashes[name] for name in ("schema_sha256", "plan_sha256", "release_sha256")},
-            "ledger": {"account": run.settings.account, "charge": hashes["ledger_charge"]},
+            "adjacency": plan.contract.adjacency,
+            "unit": str(plan.contract.unit),
+            **paid,
+            **unprotected,
             "cautions": cautions_of_clients(plan),
-            "clients": lines,
-            "trust": plan.measurement.get("trust", "local"),
             **({"dropped": ended["dropped"]} if ended["dropped"] else {}),
             **declared(run.settings.declared),
             **TO_COME,
         }
     )
+
+
+def _lines_of_clients(run: Run, taken: Mapping[str, str]) -> dict[str, Any]:
+    """Say what each client that took part paid, and of all of them what the heaviest did, where an epsilon holds."""
+    parties, plan = dict(zip(run.settings.clients, run.parties, strict=True)), run.plan.release
+    lines = [_client_line(client, parties[client], sha256) for client, sha256 in taken.items()]
+    hashes, heaviest = charged_once(run, taken), max(lines, key=lambda one: one["spent"]["epsilon"])
+    return {
+        **({} if plan.method in UNPROTECTED_BY else {name: heaviest[name] for name in ("asked", "spent", "events")}),
+        "part": heaviest["part"],
+        **{name: hashes[name] for name in ("plan_sha256", "release_sha256")},
+        "ledger": {"account": run.settings.account, "charge": hashes["ledger_charge"]},
+        "clients": lines,
+        "trust": plan.measurement.get("trust", "local"),
+    }
 
 
 def _client_line(client: str, party: Run, sha256: str) -> dict[str, Any]:
@@ -199,6 +220,8 @@ def _client_line(client: str, party: Run, sha256: str) -> dict[str, Any]:
 
 def charged_once(run: Run, taken: Mapping[str, str]) -> dict[str, str]:
     """Return the hashes that stand for those of all clients that took part, and that of the federation's contract."""
+    if not run.plan.lines:
+        return {"schema_sha256": run.plan.whole.hash}
     parties = dict(zip(run.settings.clients, run.parties, strict=True))
     charges = [charges_of(parties[client])[0] for client in taken]
     return {

@@ -74,7 +74,7 @@ def check_new_file(out: Path) -> None:
         ArtifactError: the place is taken, or cannot be written.
     """
     if os.path.lexists(out):
-        raise ArtifactError(f"--out {out} is there already; name a new file")
+        raise ArtifactError(f"{out} is there already; name a new file")
     check_writable(out.absolute().parent)
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
 

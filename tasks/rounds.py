@@ -1,6 +1,7 @@
 """Rounds of training without a guarantee (paper mode): models travel between clients and server as they were trained.
 
-Only the certainty scores, which every client released before the first round, are private. Models, updates and whatever
+Only the certainty scores, which every client of FedAUX released before the first round, are private; no other algorithm
+asks for them, and then nothing is released and nothing charged. Models, updates and whatever
 is computed from them are as sensitive as the records. They lie in the sensitive folder of the federation's run:
 
     sensitive/RUN/rounds/0003/server.safetensors      the server's models after round 3; round 0 is before the first
@@ -41,7 +42,7 @@ from dpmodels.federated.rounds import (
 from dpmodels.federated.scores import FederatedScores
 from dpmodels.federated.soft_labels import write_soft_labels
 from dpmodels.late import Tensor
-from dpmodels.schema.federation import SCORES
+from dpmodels.schema.federation import UNPROTECTED_BY
 from tasks.clients import run_clients
 from tasks.federate import about, create, federation_of, parties_of, public_part, records_of, release_of, round_of
 from tasks.source import local
@@ -65,7 +66,7 @@ class Ended(BaseModel):
 
 def is_unprotected(run: Run) -> bool:
     """Tell whether the models of a federation travel without a guarantee."""
-    return run.plan.release.method == SCORES
+    return run.plan.method in UNPROTECTED_BY
 
 
 def check_rounds(terms: Mapping[str, Any], model: ModelSpec) -> RoundSpec:
@@ -116,12 +117,12 @@ def first_server(
 @stage("train client", sensitive=True)
 def train_one(run: Run, number: int) -> Handle:
     """Train the server's model on one client's records, and leave it with the server. Privacy: none."""
-    whole, line = federation_of(run), run.plan.release
-    client = about(line).client
+    whole, contract = federation_of(run), about(run.plan)
+    client = contract.client
     place = round_folder(whole, number) / _update(client)
     if place.exists():
         return Handle(path=place)
-    public = public_part(whole, about(line))
+    public = public_part(whole, contract)
     server = read_server((round_folder(whole, number - 1) / SERVER).read_bytes())
     spec, seed = check_rounds(whole.settings.training, public.model), whole.settings.seed
     architecture = whole.settings.training["architectures"].get(client, public.architecture)
@@ -129,14 +130,14 @@ def train_one(run: Run, number: int) -> Handle:
     def train(own: Examples) -> bytes:
         return write_update(train_client(server, own, client, architecture, spec, seed))
 
-    transform_kept(load_examples(local(run.settings.data), public.records, about(line)), train, place)
+    transform_kept(load_examples(local(run.settings.data), public.records, contract), train, place)
     return Handle(path=place)
 
 
 @stage("rounds", sensitive=True)
 def train_in_rounds(run: Run, gathered: Handle) -> Handle:
     """Train round by round, and go on after the last round that ended."""
-    public = public_part(run, about(run.plan.release))
+    public = public_part(run, about(run.plan))
     begin = round_folder(run, 0)
     make_private(begin)
     write_whole(begin / SERVER, lambda part: part.write_bytes((run.control / BEGIN).read_bytes()))
@@ -159,7 +160,9 @@ def last_server(run: Run) -> Server:
 
 
 def certainties_of(run: Run, public: PublicPart) -> dict[str, Floats]:
-    """Return how certain each client is of the records that are distilled on (post-processing)."""
+    """Return how certain each client is of the records that are distilled on, where it said so (post-processing)."""
+    if not run.plan.lines:
+        return {}
     line, parties = run.plan.release, parties_of(run)
     system = create(line.method, line.measurement)
     if not isinstance(system, FederatedScores):
@@ -183,7 +186,7 @@ def _take_round(run: Run, public: PublicPart, number: int, sure: Mapping[str, Fl
     spec, kept = check_rounds(terms, public.model), records_of(run)
     after, faults = aggregate(before, updates, spec, run.settings.seed, kept.distilled, sure)
     model = loaded(public.architecture, public.model, after.models[public.architecture])
-    said, classes = softmax(predict(model, kept.distilled), axis=1), about(run.plan.release).classes
+    said, classes = softmax(predict(model, kept.distilled), axis=1), about(run.plan).classes
     write_whole(folder / SERVER, lambda part: part.write_bytes(write_server(after)))
     first = len(public.negatives)
     write_whole(folder / SOFT_LABELS, lambda part: write_soft_labels(part, first, classes, said, {}))

@@ -12,7 +12,7 @@ from dpmodels.schema.places import is_uri
 from tasks.at_work import why_stopped
 from tasks.lock import is_at_work
 from tasks.remove import is_approved, took_charge
-from tasks.store import Run
+from tasks.store import DELIVERED, Run
 
 PAID = ("sanitize", "score", "train", "sample", "validate")
 """Stages after the charge: who gives the same command again instead of going on pays again."""
@@ -61,7 +61,9 @@ def runs_of(home: Path, ledger_url: str | None = None) -> Iterator[Run]:
 
 
 def is_handed_over(run: Run) -> bool:
-    """Tell whether the hand-off at a run's place is the run's own."""
+    """Tell whether a run was handed over: it is marked so, or the hand-off at its place is the run's own."""
+    if (run.control / DELIVERED).exists():
+        return True
     try:
         return read_manifest(run.settings.out).made_by == run.name
     except ArtifactError:
@@ -77,8 +79,8 @@ def listed(run: Run) -> Listed:
     """Say what a run is about, and what is left to do."""
     day = f"{datetime.fromtimestamp((run.control / 'plan.json').stat().st_mtime, UTC):%Y-%m-%d}"
     try:
-        contract, method = run.plan.release.contract, run.plan.release.method
-        return Listed(run.name, day, contract.name, method, run.reached, *_state(run))
+        plan = run.plan
+        return Listed(run.name, day, plan.contract.name, plan.method, run.reached, *_state(run))
     except (NacreError, ValueError, OSError) as fault:  # of another version, or damaged
         why = str(fault) if isinstance(fault, NacreError) else ""
         return Listed(run.name, day, "", "", run.reached, "cannot be read", why)
@@ -111,7 +113,7 @@ def _state(run: Run) -> tuple[str, str, str]:
     """Return the state of a run, why it stopped, and the command that goes on with it."""
     if run.settings.federation:
         return f"part of {run.settings.federation}", "", ""
-    discovers = isinstance(run.plan.release.contract, Discovery)
+    discovers = isinstance(run.plan.contract, Discovery)
     if discovers and run.reached:
         return "discovered", "", ""
     if is_handed_over(run):

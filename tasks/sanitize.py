@@ -15,6 +15,7 @@ from tasks.ready import check_ready, pick_device
 from tasks.room import check_room
 from tasks.stage import stage
 from tasks.store import Handle, Run
+from tasks.unfinished import naming_paid
 
 
 @stage("sanitize", sensitive=True)
@@ -43,4 +44,5 @@ def reserve_run(run: Run, desk: Desk) -> None:
     held = desk.held()
     if held is None or held.state == "reserved":
         check_free(desk.staged, desk.released)
-    reserve(run)
+    with naming_paid(run.home, desk.ledger, run.ledger_url):
+        reserve(run)

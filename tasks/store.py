@@ -37,6 +37,8 @@ from tasks.engine import cores
 
 T = TypeVar("T")
 REPORT_PLAN = "report-plan.json"
+BEGUN, DELIVERED = "begun", "delivered"
+"""Names of the mark in a run's control folder, before and after its hand-off is complete (tasks/unfinished.py)."""
 MADE = {
     "round": "round.json",
     "sanitize": "release.parquet",
@@ -61,13 +63,17 @@ PARTS = {
 
 
 class Opening(BaseModel):
-    """The terms of an account that the run opens when it is charged, if nobody opened it before."""
+    """The terms of an account that the run opens when it is charged, if nobody opened it before.
+
+    ``alone`` lets it do so only in a ledger that still has no account by then.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     cap: PrivacyBudget
     note: str
     parent: str = ""
     partition: str = ""
+    alone: bool = False
 
 
 class Settings(BaseModel):
@@ -86,6 +92,7 @@ class Settings(BaseModel):
         paid_by: the run whose release this run samples or fits again; empty for a run that pays for its own release.
         fits: the charge in the footer of the release that this run fits again, or that it samples from such a fit of.
         public_sha256: of the files of public documents; none of them may be a file of the data.
+        format: in which the hand-off has its table in one file too, beside the Parquet; empty for none.
         clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
         federation: the run of the federation that a client's run belongs to; above: the terms of its account.
         purpose, recipient, license, retention, again: what the operator declares; empty where nothing.
@@ -100,6 +107,7 @@ class Settings(BaseModel):
     account: str
     opens: Opening | None = None
     rows: int | None
+    format: str = ""
     seed: int
     device: str
     train_on: str = "here"
@@ -233,6 +241,8 @@ class Run(BaseModel):
             (part / "stages").mkdir(parents=True)
             for name, content in files.items():
                 (part / name).write_bytes(content)
+            if not adopted:
+                (part / BEGUN).touch()
             (part / "plan.json").write_text(plan.model_dump_json(indent=1), encoding="utf-8")
             (part / "settings.json").write_text(settings.model_dump_json(indent=1), encoding="utf-8")
             replace_folder(part, self.control)

@@ -19,19 +19,23 @@ Footer = Callable[[], dict[bytes, bytes]]
 ENDINGS = (".parquet", ".csv", ".arrow", ".jsonl")
 
 
-def check_ending(out: Path) -> None:
+def check_ending(out: Path, name: str = "out", otherwise: str = "") -> None:
     """Refuse a file whose ending names no format that is written.
 
     Raises:
         InvalidArgument: it is none of ``ENDINGS``.
     """
     if out.suffix.lower() not in ENDINGS:
-        raise InvalidArgument("out", out, f"end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, which says the format")
+        rule = f"end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, which says the format{otherwise}"
+        raise InvalidArgument(name, out, rule)
 
 
-def write_table(tables: Iterator[pa.Table], path: Path, ending: str, footer: Footer) -> None:
-    """Write the tables one after another; only Parquet has room for the footer, which is asked for at the end."""
-    first = next(tables)
+def write_table(tables: Iterator[pa.Table], path: Path, ending: str = "", footer: Footer = dict) -> None:
+    """Write the tables one after another, in the format of an ending, by default that of the path.
+
+    Only Parquet has room for the footer, which is asked for at the end.
+    """
+    first, ending = next(tables), ending or path.suffix
     whole = chain([first], tables)
     if ending == ".parquet":
         with pq.ParquetWriter(path, first.schema, compression="zstd") as parquet:

@@ -151,15 +151,24 @@ class Tail:
         return shares
 
     def mean_stddev(self, edges: Floats) -> float:
-        """Return by how much the mean of what lies in cells beyond the origin differs between likely shapes.
+        """Return by how much the mean of what lies in cells beyond the origin differs between likely shapes."""
+        shares = self._shares(edges)
+        return self._stddev(shares @ ((edges[:-1] + edges[1:]) / 2) / np.maximum(shares.sum(axis=1), 1e-300))
+
+    def quantile_stddev(self, edges: Floats, level: float) -> float:
+        """Return by how much a quantile of what lies in cells beyond the origin differs between likely shapes."""
+        below = np.cumsum(np.pad(self._shares(edges), ((0, 0), (1, 0))), axis=1)
+        return self._stddev(np.array([np.interp(np.clip(level, 0, 1) * each[-1], each, edges) for each in below]))
+
+    def _stddev(self, amounts: Floats) -> float:
+        """Return the standard deviation of an amount over likely shapes, about what their average says.
 
         The prior of the index counts for less here than in the shape, since no column is bound to keep it.
         """
-        shares, weights = self._shares(edges), self.weights / self.weights.sum()
-        means = shares @ ((edges[:-1] + edges[1:]) / 2) / np.maximum(shares.sum(axis=1), 1e-300)
+        weights = self.weights / self.weights.sum()
         apart = (self.index - INDEX_MEAN) ** 2 / 2
         wider = weights * np.exp(apart * (INDEX_STDDEV**-2 - DOUBTED_STDDEV**-2))
-        return float(np.sqrt(wider @ (means - weights @ means) ** 2 / wider.sum()))
+        return float(np.sqrt(wider @ (amounts - weights @ amounts) ** 2 / wider.sum()))
 
     def parts(self, edges: Floats) -> list[Floats]:
         """Cut cells into parts in which the density hardly falls: for each cell, the values that cut it."""

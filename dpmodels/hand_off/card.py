@@ -63,7 +63,7 @@ def describe(
 def terms(manifest: Manifest) -> dict[str, Any]:
     """Return the facts that follow from a manifest alone; where no epsilon holds, delta and charges are the scores'."""
     signed = manifest.approved
-    delta = manifest.clients[0].price.asked.delta if manifest.clients else manifest.whole_cost.delta
+    first = (manifest.clients or (manifest,))[0]
     return {
         "data_set": manifest.data_set,
         "method": manifest.method,
@@ -73,7 +73,7 @@ def terms(manifest: Manifest) -> dict[str, Any]:
         "unit": manifest.unit,
         "adjacency": manifest.adjacency.value,
         "part": manifest.part,
-        "delta": delta,
+        "delta": (first.price.asked if manifest.clients else manifest.whole_cost).delta if first.is_charged else None,
         "epsilon": str(manifest.whole_cost.epsilon) if manifest.has_price else None,
         **({} if manifest.has_price else {"unprotected": manifest.unprotected}),
         "charges": [
@@ -86,7 +86,8 @@ def terms(manifest: Manifest) -> dict[str, Any]:
         "clients": [
             {"name": line.client, "account": line.ledger.account, "epsilon": str(line.price.spent.epsilon)}
             for line in manifest.clients or ()
-        ],
+        ]
+        + [{"name": name} for name in manifest.uncharged or ()],
         "dropped": dict(manifest.dropped or {}),
         **({"trust": manifest.trust} if manifest.trust == "central" else {}),
         "schema_sha256": manifest.schema_sha256,

@@ -16,6 +16,8 @@ Its format is numbered, and each manifest is written in the oldest format that c
     7   any of these that says by which layout its pages were made, so that they can be made again and compared, and
         that holds the digest of itself, by which a manifest that rotted on its disk is noticed
     8   any of 7 that are of a table whose schema was discovered: a line for each discovery, and the total is of all
+    9   any of 7 that are of a federation of which nothing was released under differential privacy. ``uncharged`` names
+        the clients that took part; there is no plan, release, charge or epsilon, and ``unprotected`` says why
 """
 
 import json
@@ -44,8 +46,8 @@ CARD = "model-card.json"
 SHEET = "data-sheet.html"
 PAGES = ("model-card.html", "statement.html", SHEET)
 """The pages that lay out the facts of the card: for a user, for a data-protection officer, and for whoever gets it."""
-NEWEST, LAID_OUT = 8, 7
-"""The newest format, which only a schema that was discovered asks for; and that of what else is written now."""
+NEWEST, DISCOVERED, LAID_OUT = 9, 8, 7
+"""Of a federation that charges nothing; of a schema that was discovered; and of what else is written now."""
 MOST_FAULTS = 10
 LEFT_OUT = (
     "The release came as a file, without the ledger that paid for it. Its footer names the charge. The account, the "
@@ -105,7 +107,7 @@ class Payment(_Model):
     """Who paid for a line: the key of the charge, and, where the ledger is at hand, its account and its entries."""
 
     account: Text | None = None
-    charge: Sha256
+    charge: Sha256 | None = None
     entries: Annotated[tuple[Entry, ...], Field(min_length=1)] | None = None
 
 
@@ -130,14 +132,15 @@ class Line(_Model):
     Attributes:
         part: the kind of part each of which is charged on its own, such as a document; None for the whole data set.
         asked, spent, events: None in the manifest of an unprotected federation, for which no epsilon holds.
+        plan_sha256, and the charge in ``ledger``: None where nothing was charged.
     """
 
     asked: Target | None = None
     spent: Cost | None = None
     events: Annotated[tuple[Event, ...], Field(min_length=1)] | None = None
-    plan_sha256: Sha256
+    plan_sha256: Sha256 | None = None
     part: Annotated[Text, Field(max_length=100)] | None = None
-    ledger: Payment
+    ledger: Payment = Payment()
 
     @property
     def sealed(self) -> bool:
@@ -148,6 +151,16 @@ class Line(_Model):
     def has_price(self) -> bool:
         """Tell whether an epsilon is stated."""
         return True
+
+    @property
+    def is_charged(self) -> bool:
+        """Tell whether anything was charged; nothing is where nothing was released under differential privacy."""
+        return True
+
+    @property
+    def charge(self) -> str:
+        """The key of the charge; empty where nothing was charged."""
+        return self.ledger.charge or ""
 
     @property
     def price(self) -> "Price":
@@ -165,6 +178,12 @@ class Line(_Model):
         for name in ("asked", "spent", "events"):
             if (getattr(self, name) is not None) != self.has_price:
                 fault = "lacks the field" if self.has_price else "is of what no epsilon holds for, and has the field"
+                raise ValueError(f"{fault} {name}")
+        for name, known in (("plan_sha256", self.plan_sha256), ("ledger.charge", self.ledger.charge)):
+            if (known is not None) != self.is_charged:
+                fault = (
+                    "lacks the field" if self.is_charged else "is of what nothing was charged for, and has the field"
+                )
                 raise ValueError(f"{fault} {name}")
         return self
 
@@ -216,7 +235,7 @@ class _Head(_Model):
     adjacency: Adjacency
     unit: OneLine
     schema_sha256: Sha256
-    release_sha256: Sha256
+    release_sha256: Sha256 | None = None
 
 
 class Manifest(Line, _Head):
@@ -236,6 +255,7 @@ class Manifest(Line, _Head):
         cautions: what a recipient must know of the guarantee's limits before relying on it.
         clients: of a federation, those that took part; dropped: by client, why it was left out; trust: who drew the
             noise, each client (local), or an aggregator that saw the exact sums of all (central).
+        uncharged: the clients that took part in a federation of which nothing was released under differential privacy.
         unprotected: says of models that travelled as they were trained that no epsilon holds.
         declared: what the operator says of the hand-off. The ledger has it too, in the entry of a charge that this
             run made; a run that was paid for before says what it says of its own hand-off.
@@ -252,6 +272,7 @@ class Manifest(Line, _Head):
     approved_as: Family | None = None
     cautions: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
     clients: Annotated[tuple[ClientLine, ...], Field(min_length=1)] | None = None
+    uncharged: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
     dropped: dict[Text, Text] | None = None
     trust: Literal["local", "central"] | None = None
     unprotected: Text | None = None
@@ -264,6 +285,11 @@ class Manifest(Line, _Head):
     def has_price(self) -> bool:
         """Tell whether an epsilon is stated; none holds for models that travelled as they were trained."""
         return self.unprotected is None
+
+    @property
+    def is_charged(self) -> bool:
+        """Tell whether anything was charged."""
+        return self.uncharged is None
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -302,6 +328,8 @@ class Manifest(Line, _Head):
     @property
     def oldest_format(self) -> int:
         """The oldest format that can hold the manifest's content."""
+        if self.uncharged is not None:
+            return 9
         if self.discoveries is not None:
             return 8
         if self.layout is not None:
@@ -329,7 +357,14 @@ class Manifest(Line, _Head):
             raise ValueError("has the field left_out, which no manifest without the field fitted_again_as has")
         if self.approved_as is not None and self.approved is None:
             raise ValueError("has the field approved_as, and no field approved, whose family it names")
-        if self.clients is None and (self.dropped or self.trust or self.unprotected):
+        if (self.release_sha256 is None) == self.is_charged:
+            raise ValueError("lacks one of the fields release_sha256 and uncharged, or has both")
+        of_charges = (self.clients, self.trust, self.part, self.report, self.discoveries, self.approved, self.left_out)
+        if not self.is_charged and (
+            self.has_price or self.layout is None or self.ledger != Payment() or any(of_charges)
+        ):
+            raise ValueError("has the field uncharged, and not just what is said of what nothing was charged for")
+        if self.clients is None and (self.trust or (self.is_charged and (self.dropped or self.unprotected))):
             raise ValueError(
                 "has a field dropped, trust or unprotected, and no field clients, whose federation it names"
             )
@@ -353,6 +388,8 @@ class Manifest(Line, _Head):
         content = self.model_dump(mode="json", exclude_none=True)
         if self.declared is not None:
             content["declared"] = self.operator_says
+        if not self.is_charged:
+            del content["ledger"]
         if self.sha256 is not None:
             content["sha256"] = own_digest(content)
         return json.dumps(content, indent=1)
@@ -394,7 +431,7 @@ def is_as_written(content: bytes) -> bool:
     return "sha256" not in whole or whole["sha256"] == own_digest(whole)
 
 
-def digest_of_all(hashes: Iterable[str]) -> str:
+def digest_of_all(hashes: Iterable[str | None]) -> str:
     """Return the digest that stands for the hashes of all clients, in their order."""
     return digest(list(hashes))
 

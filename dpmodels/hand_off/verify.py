@@ -52,12 +52,12 @@ from dpmodels.limits import LARGEST_CARD, LARGEST_REPORT, LARGEST_YAML, read_jso
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discoveries_of, unpriced
-from dpmodels.schema.federation import CENTRAL, SCORES
+from dpmodels.schema.federation import CENTRAL, ROUNDS, SCORES
 from dpmodels.schema.lint import parse
 
 HANDED_OVER = re.compile(
-    r"(synthetic(/(parents|children))?|embeddings)/part-[0-9]{5}\.parquet|classifier\.safetensors|soft-labels\.parquet|schema\.yaml|"
-    r"report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html|data-sheet\.html"
+    r"(synthetic(/(parents|children))?|embeddings)/part-[0-9]{5}\.parquet|synthetic\.(csv|arrow|jsonl)|"
+    r"classifier\.safetensors|soft-labels\.parquet|schema\.yaml|report\.html|report\.json|checks\.html|model-card\.json|model-card\.html|statement\.html|data-sheet\.html"
 )
 DEEPEST = 2
 LIFE = ["reserve", "draw", "seal", "commit"]
@@ -150,6 +150,8 @@ def verify_hand_off(
         found.charge = _paid(manifest)
         found.budget = _spent(manifest)
         found.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
+        if not manifest.is_charged:
+            found.unit, found.account = "none: nothing is hidden", "none: no account was charged"
         found.declared = {name: printable(said, 300) for name, said in manifest.operator_says.items()}
         found.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
     try:
@@ -234,7 +236,7 @@ def _check_total(manifest: Manifest, found: Verified) -> None:
 def _check_discoveries(manifest: Manifest, contract: Contract, found: Verified) -> None:
     """Check that the manifest has a line for each discovery that the schema names, at its price, and no other."""
     named = {one.charge: one for one in discoveries_of(contract)}
-    lines = {line.ledger.charge: line for line in manifest.discoveries or ()}
+    lines = {line.charge: line for line in manifest.discoveries or ()}
     if len(lines) < len(manifest.discoveries or ()):
         found.faults.append("two lines of the manifest name one discovery, and each is paid by its own")
     for charge in named.keys() - lines.keys():
@@ -255,6 +257,10 @@ def _check_discoveries(manifest: Manifest, contract: Contract, found: Verified) 
 def _check_clients(manifest: Manifest, found: Verified) -> None:
     """Check every client's line by itself, and that the manifest stands for all of them and for the costliest."""
     clients = manifest.clients or ()
+    if (manifest.method == ROUNDS) == manifest.is_charged:
+        found.faults.append("the manifest names no charge and another method than federated-rounds, or the reverse")
+    if set(manifest.uncharged or ()) & set(manifest.dropped or ()):
+        found.faults.append("a client took part and was dropped as well")
     for line in clients:
         _check_proved(line, manifest.adjacency, found)
         _check_budget(line, found)
@@ -305,7 +311,8 @@ def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
             told = read_json(file.read(LARGEST_REPORT))
         said = [told["privacy"][name] for name in ("unit", "adjacency", "delta", "spent_epsilon", "total_epsilon")]
         said.append(told["privacy"].get("total_delta", told["privacy"]["delta"]))
-        said += [told["hashes"][name] for name in ("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge")]
+        names = ("plan_sha256", "schema_sha256", "release_sha256", "ledger_charge")
+        said += [told["hashes"][name] if manifest.is_charged else told["hashes"].get(name) for name in names]
     except (ArtifactError, OSError):
         return  # the check of all files reports that it is missing
     except (ValueError, KeyError, TypeError):
@@ -419,7 +426,9 @@ def _check_approved(manifest: Manifest, officer: str, found: Verified) -> str:
 def _spent(manifest: Manifest) -> str:
     """Say what was spent, on whom, and whether the guarantee is pure; or that there is none."""
     if not manifest.has_price:
-        scores = max((line.price.spent for line in manifest.clients or ()), key=lambda spent: spent.epsilon)
+        if not manifest.clients:
+            return f"NONE: {manifest.unprotected}"
+        scores = max((line.price.spent for line in manifest.clients), key=lambda spent: spent.epsilon)
         return f"NONE: {manifest.unprotected} The scores cost epsilon={scores.epsilon} at delta={scores.delta}."
     spent = manifest.whole_cost
     delta = f"delta={spent.delta}" if spent.delta else "delta=0 (pure)"
@@ -443,6 +452,8 @@ def _stood(accounts: Sequence[Standing]) -> str:
 def _paid(manifest: Manifest) -> str:
     """Say who paid or, where the hand-off does not know it, what to ask of whoever keeps the ledger."""
     paid = manifest.ledger
+    if not manifest.is_charged:
+        return f"none of run {printable(manifest.run or '')}: nothing was released under differential privacy"
     if paid.account is None:
         return (
             f"{paid.charge}, as the release's footer has it; this hand-off does not say which account paid. "

@@ -12,11 +12,12 @@ from dpmodels import artifact
 from dpmodels.accounting.events import Event
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import ArtifactError, LedgerError
-from dpmodels.ledger import opening, store
+from dpmodels.ledger import store
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.books import books
 from dpmodels.ledger.database import integrity_fault
 from dpmodels.ledger.records import Account, follow, lives, read_reserve
+from dpmodels.ledger.signed import Signatures
 from dpmodels.ledger.store import Entry
 
 
@@ -55,22 +56,15 @@ def remarks(connection: Connection) -> list[str]:
 
     Times are those of the clocks of the machines that wrote. A clock that is corrected steps back a little, once; one
     that was set back hides when something was charged. Versions before this one let anybody open an account beside
-    one that has an officer.
+    one that has an officer, and raise a cap; what was signed since is no fault any more.
     """
     chain, found = store.read(connection), list[str]()
     for before, entry in pairwise(chain):
         if entry.time < before.time:
             by = entry.content.get("by", "an unknown process")
             found.append(f"{entry} by {by} says {entry.time[:19]}, before entry {before.seq}, {before.time[:19]}")
-    officers: dict[str, bool] = {}
-    for entry in chain:
-        if entry.kind in store.ACCOUNT_KINDS:
-            content = entry.content
-            unsigned = entry.kind == "open" and not content.get("parent") and "approval" not in content
-            if unsigned and any(officers.values()):
-                found.append(f"{entry}: account {entry.account} was opened without the signature of an officer")
-            if "officer" in content:
-                officers[entry.account] = bool(content["officer"])
+    for entry in Signatures.of(chain).remarks:
+        found.append(f"{entry}: account {entry.account} was without an officer's signature here, and no longer is")
     return found
 
 
@@ -160,9 +154,10 @@ def _run_faults(connection: Connection, name: str, chain: list[Entry]) -> Iterat
 def _approval_faults(chain: list[Entry]) -> Iterator[str]:
     """Name each charge that was made while its account had an officer, and that this officer did not sign.
 
-    And name each account whose opening carries a signature that no officer of that time made. Versions before that
-    asked for none.
+    And name each account that is as no officer signed for, since it was opened, raised or given another officer so.
     """
+    for account, entry in Signatures.of(chain).lacking.items():
+        yield f"{entry} is not signed by an officer of this ledger, and account {account} is as it says"
     officers: dict[str, Officer | None] = {}
     opened: dict[str, Entry] = {}
     families: dict[str, _Signed] = {}
@@ -170,8 +165,6 @@ def _approval_faults(chain: list[Entry]) -> Iterator[str]:
         content = entry.content
         if entry.kind in store.ACCOUNT_KINDS:
             opened.setdefault(entry.account, entry)
-            if "approval" in content and not _opening_signed(entry, officers, opened):
-                yield f"{entry} is not signed by an officer of this ledger"
             if "officer" in content:
                 officers[entry.account] = Officer.model_validate(content["officer"]) if content["officer"] else None
         elif entry.kind == "reserve":
@@ -186,16 +179,6 @@ def _approval_faults(chain: list[Entry]) -> Iterator[str]:
             signed = families.get(given.get("with", entry.charge))
             if officer is not None and not (signed and signed.covers(entry, officer, opened[above].hash)):
                 yield f"{entry} is not signed by {officer.name}, the officer of its account"
-
-
-def _opening_signed(entry: Entry, officers: Mapping[str, Officer | None], opened: Mapping[str, Entry]) -> bool:
-    """Tell whether somebody who was an officer of some account signed for a new one."""
-    approval = Approval.model_validate(entry.content["approval"])
-    asked = opening.asked(approval.ledger, Account.written_in(entry, None))
-    return asked.is_signed(approval) and any(
-        officer and (officer.public_key, opened[name].hash) == (approval.public_key, approval.ledger)
-        for name, officer in officers.items()
-    )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ class Declared(BaseModel):
         recipient: who gets it.
         license: under which terms.
         retention: how long the sensitive zone is kept.
-        again: why data for which another account pays is released under this one too.
+        again: why data is charged again, for which another account pays, or an unfinished run has paid.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -11,19 +11,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, select
 
 from dpmodels import artifact
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import InvalidArgument, LedgerError
-from dpmodels.keys import key_text, private_key
 from dpmodels.ledger import audit, books, opening, store, weighing
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.books import Limit
 from dpmodels.ledger.database import Database, integrity_fault, lock
 from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.records import (
-    CAP_TERMS,
     TRANSITIONS,
     Account,
     Balance,
@@ -33,6 +31,7 @@ from dpmodels.ledger.records import (
     Standing,
     follow,
 )
+from dpmodels.ledger.signed import Signatures
 from dpmodels.ledger.store import Draft, Entry
 from dpmodels.privacy import PrivacyBudget
 
@@ -67,7 +66,8 @@ class Ledger:
         """Open an account, or return it if it is open with exactly these terms.
 
         Where any account of this ledger has an officer, one without a parent is a new budget and needs the signature of
-        an officer, whose private ``key`` (PEM, unlocked by ``passphrase``) signs the account's name and all its terms.
+        an officer, as does one that has an officer of its own. The officer's private ``key`` (PEM, unlocked by
+        ``passphrase``) signs the account's name and all its terms.
 
         ``terms`` are the other fields of ``Account``: owner, note, parent, run_cap, expires, composition. A child has
         its parent's unit, adjacency and composition; opening it declares its data disjoint from its siblings'.
@@ -79,54 +79,43 @@ class Ledger:
             InvalidArgument: a term is impossible.
         """
         wanted = opening.new_account(name, dataset, budget_cap, terms)
-        approval = None
-        if key is not None:
-            public = key_text(private_key(key, "key", passphrase).public_key())
-            for officer, ledger in self.officers():
-                if officer.public_key == public:
-                    approval = opening.asked(ledger, wanted).approve(officer.name, key, passphrase)
+        approval = self._signed(lambda connection: opening.fitted(connection, wanted), key, passphrase) if key else None
         return self._database.write(lambda connection: opening.open_account(connection, wanted, approval))
 
-    def officers(self) -> list[tuple[Officer, str]]:
-        """Return everybody who is an officer of some account, each with the hash of the entry that opened it."""
-        return self._database.read(opening.officers)
+    def _signed(self, account: Callable[[Connection], Account], key: Path, passphrase: str) -> Approval | None:
+        """Sign for an account as it is to be, before the transaction that writes it."""
 
-    def change_cap(self, name: str, *, reason: str, **changes: Any) -> Account:
+        def work(connection: Connection) -> tuple[Signatures, Account]:
+            return Signatures.read(connection), account(connection)
+
+        signatures, wanted = self._database.read(work)
+        return signatures.sign(wanted, key, passphrase)
+
+    def change_cap(
+        self, name: str, *, reason: str, key: Path | None = None, passphrase: str = "", **changes: Any
+    ) -> Account:
         """Change an account's epsilon, delta, run_cap, expires or officer; an entry keeps change and reason for ever.
+
+        Where any account of this ledger has an officer, whatever lets more be spent, or names another officer, needs
+        the signature of the account's officer, or of the nearest above it, or of any where there is none: the private
+        ``key`` (PEM, unlocked by ``passphrase``). With it, terms that nobody signed for are signed as they are.
 
         Privacy:
             Nothing is given back: what was spent counts against the new cap, and a cap below it is refused. A cap that
             is raised after looking at releases promises the new cap only.
 
         Raises:
-            LedgerError: the new cap is below what is spent, or there is no reason.
+            LedgerError: the new cap is below what is spent, there is no reason, or an officer did not sign.
             InvalidArgument: a term is impossible.
         """
         if not reason.strip():
             raise LedgerError("a cap is changed for a reason, which stays in the ledger")
 
-        def work(connection: Connection) -> Account:
-            book = books.family(connection, [name], write=True).members[name]
-            account, tally = book.account, book.tally
-            changed = opening.with_changes(account, changes)
-            if changed == account:
-                return account
-            if (spent := books.limit(connection, replace(book, account=changed)).spent()) > changed.epsilon_cap:
-                what = (
-                    "releases that are not pure; its delta"
-                    if spent.is_infinite()
-                    else f"spent epsilon={spent}; its cap"
-                )
-                raise LedgerError(f"account {name} has {what} cannot be below that")
-            times = len(store.read(connection, store.entries.c.account == name, store.entries.c.kind == "cap"))
-            terms = {term: changed.terms[term] for term in CAP_TERMS}
-            payload = {**terms, "reason": reason, "tally": tally.brief}
-            store.append(connection, [Draft(name, name, "cap", times + 1, payload)])
-            caps = {column: changed.row[column] for column in store.CAP_COLUMNS}
-            connection.execute(update(store.accounts).where(store.accounts.c.name == name).values(caps))
-            return changed
+        def changed(connection: Connection) -> Account:
+            return opening.with_changes(books.book(connection, name).account, changes)
 
-        return self._database.write(work)
+        approval = self._signed(changed, key, passphrase) if key else None
+        return self._database.write(lambda connection: opening.change(connection, name, changes, reason, approval))
 
     def accounts(self) -> list[Account]:
         """List the accounts, oldest first."""
@@ -257,6 +246,7 @@ class Ledger:
         *others: Charge,
         approval: Approval | None = None,
         first_opens: Opens = None,
+        alone: bool = False,
         declared: Declared | None = None,
     ) -> Reservation:
         """Charge the account, or return the charge made before under the same key; with others, all or none.
@@ -264,7 +254,8 @@ class Ledger:
         The other charges are of the same account or of its siblings, such as the clients of a federation or the nights
         of a month. The whole family must then fit under the cap of every child and of every account above.
         ``first_opens`` are accounts that are opened in the same transaction where their names are not open yet, so a
-        charge that fails leaves no account behind. What is ``declared`` is kept in the entry of each new charge.
+        charge that fails leaves no account behind; with ``alone`` only where no account is open at all. What is
+        ``declared`` is kept in the entry of each new charge.
 
         Privacy:
             The balances are read and the charges are written in one transaction that excludes every other writer of
@@ -275,13 +266,14 @@ class Ledger:
             LedgerError: an account is for other data or has expired, a charge costs more than its own budget, the
                 first was voided, a key belongs to a different charge, the accounts are no siblings, or their officer
                 did not sign.
+            AccountMissing: an account was to be opened, and others are open, or an officer did not sign for it.
         """
         if any(Tally.of([each.priced]).others for each in (charge, *others)):
             # this slow computation is remembered, so that it is not made while the lock is held
             self.quote(charge, *others, first_opens=first_opens)
 
         def work(connection: Connection) -> Reservation | weighing.Weighed:
-            opening.open_missing(connection, _several(first_opens))
+            opening.open_missing(connection, _several(first_opens), alone)
             weighed = weighing.weigh(connection, charge, *others, write=True)
             if weighed.held is not None and weighed.held.state == "voided":
                 raise LedgerError(f"charge {charge.key} is voided and stays so; start a new run")

@@ -1,16 +1,18 @@
 """The terms of an account: read from the user, compared with what is open, fitted under a parent, changed."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, insert, or_, select, tuple_
+from sqlalchemy import Connection, insert, or_, select, tuple_, update
 
 from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError, Unsuitable, refused
 from dpmodels.ledger import books, store
-from dpmodels.ledger.approval import Approval, Asked, Officer
+from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.database import lock
-from dpmodels.ledger.records import Account
+from dpmodels.ledger.records import CAP_TERMS, Account
+from dpmodels.ledger.signed import Signatures
 from dpmodels.privacy import Adjacency, PrivacyBudget, exact_decimal
 
 
@@ -36,57 +38,66 @@ def open_account(connection: Connection, wanted: Account, approval: Approval | N
     """Open an account, or return it if it is open with these terms.
 
     Raises:
-        LedgerError: as for ``known_account``, ``_under_parent`` and ``_approved``.
+        LedgerError: as for ``known_account`` and ``_under_parent``.
+        AccountMissing: it needs an officer's signature, and has none.
     """
     return known_account(connection, wanted) or _open(connection, [wanted], approval)[0]
 
 
-def officers(connection: Connection) -> list[tuple[Officer, str]]:
-    """Return everybody who is an officer of some account, each with the hash of the entry that opened it."""
-    named = (store.entries.c.kind.in_(store.ACCOUNT_KINDS), store.entries.c.payload.contains('"officer":{'))
-    names = dict.fromkeys(entry.account for entry in store.read(connection, *named))
-    found = books.books(connection, names).values()
-    return [(each.account.officer, each.opened) for each in found if each.account.officer]
+def fitted(connection: Connection, wanted: Account) -> Account:
+    """Return a new account as it would be opened, for whoever signs for it."""
+    return _under_parent(connection, [wanted])[0]
 
 
-def asked(ledger: str, wanted: Account) -> Asked:
-    """Return what an officer signs for a new account: its name, and the hash of all its terms."""
-    return Asked(ledger, wanted.name, "", (store.digest(wanted.terms),), opening=True)
-
-
-def _approved(connection: Connection, wanted: Account, approval: Approval | None) -> dict[str, Any]:
-    """Return the signature for an account that is a new budget, as its entry keeps it; empty where nobody must sign.
-
-    An account below another spends what that one may, so it is no new budget.
+def change(
+    connection: Connection, name: str, changes: Mapping[str, Any], reason: str, approval: Approval | None
+) -> Account:
+    """Change an account's terms by an entry of the chain, and return the account.
 
     Raises:
-        LedgerError: the ledger has an officer, and none signed for this account.
+        LedgerError: the new cap is below what is spent, or more may be spent and no officer signed for that.
     """
-    standing = [] if wanted.parent else officers(connection)
-    if not standing:
-        return {}
-    for officer, ledger in standing:
-        if approval and approval.public_key == officer.public_key and asked(ledger, wanted).is_signed(approval):
-            return {"approval": approval.model_dump(mode="json")}
-    raise AccountMissing(
-        wanted.name,
-        wanted.dataset,
-        f"this ledger has an officer, {standing[0][0].name}, who opens it with `nacre ledger open {wanted.name} "
-        "--key KEY.pem`",
-    )
+    book = books.family(connection, [name], write=True).members[name]
+    signatures = Signatures.read(connection)
+    account, changed = book.account, with_changes(book.account, changes)
+    if changed == account and name not in signatures.lacking:
+        return account
+    if (spent := books.limit(connection, replace(book, account=changed)).spent()) > changed.epsilon_cap:
+        what = "releases that are not pure; its delta" if spent.is_infinite() else f"spent epsilon={spent}; its cap"
+        raise LedgerError(f"account {name} has {what} cannot be below that")
+    signed = signatures.proof(changed, approval)
+    if signed is None:
+        officer = signatures.asked(changed)[0][0][0].name
+        raise LedgerError(
+            f"account {name} may spend more, or is signed for by somebody else, only if {officer} signs: give --key "
+            f"with the key of {officer}; nothing was changed"
+        )
+    times = len(store.read(connection, store.entries.c.account == name, store.entries.c.kind == "cap"))
+    terms = {term: changed.terms[term] for term in CAP_TERMS}
+    payload = {**terms, "reason": reason, "tally": book.tally.brief, **signed}
+    store.append(connection, [store.Draft(name, name, "cap", times + 1, payload)])
+    caps = {column: changed.row[column] for column in store.CAP_COLUMNS}
+    connection.execute(update(store.accounts).where(store.accounts.c.name == name).values(caps))
+    return changed
 
 
-def open_missing(connection: Connection, wanted: Sequence[Account]) -> frozenset[str]:
+def open_missing(connection: Connection, wanted: Sequence[Account], alone: bool = False) -> frozenset[str]:
     """Open the accounts whose names are not open, first the one that is above others of them, and return these names.
 
-    Accounts that are open are kept, whatever their terms.
+    Accounts that are open are kept, whatever their terms. ``alone`` opens a new budget in an empty ledger only.
 
     Raises:
         LedgerError: a scope is open under another name, or as for ``_under_parent``.
+        AccountMissing: the ledger is not empty, or no officer signed.
     """
     known = store.standing(connection, [account.name for account in wanted])
     missing = [account for account in wanted if account.name not in known]
     names = frozenset(account.name for account in missing)
+    budgets = [account for account in missing if not account.parent]
+    if alone and budgets:
+        store.hold_end(connection)  # of two that find no account, the second waits here and then finds the first's
+        if connection.execute(select(store.accounts.c.name).limit(1)).first():
+            raise _not_first(budgets[0])
     if len(missing) < 2:
         for account in missing:
             open_account(connection, account)
@@ -109,10 +120,10 @@ def open_missing(connection: Connection, wanted: Sequence[Account]) -> frozenset
 
 def _open(connection: Connection, wanted: Sequence[Account], approval: Approval | None = None) -> list[Account]:
     """Open accounts that are not open yet, all of them under one parent or all without a parent."""
-    time = store.now()
-    fitted = _under_parent(connection, wanted)
-    signed = [_approved(connection, account, approval) for account in fitted]
-    opened = [account.model_copy(update={"created": time}) for account in fitted]
+    time, signatures = store.now(), Signatures.read(connection)
+    placed = _under_parent(connection, wanted)
+    signed = [_approved(signatures, account, approval) for account in placed]
+    opened = [account.model_copy(update={"created": time}) for account in placed]
     inserted = insert(store.accounts).returning(store.accounts.c.name)
     connection.execute(inserted, [account.row for account in opened]).all()
     drafts = (
@@ -140,6 +151,33 @@ def known_account(connection: Connection, wanted: Account) -> Account | None:
             raise LedgerError(f"account {name} is already open with other terms; `nacre ledger cap` changes a cap")
         raise _second_budget(wanted, name)
     return None
+
+
+def _approved(signatures: Signatures, wanted: Account, approval: Approval | None) -> dict[str, Any]:
+    """Return the signature of a new account as its entry keeps it; empty where nobody must sign.
+
+    Raises:
+        AccountMissing: the ledger has an officer, and none signed for this account.
+    """
+    signed = signatures.proof(wanted, approval)
+    if signed is None:
+        officer = signatures.asked(wanted)[0][0][0].name
+        raise AccountMissing(
+            wanted.name,
+            wanted.dataset,
+            f"this ledger has an officer, {officer}, who opens it: `nacre ledger open {wanted.name} --schema SCHEMA "
+            f"--cap-epsilon {wanted.epsilon_cap} --cap-delta {wanted.delta_cap} --key KEY.pem`",
+        )
+    return signed
+
+
+def _not_first(wanted: Account) -> AccountMissing:
+    return AccountMissing(
+        wanted.name,
+        wanted.dataset,
+        "another account was opened meanwhile, and only the first run of a home opens one by itself: "
+        f"`nacre ledger open {wanted.name} --schema SCHEMA --cap-epsilon EPSILON --cap-delta DELTA` opens it",
+    )
 
 
 def _second_budget(wanted: Account, name: str) -> LedgerError:

@@ -185,9 +185,7 @@ def append(connection: Connection, drafts: Iterable[Draft]) -> list[Entry]:
     Raises:
         LedgerError: the newest entry was edited, or does not follow the one before it.
     """
-    if connection.dialect.name == "postgresql":  # other writers wait here, readers do not
-        # not a lock of the table, which only those may take who may also change or delete its rows
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({_APPEND_LOCK})"))
+    hold_end(connection)
     last = connection.execute(_END)
     end, before = [*(_entry(row) for row in last), None, None][:2]
     if end and (end.hash != end.true_hash or end.previous_hash != (before.hash if before else FIRST_HASH)):
@@ -205,6 +203,13 @@ def append(connection: Connection, drafts: Iterable[Draft]) -> list[Entry]:
     rows = [{**entry.model_dump(), "run": entry.run} for entry in added]
     connection.execute(_INSERT, rows).all()  # SQLite commits no statement whose rows somebody has yet to read
     return added
+
+
+def hold_end(connection: Connection) -> None:
+    """Have every other writer wait at the end of the chain until this transaction is over; readers do not."""
+    if connection.dialect.name == "postgresql":
+        # not a lock of the table, which only those may take who may also change or delete its rows
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_APPEND_LOCK})"))
 
 
 def head(connection: Connection) -> Entry | None:
@@ -303,4 +308,6 @@ def _many(connection: Connection, statement: Select[Any], name: str, values: Ite
 
 
 def _entry(row: Any) -> Entry:
-    return Entry.model_construct(**row._mapping)
+    """Make an entry of a row; a bit that makes bytes of a text is named as an edit, and not met as an error."""
+    cells: dict[str, Any] = {key: str(cell) if type(cell) is bytes else cell for key, cell in row._mapping.items()}
+    return Entry.model_construct(None, **cells)

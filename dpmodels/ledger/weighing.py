@@ -13,6 +13,7 @@ from dpmodels.ledger.approval import Approval, Asked, Officer
 from dpmodels.ledger.books import Family, Limit
 from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.records import Account, Charge, Quote, Reservation
+from dpmodels.ledger.signed import Signatures
 from dpmodels.ledger.store import Draft
 
 
@@ -136,7 +137,9 @@ def weigh(connection: Connection, *charges: Charge, write: bool = False) -> Weig
             )
         if not cap.delta and any(cost.pure_epsilon is None for _, cost in fresh):
             raise _impure(f"account {cap.name} has")
-    books.refuse_expired(connection, [*family.above, *family.members.values()])
+    accounts = [*family.above, *family.members.values()]
+    Signatures.read(connection).refuse(each.account.name for each in accounts)
+    books.refuse_expired(connection, accounts)
     passed = next((cap for cap in caps if not cap.fits()), None)
     return replace(weighed, limit=passed or caps[0], accepted=passed is None)
 

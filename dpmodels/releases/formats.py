@@ -78,7 +78,7 @@ def read_plan(text: str | bytes, report: str | bytes | None = None) -> Plan:
     written = json.loads(text)
     if "lines" in written:
         plan = Plan.model_validate(written)
-        return Plan(lines=tuple(map(_with_rules, plan.lines)))
+        return Plan(lines=tuple(map(_with_rules, plan.lines)), about=plan.about)
     return Plan(lines=tuple(_line(json.loads(each)) for each in (text, report) if each is not None))
 
 

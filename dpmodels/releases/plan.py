@@ -18,7 +18,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.contract import AnyContract, Contract, read_contract, write_contract
-from dpmodels.schema.federation import Federation
+from dpmodels.schema.federation import ROUNDS, Federation
 from dpmodels.schema.schema import Schema
 
 RELEASE, REPORT = "release", "report"
@@ -96,16 +96,42 @@ class Line(BaseModel):
 
 
 class Plan(BaseModel):
-    """The lines of one run, all about the same data, or one for each client of a federation."""
+    """The lines of one run, all about the same data, or one for each client of a federation.
+
+    Attributes:
+        about: the federation, or the client of it, of a plan without lines: nothing is drawn, so nothing is charged.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     format: Literal[2] = 2
-    lines: tuple[Line, ...] = Field(min_length=1)
+    lines: tuple[Line, ...]
+    about: AnyContract | None = None
 
     @property
     def release(self) -> Line:
-        """The first line: what the run releases."""
+        """The first line: what the run releases.
+
+        Raises:
+            ArtifactError: the plan has no line, because nothing is released under differential privacy.
+        """
+        if not self.lines:
+            raise ArtifactError("this run releases nothing under differential privacy, so no line of a plan is charged")
         return self.lines[0]
+
+    @property
+    def contract(self) -> Contract:
+        """What is public of the data that the first line is about, or the plan if it has no line."""
+        return self.about or self.release.contract
+
+    @property
+    def method(self) -> str:
+        """What makes the run's product."""
+        return ROUNDS if self.about else self.release.method
+
+    @property
+    def family(self) -> str:
+        """The kind of part of which one charge of the first line pays for all."""
+        return "client" if self.about else self.release.family
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -116,7 +142,7 @@ class Plan(BaseModel):
     @property
     def whole(self) -> Contract:
         """What all lines together are about: the federation, where each is about one of its clients."""
-        return _whole(self.release.contract) if self.clients else self.release.contract
+        return _whole(self.contract) if self.clients else self.contract
 
     @property
     def report(self) -> Line | None:
@@ -138,11 +164,15 @@ class Plan(BaseModel):
         if not isinstance(data, dict) or "contract" not in data:
             return data
         rest = {key: value for key, value in data.items() if key != "contract"}
+        if not data["lines"]:
+            return {**rest, "about": data["contract"]}
         return {**rest, "lines": [_with_contract(line, data["contract"]) for line in data["lines"]]}
 
     @model_serializer(mode="wrap")
     def _write_once(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = handler(self)
+        if self.about:
+            return {"format": written["format"], "contract": written["about"], "lines": []}
         contract = written["lines"][0]["contract"]
         for line in written["lines"]:
             del line["contract"]
@@ -154,6 +184,8 @@ class Plan(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if isinstance(self.about, Federation) == bool(self.lines):
+            raise ValueError("a plan has lines, or says which federation it charges nothing for")
         names = [(line.name, line.contract.name) for line in self.lines]
         about = {line.contract.hash if not self.clients else _whole(line.contract).hash for line in self.lines}
         if len(set(names)) < len(names) or len(about) > 1:

@@ -19,6 +19,16 @@ UNPROTECTED = (
     "whole."
 )
 """What is said, in place of an epsilon, of models that travelled between clients and server as they were trained."""
+ROUNDS = "federated-rounds"
+"""The method of a federation whose algorithm asks for no scores: nothing is drawn, so it has no line and no charge."""
+UNCHARGED = (
+    "NO EPSILON HOLDS FOR THIS HAND-OFF: its models were trained on the clients' records without any noise, and may "
+    "hold any of them. Nothing was released under differential privacy, so nothing was charged. That it cost nothing "
+    "does not make it private."
+)
+"""What is said of such a federation."""
+UNPROTECTED_BY = {SCORES: UNPROTECTED, ROUNDS: UNCHARGED}
+"""By method what is said where models travel as they were trained."""
 
 
 class Client(BaseModel):

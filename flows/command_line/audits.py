@@ -70,7 +70,7 @@ def _print(one: "Audit") -> None:
     from flows.command_line.console import console, print_table
 
     table = Table(title=f"{one.method}, {one.date}, {one.machine}", title_justify="left")
-    for header in ("draw", "claimed", "recovered", "without assumptions", "share", "reach", "draws"):
+    for header in ("draw", "claimed", "recovered", "without assumptions", "ceiling", "share", "reach", "draws"):
         table.add_column(header, justify="left" if header == "draw" else "right")
     for each in one.recovered:
         low, high = each.parametric or (0.0, None)
@@ -79,6 +79,7 @@ def _print(one: "Audit") -> None:
             f"{each.claimed:.4g}",
             f"{low:.4g}" if high in (None, low) else f"{low:.4g} to {high:.4g}",
             "" if each.assumption_free is None else f"{each.assumption_free:.4g}",
+            "" if each.ceiling is None else f"{each.ceiling:.4g}",
             f"{100 * each.share:.3g} %",
             f"{100 * each.reach:.3g} %",
             str(each.draws or "exact"),

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,8 @@ class _Escaping(Console):
 
 
 console = _Escaping()
+COPIED = re.compile(r"\bnacre [a-z]|(^|[\s(`])(~|\.{0,2}/|\w+://)\S")
+"""What a person copies from a terminal: a command or a path. The terminal may wrap it, but nobody else breaks it."""
 FAILED_CHECKS = 3
 
 
@@ -109,8 +112,14 @@ def _charged(run: "Run") -> str:
 
 
 def print_table(table: Table) -> None:
-    """Print a table in the width of the terminal; without one, each row on one line."""
-    (console if console.is_terminal else _Escaping(width=WIDE)).print(table)
+    """Print a table in the width of the terminal, or, where that would cut what is copied, each row on one line."""
+    cells = [str(cell) for column in table.columns for cell in column.cells]
+    wide = console.measure(table, options=console.options.update(width=WIDE)).maximum > console.width
+    cut = wide and any(map(COPIED.search, cells))
+    if console.is_terminal and not cut:
+        console.print(table)
+    else:
+        _Escaping(width=WIDE).print(table, soft_wrap=True)
 
 
 def print_json(facts: Any) -> None:
@@ -128,6 +137,15 @@ def print_facts(title: str, facts: Mapping[str, str], as_json: bool = False) -> 
     table = Table(title=title, show_header=False, title_justify="left")
     table.add_column(overflow="fold")
     table.add_column(overflow="fold")
+    room = console.width - max(map(len, facts), default=0) - len("│  │  │")
+    whole = {name: value for name, value in facts.items() if COPIED.search(value) and _width(value) > room}
     for name, value in facts.items():
-        table.add_row(escape(name), escape(value))
-    console.print(table)
+        if name not in whole:
+            table.add_row(escape(name), escape(value))
+    console.print(table if table.rows else title)
+    for line in as_lines(whole):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def _width(value: str) -> int:
+    return max(map(len, value.split("\n")))

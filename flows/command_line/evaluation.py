@@ -23,11 +23,17 @@ CHOOSING = "to choose among runs, seeds or settings by them is a release that no
 
 
 def show_internal(
-    run: Run, test: Path | None, lenet: Path | None, jobs: int | None, as_json: bool, fail_on_checks: bool
+    run: Run,
+    test: Path | None,
+    lenet: Path | None,
+    jobs: int | None,
+    real_rows: bool,
+    as_json: bool,
+    fail_on_checks: bool,
 ) -> None:
     """Evaluate a run with every metric and print what its checks found."""
     _check_there(test, lenet)
-    target = evaluate_again(run, test, lenet, jobs)
+    target = evaluate_again(run, test, lenet, jobs, real_rows)
     facts = json.loads(target.read_text(encoding="utf-8"))
     if as_json:
         print_json(facts)

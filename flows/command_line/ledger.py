@@ -1,13 +1,15 @@
 """The commands of ``nacre ledger``: open and shape accounts, look at them, take them away, recover, verify."""
 
 import json
+import shlex
+import sys
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpmodels.errors import InvalidArgument, NacreError
+from dpmodels.errors import AccountMissing, InvalidArgument, NacreError
 from flows.command_line.options import AllowLargeDelta, AsJson, Home, Url
 from flows.command_line.printing import echo
 from flows.config import HOME
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 Name = Annotated[str, typer.Argument(help="Account.")]
 Reason = Annotated[str, typer.Option(help="Why; it stays in the ledger for ever.")]
 RunCap = Annotated[float | None, typer.Option(help="Most that one run may spend.")]
+OfficersKey = Annotated[Path | None, typer.Option(help="Private key (PEM) of an officer, where the ledger has one.")]
 Expires = Annotated[str | None, typer.Option(help="Last day for charges, YYYY-MM-DD; nothing ever refreshes.")]
 
 app = typer.Typer(no_args_is_help=True, help="Open, inspect, export and verify privacy accounts.")
@@ -34,7 +37,7 @@ def open_account(
     parent: Annotated[str, typer.Option(help="Account above; declares the data disjoint from its siblings'.")] = "",
     run_cap: RunCap = None,
     expires: Expires = None,
-    key: Annotated[Path | None, typer.Option(help="Private key (PEM) of an officer, where the ledger has one.")] = None,
+    key: OfficersKey = None,
     renyi_filter: Annotated[bool, typer.Option(help="A cap valid for budgets chosen adaptively, of any kind.")] = False,
     allow_large_delta: AllowLargeDelta = None,
     home: Home = None,
@@ -50,7 +53,6 @@ def open_account(
     from flows.command_line.console import note_new_ledger
     from flows.command_line.ledger_show import show_accounts
     from flows.planning import check_delta, make_budget
-    from tasks.signing import passphrase_of
     from tasks.store import close_home
 
     contract = load_named(schema)
@@ -62,8 +64,17 @@ def open_account(
     if not ledger:
         close_home(home or HOME)
     book = Ledger(_place(home, ledger))
-    terms |= {"key": key, "passphrase": passphrase_of(key, "key")} if key else {}
-    show_accounts(book, [book.open_account(name, dataset=contract.name, budget_cap=cap, **terms)], as_json)
+    terms |= _signing(key)
+    try:
+        account = book.open_account(name, dataset=contract.name, budget_cap=cap, **terms)
+    except AccountMissing:
+        if key is not None:
+            raise
+        same = (
+            f"an officer of this ledger gives the same command: `{shlex.join(['nacre', *sys.argv[1:]])} --key KEY.pem`"
+        )
+        raise AccountMissing(name, contract.name, same) from None
+    show_accounts(book, [account], as_json)
 
 
 @app.command("cap")
@@ -76,6 +87,7 @@ def cap(
     expires: Expires = None,
     no_run_cap: Annotated[bool, typer.Option("--no-run-cap", help="Remove the maximum of one run.")] = False,
     no_expires: Annotated[bool, typer.Option("--no-expires", help="Remove the last day.")] = False,
+    key: OfficersKey = None,
     allow_large_delta: AllowLargeDelta = None,
     home: Home = None,
     ledger: Url = None,
@@ -97,10 +109,10 @@ def cap(
         if removed and term in changes:
             raise InvalidArgument(term, changes[term], "not be set and removed at once")
         changes |= {term: None} if removed else {}
-    if not changes:
+    if not changes and key is None:
         raise NacreError("nothing to change: give --epsilon, --delta, --[no-]run-cap or --[no-]expires")
     book = existing_ledger(home, ledger)
-    show_accounts(book, [book.change_cap(name, reason=reason, **changes)], as_json)
+    show_accounts(book, [book.change_cap(name, reason=reason, **_signing(key), **changes)], as_json)
 
 
 @app.command("officer")
@@ -110,6 +122,7 @@ def officer(
     officer_name: Annotated[str, typer.Option("--name", help="Who must sign every charge from now on.")] = "",
     key: Annotated[Path | None, typer.Option(help="The officer's ed25519 public key (PEM).")] = None,
     nobody: Annotated[bool, typer.Option("--nobody", help="No charge needs a signature any more.")] = False,
+    signing_key: OfficersKey = None,
     home: Home = None,
     ledger: Url = None,
     as_json: AsJson = False,
@@ -125,7 +138,7 @@ def officer(
         raise NacreError("name the officer with --name and --key, or nobody with --nobody")
     named = Officer.read(officer_name, key) if key and not nobody else None
     book = existing_ledger(home, ledger)
-    show_accounts(book, [book.change_cap(name, reason=reason, officer=named)], as_json)
+    show_accounts(book, [book.change_cap(name, reason=reason, officer=named, **_signing(signing_key))], as_json)
 
 
 @app.command("moved")
@@ -333,6 +346,13 @@ def export(
     from flows.command_line.ledger_show import export_ledger
 
     say(str(target), {"file": str(target), **export_ledger(existing_ledger(home, ledger), target)}, as_json)
+
+
+def _signing(key: Path | None) -> dict[str, Any]:
+    """Return with what an officer signs, if one does."""
+    from tasks.signing import passphrase_of
+
+    return {"key": key, "passphrase": passphrase_of(key, "key")} if key else {}
 
 
 def existing_ledger(home: Path | None, url: str | None = None) -> "Ledger":

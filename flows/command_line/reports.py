@@ -36,14 +36,17 @@ def validate(
 @app.command()
 def export(
     hand_off: Annotated[Path, typer.Argument(help="Hand-off whose synthetic table is copied.")],
-    to: Annotated[str, typer.Argument(help="New or empty folder, or a URI such as s3://bucket/folder.")],
+    to: Annotated[
+        str,
+        typer.Argument(help="New file (.csv, .parquet, .arrow, .jsonl), folder, or URI such as s3://bucket/folder."),
+    ],
     by: Annotated[list[str] | None, typer.Option(help="Column, or several, whose values are folders.")] = None,
     as_json: AsJson = False,
     png: Annotated[bool, typer.Option("--png", help="Write images as PNG files, in a folder for each label.")] = False,
 ) -> None:
-    """Copy the synthetic table of a hand-off, once it was verified, to a folder or an object store.
+    """Copy the synthetic table of a hand-off, once it was verified, to a file, a folder or an object store.
 
-    Example: nacre export hand-off s3://clinic-public/visits/ --by ward
+    Example: nacre export hand-off visits.csv, or s3://clinic-public/visits/ --by ward
     """
     from flows.command_line.console import say
     from tasks.export import export as copy
@@ -56,6 +59,7 @@ def export(
 def report(
     run: str,
     internal: Annotated[bool, typer.Option("--internal", help="Compare exactly with the real rows.")] = False,
+    real_rows: Annotated[bool, typer.Option("--real-rows", help="With --internal: show a few real rows too.")] = False,
     test: TestRows = None,
     lenet: LeNet = None,
     jobs: Jobs = None,
@@ -74,7 +78,7 @@ def report(
     if internal:
         from flows.command_line.evaluation import show_internal
 
-        show_internal(found, test, lenet, jobs, as_json, fail_on_checks)
+        show_internal(found, test, lenet, jobs, real_rows, as_json, fail_on_checks)
     else:
         from flows.command_line.show import show_report
 

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmodels.errors import ArtifactError
+from dpmodels.evaluation.pages.glance import warnings_of
 from dpmodels.ledger.approval import Approval, Asked
 from dpmodels.ledger.records import Quote
 from dpmodels.releases.contract import Contract
@@ -113,14 +114,19 @@ def hand_off(run: Run) -> dict[str, str]:
         "report": str(run.settings.out / "report.html"),
         **{what: str(run.settings.out / name) for name, what in PAGES.items() if (run.settings.out / name).exists()},
         "manifest": str(run.settings.out / "manifest.json"),
-        "ledger": "paid elsewhere"
-        if run.settings.is_paid_elsewhere
-        else f"{run.ledger} (account {run.settings.account})",
+        "ledger": _payer(run),
     }
     internal = run.sensitive / "internal-report.html"
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"
     return facts
+
+
+def _payer(run: Run) -> str:
+    """Say which ledger has the charge, and which account paid, if anything was charged."""
+    if run.settings.is_paid_elsewhere:
+        return "paid elsewhere"
+    return f"{run.ledger} (account {run.settings.account})" if run.plan.lines else "nothing was charged"
 
 
 def show_fitted(run: Run, changes: Changes, as_json: bool, fail_on_checks: bool) -> None:
@@ -254,12 +260,10 @@ def show_gate(gate: Verdicts, as_json: bool = False) -> None:
 
 
 def print_warnings(report: Path) -> int:
-    """Print the warnings of a publishable report, of each column and of the whole; return their number."""
+    """Print the warnings of a publishable report, and which clients were dropped; return how many lines these are."""
     facts = json.loads(report.read_text(encoding="utf-8"))
-    said = [f"column {one['name']}: {one['warning']}" for one in facts.get("columns", ()) if "warning" in one]
-    clients = [one for one in facts.get("clients", ()) if one["dropped"]]
-    said += [f"client {one['name']} was dropped: {one['dropped']}" for one in clients]
-    said += facts.get("cautions", ())
-    for each in said:
-        echo(f"warning: {each}", err=True)
-    return len(said)
+    dropped = [one for one in facts.get("clients", ()) if one["dropped"]]
+    lines = [f"client {one['name']} was dropped: {one['dropped']}" for one in dropped] + warnings_of(facts)
+    for line in lines:
+        echo(f"warning: {line}", err=True)
+    return len(lines)

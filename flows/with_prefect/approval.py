@@ -19,8 +19,13 @@ def ask_approver(run: Run, lasting_server: bool) -> None:
     Raises:
         NacreError: nobody could be asked, nobody answered in time, or the answer is not a signature of the officer.
     """
-    if run.finished("sanitize") or quote(run).state != "new" or (found := officer_of(run)) is None:
-        return  # it was charged before, perhaps with others as a family, or nobody must sign
+    if (
+        not run.plan.lines
+        or run.finished("sanitize")
+        or quote(run).state != "new"
+        or (found := officer_of(run)) is None
+    ):
+        return  # it charges nothing, was charged before, perhaps with others as a family, or nobody must sign
     officer, asked = found
     approval = read_approval(run)
     if approval is None and not lasting_server:

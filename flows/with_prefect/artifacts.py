@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels.escapes import escaped
-from dpmodels.evaluation.pages.glance import glance, worst_first
+from dpmodels.evaluation.pages.glance import glance, warnings_of, worst_first
 from dpmodels.evaluation.pages.plots import standalone
 from dpmodels.evaluation.pages.report import column_figure
 from flows.burn_down import draw_burn_down
@@ -33,7 +33,7 @@ def publish_plan(run: Run, partition: str) -> None:
 
 def _key(run: Run) -> str:
     """Return the key of a run's artifacts, from its account, or from its data set where another ledger has paid."""
-    return key_of((named_accounts(run) or [run.plan.release.contract.name])[0])
+    return key_of((named_accounts(run) or [run.plan.contract.name])[0])
 
 
 def publish_results(run: Run) -> None:
@@ -64,10 +64,9 @@ def publish_results(run: Run) -> None:
 
 def report_in_short(report: Mapping[str, Any], out: Path) -> str:
     """Lay a publishable report out in Markdown that needs no other file: what came of it, warnings, and pictures."""
-    warned = [f"{one['name']}: {one['warning']}" for one in report.get("columns", ()) if "warning" in one]
     known = worst_first(report.get("columns", ()))
     drawn = [*known, *(one for one in report.get("columns", ()) if one not in known)][:MOST_PICTURES]
-    said = glance(report) | {f"warning {n}": text for n, text in enumerate(warned + report.get("cautions", []), 1)}
+    said = glance(report) | {f"warning {n}": text for n, text in enumerate(warnings_of(report), 1)}
     parts = [f"# Synthetic {plain(report['data_set'])}", as_markdown(said | {"hand-off": f"{out}/report.html"})]
     for number, figure in enumerate(map(column_figure, drawn), 1):
         parts += [f"### {plain(figure.title)}", f"![column {number}]({standalone(figure)})"]

@@ -1,4 +1,8 @@
-"""The string that opens the Prefect server of a home: one secret in one file, which its owner alone can read."""
+"""The string that opens the Prefect server of a home: a secret of that one server, in one file of its owner's.
+
+Each start makes another. A tab of the last server's UI sends its string by itself, to whoever listens at that address
+once the server has ended; by then the string opens nothing.
+"""
 
 import os
 import re
@@ -6,53 +10,37 @@ import secrets
 import stat
 from pathlib import Path
 
+from dpmodels.artifact import write_text
 from dpmodels.errors import CredentialError
 
 _TEXT = re.compile(r"[!-~]{16,512}")  # printable, so that it fits into a header and a form
 _LARGEST = 1024  # bytes
 
 
-def credential(home: Path) -> str:
-    """Return the string of this home's Prefect server, which is made when first asked for.
+def renew_credential(home: Path) -> str:
+    """Return a fresh string for the server of this home that is about to start, in the place of the last server's.
 
     Raises:
-        CredentialError: the file is a link, not its user's own, readable by others, or holds something else.
+        CredentialError: something other than a file or a link lies in its place.
+    """
+    path, text = credential_file(home), new_credential()
+    for folder in (home, path.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        write_text(path, f"{text}\n", mode=0o600)
+    except OSError:
+        raise CredentialError(path, "cannot be replaced") from None
+    return text
+
+
+def credential(home: Path) -> str:
+    """Return the string of this home's Prefect server, the one that runs or the last.
+
+    Raises:
+        CredentialError: there is no file, or it is a link, not its user's own, readable by others, or holds something
+            else.
     """
     path = credential_file(home)
-    if not os.path.lexists(path):
-        _make(path)
-    return _read(path)
-
-
-def credential_file(home: Path) -> Path:
-    """Return where the string of a home lies."""
-    return home.absolute() / "prefect" / "credential"
-
-
-def new_credential() -> str:
-    """Return a fresh string as ``user:password``, which is how curl and web forms ask for one."""
-    return f"nacre:{secrets.token_urlsafe(32)}"
-
-
-def _make(path: Path) -> None:
-    """Write a fresh string whole or not at all; whoever else did so first, at the same moment, has decided."""
-    for folder in (path.parent.parent, path.parent):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_name(f".part-{secrets.token_hex(8)}")
-    try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "w", encoding="ascii") as file:
-            file.write(f"{new_credential()}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(part, path)  # unlike a rename, it replaces nothing
-    except FileExistsError:
-        pass
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _read(path: Path) -> str:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
@@ -67,6 +55,16 @@ def _read(path: Path) -> str:
     if fault:
         raise CredentialError(path, fault)
     return text
+
+
+def credential_file(home: Path) -> Path:
+    """Return where the string of a home lies."""
+    return home.absolute() / "prefect" / "credential"
+
+
+def new_credential() -> str:
+    """Return a fresh string as ``user:password``, which is how curl and web forms ask for one."""
+    return f"nacre:{secrets.token_urlsafe(32)}"
 
 
 def _fault(status: os.stat_result) -> str:

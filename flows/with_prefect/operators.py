@@ -173,7 +173,7 @@ def _part(
     rules: Mapping[str, Rule],
     above: Keys,
 ) -> dict[str, Any]:
-    """Return the part of a schema that leads to the wanted parameters, with what their rules say."""
+    """Return the part of a schema that leads to the wanted parameters, what is needed first, with its rules."""
     properties: dict[str, Any] = {}
     for key in dict.fromkeys(keys[0] for keys in wanted):
         here, below = (*above, key), [keys[1:] for keys in wanted if keys[0] == key and len(keys) > 1]
@@ -185,8 +185,10 @@ def _part(
         said = {name: found[name] for name in ("title", "description", "position") if name in found}
         properties[key] = {"title": key, **said, **_shape(rule)} if not below else {**said, "type": "object"}
     needed = [key for key in schema.get("required", ()) if key in properties and (*above, key) not in fixed]
+    first = sorted(properties, key=lambda key: key not in needed and not properties[key].get("required"))
+    placed = {key: {**properties[key], "position": position} for position, key in enumerate(first)}
     order = {name: schema[name] for name in ("title", "description", "position") if name in schema}
-    return {**order, "type": "object", "properties": properties, "required": needed}
+    return {**order, "type": "object", "properties": placed, "required": needed}
 
 
 def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpmodels.errors import NacreError
+from flows.with_prefect.allowance import shown
 from flows.with_prefect.server import PrefectServer
 from tasks.stage import as_task
 from tasks.store import Handle, Run
@@ -14,14 +15,19 @@ Call = Callable[..., Handle]
 """A function that runs a stage: it is called with the stage and its handles."""
 
 
+def title_of(run: Run) -> str:
+    """Name a flow run by the data set and the run that it records."""
+    return f"{shown(run.plan.whole.name)} {run.name}"
+
+
 def run_as_flow(run: Run, body: Callable[[bool, Call], None]) -> None:
     """Run ``body`` within a flow run; it is called with whether the server outlives the run, and how to run a stage."""
     with PrefectServer(run.home) as server:
         from prefect import flow
 
         @flow(
-            name=NAMES.get(run.plan.release.family, "embed-documents"),
-            flow_run_name=run.name,
+            name=NAMES.get(run.plan.family, "embed-documents"),
+            flow_run_name=title_of(run).replace("{", "{{").replace("}", "}}"),
             persist_result=False,
             validate_parameters=False,
         )

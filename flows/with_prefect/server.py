@@ -2,7 +2,7 @@
 
 Prefect's own "ephemeral" server outlives a parent that is killed. This server is a child that watches its parent, so it
 ends however the parent ends. A run that is given a ``PREFECT_API_URL`` starts no server. Whoever asks it for anything
-must know its string: that of the home (`credential`), or for the server of one run a string of that run alone.
+must know its string, which each start makes anew; that of a lasting server lies in its home (`credential`).
 """
 
 import fcntl
@@ -22,7 +22,7 @@ from typing import IO, Any
 from dpmodels.errors import NacreError
 from flows.with_prefect.api_process import STOP_TIMEOUT
 from flows.with_prefect.configured import check_configured, configured_url
-from flows.with_prefect.credential import credential, new_credential
+from flows.with_prefect.credential import new_credential, renew_credential
 from flows.with_prefect.slots import free_slots
 
 START_TIMEOUT = 120.0  # seconds; a fresh database is migrated first, slowly when the machine is busy
@@ -91,8 +91,8 @@ class PrefectServer:
 
     def _launch(self) -> dict[str, Any]:
         """Start the process of the server, and return the settings of its clients."""
-        secret = credential(self.home.parent) if self.port else new_credential()
         serving = self._settings.enter_context(_only_server(self.home)) if self.port else None
+        secret = renew_credential(self.home.parent) if self.port else new_credential()
         with _listen(self.port) as listener:  # bound here, so no other process can take the port
             origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
             self.url = f"{origin}/api"

@@ -17,6 +17,7 @@ from dpmodels.errors import InvalidArgument, in_words_of
 from flows.config import HandOverConfig, from_environment, home_here, setting
 from flows.config import key_of as key_of_setting
 from flows.with_prefect.budget import key_of
+from flows.with_prefect.recorded import title_of
 from tasks.store import Run
 
 LEASE_SECONDS = 60  # how long a worker that died keeps its account busy; Prefect takes no less
@@ -44,6 +45,14 @@ def own_name() -> str:
 def name_of(flow_run: str) -> str:
     """Name the run of a flow run: always the same name, without the time that is part of the flow run's id."""
     return f"flow-{hashlib.sha256(flow_run.encode()).hexdigest()[:16]}"
+
+
+def name_flow_run(run: Run) -> None:
+    """Name the present flow run by the data set of its run, which is public, and by the run."""
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_name(runtime.flow_run.id, title_of(run))
 
 
 def scheduled() -> datetime:

@@ -64,7 +64,7 @@ def hand_over(
 ) -> Path:
     """Write the classifier and what it says of public records, with report and manifest; whole or not at all."""
     out, releases = Path(config.out).absolute(), [own.release for own in taken.values()]
-    entries = {client: own.told.ledger.charge for client, own in taken.items()}
+    entries = {client: own.told.charge for client, own in taken.items()}
     line, judge = prepared.whole, PublicRecords.of_bytes(prepared.files[RECORDS]).judge
     made = made_of(line, releases, entries, prepared.public, judge, config.model.sharpness)
     make_folder(out.parent)
@@ -94,7 +94,9 @@ def report(
     parties = []
     for client, line in prepared.lines.items():
         account = (taken[client].told.ledger.account if client in taken else None) or line.contract.name
-        parties.append(Party(client, account, line, dropped.get(client, ""), made.certainties.get(client)))
+        parties.append(
+            Party(client, account, prepared.plan_of(client), dropped.get(client, ""), made.certainties.get(client))
+        )
     hashes = {**_hashes(taken), "schema_sha256": made.classifier.contract.hash, "ledger_charge": _charge(taken)}
     return summarise_federation(parties, hashes, made.said, made.rated)
 
@@ -119,7 +121,7 @@ def manifest(
             **_hashes(taken),
             "schema_sha256": contract.hash,
             "ledger": {"account": contract.name, "charge": _charge(taken)},
-            "cautions": cautions(line),
+            "cautions": cautions(prepared.plan),
             "clients": [own.told for own in taken.values()],
             "trust": "local",
             **({"dropped": dict(dropped)} if dropped else {}),

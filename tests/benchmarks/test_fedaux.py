@@ -31,3 +31,15 @@ def test_a_row_has_every_method_and_certainty_helps_where_clients_differ(monkeyp
     assert 50 < scores["moments central"] < scores["moments, no noise"]  # 900 records are few for an epsilon of 1
     assert scores["FedAUX sharp, no noise"] > scores["FedDF+P, no noise"]
     assert scores["FedAUX sharp, no noise"] >= scores["FedAUX sharp"] - 1
+
+
+def test_few_records_are_compared_too_as_a_quick_run_does() -> None:
+    features, few = make_features(), make_examples(2000)
+    data = {
+        "auxiliary": features.whole(make_examples(400, seed=2).inputs),
+        "z": features.whole(few.inputs),
+        "y": few.labels.numpy(),
+        "extractor": np.array(features.sha256),
+    }
+    split = fedaux.Split(data, 1.0, 0, {})
+    assert len(split.heads(fedaux.budget_of(1.0), noise=False, **fedaux.FREE)) == fedaux.CLIENTS

@@ -29,6 +29,7 @@ from dpmodels.federated.heads import HeadsMeasurement, ScoresMeasurement
 from dpmodels.federated.scores import FederatedScores
 from dpmodels.hand_off.manifest import CARD
 from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.releases.plan import Plan
 from dpmodels.releases.system import System
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate
@@ -211,7 +212,11 @@ def federation(system: System, rounds: int = 0) -> dict[str, Any]:
     certain = dict(zip("abc", rng.uniform(0.2, 0.9, (3, 30)), strict=True))
     parties = [
         Party(
-            name, f"corners.{name}", system.plan(about.of(name), budget), "it was late" * (name == "b"), certain[name]
+            name,
+            f"corners.{name}",
+            Plan(lines=(system.plan(about.of(name), budget),)),
+            "it was late" * (name == "b"),
+            certain[name],
         )
         for name in "abc"
     ]

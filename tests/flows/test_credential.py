@@ -1,40 +1,50 @@
-"""The string of a home is made once, whole, for its owner alone, and a file that others could know is not believed."""
+"""Each start makes a string for its owner alone, and a file that others could know is not believed."""
 
 import os
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from dpmodels.errors import CredentialError
-from flows.with_prefect.credential import credential, credential_file
+from flows.with_prefect.credential import credential, credential_file, renew_credential
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    credential(tmp_path / "home")
+    renew_credential(tmp_path / "home")
     return credential_file(tmp_path / "home")
 
 
-def test_it_is_made_once_and_its_owner_alone_can_read_it(tmp_path: Path) -> None:
+def test_each_start_makes_another_and_its_owner_alone_can_read_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
     before = os.umask(0)
     try:
-        made = credential(tmp_path / "home")
+        made = [renew_credential(home) for _ in range(3)]
     finally:
         os.umask(before)
-    assert made == credential(tmp_path / "home") != credential(tmp_path / "other")
-    assert made.startswith("nacre:") and len(made) > 40
-    path = credential_file(tmp_path / "home")
-    assert path == tmp_path / "home" / "prefect" / "credential" and list(path.parent.iterdir()) == [path]
+    assert len(set(made)) == 3 and credential(home) == made[-1]
+    assert made[-1].startswith("nacre:") and len(made[-1]) > 40
+    path = credential_file(home)
+    assert path == home / "prefect" / "credential" and list(path.parent.iterdir()) == [path]
     modes = [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent, path.parent.parent)]
     assert modes == [0o600, 0o700, 0o700]
 
 
-def test_all_who_ask_at_once_get_the_same_string(tmp_path: Path) -> None:
-    for number in range(20):
-        with ThreadPoolExecutor(8) as pool:
-            assert len(set(pool.map(credential, [tmp_path / str(number)] * 8))) == 1
+def test_a_link_in_its_place_is_replaced_and_not_followed(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.with_name("elsewhere"))
+    made = renew_credential(path.parents[1])
+    assert credential(path.parents[1]) == made and not path.is_symlink()
+    assert not path.with_name("elsewhere").exists()
+
+
+def test_what_cannot_be_replaced_is_refused(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(CredentialError) as caught:
+        renew_credential(path.parents[1])
+    assert (caught.value.path, caught.value.fault) == (path, "cannot be replaced")
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o601])

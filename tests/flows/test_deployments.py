@@ -161,7 +161,7 @@ def test_an_approved_run_is_trained_where_the_data_cannot_be_seen(site: Site, mo
     manifest = json.loads((site.folder / "approved" / "manifest.json").read_text())
     assert manifest["approved"]["officer"] == "Dana" and site.kinds(run) == ["reserve", "draw", "seal", "commit"]
 
-    site.ledger.change_cap("clinic", reason="the other tests' nights", officer=None)
+    site.ledger.change_cap("clinic", reason="the other tests' nights", officer=None, key=key)
 
     monkeypatch.setenv("PREFECT_API_URL", site.api.url)
     monkeypatch.setenv("NACRE_HOME", str(site.home))
@@ -203,9 +203,9 @@ def test_one_process_serves_everything_and_takes_its_server_along(tmp_path: Path
     project = write_project(tmp_path / "project")
     with open(tmp_path / "serve.log", "wb") as log:
         serving = subprocess.Popen(words, cwd=project, env=environment, stdout=log, stderr=log)
-    api = Api(f"http://127.0.0.1:{port}/api", credential(tmp_path / "home"))
     try:
         wait_until(lambda: "serving 6 deployments" in (tmp_path / "serve.log").read_text(), WAIT)
+        api = Api(f"http://127.0.0.1:{port}/api", credential(tmp_path / "home"))
         found = api.ask("deployments/filter", {"sort": "NAME_ASC"})
         assert [one["name"] for one in found] == ["ad-hoc", "documents", "federation", "nightly", "validate", "weekly"]
         assert [schedule["active"] for one in found for schedule in one["schedules"]] == [False, False]

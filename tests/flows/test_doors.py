@@ -238,6 +238,7 @@ def test_a_home_has_one_lasting_server(server: Lasting) -> None:
     with pytest.raises(NacreError, match="runs already"), PrefectServer(server.home, port=free_port()):
         pass
     assert server_of(server.home) == f"http://127.0.0.1:{server.port}"
+    assert credential(server.home) == server.api.credential
 
 
 def test_a_run_is_told_what_is_missing_at_a_server_that_is_not_its_own(

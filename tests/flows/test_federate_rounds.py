@@ -1,6 +1,7 @@
 """Rounds without a guarantee: no epsilon is stated, nothing leaves without consent, and every round can be resumed."""
 
 import json
+import re
 import shutil
 import signal
 from decimal import Decimal
@@ -22,7 +23,7 @@ from dpmodels.federated.rounds import Update, accuracy
 from dpmodels.federated.trained import TrainedClassifier
 from dpmodels.hand_off.manifest import CARD, MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
-from dpmodels.schema.federation import UNPROTECTED
+from dpmodels.schema.federation import UNCHARGED, UNPROTECTED
 from flows.synthesize import carry_out
 from tasks import clients, rounds
 from tasks.store import Run
@@ -30,7 +31,7 @@ from tests.children import ends_at
 from tests.federated.parties import SPEC as MODEL
 from tests.federated.parties import make_examples
 from tests.hand_off.test_manifest import write_manifest
-from tests.support import run_cli
+from tests.support import charges, run_cli, write_key
 from tests.wards import (
     CLASSES,
     INPUTS,
@@ -38,8 +39,10 @@ from tests.wards import (
     begun,
     dropped,
     each_charged_once,
+    ledger_of,
     make_ward,
     only_run,
+    replace,
     train_or_die,
     write_wards,
 )
@@ -161,10 +164,90 @@ def test_the_model_learns_from_all_and_every_round_is_kept_inside(ended: Path) -
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedprox", "feddf", "fedbe"])
-def test_every_algorithm_takes_the_same_flow(tmp_path: Path, algorithm: str) -> None:
+def test_every_algorithm_takes_the_same_flow_and_charges_nothing_that_it_does_not_use(
+    tmp_path: Path, algorithm: str
+) -> None:
     carry_out(begun_rounds(tmp_path, algorithm=algorithm, rounds=2), prefect=False)
+    assert charges(tmp_path / "home") == [] and not ledger_of(tmp_path).accounts()
     assert facts_of(tmp_path)["compared"]["classifiers"][0]["name"].startswith(f"the model of {algorithm}")
     assert facts_of(tmp_path)["rounds"][-1]["accuracy"] > 0.45 and not verify_hand_off(tmp_path / "out").faults
+
+
+@pytest.fixture(scope="module")
+def uncharged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a federation that draws nothing; one of its clients has records of other columns."""
+    folder = tmp_path_factory.mktemp("uncharged")
+    config = write_rounds(folder, algorithm="fedavg", rounds=1)
+    replace(folder, "south", make_ward(30, 1).drop_columns("pulse"))
+    code, _, err = run_cli("federate", config)
+    assert code == 0, err
+    return folder
+
+
+def test_what_nothing_was_charged_for_is_called_neither_free_nor_private(uncharged: Path) -> None:
+    told, manifest = json.loads((uncharged / "out" / MANIFEST).read_text()), read_manifest(uncharged / "out")
+    assert told["format"] == 9 and told["uncharged"] == ["north", "west"] and told["unprotected"] == UNCHARGED
+    assert manifest.dropped == {"south": clients.UNFIT}
+    absent = {"asked", "spent", "events", "ledger", "plan_sha256", "release_sha256", "clients", "trust", "total_spent"}
+    assert not absent & told.keys()
+    code, out, err = run_cli("verify", uncharged / "out")
+    assert code == 3 and "NONE: NO EPSILON HOLDS" in out and "does not make it private" in out and UNCHARGED in err
+    facts, card = facts_of(uncharged), json.loads((uncharged / "out" / CARD).read_text())
+    assert facts["privacy"]["spent_epsilon"] is None and "scores_alone" not in facts["privacy"]
+    assert card["hand_off"]["epsilon"] is None and card["hand_off"]["delta"] is None and card["accounts"] == []
+    assert facts["clients"][0] == {"name": "north", "account": "", "dropped": ""}
+    for name in ("report.html", "model-card.html", "statement.html", "data-sheet.html"):
+        page = (uncharged / "out" / name).read_text()
+        assert "NO EPSILON HOLDS" in page and "does not make it private" in page, name
+        assert not re.search(r"(ε|epsilon)[ =]*\d|None[^:]|[cC]ertainty|Noise was|noise was|spent before</th>", page), (
+            name
+        )
+        assert "north" in page or name != "model-card.html"
+    made = nacre.Result(uncharged / "out")
+    assert "no epsilon holds, account none" in repr(made) and "hides   nothing" in repr(made)
+    assert made.spent.epsilon == Decimal("Infinity")
+
+
+def test_the_plan_of_what_draws_nothing_states_no_price(tmp_path: Path) -> None:
+    code, out, _ = run_cli("plan-federation", write_rounds(tmp_path, algorithm="fedprox"))
+    assert code == 0 and UNCHARGED in out and "charge: nothing" in out
+    assert "epsilon=" not in out and "account:" not in out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": "federated-scores"},
+        {"unprotected": None},
+        {"ledger": {"charge": "0" * 64}},
+        {"release_sha256": "0" * 64},
+        {"asked": {"epsilon": 1, "delta": 0}, "spent": {"epsilon": "0", "delta": 0}},
+        {"uncharged": None},
+        {"dropped": {"north": "it was late"}},
+        {"trust": "local"},
+    ],
+)
+def test_a_manifest_without_a_charge_says_nothing_else(
+    uncharged: Path, tmp_path: Path, change: dict[str, object]
+) -> None:
+    folder = tmp_path / "out"
+    shutil.copytree(uncharged / "out", folder)
+    told = json.loads((folder / MANIFEST).read_text()) | change
+    write_manifest(folder, {name: value for name, value in told.items() if value is not None})
+    assert verify_hand_off(folder).faults
+
+
+def test_an_officer_cannot_be_passed_by_because_nothing_is_charged(tmp_path: Path) -> None:
+    """An officer signs charges, and could have refused those of the scores."""
+    carry_out(begun_rounds(tmp_path, rounds=1), prefect=False)
+    _, public = write_key(tmp_path / "dana.pem")
+    named = ("--name", "Dana", "--key", public, "--reason", "the board asked for it", "--home", tmp_path / "home")
+    assert run_cli("ledger", "officer", "wards", *named)[0] == 0
+    config = yaml.safe_load((tmp_path / "federation.yaml").read_text())
+    config["round"]["algorithm"], config["out"] = "fedavg", str(tmp_path / "again")
+    (tmp_path / "federation.yaml").write_text(yaml.safe_dump(config))
+    code, _, err = run_cli("federate", tmp_path / "federation.yaml")
+    assert code == 1 and "account wards has an officer" in err and not (tmp_path / "again").exists()
 
 
 def test_without_consent_nothing_leaves_and_it_can_be_given_later(tmp_path: Path) -> None:

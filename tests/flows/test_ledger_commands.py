@@ -301,7 +301,8 @@ def test_an_account_with_an_officer_is_charged_only_with_the_officers_signature(
     manifest["approved"]["plans"][0] = "0" * 64
     (own / "second" / "manifest.json").write_text(json.dumps(manifest))
     assert any("approval" in fault for fault in verify_hand_off(own / "second").faults)
-    assert ask(own, "officer", "clinic", "--nobody", "--reason", "Dana left")[0] == 0
+    gone = ("officer", "clinic", "--nobody", "--reason", "Dana left")
+    assert ask(own, *gone)[0] == 1 and ask(own, *gone, "--signing-key", key)[0] == 0
     assert run_cli(*synthesize_words(own, method="pearl", out=own / "third", target_epsilon=0.1))[0] == 0
     assert ask(own, "verify")[0] == 0
 

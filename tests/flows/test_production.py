@@ -63,6 +63,32 @@ def test_every_shipped_schedule_is_inactive_and_says_why() -> None:
         assert any("# Inactive as shipped" in line for line in lines[number - 3 : number])
 
 
+def test_a_form_asks_first_for_what_it_needs() -> None:
+    def check(part: dict) -> None:
+        order = sorted(part["properties"], key=lambda key: part["properties"][key]["position"])
+        needed = [key in part["required"] or bool(part["properties"][key].get("required")) for key in order]
+        assert needed == sorted(needed, reverse=True) and order == list(part["properties"]), order
+        for below in part["properties"].values():
+            if "properties" in below:
+                check(below)
+
+    forms = {name: one.form() for name, one in read_deployments(SHIPPED).items()}
+    for form in forms.values():
+        check(form)
+    assert any(
+        len({key in part["required"] for key in part["properties"]}) == 2 for part in _parts(list(forms.values()))
+    )
+
+
+def _parts(forms: list[dict]) -> list[dict]:
+    """List forms and what is within them."""
+    return [
+        each
+        for form in forms
+        for each in (form, *_parts([p for p in form["properties"].values() if "properties" in p]))
+    ]
+
+
 def test_every_shipped_deployment_says_what_it_costs_and_where_it_runs() -> None:
     deployments = read_deployments(SHIPPED)  # holds the parameters and the rules against the flows
     assert [one.name for one in deployments.values()] == [

@@ -12,8 +12,9 @@ import pytest
 from dpmodels.errors import NacreError
 from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
 from flows.with_prefect.artifacts import MOST_PICTURES, report_in_short
-from flows.with_prefect.recorded import run_stage
+from flows.with_prefect.recorded import run_as_flow, run_stage
 from flows.with_prefect.server import prefect_server
+from tests.hand_off.make_golden import started
 from tests.reports import facts_of
 from tests.support import make_records
 from tests.tasks.test_stage import CANARY, Run, cast, refuse, train
@@ -63,7 +64,7 @@ def test_the_report_in_short_needs_no_other_file_and_its_pictures_are_light() ->
     text = report_in_short(facts, Path("/srv/out"))
     assert "file:" not in text and "**hand-off**: /srv/out/report.html" in text
     assert "**worst columns**: age (not resolved), " in text
-    assert r"- **warning 1**: age: 99 % of the records lie in one cell, \<b\>0\</b\>." in text
+    assert r"- **warning 1**: column age: 99 % of the records lie in one cell, \<b\>0\</b\>." in text
     pictures = re.findall(r"!\[column \d+\]\(data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)\)", text)
     assert len(pictures) == min(MOST_PICTURES, len(facts["columns"]))
     for picture in pictures:
@@ -71,3 +72,19 @@ def test_the_report_in_short_needs_no_other_file_and_its_pictures_are_light() ->
         paper = svg.find("{http://www.w3.org/2000/svg}rect")
         assert paper is not None and paper.get("fill") == "#fff" and paper.get("width") == "100%"
         assert "var(" not in base64.b64decode(picture).decode()
+
+
+@pytest.mark.slow
+def test_flow_runs_are_named_by_their_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = started(tmp_path / "site")
+    names = []
+    with prefect_server(tmp_path / "server"):
+        from prefect.client.orchestration import get_client
+
+        from flows.with_prefect.worker import deployed, name_flow_run
+
+        deployed("named")(lambda: name_flow_run(run))()
+        run_as_flow(run, lambda *_: None)
+        with get_client(sync_client=True) as client:
+            names = [one.name for one in client.read_flow_runs()]
+    assert names == [f"clinic {run.name}"] * 2

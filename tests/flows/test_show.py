@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from flows.command_line import summary
+from flows.command_line import console, summary
 from flows.command_line.app import arranged
 from flows.command_line.console import print_facts, print_table
 from flows.command_line.show import print_warnings
@@ -21,6 +21,19 @@ def test_what_the_report_warns_of_is_said_on_standard_error(tmp_path: Path, caps
     print_warnings(tmp_path / "report.json")
     printed = capsys.readouterr()
     assert printed.err == "warning: column amount: 83 % of the records lie in one cell.\n" and not printed.out
+
+
+def test_a_table_of_a_thousand_columns_prints_the_worst_ten_and_how_many_more(tmp_path, capsys) -> None:
+    facts = {"expected_distance": 0.1, "released": [], "warning": "is flat."}
+    columns = [{"name": f"c{n}", "distance_to_release": n / 1000, **facts} for n in range(498)]
+    (tmp_path / "report.json").write_text(json.dumps({"columns": columns, "cautions": ["A rule was bent."]}))
+    assert print_warnings(tmp_path / "report.json") == 12
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "warning: column c497: is flat." and lines[9] == "warning: column c488: is flat."
+    assert lines[10:] == [
+        "warning: 488 more columns have a warning, which the report shows beside each",
+        "warning: A rule was bent.",
+    ]
 
 
 def test_what_is_piped_is_cut_nowhere(capsys):
@@ -79,3 +92,25 @@ def test_epsilon_is_one_word_for_all_commands(tmp_path: Path) -> None:
     write_clinic(tmp_path)
     words = ["--epsilon" if word == "--target-epsilon" else word for word in synthesize_words(tmp_path)]
     assert run_cli("plan", *words[1:])[1] == run_cli("plan", *synthesize_words(tmp_path)[1:])[1] != ""
+
+
+@pytest.mark.parametrize("shown", ["facts", "table"])
+def test_paths_and_commands_are_copied_whole_from_a_narrow_terminal(capsys, monkeypatch, shown: str) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(console, "console", console._Escaping(force_terminal=True, color_system=None))
+    whole = {
+        "hand-off": "/srv/nacre/hand-offs/a-data-set-of-a-long-name/2026-11-23/report.html",
+        "next": "nacre resume 20261123-101500-abcdef --home /srv/nacre/home --ledger postgresql://nacre@ledger.example/nacre",
+        "to the store": "s3://bucket-of-a-clinic/synthetic/visits/of-the-last-quarter/2026/report.html",
+    }
+    if shown == "facts":
+        console.print_facts("hand-off", {**whole, "run": "short", "said": "many words " * 20})
+    else:
+        table = Table("what", "where")
+        for each in whole.items():
+            table.add_row(*each)
+        console.print_table(table)
+    out = capsys.readouterr().out
+    for text in whole.values():
+        assert text in out
+    assert shown == "table" or max(len(line) for line in out.splitlines() if "many" in line or "short" in line) <= 60

@@ -72,6 +72,7 @@ def approved(folder: Path, said: Mapping[str, str] = MappingProxyType({})) -> Pa
 def declared(folder: Path) -> Path:
     """Say everything that an operator may say of a hand-off."""
     said = {"purpose": "To plan beds.", "recipient": "The board", "license": "CC BY 4.0", "retention": "A month."}
+    said["again"] = "The first hand-off was lost."
     return approved(folder, said)
 
 
@@ -93,13 +94,19 @@ def embedded(folder: Path) -> Path:
     return carry_out(run, prefect=False).settings.out
 
 
-def federation(folder: Path) -> Path:
+def federation(folder: Path, **changes: object) -> Path:
     """Make a classifier of what three wards release, one of which sends nothing usable and is dropped."""
-    config = write_wards(folder)
+    config = write_wards(folder, **changes)
     pq.write_table(pa.table({"nothing": [1]}), folder / NAMES[-1] / "records.parquet")
     code, _, err = run_cli("federate", config)
     assert code == 0, err
     return folder / "out"
+
+
+def uncharged(folder: Path) -> Path:
+    """Train three wards in a round that releases nothing under differential privacy, and so charges nothing."""
+    paper = {"mode": "paper", "algorithm": "fedavg", "rounds": 1, "participation": 1.0}
+    return federation(folder, round={**paper, "workers": "here", "allow_unprotected_models": True})
 
 
 def sampled_again(folder: Path) -> Path:
@@ -184,6 +191,8 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-6": {"declared": declared, "sheet-federation": federation},
     "FORMAT-7": {"laid-out": declared, "laid-out-embedded": embedded, "laid-out-federation": federation},
     "FORMAT-8": {"discovered": discovered},
+    "FORMAT-9": {"uncharged": uncharged},
+    "LAYOUT-2": {"laid-out": declared},
 }
 """A manifest with a charged report is beside the golden releases. What is made now is of the newest format."""
 

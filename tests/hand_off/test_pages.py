@@ -13,10 +13,12 @@ from dpmodels.hand_off.verify import verify_hand_off
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 from tests.hand_off.test_manifest import facts, rewritten, write_manifest
 
-LAID_OUT = [GOLDEN / "FORMAT-7" / name for name in SHAPES["FORMAT-7"]]
+LAID_OUT = [GOLDEN / number / name for number in ("LAYOUT-2", "FORMAT-7") for name in SHAPES[number]]
+NEWEST = LAID_OUT[0]
+"""Of the layout that this version makes."""
 
 
-@pytest.mark.parametrize("folder", LAID_OUT, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", LAID_OUT, ids=lambda folder: "/".join(folder.parts[-2:]))
 def test_pages_of_this_layout_are_made_again_to_the_same_bytes(folder: Path) -> None:
     """When this fails, a page has changed: raise LAYOUT, and make a golden hand-off of it in a folder of its own."""
     card, report = (json.loads((folder / name).read_text()) for name in ("model-card.json", "report.json"))
@@ -31,7 +33,7 @@ def test_pages_of_this_layout_are_made_again_to_the_same_bytes(folder: Path) -> 
 
 @pytest.mark.parametrize("page", ["statement.html", "model-card.html", "data-sheet.html", "report.html"])
 def test_a_page_that_says_anything_else_is_a_fault_though_its_hash_was_mended(tmp_path: Path, page: str) -> None:
-    own = rewritten(LAID_OUT[0], tmp_path / "own", page, lambda content: content.replace(b"</main>", b"e = 0</main>"))
+    own = rewritten(NEWEST, tmp_path / "own", page, lambda content: content.replace(b"</main>", b"e = 0</main>"))
     (fault,) = verify_hand_off(own).faults
     assert fault.startswith(f"{page} says something else")
 
@@ -40,7 +42,7 @@ def test_a_card_or_a_report_that_leaves_out_what_is_not_promised_is_a_fault(tmp_
     def silent(content: bytes) -> bytes:
         return json.dumps(json.loads(content) | {"limits": ["All is promised."]}).encode()
 
-    own = rewritten(LAID_OUT[0], tmp_path / "own", "model-card.json", silent)
+    own = rewritten(NEWEST, tmp_path / "own", "model-card.json", silent)
     assert any(fault.startswith("model-card.json says something else") for fault in verify_hand_off(own).faults)
 
 
@@ -50,12 +52,12 @@ def test_noise_that_nobody_was_charged_for_is_not_reckoned_with(tmp_path: Path) 
         report["privacy"]["event"] = {"kind": "gaussian", "noise_multiplier": 1000.0, "mechanism": ""}
         return json.dumps(report).encode()
 
-    own = rewritten(LAID_OUT[0], tmp_path / "own", "report.json", cheaper)
+    own = rewritten(NEWEST, tmp_path / "own", "report.json", cheaper)
     assert verify_hand_off(own).faults == ["report.json reckons with noise that nobody was charged for"]
 
 
 def test_pages_of_another_layout_are_noted_and_not_compared(tmp_path: Path) -> None:
-    own = rewritten(LAID_OUT[0], tmp_path / "own", "statement.html", lambda content: content + b"\n")
+    own = rewritten(NEWEST, tmp_path / "own", "statement.html", lambda content: content + b"\n")
     write_manifest(own, facts(own) | {"layout": LAYOUT + 1})
     found = verify_hand_off(own)
     assert found.faults == [] and "were not compared" in found.notes[0]
@@ -64,7 +66,7 @@ def test_pages_of_another_layout_are_noted_and_not_compared(tmp_path: Path) -> N
 
 def test_a_bit_that_flips_anywhere_in_a_manifest_is_noticed(tmp_path: Path) -> None:
     own = tmp_path / "own"
-    shutil.copytree(LAID_OUT[0], own)
+    shutil.copytree(NEWEST, own)
     whole = (own / MANIFEST).read_bytes()
     entries = whole.index(b'"entries"'), whole.index(b'"artifacts"')
     for at in [*range(entries[0] + 12, entries[1], 29), *range(0, len(whole), 211)]:

@@ -115,6 +115,17 @@ def test_no_flipped_bit_of_many_is_spent_twice(tmp_path: Path) -> None:
     try_flips(tmp_path, each=200, anywhere=1500)
 
 
+def test_a_text_that_became_bytes_is_named_and_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    (charge, *_) = spend_all(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE entries SET payload = CAST(payload AS BLOB)")
+    connection.close()
+    assert "was edited" in Ledger(path).verify()[0]
+    with pytest.raises(LedgerError):
+        Ledger(path).reserve(charge)
+
+
 def flipped(path: Path, charges: list[Charge]) -> None:
     """Flip a bit of an index, so that looking a charge's draw up finds nothing."""
     content = bytearray(path.read_bytes())

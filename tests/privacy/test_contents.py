@@ -19,14 +19,21 @@ from tasks.store import Run
 from tests.support import make_schema, make_table, write_clinic
 
 
-def asked(folder: Path, out: str, data: str = "clinic.parquet", schema: str = "clinic.yaml", **said: str) -> Run:
+def asked(
+    folder: Path,
+    out: str,
+    data: str = "clinic.parquet",
+    schema: str = "clinic.yaml",
+    may_open: MayOpen = MayOpen.YES,
+    **said: str,
+) -> Run:
     """Start a run that may open the account of its data set."""
     settings = {
         "data": folder / data, "schema": folder / schema, "out": folder / out, "rows": 40, "statement": said,
         "privacy": {"target_epsilon": 0.5, "delta": 1e-5},
         "runtime": {"home": folder / "home", "device": "cpu", "prefect": False, "internal_report": False},
     }  # fmt: skip
-    return start(SynthesizeConfig.build(settings, folder / "config.yaml"), may_open=MayOpen.YES)
+    return start(SynthesizeConfig.build(settings, folder / "config.yaml"), may_open=may_open)
 
 
 def go(run: Run) -> Run:
@@ -67,6 +74,19 @@ def test_only_the_first_run_of_a_home_opens_an_account_by_itself(tmp_path: Path)
         start(config("second", "visits2.yaml"))
     assert refusal.value.account == "visits2" and "--open" in str(refusal.value)
     assert start(config("second", "visits2.yaml"), may_open=MayOpen.YES).settings.opens is not None
+
+
+def test_of_two_first_runs_that_wait_side_by_side_one_opens_an_account(tmp_path: Path) -> None:
+    write_clinic(tmp_path, 60)
+    (tmp_path / "visits2.yaml").write_text(make_schema(name="visits2").to_yaml())
+    first = asked(tmp_path, "first", may_open=MayOpen.FIRST)
+    second = asked(tmp_path, "second", schema="visits2.yaml", may_open=MayOpen.FIRST, again="It is another study.")
+    go(first)
+    with pytest.raises(AccountMissing) as refusal:
+        go(second)
+    assert refusal.value.account == "visits2" and "nothing was charged" in str(refusal.value)
+    ledger_of(tmp_path).open_account("visits2", dataset="visits2", budget_cap=make_cap(tmp_path))
+    assert (go(second).settings.out / MANIFEST).exists()
 
 
 def make_cap(folder: Path) -> object:

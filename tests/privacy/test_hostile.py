@@ -85,7 +85,7 @@ def test_the_events_of_a_plan_of_ours_are_priced_within_the_budget(method: str) 
 
 
 def test_a_report_at_the_bound_is_rendered_in_seconds_and_a_wide_one_is_within_it() -> None:
-    report = json.loads((GOLDEN / "FORMAT-7" / "laid-out" / "report.json").read_text())
+    report = json.loads((GOLDEN / "LAYOUT-2" / "laid-out" / "report.json").read_text())
     widest = max(report["columns"], key=lambda one: len(json.dumps(one)))
     values = nodes(json.dumps(widest).encode()) + 1
     assert values * MOST_COLUMNS + 10 * MOST_VALUES < MOST_NODES
@@ -99,7 +99,7 @@ def test_a_report_at_the_bound_is_rendered_in_seconds_and_a_wide_one_is_within_i
 @pytest.mark.parametrize("name", ["report.json", CARD])
 @pytest.mark.parametrize("content", ['{"privacy": [' + "[]," * 2**22 + "[]]}", '["' + "<" * 2**23 + '"]'])
 def test_facts_that_fill_the_memory_are_not_read(tmp_path: Path, name: str, content: str) -> None:
-    own = rewritten(GOLDEN / "FORMAT-7" / "laid-out", tmp_path / "own", name, lambda _: content.encode())
+    own = rewritten(GOLDEN / "LAYOUT-2" / "laid-out", tmp_path / "own", name, lambda _: content.encode())
     faults: list[str] = []
     seconds, mebibytes = costs(lambda: faults.extend(verify_hand_off(own).faults))
     assert seconds < SECONDS and mebibytes < MEBIBYTES and any(name in fault for fault in faults)

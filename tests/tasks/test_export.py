@@ -1,5 +1,6 @@
 """The synthetic table elsewhere: whole or not at all, in folders if asked, and read again as the same rows."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.errors import NacreError
+from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.lint import load_schema
 from dpmodels.schema.load import load_parts
 from tasks.export import export
+from tasks.table_file import ENDINGS
 from tests.hand_off.make_golden import GOLDEN
-from tests.support import run_cli
+from tests.support import run_cli, write_clinic
 
 HAND_OFF = GOLDEN / "FORMAT-5" / "card"
 MADE = pq.read_table(HAND_OFF / "synthetic")
@@ -116,3 +119,54 @@ def test_a_bucket_that_is_not_there_is_refused(store):
 
 def test_the_table_of_the_golden_hand_off_fits_its_schema():
     assert len(Codec(SCHEMA).encode(MADE)) == MADE.num_rows
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_file_is_of_the_format_that_its_ending_says(tmp_path, ending):
+    target = tmp_path / f"out{ending}"
+    assert run_cli("export", HAND_OFF, target)[0] == 0 and target.is_file()
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+    lines = ending == ".jsonl"
+    assert (sorted(map(json.loads, target.read_text().splitlines()), key=str) if lines else read(target)) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("target", "options"), [("out.xlsx", ()), ("out", ("--by", "ward")), ("out.csv", ("--by", "ward"))]
+)
+def test_an_ending_that_is_no_format_is_refused_with_those_that_are(tmp_path, target, options):
+    code, _, err = run_cli("export", HAND_OFF, tmp_path / target, *options)
+    assert (code == 0) == (target == "out"), err
+    if code:
+        assert ".parquet, .csv, .arrow" in err or "without" in err
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_there_is_never_written_over(tmp_path):
+    (tmp_path / "out.csv").write_text("mine")
+    code, _, err = run_cli("export", HAND_OFF, tmp_path / "out.csv")
+    assert code == 1 and "out.csv" in err and (tmp_path / "out.csv").read_text() == "mine"
+
+
+def test_a_hand_off_may_hold_its_table_in_another_format_too_and_verify_checks_it(tmp_path):
+    data, schema, config = write_clinic(tmp_path)
+    words = ("--schema", schema, "--config", config, "--epsilon", 1, "--delta", 1e-5, "--rows", 40, "--no-prefect")
+    place = ("--home", tmp_path / "home", "--out", tmp_path / "out", "--no-internal-report")
+    assert run_cli("synthesize", data, *words, *place, "--format", "csv")[0] == 0
+    file = tmp_path / "out" / "synthetic.csv"
+    assert read(file) == sorted(pq.read_table(tmp_path / "out" / "synthetic").to_pylist(), key=str)
+    assert verify_hand_off(tmp_path / "out").faults == []
+    file.write_text(file.read_text().replace("north", "south"))
+    assert verify_hand_off(tmp_path / "out").faults == ["synthetic.csv was changed"]
+
+
+def test_a_format_that_cannot_be_written_is_refused_before_anything_is_charged(tmp_path):
+    data, schema, config = write_clinic(tmp_path)
+    words = ("--schema", schema, "--config", config, "--epsilon", 1, "--delta", 1e-5, "--home", tmp_path / "home")
+    for out, name in ((tmp_path / "out", "xlsx"), ("s3://bucket/out", "csv")):
+        code, _, err = run_cli("synthesize", data, *words, "--out", out, "--format", name, "--no-prefect")
+        assert (
+            code
+            and "format" in err
+            and ("object store" in err or "jsonl" in err)
+            and not list((tmp_path / "home").glob("released/*/release.parquet"))
+        ), err

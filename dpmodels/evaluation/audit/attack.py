@@ -3,16 +3,19 @@
 Of many candidates each is in the data with probability one half; whoever sees the release guesses which. The number of
 right guesses bounds epsilon from below (``lower_bound.one_run``). Candidates hide each other, and with synthetic rows
 the adversary sees little of the release, so the bound stays far below the charge: often it is 0. Where it is above the
-charge something is badly broken.
+charge something is badly broken; how badly says the ceiling, which is what as many guesses that are all right would
+show, and is below most charges. At the delta of a plan it would be 0, for each candidate costs the bound that delta.
 """
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.arrays import Floats
 from dpmodels.errors import NacreError
 from dpmodels.evaluation.audit.data import data_of
@@ -24,6 +27,8 @@ from dpmodels.releases.system import Craft
 from dpmodels.synthesizers.quick import quick
 
 CANDIDATES = 200
+DELTA = Decimal("1e-9")
+"""At which epsilon is bounded, and what was charged is reckoned again."""
 GUESSED = 0.2
 """Share of the candidates of the highest, and of the lowest scores, that are guessed."""
 
@@ -43,17 +48,22 @@ def attack_findings(subject: Subject, folder: Path, full: bool) -> Iterator[Find
             return
         attacks["its synthetic rows"] = _by_rows(next(iter(model.sample(1000, seed=0))), candidates)
     for name, scores in attacks.items():
-        found = epsilon_of(scores, member, subject.line.budget.delta)
-        limit = subject.line.budget.epsilon
-        says = f"one run with {CANDIDATES} candidates, by {name}: epsilon is at least {found:.3g} of {limit:g} charged"
+        found, most = epsilon_of(scores, member, float(DELTA))
+        limit = float(spent_epsilon([subject.line.event], DELTA))
+        says = f"one run with {CANDIDATES} candidates, by {name}: epsilon at delta={DELTA} is at least {found:.3g} of "
+        says += f"{limit:.3g} charged; had all guesses been right, it would be at least {most:.3g}"
         yield Finding(check="attack", holds=found <= limit, says=says)
 
 
-def epsilon_of(scores: Floats, member: NDArray[np.bool_], delta: float) -> float:
-    """Bound epsilon by guesses about the candidates of the highest and of the lowest scores."""
+def epsilon_of(scores: Floats, member: NDArray[np.bool_], delta: float) -> tuple[float, float]:
+    """Bound epsilon by guesses about the candidates of the highest and of the lowest scores.
+
+    The second is the ceiling: what the same bound says of as many guesses that are all right.
+    """
     order, count = np.argsort(scores), int(GUESSED * len(scores))
     right = int((~member[order[:count]]).sum() + member[order[-count:]].sum())
-    return one_run(len(scores), 2 * count, right, delta, ALARM)
+    found, most = (one_run(len(scores), 2 * count, hits, delta, ALARM) for hits in (right, 2 * count))
+    return found, most
 
 
 def _by_sums(sums: list[Any], candidates: Any) -> Floats:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.accounting.events import ParallelEvent, leaves
+from dpmodels.accounting.events import ParallelEvent, PureEvent, leaves
 from dpmodels.errors import NacreError
 from dpmodels.evaluation.audit.attack import attack_findings
 from dpmodels.evaluation.audit.conduct import conduct_findings
@@ -17,7 +17,7 @@ from dpmodels.evaluation.audit.gaussians import drawn, reach_finding
 from dpmodels.evaluation.audit.lower_bound import ALPHA
 from dpmodels.evaluation.audit.naming import naming_findings
 from dpmodels.evaluation.audit.optimum import optimum_findings
-from dpmodels.evaluation.audit.replay import LEAST_REACH, Replay, Step, replayed
+from dpmodels.evaluation.audit.replay import LEAST_REACH, ROUNDED, Replay, Step, plain, replayed
 from dpmodels.evaluation.audit.selection import k_norm_findings, loss_finding, sampler_finding
 from dpmodels.evaluation.audit.subjects import Subject, of_method, subject_of
 from dpmodels.evaluation.audit.training import training_findings
@@ -126,6 +126,11 @@ def neighbors_findings(replay: Replay) -> Iterator[Finding]:
     if any(isinstance(each, ParallelEvent) for each in leaves([replay.subject.line.event])):
         says = "a unit moves what is trained on one part of the data alone"
         yield Finding(check="parts", holds=not replay.in_two_parts, says=says)
+    if letters := sum(each.epsilon for each in plain(replay.subject.line.event) if isinstance(each, PureEvent)):
+        says = (
+            f"all letters that a unit moves cost epsilon {replay.lost:.4g} together, of {letters:.4g} that are charged"
+        )
+        yield Finding(check="parts", holds=replay.lost <= letters * ROUNDED, says=says)
 
 
 def users_findings(subject: Subject, folder: Path) -> Iterator[Finding]:

@@ -9,7 +9,8 @@ CHECKS = {
     "records": "What a record adds to a sum is the same whoever else is there.",
     "sensitivity": "No neighbor moves a step farther than its noise hides at the price that is charged, and one comes "
     "to nine tenths of that; so it is where a user has several rows.",
-    "parts": "A unit moves what is trained on one part of the data alone.",
+    "parts": "A unit moves what is trained on one part of the data alone; all letters of a user that it moves cost no "
+    "more together than is charged.",
     "noise": "The noise of Gaussian steps has the law, the scale and the independence that are charged, in every "
     "coordinate; no lower bound of mu is above the claim.",
     "training": "Noise, batches and randomness of DP-SGD are what is charged; a record adds at most one clip norm and "
@@ -42,6 +43,7 @@ class Recovered(_Model):
         claimed: mu of the Gaussian that is charged; for DP-SGD and pure releases of the one of the same epsilon.
         parametric: a lower bound of mu, and an upper one by the same assumptions; None where there is none.
         assumption_free: a lower bound of mu by Clopper and Pearson; None where nothing was drawn for it.
+        ceiling: the most that this bound could have been with so many draws, against no noise at all.
         draws: from which the bounds are made.
         reach: share of the sensitivity, as it is charged, that the farthest neighbor showed.
         falls_short: why less than nine tenths can be recovered, where that is so for a known reason.
@@ -52,6 +54,7 @@ class Recovered(_Model):
     claimed: float
     parametric: tuple[float, float | None] | None
     assumption_free: float | None
+    ceiling: float | None = None
     draws: int
     reach: float
     falls_short: str = ""

@@ -75,9 +75,29 @@ def clopper_pearson(hits: int, tries: int, alpha: float) -> tuple[float, float]:
 
 def shares_above(under: Floats, under_other: Floats, threshold: float, alpha: float) -> tuple[float, float]:
     """Bound the share of scores above a threshold, under D from above and under D' from below."""
-    _, above = clopper_pearson(int((under > threshold).sum()), len(under), alpha / 2)
-    below, _ = clopper_pearson(int((under_other > threshold).sum()), len(under_other), alpha / 2)
-    return above, below
+    hits = int((under > threshold).sum()), int((under_other > threshold).sum())
+    return _shares(*hits, len(under), len(under_other), alpha)
+
+
+def _shares(hits: int, others: int, tries: int, other_tries: int, alpha: float) -> tuple[float, float]:
+    return clopper_pearson(hits, tries, alpha / 2)[1], clopper_pearson(others, other_tries, alpha / 2)[0]
+
+
+def ceilings(draws: int, others: int, delta: float = 0.0, alpha: float = ALPHA) -> tuple[float, float]:
+    """Return the largest mu, and the largest epsilon, that bounds without assumptions can show with so many draws.
+
+    Half of the draws choose the threshold. Of the other half all are guessed right, as they would be against no noise
+    at all, and Clopper and Pearson say of n right guesses of n that the share of right ones is (alpha / 2)^(1/n) at
+    least. A bound near its ceiling says that there were too few draws, and a ceiling below the claim that no fault of
+    the noise could have been seen so.
+
+    Source: Clopper and Pearson, "The use of confidence or fiducial limits" (1934); as a limit of what audits can show,
+        Nasr et al., "Adversary instantiation" (2021), section IV.
+    """
+    tries, other_tries = draws - draws // 2, others - others // 2
+    above, below = _shares(0, other_tries, tries, other_tries, alpha)
+    mu = max(0.0, float(stats.norm.ppf(below) - stats.norm.ppf(above)))
+    return mu, max(0.0, float(np.log((below - delta) / above))) if below > delta else 0.0
 
 
 def epsilon_at(under: Floats, under_other: Floats, threshold: float, delta: float, alpha: float = ALPHA) -> float:

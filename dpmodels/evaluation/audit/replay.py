@@ -93,6 +93,7 @@ class Replay:
     Attributes:
         differing: data sets that left other bytes; of neighbors and of others.
         in_two_parts: neighbors that moved two trainings, which are charged as one.
+        lost: the most epsilon that a neighbor costs by all letters that it moves.
         apart: what noise is added to in two parts of the data set, step by step; of no step where it has no such parts.
     """
 
@@ -102,6 +103,7 @@ class Replay:
     neighbors: int
     in_two_parts: list[str]
     apart: list[tuple[NDArray[np.int64], ...]]
+    lost: float
 
     @property
     def adds_up(self) -> bool:
@@ -132,7 +134,7 @@ def replayed_by(tap: Tap, subject: Subject, folder: Path) -> Replay:
     left = left_of(subject, folder / "d", whole)
     events, keys, draws = charged(line.event, tap), len(tap.keys), tap.restart()
     differing, in_two_parts, apart = list[str](), list[str](), list[list[NDArray[np.int64]]]()
-    steps = steps_of(draws, events)
+    steps, lost = steps_of(draws, events), 0.0
     for number, world in enumerate([*subject.worlds[1:], *subject.others]):
         tap.copy(draws, *ALL_KINDS)
         tap.given = list(KEYS)
@@ -144,14 +146,15 @@ def replayed_by(tap: Tap, subject: Subject, folder: Path) -> Replay:
         if number >= len(subject.worlds) - 1:
             apart.append([each.values for each in tap.restart()])
             continue
-        moved = [moved_by(*pair, world) for pair in zip(steps, tap.restart(), strict=True)]
+        pairs = list(zip(steps, tap.restart(), strict=True))
+        moved, lost = [moved_by(*pair, world) for pair in pairs], max(lost, sum(lost_by(*pair) for pair in pairs))
         trained = [has for step, has in zip(steps, moved, strict=True) if step.kind == "sgd"]
         if keys and world.aligned and np.reshape(trained, (keys, -1)).any(axis=1).sum() > 1:
             in_two_parts.append(world.name)
     tap.copies, tap.silent = {}, False
     _judge_together(steps)
     parts = list(zip(*apart, strict=True)) if len(apart) > 1 else []
-    return Replay(subject, steps, differing, len(subject.worlds) - 1, in_two_parts, parts)
+    return Replay(subject, steps, differing, len(subject.worlds) - 1, in_two_parts, parts, lost)
 
 
 def steps_of(draws: list[Draw], events: list[Leaf]) -> list[Step]:
@@ -255,6 +258,14 @@ def moved_by(step: Step, other: Draw, world: World) -> bool:
     if (reach := size_of(one.kind, difference)) > step.reach:
         step.difference, step.farthest, step.reach = difference, world.name, reach
     return reach > 0
+
+
+def lost_by(step: Step, other: Draw) -> float:
+    """Return the epsilon that a neighbor costs by the letters that it moves, each of which is released by itself."""
+    if not isinstance(step.event, PureEvent):
+        return 0.0
+    difference = np.abs(other.values.astype(np.int64) - step.draw.values.astype(np.int64))
+    return float(step.event.epsilon * difference.reshape(len(difference), -1).max(axis=1).sum() / step.hidden)
 
 
 def _judge_together(steps: list[Step]) -> None:

@@ -10,10 +10,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpmodels.errors import InvalidArgument
 from dpmodels.evaluation.audit.data import OTHERS, crowd, data_of, extremes, inserted, quick_plan, with_users
-from dpmodels.evaluation.audit.made import clients, letters, visits
+from dpmodels.evaluation.audit.made import clients, clinic, letters, shop, visits
+from dpmodels.evaluation.audit.readings import BATCH, LETTERS, read_letters, read_rows
 from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
 from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement, ScoresMeasurement
 from dpmodels.federated.moments_head import MomentsHead
@@ -27,9 +30,13 @@ from dpmodels.synthesizers.discovery import DiscoverySystem
 from dpmodels.synthesizers.document_sketch import DocumentSketch, DocumentSketchMeasurement
 from dpmodels.synthesizers.quick import QUICK, quick
 from dpmodels.synthesizers.registry import METHODS
+from dpmodels.text.encoders import Vectors
+from dpmodels.text.passages import Passages
 
 OF_CLIENTS = ("federated-both", "federated-heads", "federated-moments", "federated-scores")
 """What a client of a federation releases."""
+ALIKE, MOST = 300, 2
+"""Users who are alike, from whom others lie far; and the rows, or letters, of a user that count."""
 
 
 @dataclass(frozen=True)
@@ -169,21 +176,106 @@ def of_discovery(epsilon: float = 4.0) -> Subject:
     return Subject("discovery", system, line, worlds, two)
 
 
+def of_rows(epsilon: float = 4.0) -> Subject:
+    """Return a table of users as a run reads it; a neighbor has a user more, with twice the rows that count.
+
+    Two of them end a batch, and two begin the next.
+    """
+    schema, made = with_users("moments", MOST), clinic.make_table(OTHERS)
+    whole = made.take([0] * ALIKE + list(range(OTHERS)))
+    whole = whole.add_column(0, "who", pa.array(range(len(whole))))
+    ends = pa.table(clinic.EXTREMES, schema=made.schema)
+
+    def world(name: str, who: int, place: int) -> World:
+        more = ends.take([who] * 2 * MOST).add_column(0, "who", pa.array([-1] * 2 * MOST))
+        return World(name, [read_rows(schema, pa.concat_tables([whole[:place], more, whole[place:]]))])
+
+    places = [*((who, BATCH - MOST) for who in range(len(ends))), (0, 0), (0, len(whole))]
+    worlds = [world(f"extreme {who + 1} at row {place}", who, place) for who, place in places]
+    parts = {"those who are alike": whole[:ALIKE], "the others": whole[ALIKE:]}
+    two = [World(name, [read_rows(schema, part)]) for name, part in parts.items()]
+    first = World("D", [read_rows(schema, whole)])
+    return Subject("rows-of-users", quick("moments"), quick_plan("moments", schema, epsilon), [first, *worlds], two)
+
+
+def of_two_tables(joined: bool, epsilon: float = 4.0) -> Subject:
+    """Return users and their rows as a run reads them; a neighbor has a user more, with more rows than count, or fewer.
+
+    They come in two files or, ``joined``, in one, which has no user without rows.
+    """
+    schema, tables = shop.make_schema(), shop.make_crowd(ALIKE, OTHERS)
+
+    def world(name: str, parents: pa.Table, orders: pa.Table) -> World:
+        if joined:
+            return World(name, [read_rows(schema, orders.join(parents, "customer").sort_by("number"))])
+        return World(name, [read_rows(schema, orders, parents)])
+
+    def part(name: str, alike: bool) -> World:
+        kept = pc.field("customer") < ALIKE if alike else pc.field("customer") >= ALIKE
+        return world(name, *(table.filter(kept) for table in tables))
+
+    most = schema.unit.max_rows
+    many = [(0, 2 * most, BATCH - most), (2, most, BATCH - 1), (3, 2 * most, 0)]
+    few = [(0, 1, len(tables[1])), (2, 1, 0), (3, 1, BATCH), *([] if joined else [(1, 0, 0)])]
+    worlds = [
+        world(f"extreme {who + 1} with {rows} rows at {place}", *shop.with_customer(tables, who, rows, place))
+        for who, rows, place in many + few
+    ]
+    name, line = "two-tables-joined" if joined else "two-tables", quick_plan("nacre", schema, epsilon)
+    two = [part("those who are alike", True), part("the others", False)]
+    return Subject(name, quick("nacre"), line, [world("D", *tables), *worlds], two)
+
+
+def of_letters_of_users(epsilon: float = 3.0) -> Subject:
+    """Return letters of users as a run reads them; a neighbor has another sentence in each letter of one user.
+
+    The user wrote more letters than count. The first of them ends a batch, and the rest are in the next.
+    """
+    public, made = letters.make_public(), letters.make_passages(3 * LETTERS, sentences=5)
+    contract = letters.make_contract(user="who", most_documents=MOST)
+    system = DeepCandidate(DeepCandidateMeasurement(), public)
+    who = (np.arange(len(made)) + 1) // LETTERS
+
+    def world(name: str, passages: Passages) -> World:
+        table = letters.make_table(passages).append_column("who", pa.array(who))
+        return World(name, [read_letters(contract, table)])
+
+    def repeated(vector: Vectors) -> Passages:
+        other = made
+        for letter in np.flatnonzero(who == 1).tolist():
+            other = letters.with_sentence(other, int(made.ends[letter]), vector)
+        return other
+
+    ends = [sign * axis for axis in np.eye(letters.DIM)[:4] for sign in (1.0, -1.0)]
+    worlds = [world(f"sentences of a user at end {number + 1}", repeated(end)) for number, end in enumerate(ends)]
+    line = system.plan(contract, letters.make_budget(epsilon))
+    far = [world("other letters", letters.make_passages(len(made), seed=2, sentences=5))]
+    return Subject("letters-of-users", system, line, [world("D", made), *worlds], far)
+
+
+AS_READ: dict[str, Callable[[], Subject]] = {
+    "rows-of-users": of_rows,
+    "two-tables": partial(of_two_tables, joined=False),
+    "two-tables-joined": partial(of_two_tables, joined=True),
+    "letters-of-users": of_letters_of_users,
+}
+"""Methods for users, on data that are read as a run reads them: a table, users and their rows, and letters."""
 SUBJECTS: dict[str, Callable[[], Subject]] = {
     **{method: partial(of_method, method, epsilon=1.0 if QUICK[method].trained else 4.0) for method in METHODS},
     "deep-candidate": partial(of_letters, "deep-candidate"),
     "document-sketch": partial(of_letters, "document-sketch"),
     "discovery": of_discovery,
     **{method: partial(of_client, method, epsilon=4.0) for method in OF_CLIENTS},
+    **AS_READ,
 }
-"""Everything that has a charge of its own, by the name of its method."""
+"""Everything that has a charge of its own, by the name of its method, or of what it is about."""
 
 
 def check_method(method: str) -> None:
-    """Refuse a name that is no method's.
+    """Refuse a name that is no subject's.
 
     Raises:
-        InvalidArgument: there is no such method.
+        InvalidArgument: there is no such subject.
     """
     if method not in SUBJECTS:
         raise InvalidArgument("method", method, f"be one of {', '.join(SUBJECTS)}")

@@ -29,6 +29,7 @@ from dpmodels.evaluation.audit.findings import Finding, Recovered
 from dpmodels.evaluation.audit.lower_bound import (
     ALARM,
     ALPHA,
+    ceilings,
     clopper_pearson,
     deviation_is,
     epsilon_assumption_free,
@@ -171,11 +172,10 @@ def _recovered(
     for of_noise, of_sample in ((mu.low, sampled[0]), (mu.high, sampled[1])):
         bounds = {"noise_multiplier": 1 / max(of_noise, LEAST_MU), "sampling_probability": of_sample}
         ends.append(_mu_of(event.model_copy(update=bounds), delta))
-    claimed, free, law = _mu_of(event, delta), None, True
+    claimed, free, most, law = _mu_of(event, delta), None, None, True
     if full:
         found, law = canary_epsilon(event, float(delta), FULL_RUNS)
-        least = PrivacyBudget(epsilon=max(found, 1e-3), delta=float(delta))
-        free = 1 / gaussian_noise_multiplier(least) if found >= 1e-3 else 0.0
+        free, most = (_mu_at(each, delta) for each in (found, ceilings(FULL_RUNS, FULL_RUNS, float(delta))[1]))
         law &= canary_within(event, found, delta)
     alarm = parametric(noise, reach, ALARM).low * event.noise_multiplier > 1
     alarm |= clopper_pearson(hits, tries, ALARM)[0] > event.sampling_probability
@@ -191,6 +191,7 @@ def _recovered(
         claimed=claimed,
         parametric=(ends[0], ends[1]),
         assumption_free=free,
+        ceiling=most,
         draws=len(noise) + (2 * FULL_RUNS * event.steps if full else 0),
         reach=1.0,
     )
@@ -204,8 +205,14 @@ def canary_within(event: SampledGaussianEvent, found: float, delta: Decimal) -> 
 
 def _mu_of(event: SampledGaussianEvent, delta: Decimal) -> float:
     """Return mu of the Gaussian that costs as much as an event, at delta."""
-    epsilon = float(spent_epsilon([event], delta))
-    return 1 / gaussian_noise_multiplier(PrivacyBudget(epsilon=max(epsilon, 1e-3), delta=float(delta)))
+    return _mu_at(max(float(spent_epsilon([event], delta)), 1e-3), delta)
+
+
+def _mu_at(epsilon: float, delta: Decimal) -> float:
+    """Return mu of the Gaussian that costs epsilon at delta; of next to nothing 0."""
+    if epsilon < 1e-3:
+        return 0.0
+    return 1 / gaussian_noise_multiplier(PrivacyBudget(epsilon=epsilon, delta=float(delta)))
 
 
 def _dispersion(counts: Floats, tries: int, q: float) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpmodels.arrays import Floats
 from dpmodels.evaluation.internal.case import Case
 from dpmodels.evaluation.internal.frame import Frame, category_names
+from dpmodels.evaluation.published.axis import ticks
 from dpmodels.evaluation.published.bins import written
 from dpmodels.schema.columns import Continuous, Modelled
 
@@ -40,13 +41,10 @@ def column_shares(case: Case) -> dict[str, Any]:
     }
 
 
-def sample_rows(case: Case) -> dict[str, Any]:
-    """Return a few rows of either table, drawn at random, as text; the pixels of images are left out."""
-    return {
-        "columns": list(case.schema.modelled),
-        "real": _rows(case, case.real.train),
-        "synthetic": _rows(case, case.made),
-    }
+def sample_rows(case: Case, real: bool = False) -> dict[str, Any]:
+    """Return a few synthetic rows, drawn at random, as text, and if asked real ones; without the pixels of images."""
+    shown = {"real": _rows(case, case.real.train)} if real else {}
+    return {"columns": list(case.schema.modelled), **shown, "synthetic": _rows(case, case.made)}
 
 
 def _shares(column: Modelled, real: Floats, made: Floats) -> dict[str, Any]:
@@ -59,7 +57,7 @@ def _shares(column: Modelled, real: Floats, made: Floats) -> dict[str, Any]:
             "labels": ["null"],
             **_named([np.array([len(each)]) for each in (real, made)], (real, made)),
         }
-    values = np.unique(known)
+    values, axis = np.unique(known), {}
     if len(values) <= MOST_VALUES:
         labels, counts = [written(column, x) for x in values], [_exactly(values, each) for each in (real, made)]
     else:
@@ -67,8 +65,9 @@ def _shares(column: Modelled, real: Floats, made: Floats) -> dict[str, Any]:
         ends = zip(edges[:-1], edges[1:] - step, strict=True)
         labels = [f"{written(column, low)} to {written(column, high)}" for low, high in ends]
         counts = [_between(edges, each) for each in (real, made)]
+        axis = {"axis": _axis(column, edges)}
     nulls = [float(np.isnan(each).mean()) if len(each) else 0.0 for each in (real, made)]
-    return {"ordered": True, "labels": labels, **_named(counts, (real, made)), "null": nulls}
+    return {"ordered": True, "labels": labels, **_named(counts, (real, made)), "null": nulls, **axis}
 
 
 def _of_categories(column: Modelled, real: Floats, made: Floats) -> dict[str, Any]:
@@ -105,6 +104,14 @@ def _edges(column: Continuous, known: Floats) -> tuple[Floats, float]:
     first, last = np.floor(low / step), np.ceil(high / step)
     width = np.ceil((last - first + 1) / MOST_VALUES)
     return np.arange(first, last + 1 + width, width) * step, step
+
+
+def _axis(column: Continuous, edges: Floats) -> dict[str, Any]:
+    """Say where bars begin and end, on the scale of the column, and what is written beneath them."""
+    places = column.interval.scaled(edges - column.low)
+    parts = (places - places[0]) / (places[-1] - places[0])
+    drawn = ticks(column, float(edges[0]), float(edges[-1]))
+    return {"edges": parts.round(6).tolist(), "ticks": drawn, "bars": len(edges) - 1}
 
 
 def _between(edges: Floats, values: Floats) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ from dpmodels.evaluation.internal.beside import column_shares, sample_rows
 from dpmodels.evaluation.internal.case import Case, Real, Skip
 from dpmodels.evaluation.internal.correlation import correlation_facts
 from dpmodels.evaluation.internal.frame import ParquetBatches, Rows
+from dpmodels.evaluation.internal.giveaway import giveaway_facts
 from dpmodels.evaluation.internal.groups import group_facts
 from dpmodels.evaluation.internal.marginals import Grid, GridTally, compare_categories, compare_marginals
 from dpmodels.evaluation.internal.membership import membership_facts
@@ -43,7 +44,15 @@ MOST_COLUMNS = 100
 """Columns that are predicted from the others one by one; of a wider table the first."""
 
 Metric = Callable[[Case], dict[str, Any]]
-QUICK = ("marginals", "columns", "sample rows", "correlations", "rare categories", "utility of the target")
+QUICK = (
+    "marginals",
+    "columns",
+    "sample rows",
+    "correlations",
+    "rare categories",
+    "given away",
+    "utility of the target",
+)
 
 
 class Options(BaseModel):
@@ -53,6 +62,7 @@ class Options(BaseModel):
         workers: threads that metrics run on; ``begin_thread`` is the first that each of them does.
         only: names of the metrics to run; all of them if empty.
         lenet: LeNet-5 weights for the features of 28 x 28 images.
+        real_rows: whether a few real rows are shown as they are.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,6 +71,7 @@ class Options(BaseModel):
     begin_thread: Callable[[], None] | None = None
     only: tuple[str, ...] = ()
     lenet: Path | None = None
+    real_rows: bool = False
 
 
 def evaluate_run(
@@ -152,7 +163,8 @@ def metrics(schema: Schema, options: Options) -> dict[str, Metric]:
         "copied rows": copy_facts,
         "correlations": correlation_facts,
         "columns": column_shares,
-        "sample rows": sample_rows,
+        "sample rows": partial(sample_rows, real=options.real_rows),
+        "given away": giveaway_facts,
         "marginals": lambda case: compare_marginals(case.real.grid, case.real.tally, case.tally),
         "rare categories": lambda case: compare_categories(case.real.grid, case.real.tally, case.tally),
     }

@@ -85,12 +85,23 @@ def _utility(facts: Facts) -> tuple[bool, str]:
     return facts["difference_interval"][1] >= -0.1, f"{said}; the limit is 0.1 apart"
 
 
+def _given_away(facts: Facts) -> tuple[bool, str]:
+    right, commonest = facts["right"], facts["commonest"]
+    said = f"{facts['column']} alone names the target of {right:.3f} of the real rows that it was tried on"
+    holds = right < commonest + 0.95 * (1 - commonest) or commonest == 1
+    more = (
+        "" if holds else ": take it out, unless it is meant to tell the target; scores of models say little beside it"
+    )
+    return holds, f"{said}, the commonest target of {commonest:.3f}{more}"
+
+
 CHECKS: dict[str, tuple[str, Callable[[Facts], tuple[bool, str]]]] = {
     "one-way marginals": ("marginals", _marginals),
     "correlations": ("correlations", _correlation),
     "mode collapse": ("coverage", _collapse),
     "rare categories": ("rare categories", _rare),
     "categories of the schema": ("rare categories", _outside),
+    "one column alone": ("given away", _given_away),
     "utility": ("utility of the target", _utility),
     "overfitting": ("overfitting", _overfitting),
     "copied rows": ("copied rows", _copies),

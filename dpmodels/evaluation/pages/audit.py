@@ -12,6 +12,7 @@ HEAD = (
     "claimed mu or epsilon",
     "recovered, parametric",
     "recovered, without assumptions",
+    "ceiling of that",
     "share of the claim",
     "reach",
     "draws",
@@ -59,6 +60,7 @@ def _row(one: Mapping[str, Any]) -> tuple[str, ...]:
     low, high = one["parametric"] or (None, None)
     interval = "" if low is None else short(low) if high in (None, low) else f"{short(low)} to {short(high)}"
     free = "" if one["assumption_free"] is None else f"at least {short(one['assumption_free'])}"
+    ceiling = "" if one["ceiling"] is None else short(one["ceiling"])
     share, reach = percent(share_of(one)), percent(one["reach"])
     return (
         one["step"],
@@ -66,6 +68,7 @@ def _row(one: Mapping[str, Any]) -> tuple[str, ...]:
         short(one["claimed"]),
         interval,
         free,
+        ceiling,
         share,
         reach,
         str(one["draws"] or "exact"),

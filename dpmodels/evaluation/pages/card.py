@@ -154,8 +154,9 @@ def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
     said, meant, content = facts["hand_off"], facts["meaning"], facts["content"]
     if "unprotected" in said:
         made = f"a classifier of {len(content['classes'])} classes, made of models that were trained without noise"
-        heaviest = max((one["epsilon"] for one in said["clients"]), key=Decimal)
-        return {"made": made, "epsilon": amounts.spent(heaviest), "delta": short(said["delta"])}
+        costs = [one["epsilon"] for one in said["clients"] if "epsilon" in one]
+        heaviest = amounts.spent(max(costs, key=Decimal)) if costs else ""
+        return {"made": made, "epsilon": heaviest, "delta": short(said["delta"]) if costs else ""}
     return {
         "made": _made(content),
         **_unit(said),

@@ -8,6 +8,7 @@ from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.evaluation.pages.page import percent, render_page, short
 from dpmodels.evaluation.pages.plots import Figure, Shares, bars, curve
+from dpmodels.schema.federation import ROUNDS
 
 DONE = {
     "federated-heads": "A frozen public network made a bounded vector of every record. Each client released, once, the "
@@ -21,6 +22,9 @@ DONE = {
     "the optimum of one regularized logistic problem with noise, which says how certain the client is of a record. "
     "Then models were trained in rounds: clients that were drawn trained the server's model on their records, without "
     "any noise, and the server averaged what they sent and, but in FedAvg and FedProx, distilled it on public records.",
+    "federated-rounds": "Models were trained in rounds: clients that were drawn trained the server's model on their "
+    "records, without any noise, and the server averaged what they sent and, but in FedAvg and FedProx, distilled it "
+    "on public records. Nothing was released with noise, and nothing was charged.",
     "federated-both": "A frozen public network made a bounded vector of every record. Each client released, once and "
     "under one budget, two regularized logistic heads and the moments of its vectors by class, with noise. Two "
     "classifiers were made: the certainty-weighted mean of the heads' logits (FedAUX, in its private one-shot form), "
@@ -38,6 +42,7 @@ def render_federated(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a federation out as one self-contained HTML page."""
     weighs = any("certainty" in one for one in facts["clients"])
     priced = "epsilon of scores" if facts["unprotected"] else "epsilon"
+    paid = () if facts["method"] == ROUNDS else (priced, "account")
     names = [one["name"] for one in facts["classes"]]
     said = bars(
         "What the classifier says of public records",
@@ -51,8 +56,8 @@ def render_federated(facts: Mapping[str, Any]) -> str:
         done=CENTRAL if facts.get("trust") == "central" else DONE[facts["method"]],
         taken=sum(not one["dropped"] for one in facts["clients"]),
         words=_words(facts["privacy"]),
-        heads=("client", "took part", priced, "account", *(("certainty", "leads") if weighs else ())),
-        rows=[_row(one, weighs) for one in facts["clients"]],
+        heads=("client", "took part", *paid, *(("certainty", "leads") if weighs else ())),
+        rows=[_row(one, bool(paid), weighs) for one in facts["clients"]],
         figures=[said, *_curves(facts.get("rounds", ()))],
         losses=_losses(facts.get("rounds", ())),
     )
@@ -91,8 +96,10 @@ def _losses(rounds: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     return [(str(one["number"]), name, why) for one in rounds for name, why in one["dropped"].items()]
 
 
-def _row(one: Mapping[str, Any], weighs: bool) -> tuple[str, ...]:
+def _row(one: Mapping[str, Any], paid: bool, weighs: bool) -> tuple[str, ...]:
     if one["dropped"]:
-        return (one["name"], f"no: {one['dropped']}", "", one["account"], *(("", "") if weighs else ()))
+        account = ("", one["account"]) if paid else ()
+        return (one["name"], f"no: {one['dropped']}", *account, *(("", "") if weighs else ()))
+    account = (short(one["epsilon"]), one["account"]) if paid else ()
     sure = (short(one["certainty"]), percent(one["leads"])) if weighs else ()
-    return (one["name"], "yes", short(one["epsilon"]), one["account"], *sure)
+    return (one["name"], "yes", *account, *sure)

@@ -15,6 +15,8 @@ WORST = 3
 """Columns that are named."""
 WEAKEST = 5
 """Columns that a data sheet names."""
+MOST_WARNINGS = 10
+"""Columns whose warnings are printed; the report shows all of them."""
 
 
 def glance(report: Facts) -> dict[str, str]:
@@ -33,12 +35,12 @@ def glance(report: Facts) -> dict[str, str]:
     if report.get("columns"):
         said["worst columns"] = _worst(report)
         if numbers := doubted(report):
-            said["means"] = f"{', '.join(numbers)} (mean absolute errors to expect by noise, by the values themselves)"
+            said["means"] = f"{', '.join(numbers)} (root mean squared errors to expect, by the values themselves)"
     return said
 
 
 def doubted(report: Facts) -> list[str]:
-    """Say of some number columns how far off mean and 99 % quantile are by noise, relatively, the worst first."""
+    """Say of some number columns how far off mean and 99 % quantile are to be expected, relatively, the worst first."""
     known = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
     worst = sorted(known, key=lambda one: -_relative(one["mean"]))[:WORST]
     return [f"{one['name']} {_off(one['mean'])}, its 99 % quantile {_off(one['p99'])}" for one in worst]
@@ -61,6 +63,16 @@ def weakest(report: Facts) -> dict[str, float]:
     """Return some columns of which an error is known, worst first, and the error to expect at worst."""
     known = [one for one in worst_first(report.get("columns", ())) if "warning" not in one]
     return {one["name"]: error_at_worst(one) for one in known[:WEAKEST]}
+
+
+def warnings_of(report: Facts) -> list[str]:
+    """Return the warnings of the worst columns, how many more columns have one, and the warnings of the whole."""
+    warned = [column for column in report.get("columns", ()) if "warning" in column]
+    ordered = [*worst_first(warned), *(column for column in warned if "released" not in column)]
+    lines = [f"column {column['name']}: {column['warning']}" for column in ordered[:MOST_WARNINGS]]
+    if left := len(warned[MOST_WARNINGS:]):
+        lines.append(f"{left:,} more columns have a warning, which the report shows beside each")
+    return [*lines, *report.get("cautions", ())]
 
 
 def worst_first(columns: Sequence[Facts]) -> list[Facts]:

@@ -79,7 +79,9 @@ def _column(facts: Facts, distance: float | None) -> Figure:
     if any(facts.get("null", ())):
         note.append("null: real {}, synthetic {}".format(*map(percent, facts["null"])))
     if facts["ordered"] and labels:
-        return histogram(facts["name"], " · ".join(note), labels, Shares("synthetic", made), Shares("real", real))
+        return histogram(
+            facts["name"], " · ".join(note), labels, Shares("synthetic", made), Shares("real", real), facts.get("axis")
+        )
     order = sorted(range(len(labels)), key=lambda index: -max(real[index], made[index]))[:MOST_CATEGORIES]
     if len(order) < len(labels):
         note.append(f"the {len(order)} largest of {len(labels)}")
@@ -103,10 +105,10 @@ def _heats(facts: Facts | None) -> list[Figure]:
 
 
 def _rows(facts: Facts | None) -> tuple[tuple[str, ...], list[tuple[str, ...]]] | None:
-    """Lay sample rows out with a line a column, the real rows before the synthetic ones, so that wide tables fit."""
+    """Lay sample rows out with a line a column, real rows before synthetic ones, so that wide tables fit."""
     if facts is None:
         return None
-    sides = [("real", facts["real"]), ("synthetic", facts["synthetic"])]
+    sides = [(side, facts[side]) for side in ("real", "synthetic") if side in facts]
     header = ("column", *(f"{side} {number + 1}" for side, rows in sides for number in range(len(rows))))
     values = [row for _, rows in sides for row in rows]
     return header, [(name, *(row[j] for row in values)) for j, name in enumerate(facts["columns"])]

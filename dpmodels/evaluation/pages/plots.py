@@ -7,8 +7,9 @@ Colors come from the page's style sheet, so that a plot follows light, dark and 
 import base64
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -26,6 +27,12 @@ NAMED = 20
 """Columns of a square whose names fit beside it."""
 MOST_ROWS = 20
 """Places of a map that its table lists."""
+MOST_BARS = 100
+"""Bars of an axis, and values that begin or end one."""
+LETTER = 6.0
+"""Width of a letter beneath an axis, at most."""
+MOST_TICK = 21
+"""Letters of a label beneath an axis."""
 GAP = 2
 """Pixels between the images of a sheet."""
 
@@ -50,29 +57,69 @@ class Figure:
     rows: tuple[tuple[str, ...], ...]
 
 
-def histogram(title: str, note: str, labels: Sequence[str], bars: Shares, marks: Shares | None = None) -> Figure:
+def histogram(
+    title: str,
+    note: str,
+    labels: Sequence[str],
+    bars: Shares,
+    marks: Shares | None = None,
+    axis: Mapping[str, Any] | None = None,
+) -> Figure:
     """Draw upright bars over an ordered axis; ``marks`` are a second series, as whiskers of two deviations or as steps.
 
-    A series whose deviations nobody knows is drawn as steps.
+    A series whose deviations nobody knows is drawn as steps. With an axis the drawing is a density: its ``edges`` say
+    where each share begins and ends, from 0 to 1, and ``bars`` of equal width get the parts that lie in them; ``ticks``
+    are what is written beneath, and where.
     """
+    first, second = bars, marks
+    ends = [(0.0, labels[0].split(" to ")[0]), (1.0, labels[-1].split(" to ")[-1])][: len(labels)]
+    if axis:
+        bars, marks = _evened(axis, bars), _evened(axis, marks) if marks else None
     top = _top(bars, marks)
-    step = (WIDTH - LEFT) / len(labels)
+    step = (WIDTH - LEFT) / len(bars.values)
 
     def y(share: float) -> float:
         return FLOOR - (FLOOR - TOP) * min(max(share, 0), top) / top
 
     parts = [_axis(top)]
+    gap = 0.06 if step > 8 else 0.0
     for index, share in enumerate(bars.values):
-        parts.append(_rect(LEFT + index * step + step * 0.06, y(share), step * 0.88, FLOOR - y(share)))
+        parts.append(_rect(LEFT + (index + gap) * step, y(share), step * (1 - 2 * gap), FLOOR - y(share)))
     if marks is not None and marks.stddev is None:
         parts.append(_steps([(LEFT + index * step, y(share)) for index, share in enumerate(marks.values)], step))
     elif marks is not None:
         for index, (share, deviation) in enumerate(zip(marks.values, marks.stddev or (), strict=True)):
             x = LEFT + (index + 0.5) * step
             parts.append(_whisker(x, y(share - 2 * deviation), x, y(share + 2 * deviation), x, y(share)))
-    ends = ((LEFT, "start", labels[0]), (WIDTH, "end", labels[-1]))
-    parts += [_text(x, FLOOR + 15, label, anchor) for x, anchor, label in ends[: len(labels)]]
-    return _figure(title, note, labels, bars, marks, HEIGHT, parts)
+    parts += _ticks(axis["ticks"] if axis else ends)
+    return _figure(title, note, labels, first, second, HEIGHT, parts)
+
+
+def _evened(axis: Mapping[str, Any], shares: Shares) -> Shares:
+    """Spread every share evenly from where it begins to where it ends, and cut that into bars of equal width."""
+    if max(axis["bars"], len(axis["edges"])) > MOST_BARS:
+        raise ValueError("no axis that nacre draws has so many bars")  # the facts may be anybody's
+    edges, cuts = np.array(axis["edges"]), np.linspace(0, 1, axis["bars"] + 1)
+    inside = np.minimum(edges[1:], cuts[1:, None]) - np.maximum(edges[:-1], cuts[:-1, None])
+    part = np.maximum(inside, 0) / np.maximum(np.diff(edges), 1e-12)
+    stddev = None if shares.stddev is None else np.sqrt(part**2 @ np.square(shares.stddev)).tolist()
+    return Shares(shares.name, (part @ np.array(shares.values)).tolist(), stddev)
+
+
+def _ticks(ticks: Sequence[tuple[float, str]]) -> list[Markup]:
+    """Write what stands beneath an axis, but for what would run into what stands before it."""
+    parts, free = [], 0.0
+    for place, label in ticks:
+        label, middle = _cut(label, MOST_TICK), LEFT + place * (WIDTH - LEFT)
+        wide = LETTER * len(label)
+        left = min(max(middle - wide / 2, 0.0), WIDTH - wide)
+        if left >= free:
+            parts.append(
+                Markup('<line class="axis" x1="{0}" y1="{1}" x2="{0}" y2="{2}"/>').format(_n(middle), FLOOR, FLOOR + 3)
+            )
+            parts.append(_text(left + wide / 2, FLOOR + 15, label, "middle"))
+            free = left + wide + LETTER
+    return parts
 
 
 def curve(title: str, note: str, labels: Sequence[str], shares: Shares) -> Figure:

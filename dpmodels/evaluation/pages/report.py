@@ -115,6 +115,8 @@ def column_figure(column: Mapping[str, Any]) -> Figure:
         order = order[: column["values"]]
         for index in range(column["values"], len(column["labels"])):
             note += f" · {column['labels'][index]}: {percent(column['synthetic'][index])}"
+        if axis := column.get("axis"):
+            note += f" · {axis['note']}" + (f" · {percent(axis['beyond'])} beyond" if axis["beyond"] else "")
     elif len(order) > MOST_CATEGORIES:
         order = sorted(order, key=lambda index: -column["synthetic"][index])[: MOST_CATEGORIES - 1]
         note += f" · the {len(order)} largest of {len(column['labels'])}"
@@ -126,7 +128,9 @@ def column_figure(column: Mapping[str, Any]) -> Figure:
     if "released" in column:
         deviations = [column["released_stddev"][index] for index in order]
         marks = Shares("released", [column["released"][index] for index in order], deviations)
-    return (histogram if column["ordered"] else bars)(column["name"], note, labels, made, marks)
+    if column["ordered"]:
+        return histogram(column["name"], note, labels, made, marks, column.get("axis"))
+    return bars(column["name"], note, labels, made, marks)
 
 
 def _charged(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -15,8 +15,9 @@ from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.arrays import Floats
 from dpmodels.errors import ArtifactError
 from dpmodels.privacy import Adjacency
-from dpmodels.releases.plan import Line
-from dpmodels.schema.federation import SCORES, UNPROTECTED, Federation
+from dpmodels.releases.contract import Contract
+from dpmodels.releases.plan import Line, Plan
+from dpmodels.schema.federation import UNPROTECTED_BY, Federation
 
 DISJOINT = "Clients are declared disjoint. A record that two clients hold is charged at each, and their costs add up."
 SHARED = (
@@ -35,21 +36,22 @@ NOT_PROMISED = (
 
 @dataclass(frozen=True)
 class Party:
-    """A client: its account, its line, why it was dropped if it was, and how certain it is of public records.
+    """A client: its account, its plan, why it was dropped if it was, and how certain it is of public records.
 
     Shapes: ``certainty`` [n], or None where the method has no certainties or the client was dropped.
     """
 
     name: str
     account: str
-    line: Line
+    plan: Plan
     dropped: str = ""
     certainty: Floats | None = None
 
     @property
     def epsilon(self) -> Decimal:
         """What its line costs at the line's delta."""
-        return spent_epsilon([self.line.event], self.line.budget.delta_exact)
+        line = self.plan.release
+        return spent_epsilon([line.event], line.budget.delta_exact)
 
 
 @dataclass(frozen=True)
@@ -97,26 +99,26 @@ NOT_COMPARED = {
 }
 
 
-def is_unprotected(line: Line) -> bool:
-    """Tell whether models travelled as they were trained, beside scores that are paid for."""
-    return line.method == SCORES
-
-
 def is_central(line: Line) -> bool:
     """Tell whether a trusted aggregator draws one noise for all clients."""
     return line.measurement.get("trust") == "central"
 
 
-def cautions(line: Line) -> list[str]:
+def cautions(plan: Plan) -> list[str]:
     """Say what the guarantee does not cover; of public parameters alone."""
-    hidden = "what one record says, and not that it is there," if _replaced(line) else "whether one record is there"
+    if not plan.lines:
+        return [UNPROTECTED_BY[plan.method]]
+    line = plan.release
+    hidden = (
+        "what one record says, and not that it is there," if _replaced(line.contract) else "whether one record is there"
+    )
     trusted = (
         "CENTRAL TRUST: the process of the aggregator read the exact sums of every client's records, without any "
         "noise, and drew one noise for all. Whoever controls that process or its disk could have read them."
     )
-    if is_unprotected(line):
+    if plan.method in UNPROTECTED_BY:
         return [
-            UNPROTECTED,
+            UNPROTECTED_BY[plan.method],
             f"Of the certainty scores, and of nothing else, epsilon hides {hidden} at one client.",
         ]
     return [
@@ -145,61 +147,66 @@ def summarise_federation(
     Shapes: said [n, classes].
     """
     taken = [party for party in parties if not party.dropped]
-    line, spent = taken[0].line, float(max(party.epsilon for party in taken))
-    if not isinstance(contract := line.contract, Federation):
-        raise ArtifactError(f"the line of {line.method} is not about a federation")
+    plan = taken[0].plan
+    if not isinstance(contract := plan.contract, Federation):
+        raise ArtifactError(f"what {plan.method} was planned for is not a federation")
     compared = compare(rated)
-    if len(rated) == 1 and line.method in NOT_COMPARED:
-        compared["words"] += f" {NOT_COMPARED[line.method]}"
+    if len(rated) == 1 and plan.method in NOT_COMPARED:
+        compared["words"] += f" {NOT_COMPARED[plan.method]}"
+    unprotected = UNPROTECTED_BY.get(plan.method, "")
     shares = np.bincount(said.argmax(axis=1), minlength=said.shape[1]) / max(len(said), 1)
     return {
         "format": 2,
         "about": "federation",
         "data_set": contract.whole.name,
-        "method": line.method,
-        "cautions": cautions(line),
+        "method": plan.method,
+        "cautions": cautions(plan),
         "privacy": {
-            "unit": str(line.budget.unit),
-            "adjacency": line.budget.adjacency.value,
-            "part": line.part,
-            **_priced(line, spent),
-            "rows_of_a_unit": line.budget.unit.max_rows,
+            "unit": str(contract.unit),
+            "adjacency": contract.adjacency.value,
+            "part": contract.part,
+            **_priced(taken),
+            "rows_of_a_unit": contract.unit.max_rows,
         },
-        "unprotected": UNPROTECTED if is_unprotected(line) else "",
+        "unprotected": unprotected,
         **({"rounds": list(rounds)} if rounds is not None else {}),
         "hashes": dict(hashes),
-        "trust": "central" if is_central(line) else "local",
+        "trust": "central" if plan.lines and is_central(plan.release) else "local",
         "compared": compared,
-        "sizes_are_public": _replaced(line),
+        "sizes_are_public": _replaced(contract),
         "clients": [_told(party, taken) for party in parties],
         "public_records": len(said),
         "classes": [
             {"name": name, "share": round(float(share), 4)}
             for name, share in zip(contract.classes, shares, strict=True)
         ],
-        "measurement": line.measurement,
-        "not_promised": list(NOT_PROMISED[:2] if is_unprotected(line) else NOT_PROMISED),
+        "measurement": plan.release.measurement if plan.lines else {},
+        "not_promised": list(NOT_PROMISED[:2] if unprotected else NOT_PROMISED),
     }
 
 
-def _priced(line: Line, spent: float) -> dict[str, Any]:
-    """State the price of the release; where no epsilon holds, that of the scores under a name of its own."""
+def _priced(taken: Sequence[Party]) -> dict[str, Any]:
+    """State the price of the release; where no epsilon holds, that of the scores, if any, under a name of its own."""
+    nothing: dict[str, Any] = dict.fromkeys(("spent_epsilon", "total_epsilon", "delta"))
+    if not taken[0].plan.lines:
+        return nothing
+    line, spent = taken[0].plan.release, float(max(party.epsilon for party in taken))
     target, event = line.budget.epsilon, line.event.model_dump(mode="json")
-    if not is_unprotected(line):
+    if line.method not in UNPROTECTED_BY:
         costs = {"target_epsilon": target, "spent_epsilon": spent, "total_epsilon": spent}
         return {**costs, "delta": line.budget.delta, "event": event}
     scores = {"target_epsilon": target, "spent_epsilon": spent, "delta": line.budget.delta, "event": event}
-    return {"spent_epsilon": None, "total_epsilon": None, "delta": None, "scores_alone": scores}
+    return {**nothing, "scores_alone": scores}
 
 
-def _replaced(line: Line) -> bool:
-    return line.budget.adjacency == Adjacency.REPLACE_ONE
+def _replaced(contract: Contract) -> bool:
+    return contract.adjacency == Adjacency.REPLACE_ONE
 
 
 def _told(party: Party, taken: Sequence[Party]) -> dict[str, Any]:
     """Say of one client whether it took part, what it cost, and where it is more certain than all others."""
     told: dict[str, Any] = {"name": party.name, "account": party.account, "dropped": party.dropped}
-    if party.dropped:
+    if party.dropped or not party.plan.lines:
         return told
     told["epsilon"] = float(party.epsilon)
     if party.certainty is not None:

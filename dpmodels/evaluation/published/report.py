@@ -13,6 +13,7 @@ import numpy as np
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import EVENT
 from dpmodels.arrays import Floats
+from dpmodels.evaluation.published.axis import axis_of
 from dpmodels.evaluation.published.bins import Bins, CellTally
 from dpmodels.evaluation.published.fidelity import (
     HALF_NORMAL,
@@ -28,7 +29,7 @@ from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discoveries_of, joint_cost, price_of, unpriced
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.schema.columns import Modelled
+from dpmodels.schema.columns import Continuous, Modelled
 from dpmodels.schema.schema import Schema
 from dpmodels.synthesizers.marginals import Marginals
 
@@ -170,6 +171,7 @@ def _column(
         "values": bins.values,
         "ordered": bins.ordered,
         "synthetic": _round(made),
+        **({"axis": axis_of(column, bins, made)} if isinstance(column, Continuous) else {}),
     }
     if marginals is None or name not in marginals.columns:
         return facts
@@ -177,7 +179,7 @@ def _column(
     pooled = np.bincount(noisy.place, shares, minlength=len(noisy.pooled))
     largest = largest_cell(column, noisy.counts, records)
     together = counted_together(column, noisy, records)
-    errors = errors_of(column, noisy)
+    errors = errors_of(column, noisy, shares)
     warned = " ".join(filter(None, (warning(column, largest, together, measurement), doubt(column, errors))))
     return facts | {
         "released": _round(bins.join(noisy.counts) / records),

@@ -20,6 +20,7 @@ TYPES = {
     "integer": "integer",
     "number": "number",
     "text": "categorical",
+    "category": "categorical",
     "boolean": "boolean",
     "date": "datetime",
     "moment": "datetime",
@@ -118,7 +119,8 @@ def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
     elif kind == "number" and wanted == "integer":
         keys = {"type": "integer", "min": TODO, "max": TODO}
     else:
-        differ = wanted not in (TODO, "identifier", kind) and not (kind in NUMBERS and wanted in NUMBERS)
+        alike = (NUMBERS, ("boolean", "categorical") if facts.kind == "category" else ())
+        differ = wanted not in (TODO, "identifier", kind) and not any({kind, wanted} <= set(each) for each in alike)
         remarks = [f"documented as {facts.kind}, which is not what the file holds"] if differ else []
         keys = dict(stated)
     return {**keys, **_bounds(keys, facts), **nullable}, remarks

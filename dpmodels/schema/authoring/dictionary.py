@@ -118,8 +118,8 @@ def _tokens(cell: str) -> list[str]:
 
 
 def _scalars(tokens: Sequence[str], kind: str | None) -> Sequence[Any]:
-    """Take values for numbers if the column holds numbers, or if nothing is said of it and all are written as such."""
+    """Take values for numbers if the column may hold numbers, and all are written as such."""
     if kind == "boolean" and {token.lower() for token in tokens} <= YES | NO:
         return [False, True]
     numbers = [bound(token) if re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?", token) else None for token in tokens]
-    return numbers if kind in (None, "integer", "number") and None not in numbers else tokens
+    return numbers if kind in (None, "category", "integer", "number") and None not in numbers else tokens

@@ -12,7 +12,8 @@ TODO = "TODO"
 KINDS = {
     "integer": r"(big|small|tiny|medium)?int(eger)?\d*|uint\d+|long|short|(big|small)?serial",
     "number": r"float\d*|double|real|numeric|decimal|dec|number|money",
-    "text": r"(large_)?str(ing)?|text|n?(var)?char(acter)?2?|clob|object|enum|factor|categor(y|ical)|nominal|ordinal",
+    "text": r"(large_)?str(ing)?|text|n?(var)?char(acter)?2?|clob|object",
+    "category": r"enum|factor|categor(y|ical)|nominal|ordinal",
     "boolean": r"bool(ean)?|bit|logical",
     "date": r"date\d*",
     "moment": r"datetime\d*|timestamp(tz|_ntz|_ltz|_s|_ms|_ns)?|smalldatetime",

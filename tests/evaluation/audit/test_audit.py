@@ -23,7 +23,7 @@ from dpmodels.evaluation.audit.subjects import SUBJECTS, of_client
 from dpmodels.evaluation.audit.tap import Draw
 from dpmodels.evaluation.pages.audit import render_audit
 from dpmodels.synthesizers.registry import METHODS
-from tests.evaluation.audit.adversary import FAULTS
+from tests.evaluation.audit.of_users import FAULTS
 from tests.support import run_cli
 
 OTHERS = {name: 0.75 if name in WITH_OPTIMA else 0.9 for name in SUBJECTS if name not in METHODS}
@@ -86,6 +86,7 @@ def an_audit(**changes: object) -> Audit:
         claimed=0.5,
         parametric=(0.48, 0.51),
         assumption_free=0.4,
+        ceiling=5.25,
         draws=20_000,
         reach=0.999,
     )
@@ -109,6 +110,7 @@ def test_the_page_shows_claims_intervals_checks_and_what_is_not_covered():
     for said in (
         "0.48 to 0.51",
         "at least 0.4",
+        ">5.25</td>",
         "96\N{NO-BREAK SPACE}%",
         "all 1 checks hold",
         "it is as charged",
@@ -124,7 +126,7 @@ def test_the_page_shows_claims_intervals_checks_and_what_is_not_covered():
 def test_the_command_prints_a_table_writes_a_page_and_gives_json(tmp_path):
     code, said, err = run_cli("audit", "--method", "document-sketch", "--out", tmp_path / "page.html")
     assert code == 0, err
-    assert re.search(r"(\d+) of \1 checks hold", said) and "k-norm" in said
+    assert re.search(r"(\d+) of \1 checks hold", said) and "k-norm" in said and "ceiling" in said
     assert "Privacy audit of document-sketch" in (tmp_path / "page.html").read_text()
     with next(one for one in FAULTS if one.name == "the cube is too small").planted():
         code, said, _ = run_cli("audit", "--method", "document-sketch", "--method", "federated-moments", "--json")

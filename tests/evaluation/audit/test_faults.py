@@ -7,8 +7,8 @@ import pytest
 
 from dpmodels.errors import NacreError
 from dpmodels.evaluation.audit.findings import Finding
-from tests.evaluation.audit.adversary import FAULTS
 from tests.evaluation.audit.faults import Fault, Run
+from tests.evaluation.audit.of_users import FAULTS
 
 PAGE = Path(__file__).parents[3] / "docs" / "audit.md"
 

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpmodels.evaluation.audit.attack import DELTA, epsilon_of
 from dpmodels.evaluation.audit.lower_bound import (
+    ALARM,
     assumption_free,
+    ceilings,
     clopper_pearson,
     deviation_is,
     epsilon_assumption_free,
@@ -150,3 +153,25 @@ def test_another_library_finds_the_same(rng, oracle, delta, threshold):
     right, guesses = int((held >= threshold).sum()), int((held >= threshold).sum() + (out >= threshold).sum())
     theirs = auditor.epsilon_one_run(0.01, delta, threshold_strategy=at)
     assert one_run(1000, guesses, right, delta, 0.01) == pytest.approx(theirs, abs=1e-4)
+
+
+def test_a_bound_reaches_its_ceiling_where_there_is_no_noise_and_passes_it_nowhere() -> None:
+    nothing, all_of_it = np.zeros(301), np.ones(400)
+    mu, epsilon = ceilings(301, 400, 1e-5)
+    assert assumption_free(nothing, all_of_it) == pytest.approx(mu)
+    assert epsilon_assumption_free(nothing, all_of_it, 1e-5) == pytest.approx(epsilon)
+    rng = np.random.default_rng(0)
+    for distance in (1.0, 4.0, 40.0):
+        noisy = rng.standard_normal(301), rng.standard_normal(400) + distance
+        assert assumption_free(*noisy) <= mu * (1 + 1e-9) and epsilon_assumption_free(*noisy, 1e-5) <= epsilon * (
+            1 + 1e-9
+        )
+    assert ceilings(10, 10)[0] < 1 < ceilings(100, 100)[0]
+
+
+def test_the_attack_could_show_something() -> None:
+    """At the delta of a plan its bound was 0 whatever was guessed."""
+    member = np.arange(200) % 2 == 0
+    found, most = epsilon_of(np.where(member, 1.0, -1.0), member, float(DELTA))
+    assert found == most > 1 and one_run(200, 80, 80, 1e-5, ALARM) == 0
+    assert epsilon_of(np.zeros(200), member, float(DELTA)) == (0.0, most)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from dpmodels.errors import NacreError
 from dpmodels.schema.authoring.column import drafted
@@ -15,6 +16,7 @@ from dpmodels.schema.authoring.facts import Bound, Facts, between
 from dpmodels.schema.draft import Known, draft
 from dpmodels.schema.header import DoubtfulNames
 from dpmodels.schema.lint import KINDS, parse
+from dpmodels.schema.load import load_parts
 from dpmodels.schema.schema import Schema
 from tests.schema.conftest import make
 
@@ -177,3 +179,27 @@ def test_what_cannot_be_used_is_told() -> None:
     assert "documented as number, which is not what the file holds" in drafted("x", DAY, Facts(kind="number")).remarks
     assert "reversed" in drafted("x", pa.int64(), Facts(low=Bound(9), high=Bound(1))).remarks[0]
     assert Decimal(str(drafted("x", NUMBER, Facts(high=Bound(0.29), decimals=2)).keys["max"])) == Decimal("0.29")
+
+
+TABLES = {
+    "integers": pa.array([0, 1]),
+    "numbers": pa.array([0.0, 1.0]),
+    "texts": pa.array(["0", "1"]),
+    "booleans": pa.array([False, True]),
+}
+
+
+@pytest.mark.parametrize("written", ["csv", "parquet"])
+def test_values_that_a_codebook_lists_are_of_the_type_that_the_table_has(tmp_path: Path, written: str) -> None:
+    table = pa.table({name: column for name, column in TABLES.items() if written == "parquet" or name == "integers"})
+    data, book = tmp_path / f"t.{written}", tmp_path / "book.csv"
+    (csv.write_csv if written == "csv" else pq.write_table)(table, data)
+    book.write_text("name,type,values\n" + "".join(f"{name},categorical,0|1\n" for name in table.column_names))
+    text = draft(data, known=Known(document=book), affirmed=True)
+    schema, faults = parse(text)
+    assert not faults and "not what the file holds" not in text
+    wanted = {"integers": int, "numbers": int, "texts": str}
+    for name, column in schema.columns.items():
+        assert {type(value) for value in column.values} == {wanted.get(name, bool)}, name
+    (made,) = [part.reveal() for part in load_parts(data, schema, 64)]
+    assert sum(len(batch) for batch in made) == 2

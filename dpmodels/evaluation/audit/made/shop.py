@@ -1,9 +1,11 @@
 """A small shop and its schema: customers, and the orders of each, as two tables."""
 
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import yaml
 
 from dpmodels.schema.encode import Codec, Records
@@ -75,12 +77,40 @@ def make_records(customers: int, seed: int = 0) -> Records:
     return records_of(make_schema(), orders, parents)
 
 
+def make_crowd(alike: int, others: int) -> tuple[pa.Table, pa.Table]:
+    """Return customers who are alike, with one order each, and after them others, with their orders."""
+    parents, orders = make_tables(others, seed=3)
+    one = orders.slice(0, 1)
+    who = parents["customer"].to_pylist().index(one["customer"][0].as_py())
+    same = [parents.take([who] * alike), one.take([0] * alike)]
+    same = [table.set_column(0, "customer", pa.array(range(alike))) for table in same]
+    rest = [table.set_column(0, "customer", pc.add(table["customer"], alike)) for table in (parents, orders)]
+    users, rows = (pa.concat_tables(pair) for pair in zip(same, rest, strict=True))
+    return users, numbered(rows)
+
+
+def with_customer(tables: tuple[pa.Table, pa.Table], who: int, rows: int, place: int) -> tuple[pa.Table, pa.Table]:
+    """Return customers and orders with an extreme customer more, who has so many orders from a place on."""
+    parents, orders = tables
+    own: dict[str, list[Any]] = {key: [values[who]] for key, values in EXTREMES.items()} | {"customer": [-1]}
+    one, order = (
+        pa.table({key: own[key] for key in table.column_names}, schema=table.schema) for table in (parents, orders)
+    )
+    more = [orders.slice(0, place), *[order] * rows, orders.slice(place)]
+    return pa.concat_tables([parents, one]), numbered(pa.concat_tables(more))
+
+
+def numbered(orders: pa.Table) -> pa.Table:
+    """Return orders with a number each, in their order."""
+    return orders.set_column(1, "number", pa.array([f"A{row:07}" for row in range(len(orders))], pa.string()))
+
+
 def make_table(customers: int, seed: int = 0) -> pa.Table:
     """Return customers and their orders as the flat table."""
     return FlatCodec(make_schema()).decode(make_records(customers, seed))
 
 
-EXTREMES = {
+EXTREMES: dict[str, list[Any]] = {
     "customer": [1, 2, 3, 4],
     "age": [89, 18, 18, 89],
     "region": ["west", "north", "south", "north"],

@@ -16,12 +16,11 @@ from tests.ledger.test_tampering import rewrite
 from tests.support import run_cli, write_key
 
 
-@pytest.fixture(params=["folder", "uri"])
+@pytest.fixture(params=["folder", "store"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "folder":
         return str(tmp_path / "anchors")
-    (tmp_path / "anchors").mkdir()  # an object store needs no folder
-    return (tmp_path / "anchors").as_uri()
+    return str(request.getfixturevalue("store")[0].format("anchors"))
 
 
 @pytest.fixture

@@ -1,0 +1,147 @@
+"""What was paid for and cut off is named, and not paid for a second time without a word."""
+
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+import nacre
+from dpmodels.errors import BudgetExhausted, PaidUnfinished
+from dpmodels.ledger.ledger import Ledger
+from flows import synthesize as flow
+from flows.config import SynthesizeConfig
+from flows.synthesize import carry_out, start
+from flows.table import take_to_hand_off
+from tasks.accounts import charges_of
+from tests.children import ends_at
+from tests.flows.test_crash import MOMENTS, only_run
+from tests.support import charges, make_table, run_cli, synthesize_words, write_clinic
+from tests.wards import begun as of_wards
+
+
+def opened(folder: Path, cap: float = 3) -> Path:
+    """Write a table, and open an account with room for several runs; return the home."""
+    write_clinic(folder, rows=60)
+    home = folder / "home"
+    words = ("--schema", folder / "clinic.yaml", "--cap-epsilon", cap, "--cap-delta", 1e-5)
+    assert run_cli("ledger", "open", "clinic", *words, "--home", home)[0] == 0
+    return home
+
+
+def asked(folder: Path, out: str = "out", epsilon: float = 1.0, **said: str) -> SynthesizeConfig:
+    settings = {
+        "data": folder / "clinic.parquet", "schema": folder / "clinic.yaml", "out": folder / out, "rows": 20,
+        "privacy": {"target_epsilon": epsilon, "delta": 1e-5}, "statement": said,
+        "runtime": {"home": folder / "home", "device": "cpu", "prefect": False, "internal_report": False},
+    }  # fmt: skip
+    return SynthesizeConfig.build(settings, folder / "config.yaml")
+
+
+@pytest.fixture
+def cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have a run fail once it was charged; return its folder."""
+    opened(tmp_path)
+    with monkeypatch.context() as broken:
+        broken.setattr(flow, "train", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            carry_out(start(asked(tmp_path), "first"), prefect=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("moment", ["sanitize: drawing", "train", "publish"])
+def test_the_same_command_after_a_kill_names_the_run_that_is_paid_for(tmp_path: Path, moment: str) -> None:
+    home = opened(tmp_path)
+    assert ends_at(*MOMENTS[moment], True, *synthesize_words(tmp_path)) == -signal.SIGKILL
+    run, before = only_run(tmp_path), charges(home)
+    code, _, err = run_cli(*synthesize_words(tmp_path, out=tmp_path / "second"))
+    assert code == 1 and f"`nacre resume {run}`" in err and "--again" in err and "nothing was charged" in err
+    assert charges(home) == before and only_run(tmp_path) == run
+    assert run_cli("resume", run, "--home", home, "--no-prefect")[0] == 0
+    shutil.move(tmp_path / "out", tmp_path / "delivered")  # what was handed over is finished, wherever it lies now
+    assert run_cli(*synthesize_words(tmp_path))[0] == 0
+
+
+def test_whoever_wants_to_be_charged_again_says_why_for_good(cut_off: Path) -> None:
+    with pytest.raises(PaidUnfinished) as refusal:
+        start(asked(cut_off, "second"))
+    assert (refusal.value.run, refusal.value.account) == ("first", "clinic")
+    run = carry_out(start(asked(cut_off, "second", again="The first one is not wanted.")), prefect=False)
+    entries = Ledger(run.ledger).entries(key=charges_of(run)[0].key)
+    assert entries[0].content["declared"] == {"again": "The first one is not wanted."}
+    assert "was charged before</strong>" in (run.settings.out / "statement.html").read_text()
+
+
+def test_another_plan_and_other_data_are_not_refused(cut_off: Path) -> None:
+    other = cut_off / "other.parquet"
+    shutil.copy(cut_off / "clinic.parquet", other)
+    start(asked(cut_off, "second", epsilon=0.5))
+    start(asked(cut_off, "third").model_copy(update={"data": str(other)}))
+
+
+def test_a_charge_that_was_given_back_is_not_paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(tmp_path)
+    run = start(asked(tmp_path), "first")
+    monkeypatch.setattr("dpmodels.releases.steps.transform_sum", lambda *_: 1 / 0)
+    with pytest.raises(nacre.NacreError):
+        carry_out(run, prefect=False)
+    with pytest.raises(PaidUnfinished):
+        start(asked(tmp_path, "second"))
+    Ledger(run.ledger).void(charges_of(run)[0].key, "not wanted")
+    start(asked(tmp_path, "second"))
+
+
+def test_a_run_that_is_under_way_is_not_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(tmp_path)
+    train, beside = flow.train, list[str]()
+
+    def while_it_trains(*handles: object) -> object:
+        beside.append(start(asked(tmp_path, "second")).name)
+        return train(*handles)
+
+    while_it_trains.policy = train.policy  # type: ignore[attr-defined]
+    monkeypatch.setattr(flow, "train", while_it_trains)
+    carry_out(start(asked(tmp_path)), prefect=False)
+    assert len(beside) == 1
+
+
+def test_a_cap_that_refuses_names_what_is_paid_for_already(cut_off: Path) -> None:
+    with pytest.raises(BudgetExhausted) as refusal:
+        start(asked(cut_off, "second", epsilon=3))
+    assert refusal.value.unfinished == ("first",) and "`nacre resume first`" in str(refusal.value)
+    carry_out(flow.find(cut_off / "home", "first", None, None), prefect=False)
+    with pytest.raises(BudgetExhausted) as refusal:
+        start(asked(cut_off, "second", epsilon=3))
+    assert refusal.value.unfinished == ()
+
+
+def test_a_deployed_run_says_the_same(cut_off: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_HOME", str(cut_off / "home"))
+    config = asked(cut_off, "second")
+    with pytest.raises(PaidUnfinished) as refusal:
+        take_to_hand_off("tonight", config, "here")
+    assert refusal.value.run == "first"
+
+
+def test_rows_given_in_memory_are_not_paid_for_twice_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, frame = opened(tmp_path), make_table(60).to_pandas()
+    quick = {"measurement": {"frequencies": {"count": 32}}, "training": {"steps": 6, "batch_size": 32}}
+    own = dict(epsilon=1, delta=1e-5, home=home, method="pearl", rows=20, **quick)
+    with monkeypatch.context() as broken:
+        broken.setattr(flow, "train", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            nacre.synthesize(frame, tmp_path / "clinic.yaml", **own)
+    with pytest.raises(PaidUnfinished) as refusal:
+        nacre.synthesize(frame, tmp_path / "clinic.yaml", **own)
+    assert refusal.value.run == only_run(tmp_path)
+    assert nacre.resume(refusal.value.run, home=home).table.shape[0] == 20
+
+
+def test_a_federation_is_named_by_its_own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = of_wards(tmp_path)
+    with monkeypatch.context() as broken:
+        broken.setattr("flows.federate.hand_over", lambda *_: 1 / 0)
+        with pytest.raises((ZeroDivisionError, nacre.NacreError)):
+            carry_out(run, prefect=False)
+    code, _, err = run_cli("federate", tmp_path / "federation.yaml", "--out", tmp_path / "second")
+    assert code == 1 and f"`nacre resume {run.name}`" in err
