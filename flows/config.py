@@ -164,7 +164,8 @@ class HandOverConfig(_Model):
             if len(missing) == len(faults):
                 raise Unsuitable(_missing(missing, cls.OPTIONS, file)) from None
             first = next(fault for fault in faults if fault["type"] != "missing")
-            name = spoken(str(first["loc"][-1])) if _holds(options, first["loc"]) else _dotted(first["loc"])
+            known = first["type"] != "extra_forbidden" and _holds(options, first["loc"])
+            name = spoken(str(first["loc"][-1])) if known else _dotted(first["loc"])
             raise InvalidArgument(name, first["input"], _rule(cls, first)) from None
 
 

@@ -1,6 +1,6 @@
 """Planning: what a run would charge, decided from public inputs alone, and the account that would pay."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from enum import Enum
 from pathlib import Path
@@ -255,11 +255,13 @@ def create_run(
     partition: str = "",
     files: Mapping[str, bytes] | None = None,
     may_open: MayOpen = MayOpen.FIRST,
+    check_data: Callable[[], None] = lambda: None,
     **own: Any,
 ) -> Run:
     """Create the run of a plan that its ledger would accept; reads no data and charges nothing.
 
-    Public ``files`` are kept in the run's control zone, and settings of its ``own`` with the others.
+    ``check_data`` looks at names and types of the data, once the ledger would accept. Public ``files`` are kept in the
+    run's control zone, and settings of its ``own`` with the others.
 
     Raises:
         NacreError: the home or its ledger is not in order, the budget is exhausted, or an unfinished run has paid.
@@ -273,5 +275,6 @@ def create_run(
     refuse_paid(home, ledger, settings.ledger, [(settings, lines)])
     with naming_paid(home, ledger, settings.ledger):
         ledger.check(*charges, first_opens=accounts_to_open(settings, lines[0].contract.name))
+    check_data()
     run = Run(home=home, name=name or new_name(), ledger_url=settings.ledger, dask=runtime.dask)
     return run.create(settings, Plan(lines=tuple(lines)), files=files or {})

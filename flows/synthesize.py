@@ -83,10 +83,13 @@ def start(
         check_source(config.data, config.query)
     if config.parents:
         check_source(config.parents)
-    if given is None and not config.query:
-        contract = plans[0].contract
-        kind_of(contract).check_columns(contract, config.data, config.parents)
-    run = create_run(config, plans, name, partition, may_open=may_open)
+
+    def check_data() -> None:
+        if given is None and not config.query:
+            contract = plans[0].contract
+            kind_of(contract).check_columns(contract, config.data, config.parents)
+
+    run = create_run(config, plans, name, partition, may_open=may_open, check_data=check_data)
     if given is not None:
         transform_write(given, run.sensitive / GIVEN)
     return run

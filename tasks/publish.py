@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.artifact import aside, make_folder, replace_folder, sha256_of
+from dpmodels.artifact import aside, make_folder, replace_folder, settle, sha256_of
 from dpmodels.errors import ArtifactError
 from dpmodels.evaluation.pages.page import LAYOUT
 from dpmodels.evaluation.published.embedded import cautions
@@ -122,7 +122,7 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
 def _mark_delivered(run: Run) -> None:
     """Write down that a run was handed over; one that an earlier version began has no mark."""
     with suppress(FileNotFoundError):
-        os.replace(run.control / BEGUN, run.control / DELIVERED)
+        settle(run.control / BEGUN, run.control / DELIVERED)
 
 
 def blur_times(folder: Path) -> None:

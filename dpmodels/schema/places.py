@@ -187,10 +187,10 @@ def find_files(place: str) -> list[DataFile]:
         raise DataError("", f"{place} is empty or holds an empty file")
     root = root_of(path)
     files = [DataFile(system, f"{root}/{name}" if name else root, place, _keys(name)) for name, _ in found]
-    if all(PurePosixPath(file.path).suffix.lower() in PLAIN_TEXT for file in files):
-        raise DataError("", f"{place}: {NO_COLUMNS}")
     if len({file.format for file in files}) > 1 or not files[0].format:
-        raise DataError("", f"{place} must be a file of one of these kinds, or a folder of files of one kind: {KINDS}")
+        plain = all(PurePosixPath(file.path).suffix.lower() in PLAIN_TEXT for file in files)
+        kinds = f"must be a file of one of these kinds, or a folder of files of one kind: {KINDS}"
+        raise DataError("", f"{place} {kinds}{'; ' + NO_COLUMNS if plain else ''}")
     if len({tuple(key for key, _ in file.keys) for file in files}) > 1:
         raise DataError("", f"{place} must name the same columns in the folders of all files")
     return files

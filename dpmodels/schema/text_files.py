@@ -41,7 +41,7 @@ WRITTEN = {
     pa.float64(): ("numbers", ", with a point before the decimals (3.5, not 3,5) and nothing between thousands"),
     pa.bool_(): ("true or false", ", in these words or as 1 and 0"),
 }
-DATES = ("dates", ", written as 2026-12-31 or 2026-12-31 23:59:59 (not 31.12.2026 or 12/31/2026)")
+DATES = ("dates", ", written as 2026-12-31 or 2026-12-31 23:59:59 (not 25.12.2026 or 12/25/2026)")
 """What values of a type are called, and how they are written, which a person may have written otherwise."""
 
 

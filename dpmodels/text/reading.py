@@ -22,7 +22,10 @@ from dpmodels.schema.places import DataFile
 from dpmodels.schema.text_files import csv_form, csv_names, guarded, read_csv
 from dpmodels.schema.users import bounded
 
-MISSING = "is no column of every file, or is there twice; if it is named by another word, say which in the contract"
+MISSING = (
+    "is in the contract, so it must be in every file of the data, and once; if the data calls it something else, say "
+    "so in the contract"
+)
 
 
 @dataclass(frozen=True)

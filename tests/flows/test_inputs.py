@@ -251,11 +251,11 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "packed, and empty": (lambda f: csv_with(f / "t.csv.gz", lambda _: gzip.compress(b"")), "in the schema but not in"),
     "an index of pandas": (
         lambda f: csv_with(f / "t.csv", lambda c: b"," + c.replace(b"\n", b"\n7,")[:-2]),
-        "an index that pandas wrote, or a delimiter of two characters",
+        "an index that pandas wrote (write the file with index=False), or the delimiter has two characters",
     ),
     "an index of pandas that was read again": (
         lambda f: csv_with(f / "t.csv", lambda c: b"Unnamed: 0," + c.replace(b"\n", b"\n7,")[:-2]),
-        "an index that pandas wrote and read again",
+        "an index that pandas wrote (write the file with index=False)",
     ),
     "a name in other letters": (
         lambda f: csv_with(f / "t.csv", lambda c: c.replace(b"ward", b" Ward", 1)),
@@ -267,7 +267,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     ),
     "a delimiter of two characters": (
         lambda f: csv_with(f / "t.csv", lambda c: c.replace(b",", b"||")),
-        "an index that pandas wrote, or a delimiter of two characters",
+        "an index that pandas wrote (write the file with index=False), or the delimiter has two characters",
     ),
     "a name twice": (
         lambda f: csv_with(f / "t.csv", lambda c: b"\n".join(line + b"," + line for line in c.splitlines())),
