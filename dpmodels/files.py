@@ -102,7 +102,10 @@ def copy_plain(root: Path, path: Path, target: Path) -> str:
     seen = hashlib.sha256()
     try:
         with open_plain(root, path) as source, open(target, "xb") as copy:
-            while chunk := source.read(CHUNK):
+            left = os.fstat(source.fileno()).st_size  # whoever goes on writing must not fill the disk
+            while chunk := source.read(min(CHUNK, left + 1)):
+                if (left := left - len(chunk)) < 0:
+                    raise ArtifactError(f"{path} grew while it was read")
                 seen.update(chunk)
                 copy.write(chunk)
     except FileExistsError:

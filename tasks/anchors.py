@@ -4,6 +4,7 @@ NACRE_ANCHOR names the place; each run then looks at its newest anchor before an
 the file of the public key (PEM) that anchors must be signed with.
 """
 
+import json
 import os
 import re
 import time
@@ -31,13 +32,18 @@ def write_anchor(ledger: Ledger, place: str, key: Path) -> tuple[Anchor, str]:
     Nothing is ever overwritten. A head that is anchored already stays as it is.
 
     Raises:
-        NacreError: the place cannot be written, or the key cannot sign.
+        NacreError: the place cannot be written, the key cannot sign, or the ledger lacks what it last signed for there.
     """
     check_place(place, "anchor")
     anchor = Anchor.of(ledger)
-    content = anchor.signed(key, passphrase_of(key)).encode()
-    if anchor.name in _names(place):
+    content, names = anchor.signed(key, passphrase_of(key)).encode(), _names(place)
+    if anchor.name in names:
         return anchor, anchor.name
+    public = json.loads(content)["public_key"]
+    earlier = (SignedAnchor.read(Bucket(place).read(name, LARGEST_ANCHOR), public) for name in reversed(names))
+    newest = next(filter(None, earlier), None)
+    if newest and (fault := newest.fault(ledger)):  # a newer anchor would hide what was put back
+        raise LedgerError(f"{fault}; nothing was anchored. Put the newest copy of the ledger back")
     if is_uri(place):
         Bucket(place).write(content, anchor.name)
     else:

@@ -14,16 +14,16 @@ zone was deleted.
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from glob import glob
 from pathlib import Path
 from secrets import token_bytes, token_hex
 
-from dpmodels.artifact import aside, sync, write_bytes
+from dpmodels.artifact import aside, exclusive, sync, write_bytes
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.schema.fingerprint import Fingerprint
-from dpmodels.schema.places import is_uri
+from dpmodels.schema.places import find_files, is_uri
 from dpmodels.schema.schema import Schema
 from tasks.encoded import EncodedPart, EncodedTable
 from tasks.engine import Threads, cores
@@ -69,6 +69,23 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
                 continue
             mine.unlink()
             raise ContentCharged(dataset, name, account)
+
+
+@contextmanager
+def not_charged_since(run: Run, encoded: Path) -> Iterator[None]:
+    """Refuse what another account was charged for since a run read it, and keep others from a first charge meanwhile.
+
+    An account counts once it is open, and that of a run that opens one is open from its charge on.
+
+    Raises:
+        ContentCharged: as for ``refuse_charged``.
+    """
+    if run.settings.opens is None:
+        yield
+        return
+    with exclusive(run.home / "sensitive" / "contents"):
+        refuse_charged(run, encoded)
+        yield
 
 
 def refuse_repeated(run: Run, encoded: Path) -> None:
@@ -122,8 +139,11 @@ def _contents(run: Run, encoded: Path | None, secret: bytes) -> Iterator[str]:
 
 def _files(data: str, secret: bytes) -> str:
     """Hash the bytes of all files of a path or a pattern, whatever their names and their order."""
-    paths = [Path(name) for name in (glob(data, recursive=True) if "*" in data else [data])]
-    files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
+    try:  # those that a table is read from: beside them may lie what changes every night
+        files = [Path(file.path) for file in find_files(data)]
+    except DataError:
+        paths = [Path(name) for name in (glob(data, recursive=True) if "*" in data else [data])]
+        files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
 
     def digest(file: Path) -> bytes:
         with open(file, "rb") as content:

@@ -1,5 +1,7 @@
 """Sanitize: the stage that measures the data under a charge, and reserves the report's charged section with it."""
 
+from contextlib import nullcontext
+
 from dpmodels.artifact import check_free
 from dpmodels.evaluation.published.charged import Scores
 from dpmodels.privacy import Sensitive
@@ -7,6 +9,7 @@ from dpmodels.releases.draw import Desk, check_line
 from dpmodels.synthesizers.registry import create
 from tasks.accounts import desk_of, reserve
 from tasks.bucket import keep_place
+from tasks.contents import not_charged_since
 from tasks.encoded import EncodedTable
 from tasks.engine import open_engine
 from tasks.home import check_home, remember
@@ -31,7 +34,8 @@ def sanitize(run: Run, ingested: Handle) -> Handle:
     with progress_bar("sanitize") as tick, open_engine(settings.threads, run.dask) as engine:
         keep_place(run, engine)
         desk = desk_of(run, device=pick_device(settings.device), progress=tick)
-        reserve_run(run, desk)
+        with nullcontext() if desk.held() else not_charged_since(run, ingested.path):
+            reserve_run(run, desk)
         system.measure(Sensitive(EncodedTable(ingested.path, line.contract, engine)), line, desk)
     remember(run.home, run.ledger_url, desk.ledger)
     held = desk.held()

@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -86,8 +86,9 @@ def seconds_of(run: Any) -> dict[str, Took]:
 def _read_seconds(file: Path) -> dict[str, Took]:
     """Read a file that nothing depends on: one that is damaged is as good as none."""
     try:
-        return {name: Took(**one) for name, one in json.loads(file.read_text(encoding="utf-8")).items()}
-    except (FileNotFoundError, ValueError, TypeError, AttributeError):
+        kept = {name: Took(**one) for name, one in json.loads(file.read_text(encoding="utf-8")).items()}
+        return {name: replace(one, seconds=float(one.seconds)) for name, one in kept.items()}
+    except (FileNotFoundError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
 
 

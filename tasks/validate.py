@@ -5,7 +5,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dpmodels.errors import DataError, Unsuitable
+from dpmodels.errors import ArtifactError, DataError, Unsuitable
 from dpmodels.evaluation.pages.checks import render_checks
 from dpmodels.evaluation.pages.report import render
 from dpmodels.evaluation.published.bins import CellTally
@@ -43,6 +43,20 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     if done := run.finished("validate"):
         return done
     received = receive(run)
+    try:
+        return _judge(run, release, received)
+    except (ArtifactError, DataError):
+        reject(run)  # so that the run goes on once what it received is in order
+        raise
+
+
+def _judge(run: Run, release: Handle, received: Received) -> Handle:
+    """Check what was received and write the report.
+
+    Raises:
+        ArtifactError: the generator or the table is damaged.
+        DataError: the table breaks its schema.
+    """
     released = read_release(run.read("sanitize")).value
     contract, settings = released.line.contract, run.settings
     kind = kind_of(contract)
@@ -55,7 +69,6 @@ def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
     checks = {"checks.html": render_checks(gate)}
     if gate.broken or tally is None:
         write_report(run, checks)
-        reject(run)
         broken = "; ".join(map(str, gate.broken))
         raise DataError("", f"the synthetic table breaks its schema and is not handed over: {broken}")
     with received.here(most=1) as folder:  # a file holds more rows than are read

@@ -14,6 +14,7 @@ from dpmodels.ledger.ledger import Ledger
 from flows.config import SynthesizeConfig
 from flows.planning import MayOpen
 from flows.synthesize import pipeline, start
+from tasks.contents import _files
 from tasks.ingest import ingest
 from tasks.store import Run
 from tests.support import make_schema, make_table, write_clinic
@@ -134,6 +135,28 @@ def test_what_is_no_second_budget_is_not_refused(clinic: Path) -> None:
     pq.write_table(make_table(60, seed=5), clinic / "others.parquet")
     (clinic / "visits3.yaml").write_text(make_schema(name="visits3").to_yaml())
     ingest(asked(clinic, "others", "others.parquet", "visits3.yaml"))  # other rows
+
+
+def test_what_another_account_was_charged_for_meanwhile_is_refused_at_the_charge(tmp_path: Path) -> None:
+    write_clinic(tmp_path, 60)
+    (tmp_path / "visits2.yaml").write_text(make_schema(name="visits2").to_yaml())
+    first = asked(tmp_path, "first")
+    ingest(first)  # and is cut off here
+    go(asked(tmp_path, "second", schema="visits2.yaml"))
+    with pytest.raises(ContentCharged) as refusal:
+        go(first)
+    assert refusal.value.account == "visits2" and [one.name for one in ledger_of(tmp_path).accounts()] == ["visits2"]
+
+
+def test_a_file_that_is_not_read_hides_nothing(clinic: Path) -> None:
+    (folder := clinic / "table").mkdir()
+    shutil.copy(clinic / "clinic.parquet", folder / "part-0.parquet")
+    for name in ("_SUCCESS", ".hidden"):
+        (folder / name).write_text("beside")
+    secret = b"of the test"
+    assert _files(str(folder), secret) == _files(str(clinic / "clinic.parquet"), secret)
+    with pytest.raises(ContentCharged):
+        ingest(asked(clinic, "second", data="table", schema="visits2.yaml"))
 
 
 def test_what_was_never_charged_is_no_budget(tmp_path: Path) -> None:

@@ -55,6 +55,9 @@ def test_a_home_and_a_ledger_that_were_put_back_together_are_noticed(
     assert ledger.verify() == [] and list(home_faults(home, "", ledger)) == []  # nothing inside tells
     (fault,) = anchor_faults(ledger, place, keys[1])[1]
     assert "lacks entry 4" in fault
+    ledger.change_cap("clinic", epsilon=2, reason="entries beyond the anchor's place do not mend it")
+    with pytest.raises(LedgerError, match=r"lacks entry 4|was written anew"):
+        write_anchor(ledger, place, keys[0])
     code, _, err = run_cli("ledger", "verify", "--home", home, "--anchor", place, "--public-key", keys[1])
     assert code == 1 and "lacks entry 4" in err
     monkeypatch.setenv(PLACE, place)
