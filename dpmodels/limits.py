@@ -23,6 +23,8 @@ MOST_COLUMNS = 1000
 """Columns of a table of a new run: methods measure pairs of them, or hold all of a record at once."""
 MOST_VALUES = 10_000
 """Values that its columns list, all together: some methods multiply them with one another, or with frequencies."""
+MOST_RULES = 500
+"""Constraints of a schema, each of which is held against the values of its columns when the schema is read."""
 LONGEST_NAME = 500
 """Letters of the name of a data set or an account: what a ledger takes."""
 LONGEST_CLIENT = 100

@@ -60,6 +60,12 @@ def contracts() -> Iterator[tuple[str, str]]:
         filled(lambda n: f"  - {{column: y{n}, at_most: z{n}}}\n", HEAD + "  x: {type: boolean}\nconstraints:\n"),
     )
     yield "rules", filled(lambda n: f"  - x <= y{n}\n", HEAD + "  x: {type: boolean}\nconstraints:\n")
+    for rules in (500, 6_000):
+        texts = ", ".join(f"when x = v{59_999 - n} then y >= 2" for n in range(rules))
+        values = ", ".join(f"v{n}" for n in range(60_000))
+        names = f"  y: {{type: integer, min: 0, max: 9}}\n  x: {{type: categorical, values: [{values}]}}\n"
+        yield f"{rules} rules of many values", f"constraints: [{texts}]\n{HEAD}{names}"
+    yield "discoveries", HEAD + "  x: {type: boolean}\ndiscovered: [" + "{}, " * 60_000 + "{}]\n"
     yield "comments", filled(lambda n: "#\n")
     yield "quotes", HEAD + '  x: "' + "\\u0041" * (MOST // 6) + '"\n'
     yield "question marks", HEAD + "? " * (MOST // 2)

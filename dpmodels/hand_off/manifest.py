@@ -39,7 +39,7 @@ from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_MANIFEST, MOST_NODES, nodes
 from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.releases.discoveries import joint_delta
-from dpmodels.schema.discovery_charge import DiscoveryCharge
+from dpmodels.schema.discovery_charge import MOST_DISCOVERIES, DiscoveryCharge
 
 MANIFEST = "manifest.json"
 CARD = "model-card.json"
@@ -108,7 +108,7 @@ class Payment(_Model):
 
     account: Text | None = None
     charge: Sha256 | None = None
-    entries: Annotated[tuple[Entry, ...], Field(min_length=1)] | None = None
+    entries: Annotated[tuple[Entry, ...], Field(fail_fast=True, min_length=1)] | None = None
 
 
 class Family(_Model):
@@ -137,7 +137,7 @@ class Line(_Model):
 
     asked: Target | None = None
     spent: Cost | None = None
-    events: Annotated[tuple[Event, ...], Field(min_length=1)] | None = None
+    events: Annotated[tuple[Event, ...], Field(fail_fast=True, min_length=1)] | None = None
     plan_sha256: Sha256 | None = None
     part: Annotated[Text, Field(max_length=100)] | None = None
     ledger: Payment = Payment()
@@ -266,13 +266,15 @@ class Manifest(Line, _Head):
     """
 
     report: ReportLine | None = None
-    discoveries: Annotated[tuple[DiscoveryLine, ...], Field(min_length=1)] | None = None
+    discoveries: (
+        Annotated[tuple[DiscoveryLine, ...], Field(fail_fast=True, min_length=1, max_length=MOST_DISCOVERIES)] | None
+    ) = None
     total_spent: Cost | None = None
     approved: Approval | None = None
     approved_as: Family | None = None
-    cautions: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
-    clients: Annotated[tuple[ClientLine, ...], Field(min_length=1)] | None = None
-    uncharged: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    cautions: Annotated[tuple[Text, ...], Field(fail_fast=True, min_length=1)] | None = None
+    clients: Annotated[tuple[ClientLine, ...], Field(fail_fast=True, min_length=1)] | None = None
+    uncharged: Annotated[tuple[Text, ...], Field(fail_fast=True, min_length=1)] | None = None
     dropped: dict[Text, Text] | None = None
     trust: Literal["local", "central"] | None = None
     unprotected: Text | None = None

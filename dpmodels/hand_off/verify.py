@@ -389,8 +389,8 @@ def _reckoned(lines: Sequence[Line], delta: float, found: Verified) -> Decimal |
     asked, at = sum(line.price.asked.epsilon for line in lines), Decimal(repr(delta))
     try:
         tally = Tally.of(event for line in lines for event in line.price.events)
-        found.work += 0 if tally.key in found.priced else _work(tally)
-        found.priced.add(tally.key)
+        found.work += 0 if (tally.key, at) in found.priced else _work(tally)
+        found.priced.add((tally.key, at))
         if found.work > MOST_WORK:
             found.faults.append("the events are more than a check has time to price: nobody has checked their epsilon")
             return None

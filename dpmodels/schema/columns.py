@@ -104,7 +104,7 @@ class Categorical(Modelled):
     @property
     def kind(self) -> str:
         """Name what the values are: text, integer, number, boolean, or mixed."""
-        kinds = {type(value) for value in self.values}
+        kinds = frozenset(map(type, self.values))
         names: dict[frozenset[type], str] = {
             frozenset({str}): "text",
             frozenset({int}): "integer",
@@ -112,7 +112,7 @@ class Categorical(Modelled):
             frozenset({float}): "number",
             frozenset({int, float}): "number",
         }
-        return names.get(frozenset(kinds), "mixed")
+        return names.get(kinds, "mixed")
 
     @property
     def states(self) -> int:
@@ -199,6 +199,8 @@ Discrete = Categorical | Boolean
 def names_of(column: Modelled) -> list[str]:
     """Write the values that a column lists, false and true as in YAML; none of a column on an interval."""
     values = column.values if isinstance(column, Discrete) else ()
+    if set(map(type, values)) == {str}:
+        return list(values)
     return [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
 
 

@@ -95,11 +95,12 @@ def _held(text: str, name: str, columns: Mapping[str, Any], sign: str, value: st
 def _of_states(text: str, name: str, column: Discrete, sign: str, value: str) -> Condition:
     names = names_of(column)
     if sign in EQUAL:
-        numbers = column.kind in ("integer", "number")
-        places = [i for i, each in enumerate(names) if each == value or (numbers and _float(value) == column.keys[i])]
-        if not places:
+        number = _float(value) if column.kind in ("integer", "number") else None
+        if value in names:
+            return Condition(text, name, column, sign, names.index(value), of_state=True)
+        if number is None or number not in column.keys:
             raise Unsuitable(f"`{text}`: {value} is no value of column {name}; it has {_some(names)}")
-        return Condition(text, name, column, sign, places[0], of_state=True)
+        return Condition(text, name, column, sign, column.keys.index(number), of_state=True)
     if column.kind not in ("integer", "number") or (number := _float(value)) is None:
         lacks = "the value is no number" if column.kind in ("integer", "number") else "its values have no order"
         raise Unsuitable(f"`{text}`: column {name} cannot be compared by {sign}, for {lacks}; write = or !=")

@@ -409,7 +409,7 @@ def _first(faults: list[SchemaFault], more: int) -> list[SchemaFault]:
     """Return the first faults by line, and the number of the others."""
     faults = sorted(faults, key=lambda fault: fault.line)
     more += len(faults[MOST_FAULTS:])
-    rest = [SchemaFault(faults[MOST_FAULTS - 1].line, "file", f"has {more:,} more faults")] if more else []
+    rest = [SchemaFault(faults[:MOST_FAULTS][-1].line, "file", f"has {more:,} more faults")] if more else []
     return [*faults[:MOST_FAULTS], *rest]
 
 

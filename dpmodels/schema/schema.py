@@ -8,10 +8,18 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from dpmodels.errors import InvalidArgument, Unsuitable
-from dpmodels.limits import LONGEST_NAME
+from dpmodels.limits import LONGEST_NAME, MOST_RULES
 from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
 from dpmodels.schema.columns import Column, Derived, Discrete, Identifier, Image, Modelled
@@ -67,7 +75,12 @@ class Schema(BaseModel):
     # left out where they are not given, so that a schema without them keeps the hash it had before they existed
     constraints: Annotated[
         tuple[Annotated[str, Field(json_schema_extra={"pattern": CONSTRAINT})], ...],
-        _written("Rules that every row keeps, such as start <= end, or when sick then fee > 0.", strict=False),
+        _written(
+            "Rules that every row keeps, such as start <= end, or when sick then fee > 0.",
+            strict=False,
+            fail_fast=True,
+            max_length=MOST_RULES,
+        ),
     ] = ()
     rows: Annotated[RowCount | None, _written("How many rows the raw table may have.")] = None
     partition: Annotated[Partition | None, _written("The column whose values cut the table into parts.")] = None
@@ -82,6 +95,7 @@ class Schema(BaseModel):
         _written(
             "What `nacre schema discover` was charged for keys of this schema.",
             strict=False,
+            fail_fast=True,
             max_length=MOST_DISCOVERIES,
         ),
     ] = ()

@@ -157,7 +157,7 @@ def test_a_field_that_is_missing_or_of_another_type_is_named(own: Path, name: st
         ("events/0", {"kind": "gaussian", "noise_multiplier": "3"}, "events.0.gaussian.noise_multiplier"),
         ("events/0", {"kind": "gaussian", "noise_multiplier": 1e-4}, "the events cost far more"),
         ("events/0", {"kind": "gaussian", "noise_multiplier": 1e12}, "the events cost epsilon=0E-12"),
-        ("events", [1] * 100_000, r"more faults of this kind"),
+        ("events", [1] * 100_000, r"events\.0"),
         ("ledger/entries", [], "ledger.entries .* at least 1"),
         ("ledger/entries/0/seq", 10**30, "ledger.entries.0.seq"),
         ("ledger/entries/0/kind", "void", "ledger.entries.0.kind"),

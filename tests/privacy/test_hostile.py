@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from dpmodels.accounting import composition
+from dpmodels.accounting.events import GaussianEvent, LaplaceEvent
 from dpmodels.errors import NacreError
 from dpmodels.evaluation.pages.page import render_page
 from dpmodels.evaluation.pages.report import render
-from dpmodels.hand_off.manifest import CARD, MANIFEST, Cost, Line, Target
+from dpmodels.hand_off.manifest import CARD, MANIFEST, Cost, Line, ManifestError, Target, parse_manifest
 from dpmodels.hand_off.pages import _is_short
 from dpmodels.hand_off.verify import MOST_STRANGE, MOST_WORK, Verified, _reckoned, verify_hand_off
 from dpmodels.limits import LARGEST_YAML, MOST_COLUMNS, MOST_NODES, MOST_VALUES, nodes, read_json
@@ -66,6 +67,32 @@ def test_events_of_a_stranger_cost_seconds(tmp_path: Path, name: str) -> None:
     seconds, mebibytes = costs(lambda: faults.extend(verify_hand_off(own).faults))
     assert seconds < SECONDS and mebibytes < MEBIBYTES
     assert any("cost" in fault or "time to price" in fault for fault in faults)
+
+
+@pytest.mark.parametrize("field", ["events", "entries", "discoveries", "cautions", "clients", "uncharged"])
+def test_a_long_list_of_nothing_is_refused_at_its_first_item(field: str) -> None:
+    whole = json.loads((CHARGED / MANIFEST).read_text())
+    (whole["ledger"] if field == "entries" else whole)[field] = [{}] * 100_000
+    content, refused = json.dumps(whole).encode(), list[str]()
+
+    def read() -> None:
+        with pytest.raises(ManifestError) as refusal:
+            parse_manifest(content)
+        refused.extend(refusal.value.faults)
+
+    seconds, mebibytes = costs(read)
+    assert seconds < SECONDS and mebibytes < MEBIBYTES and len(refused) <= MOST_FAULTS + 1
+
+
+def test_each_delta_at_which_the_same_events_are_priced_counts() -> None:
+    laplace = [LaplaceEvent(noise_multiplier=5.0), GaussianEvent(noise_multiplier=5.0)]
+    found, lines = Verified(), []
+    for n in range(1000):
+        cost = Cost(epsilon=Decimal(1), delta=1e-5 * (1 + n * 1e-6))
+        asked = Target(epsilon=1000.0, delta=cost.delta)
+        lines.append(Line.model_construct(asked=asked, spent=cost, events=tuple(laplace)))
+    seconds, _ = costs(lambda: [_reckoned([line], line.price.asked.delta, found) for line in lines])
+    assert seconds < SECONDS and "time to price" in found.faults[-1]
 
 
 @pytest.mark.parametrize("method", ["p3gm", "dp-gan", "dpkg"])
