@@ -17,7 +17,11 @@ from dpmodels.limits import LARGEST_MANIFEST, LARGEST_REPORT
 from flows.synthesize import carry_out, start
 from flows.with_prefect.operators import SHIPPED, read_deployments
 from flows.with_prefect.pool import PoolWorker
+from tasks.ingest import ingest
 from tasks.receive import sample_again
+from tasks.sample import sample
+from tasks.sanitize import sanitize
+from tasks.train import train
 from tests.hand_off.test_manifest import CHARGED
 from tests.privacy.test_control import config
 from tests.support import write_clinic
@@ -73,6 +77,22 @@ def test_a_generator_that_was_changed_after_its_check_is_not_sampled_again(tmp_p
     os.truncate(record, 2**40)  # takes no room on a disk, and would be read whole
     with pytest.raises(ArtifactError, match=r"larger than|mostly holes"):
         run.finished("train")
+
+
+def test_garbage_that_was_received_stops_no_run_for_ever(tmp_path: Path) -> None:
+    write_clinic(tmp_path)
+    run = start(config(tmp_path, privacy={"target_epsilon": 1.0, "delta": 1e-5}))
+    generator = train(run, sanitize(run, ingest(run)))
+    sample(run, generator)
+    record, honest = run.released / "stages" / "train.json", generator.path.read_bytes()
+    before = record.read_text()
+    generator.path.write_bytes(b"garbage")
+    record.write_text(json.dumps({"sha256": hashlib.sha256(b"garbage").hexdigest()}))
+    with pytest.raises(ArtifactError):
+        carry_out(run, prefect=False)
+    generator.path.write_bytes(honest)
+    record.write_text(before)
+    assert (carry_out(run, prefect=False).settings.out / MANIFEST).exists()
 
 
 def test_a_number_that_no_float_holds_is_refused(tmp_path: Path) -> None:
