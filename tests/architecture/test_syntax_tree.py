@@ -9,7 +9,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 REVEALS = {f"dpmodels/{room}" for room in ("schema", "mechanisms", "statistics", "embeddings", "text", "evaluation")}
 NUMPY_EXPLICIT = {"default_rng", "Generator", "SeedSequence", "PCG64", "Philox", "BitGenerator"}
-RENAMES = {"dpmodels/artifact.py", "dpmodels/schema/ingest.py", "tasks/aggregate.py", "tasks/remove.py"}
+RENAMES = {
+    *("dpmodels/artifact.py", "dpmodels/schema/ingest.py"),
+    *("tasks/aggregate.py", "tasks/receive.py", "tasks/remove.py"),
+}
 TORCH_DRAWS = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson"}
 
 Rule = Callable[[ast.AST], Iterator[str]]
