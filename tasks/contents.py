@@ -83,7 +83,8 @@ def not_charged_since(run: Run, encoded: Path) -> Iterator[None]:
     if run.settings.opens is None:
         yield
         return
-    with exclusive(run.home / "sensitive" / "contents"):
+    make_private(zone := run.home / "sensitive" / ".contents")
+    with exclusive(zone / "first-charge"):
         refuse_charged(run, encoded)
         yield
 

@@ -77,7 +77,6 @@ def small_wards(method: str, folder: Path) -> tuple[list[object], list[object]]:
 OTHERS = {
     "choices for each document": few_letters,
     "sketches of each document": few_sketches,
-    "heads of clients": partial(small_wards, "federated-heads"),
     "moments of clients": partial(small_wards, "federated-moments"),
 }
 

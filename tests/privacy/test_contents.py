@@ -168,7 +168,7 @@ def test_what_was_never_charged_is_no_budget(tmp_path: Path) -> None:
 
 def test_what_is_remembered_is_keyed_and_for_its_owner_alone(clinic: Path) -> None:
     zone = clinic / "home" / "sensitive" / ".contents"
-    files = [path for path in zone.rglob("*") if path.is_file()]
+    files = [path for path in zone.rglob("[!.]*") if path.is_file()]
     assert len(files) == 2 and zone.stat().st_mode & 0o777 == 0o700
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in files)
     from dpmodels.artifact import sha256_of
