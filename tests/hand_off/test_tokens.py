@@ -57,7 +57,7 @@ def test_a_token_signs_a_hand_off_and_for_an_officer(
     monkeypatch.setenv(PASSPHRASE, PIN)
     check_signing_key(token)
     own = tmp_path / "own"
-    shutil.copytree(GOLDEN / "FORMAT-7" / "laid-out-2", own)
+    shutil.copytree(GOLDEN / "LAYOUT-2" / "laid-out", own)
     sign_manifest(own, token, passphrase_of(token))
     assert verify_hand_off(own, public).verdict == VERIFIED
     ledger = Ledger(tmp_path / "ledger.db")

@@ -135,7 +135,7 @@ def test_facts_that_fill_the_memory_are_not_read(tmp_path: Path, name: str, cont
 @pytest.mark.parametrize("where", ["", "synthetic", "report"])
 def test_files_without_end_that_an_outsider_added_are_not_all_looked_at(tmp_path: Path, where: str) -> None:
     own = tmp_path / "own"
-    shutil.copytree(GOLDEN / "FORMAT-7" / "laid-out-2", own)
+    shutil.copytree(GOLDEN / "LAYOUT-2" / "laid-out", own)
     (own / where).mkdir(exist_ok=True)
     for number in range(MOST_STRANGE + 2000):
         (own / where / f"{number}.txt").touch()
@@ -147,7 +147,7 @@ def test_files_without_end_that_an_outsider_added_are_not_all_looked_at(tmp_path
 
 def test_a_file_that_is_larger_than_any_of_its_kind_is_not_hashed(tmp_path: Path) -> None:
     own = tmp_path / "own"
-    shutil.copytree(GOLDEN / "FORMAT-7" / "laid-out-2", own)
+    shutil.copytree(GOLDEN / "LAYOUT-2" / "laid-out", own)
     (own / "schema.yaml").write_bytes(b" " * (LARGEST_YAML + 1))
     assert "schema.yaml is larger than any of its kind" in verify_hand_off(own).faults
 
