@@ -10,7 +10,7 @@ from tasks.remove import withdraw
 from tasks.store import Run
 
 STOPPED = "stopped.txt"
-"""Says in the control zone why the work at a run stopped; absent while it goes on, and where its process was killed."""
+"""Says in the sensitive zone why the work at a run stopped; absent while it goes on, and where it was killed."""
 LARGEST = 2**16
 KNOWN = {
     "KeyboardInterrupt": "interrupted",
@@ -32,12 +32,12 @@ def at_work(run: Run) -> Iterator[None]:
     """
     try:
         with shared(run):
-            (run.control / STOPPED).unlink(missing_ok=True)
+            (run.sensitive / STOPPED).unlink(missing_ok=True)
             try:
                 yield
             except BaseException as error:
                 with suppress(OSError, NacreError):  # a full disk must not hide what went wrong
-                    write_text(run.control / STOPPED, _reason(error), 0o600)
+                    write_text(run.sensitive / STOPPED, _reason(error), 0o600)
                 raise
     except (DataError, ContentCharged):
         withdraw(run)
@@ -46,7 +46,7 @@ def at_work(run: Run) -> Iterator[None]:
 
 def why_stopped(run: Run) -> str:
     """Say why the work at a run stopped."""
-    with suppress(OSError, UnicodeDecodeError), (run.control / STOPPED).open(encoding="utf-8") as file:
+    with suppress(OSError, UnicodeDecodeError), (run.sensitive / STOPPED).open(encoding="utf-8") as file:
         return file.read(LARGEST).strip()
     return "its process ended without a word, or has not begun"
 
