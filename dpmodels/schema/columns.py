@@ -200,7 +200,7 @@ def names_of(column: Modelled) -> list[str]:
     """Write the values that a column lists, false and true as in YAML; none of a column on an interval."""
     values = column.values if isinstance(column, Discrete) else ()
     if set(map(type, values)) == {str}:
-        return list(values)
+        return list(map(str, values))
     return [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
 
 
