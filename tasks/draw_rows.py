@@ -16,9 +16,9 @@ from dpmodels.artifact import aside, replace_folder, write_whole
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.conditional import sample_where
 from dpmodels.generators.constraints import sample_valid
-from dpmodels.schema.conditions import Conditions
 from dpmodels.schema.embedded import codec_of
 from dpmodels.schema.flat import units_in
+from dpmodels.schema.rules import Conditions
 from dpmodels.schema.schema import Schema
 from tasks.of_users import tables_of, write_split
 from tasks.pools import limited_pools

@@ -21,8 +21,9 @@ from dpmodels.generators.randomness import cumulate, draw_grouped, spread
 from dpmodels.generators.sampling import Sampler
 from dpmodels.late import torch
 from dpmodels.schema.columns import Continuous
-from dpmodels.schema.conditions import Conditions, bounds, cell_shares, hold
+from dpmodels.schema.conditions import bounds, cell_shares, hold
 from dpmodels.schema.encode import Records
+from dpmodels.schema.rules import Conditions
 from dpmodels.schema.schema import Schema
 
 TRIES, LEAST_TRIES = 1000, 2**20

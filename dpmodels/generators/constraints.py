@@ -20,7 +20,8 @@ from dpmodels.generators.sampling import Sampler, batch_sizes, batch_stream
 from dpmodels.schema.columns import Continuous
 from dpmodels.schema.conditions import bounds, numbers_of
 from dpmodels.schema.constraints import Constraint
-from dpmodels.schema.convert import decode_numbers, encode_numbers
+from dpmodels.schema.continuous import decode_numbers
+from dpmodels.schema.convert import encode_numbers
 from dpmodels.schema.encode import Codec, Records
 from dpmodels.schema.implications import Implication
 from dpmodels.schema.schema import Schema

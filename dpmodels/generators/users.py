@@ -22,7 +22,7 @@ from dpmodels.arrays import Indices, Whole
 from dpmodels.generators.mixture import Floats, MixtureModel
 from dpmodels.generators.randomness import cumulate, draw_grouped
 from dpmodels.schema.columns import Continuous
-from dpmodels.schema.convert import decode_numbers
+from dpmodels.schema.continuous import decode_numbers
 from dpmodels.schema.encode import Records
 from dpmodels.schema.family import CHILDREN, POSITION, Users
 from dpmodels.schema.flat import numbers_of

@@ -1,6 +1,6 @@
 """The kinds of column a schema may declare: categorical, boolean, identifier, image, derived, and on an interval."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from dpmodels.schema.base import DTYPE, OUTSIDE, ColumnFaults, Modelled, overflo
 from dpmodels.schema.continuous import Continuous
 from dpmodels.schema.datetimes import Datetime
 from dpmodels.schema.derived import Derived
+from dpmodels.schema.formula import faults_of
 from dpmodels.schema.image import Image
 from dpmodels.schema.numbers import Integer, IntegerType, Number
 from dpmodels.schema.pattern import Pattern, read_pattern
@@ -202,6 +203,22 @@ def names_of(column: Modelled) -> list[str]:
     if set(map(type, values)) == {str}:
         return list(map(str, values))
     return [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
+
+
+def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name what is wrong with the derived columns of a schema, as (place in the file, message)."""
+    for name, column in columns.items():
+        if not isinstance(column, Derived):
+            continue
+        if column.formula is not None:
+            if message := faults_of(column.formula, columns):
+                yield f"columns.{name}.formula", f"`{column.formula}` {message}"
+            continue
+        other = columns.get(str(column.of))
+        if not isinstance(other, Discrete):
+            yield f"columns.{name}.of", f"`{column.of}` must be a categorical or boolean column"
+        elif missing := [one for one in names_of(other) if one not in (column.values or {})]:
+            yield f"columns.{name}.values", f"must say what `{missing[0]}` of `{column.of}` stands for"
 
 
 Column = Annotated[

@@ -4,10 +4,10 @@ As in SQL, a null meets no condition but ``COLUMN = null``. All conditions hold 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,7 @@ from dpmodels.arrays import Floats, Mask
 from dpmodels.errors import Unsuitable
 from dpmodels.schema.base import Modelled
 from dpmodels.schema.columns import Continuous, Datetime, Discrete, Number, names_of
-from dpmodels.schema.convert import decode_numbers
-from dpmodels.schema.records import Records
-
-if TYPE_CHECKING:
-    from dpmodels.schema.schema import Schema
+from dpmodels.schema.continuous import decode_numbers
 
 SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "<=": np.less_equal,
@@ -149,7 +145,7 @@ def _some(names: Sequence[str]) -> str:
 JOINED = re.compile(r"\s+and\s+|\s*&&?\s*|\s*,\s*", re.IGNORECASE)
 
 
-def _parse_one(text: str, columns: Mapping[str, Any]) -> Condition:
+def read_condition(text: str, columns: Mapping[str, Any]) -> Condition:
     """Read a condition; of what is none say why, as far as it is several, or written as elsewhere.
 
     Raises:
@@ -174,29 +170,6 @@ def _cause(text: str, columns: Mapping[str, Any]) -> str:
     word = re.split(r"[=!<>\s]", text.strip())[0]
     other = next((name for name in columns if name.casefold() == word.casefold() and name != word), None)
     return f"`{text}`: the column is called {other}" if other else ""
-
-
-class Conditions:
-    """Conditions on the rows of one schema, all of which are to be met."""
-
-    def __init__(self, schema: "Schema", texts: Sequence[str]) -> None:
-        self.all = [_parse_one(text, schema.columns) for text in texts]
-        self.places = {name: place for place, name in enumerate(schema.modelled)}
-
-    def __str__(self) -> str:
-        return " and ".join(f"`{one.text}`" for one in self.all)
-
-    def by_column(self) -> Iterator[tuple[int, list[Condition]]]:
-        """Yield the place among the modeled columns of each column with conditions, and these."""
-        for name in dict.fromkeys(one.name for one in self.all):
-            yield self.places[name], [one for one in self.all if one.name == name]
-
-    def hold(self, records: Records) -> Mask:
-        """Tell which rows meet all conditions."""
-        met = np.ones(len(records), dtype=np.bool_)
-        for place, own in self.by_column():
-            met &= hold(own, records.states[:, place], records.values[:, place])
-        return met
 
 
 def hold(own: Sequence[Condition], states: NDArray[np.int32], values: Floats) -> Mask:

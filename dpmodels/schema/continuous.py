@@ -4,6 +4,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, PrivateAttr
 
 from dpmodels.arrays import Whole
@@ -95,3 +97,15 @@ class Continuous(Modelled):
             return [("cells", f"is more than the {points} value(s) the bounds allow")]
         object.__setattr__(self, "cells", self.cells or min(points, DEFAULT_CELLS))
         return []
+
+
+def decode_numbers(column: Continuous, states: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return encoded values as the numbers or ticks that are handed over, null as NaN."""
+    x = column.interval.from_unit(values)
+    if column.zero_state is not None:
+        x[states == column.zero_state] = 0.0
+    if column.resolved_dtype == "float32":
+        x = x.astype(np.float32).astype(np.float64)
+    if column.null_state is not None:
+        x[states == column.null_state] = np.nan
+    return x

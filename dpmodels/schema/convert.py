@@ -14,6 +14,7 @@ from dpmodels.errors import DataError
 from dpmodels.schema.base import Modelled, decimal_digits, described, is_text, zone_of
 from dpmodels.schema.codes import Codes, code_type, number_codes
 from dpmodels.schema.columns import EXACT, Categorical, Column, Continuous, Datetime, Derived, Discrete, Integer
+from dpmodels.schema.continuous import decode_numbers
 
 EXACT_TENS = 22
 """Up to which power of ten is exact as float64: a whole number that is exact, over one of them, is the nearest."""
@@ -267,18 +268,6 @@ def to_ticks(array: pa.Array, tick: str) -> NDArray[np.float64]:
         return np.full(len(array), np.nan)
     moments = array.to_numpy(zero_copy_only=False).astype(f"datetime64[{tick}]")
     return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
-
-
-def decode_numbers(column: Continuous, states: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return encoded values as the numbers or ticks that are handed over, null as NaN."""
-    x = column.interval.from_unit(values)
-    if column.zero_state is not None:
-        x[states == column.zero_state] = 0.0
-    if column.resolved_dtype == "float32":
-        x = x.astype(np.float32).astype(np.float64)
-    if column.null_state is not None:
-        x[states == column.null_state] = np.nan
-    return x
 
 
 def encode_numbers(column: Continuous, x: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:

@@ -1,6 +1,6 @@
 """Compute derived columns, for synthetic rows and for the gate, which compares a raw column with what it should be."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from dpmodels.arrays import Mask
 from dpmodels.errors import DataError
 from dpmodels.schema.base import described, is_text
-from dpmodels.schema.columns import Categorical, Discrete, names_of
+from dpmodels.schema.columns import Categorical, names_of
 from dpmodels.schema.convert import as_numbers, plain, states_of, to_floats
 from dpmodels.schema.derived import Derived
-from dpmodels.schema.formula import faults_of, is_whole, reckon
+from dpmodels.schema.formula import is_whole, reckon
 
 Columns = Mapping[str, Any]
 CLOSE = {"int64": 0.0, "float32": 1e-5}
@@ -61,22 +61,6 @@ def follows(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch) -> Ma
     x, y = to_floats(given), to_floats(wanted)
     near = np.abs(x - y) <= CLOSE.get(str(wanted.type), 1e-9) * np.maximum(1, np.abs(y))
     return near | np.isnan(x) | np.isnan(y)
-
-
-def derived_faults(columns: Columns) -> Iterator[tuple[str, str]]:
-    """Name what is wrong with the derived columns of a schema, as (place in the file, message)."""
-    for name, column in columns.items():
-        if not isinstance(column, Derived):
-            continue
-        if column.formula is not None:
-            if message := faults_of(column.formula, columns):
-                yield f"columns.{name}.formula", f"`{column.formula}` {message}"
-            continue
-        other = columns.get(str(column.of))
-        if not isinstance(other, Discrete):
-            yield f"columns.{name}.of", f"`{column.of}` must be a categorical or boolean column"
-        elif missing := [one for one in names_of(other) if one not in (column.values or {})]:
-            yield f"columns.{name}.values", f"must say what `{missing[0]}` of `{column.of}` stands for"
 
 
 def _looked_up(column: Derived, other: Categorical, array: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -21,13 +21,14 @@ from dpmodels.schema.convert import (
     plain,
 )
 from dpmodels.schema.derive import derive, derived_type
-from dpmodels.schema.image import Image, Pixels, check_image_type, decode_image, encode_image
+from dpmodels.schema.image import Image
+from dpmodels.schema.pixels import Pixels, check_image_type, decode_image, encode_image
 from dpmodels.schema.records import Records
 from dpmodels.schema.schema import Schema
-from dpmodels.schema.text_files import NAMELESS
 
 __all__ = ["Codec", "Records"]
 
+NAMELESS = "it is an index that pandas wrote (write the file with index=False), or the delimiter has two characters"
 Table: TypeAlias = pa.Table | pa.RecordBatch
 
 

@@ -18,8 +18,9 @@ from dpmodels.schema.columns import Continuous, Datetime, Derived, Discrete, Ide
 from dpmodels.schema.convert import as_numbers, check_type, is_whole, plain, to_keys
 from dpmodels.schema.derive import follows
 from dpmodels.schema.documents import Documents
-from dpmodels.schema.image import check_image_type, images_fit
 from dpmodels.schema.implications import HELD
+from dpmodels.schema.pixels import check_image_type, images_fit
+from dpmodels.schema.rules import keeping
 from dpmodels.schema.schema import Schema
 from dpmodels.schema.suite import NOT_NULL, ROW_COUNT, Rule, suite_for
 from dpmodels.schema.witnesses import Witnesses, gap
@@ -127,7 +128,7 @@ class Gate(Verdicts):
         gaps = (gap(self.schema, rule, batch) for rule in self.schema.rules)
         near = zip(self.schema.rules, gaps, strict=True)
         broken = any(((apart <= 0) if rule.strict else (apart < 0)).any() for rule, apart in near)
-        broken |= names and not all(one.kept_in(self.schema.columns, batch).all() for one in self.schema.implications)
+        broken |= names and not all(keeping(one, self.schema.columns, batch).all() for one in self.schema.implications)
         derived = self.schema.derived if names else ()
         if not names or broken or not all(follows(name, self.schema.columns, batch).all() for name in derived):
             return self.check(batch)
@@ -166,7 +167,7 @@ class Gate(Verdicts):
         frame = {name: self._series(name, batch) for name in batch.schema.names}
         for rule in self.schema.implications:
             if set(rule.columns) <= frame.keys():
-                frame.setdefault(HELD + rule.text, rule.kept_in(self.schema.columns, batch))
+                frame.setdefault(HELD + rule.text, keeping(rule, self.schema.columns, batch))
         return frame
 
     def _series(self, name: str, batch: pa.RecordBatch | pa.Table) -> Any:

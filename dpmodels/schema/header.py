@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from dpmodels.errors import DataError
+from dpmodels.schema.encode import NAMELESS
 from dpmodels.schema.places import FAILURES, DataFile
-from dpmodels.schema.text_files import NAMELESS, NO_TEXT, csv_form, first_line
+from dpmodels.schema.text_files import NO_TEXT, csv_form, first_line
 
 NAME = re.compile(r"[^\W\d][\w .()%#-]{0,63}")
 FOUR_DIGITS = re.compile(r"\d{4}")

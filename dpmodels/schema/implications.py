@@ -9,15 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Mask
 from dpmodels.errors import Unsuitable
-from dpmodels.schema.columns import Continuous, Discrete
-from dpmodels.schema.conditions import Condition, cell_shares, is_boolean, numbers_of, parse
-from dpmodels.schema.convert import as_numbers, plain, states_of
+from dpmodels.schema.conditions import Condition, cell_shares, is_boolean, parse
 
 WHEN, THEN, AND = "when ", " then ", " and "
 HELD = "\n"
@@ -63,19 +59,6 @@ class Implication:
         broken: Mask = np.logical_or.reduce([_breaks(one, *seen[one.name]) for one in self.then])
         return ~(applies & broken)
 
-    def kept_in(self, columns: Mapping[str, Any], batch: pa.RecordBatch | pa.Table) -> Mask:
-        """Tell which rows of a raw or synthetic table keep the rule; a row that is dropped anyway does.
-
-        Privacy: as sensitive as the table.
-        """
-        dropped, seen = np.zeros(batch.num_rows, dtype=np.bool_), {}
-        for name in self.columns:
-            states, numbers, out = _seen(columns[name], plain(batch.column(name)))
-            seen[name] = states, numbers
-            dropped |= out
-        kept: Mask = self.kept(seen) | dropped
-        return kept
-
 
 def is_implication(text: str) -> bool:
     """Tell whether a constraint is of this form, and no comparison of two columns."""
@@ -108,21 +91,3 @@ def _impossible(own: Sequence[Condition]) -> Iterator[str]:
         mine = [one for one in own if one.name == name]
         if not cell_shares(mine, mine[0].column).any():
             yield name
-
-
-def _seen(column: Continuous | Discrete, array: pa.Array) -> tuple[NDArray[np.int32], Floats, Mask]:
-    """Return the states and numbers of raw values as the encoding takes them, and which of them cost their row."""
-    null = pc.is_null(array, nan_is_null=True).to_numpy(zero_copy_only=False)
-    if isinstance(column, Continuous):
-        raw = as_numbers(column, array)
-        null, outside = np.isnan(raw), (raw < column.low) | (raw > column.high)
-        numbers, states = column.interval.snap(raw), np.zeros(len(raw), dtype=np.int32)
-        numbers = numbers.astype(np.float32).astype(np.float64) if column.resolved_dtype == "float32" else numbers
-    else:
-        states = np.where(null, -1, states_of(column, array)) if not null.all() else np.full(len(array), -1)
-        outside, other = (states < 0) & ~null, getattr(column, "other", None)
-        states = np.where(outside, list(column.values).index(other) if other is not None else -1, states)
-        numbers = numbers_of(column, states, np.zeros(len(states)))
-    dropped = (outside | null & (not column.nullable)) & (column.outside == "reject-row")
-    empty = -1 if column.null_state is None else column.null_state
-    return np.where(null, empty, states).astype(np.int32), numbers, dropped

@@ -13,7 +13,7 @@ from dpmodels.privacy import Sensitive
 from dpmodels.schema.database import Query, read_query
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.formats import Part, parts_of
-from dpmodels.schema.partition import held
+from dpmodels.schema.partition_rows import within
 from dpmodels.schema.pictures import Batches, is_pictures, read_pictures
 from dpmodels.schema.places import DataFile, find_files, is_uri
 from dpmodels.schema.schema import Schema
@@ -114,7 +114,7 @@ def _kept(batches: Batches, schema: Schema) -> Batches:
     """Leave out the rows that are not of the schema's partition, and those beyond a user's most rows."""
     part = schema.partition
     if part is not None and part.value is not None:
-        return held(batches, part, schema.columns[part.column])
+        return within(batches, part, schema.columns[part.column])
     return batches if schema.unit.user is None else bounded(batches, schema.unit)
 
 

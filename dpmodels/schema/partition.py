@@ -5,20 +5,14 @@ the partition of its day, cut down from the moment as it is written, without a z
 of their own value; a null, and a value that the schema does not list, are in none.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Annotated, Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
-from dpmodels.arrays import Mask
-from dpmodels.errors import DataError
-from dpmodels.schema.base import Modelled, is_text
+from dpmodels.schema.base import Modelled
 from dpmodels.schema.columns import Categorical, Column, Datetime, Identifier
-from dpmodels.schema.convert import check_type, plain, select, states_of, to_ticks
 
 KINDS = "must be a datetime, a categorical column of text or whole numbers, or an identifier with `keep: drop`"
 
@@ -56,7 +50,7 @@ def partition_faults(
 def narrowed(column: Column, value: str) -> Column:
     """Return the partition column as it is within one partition, where its value is public."""
     if isinstance(column, Categorical):
-        changes: dict[str, Any] = {"values": (_listed(column)[value],)}
+        changes: dict[str, Any] = {"values": (listed(column)[value],)}
         changes |= {"outside": "refuse", "other": None}
     elif isinstance(column, Datetime):
         changes = {"min": _within(column.min, value), "max": _within(column.max, value)}
@@ -64,50 +58,6 @@ def narrowed(column: Column, value: str) -> Column:
         return column
     kept = column.model_dump(exclude={"cells", "max_null_share"})  # a day has the number of cells that suits a day
     return type(column).model_validate({**kept, **changes, "nullable": False})
-
-
-def held(batches: Iterable[pa.RecordBatch], partition: Partition, column: Column) -> Iterator[pa.RecordBatch]:
-    """Leave out the rows of other partitions, and those of none.
-
-    Privacy: Sensitive -> Sensitive; whether a row stays depends on that row and the public schema alone (stability 1).
-    """
-    for batch in batches:
-        if batch.schema.names.count(partition.column) != 1:
-            raise DataError(partition.column, "must be in the data exactly once")
-        mask = in_partition(partition, column, batch.column(partition.column))
-        if mask.any():
-            yield batch if mask.all() else select(batch, mask)
-
-
-def in_partition(partition: Partition, column: Column, array: pa.Array) -> Mask:
-    """Tell which values of the partition column are those of the partition."""
-    name, value = partition.column, partition.value or ""
-    if isinstance(column, Datetime):
-        check_type(name, column, array.type)
-        return _on_day(array, value)
-    if isinstance(column, Categorical):
-        check_type(name, column, array.type)
-        place: Mask = states_of(column, array) == column.values.index(_listed(column)[value])
-        return place
-    return _as_text(name, array, value)
-
-
-def _as_text(name: str, array: pa.Array, value: str) -> Mask:
-    """Compare a dropped column: moments by their day, text and whole numbers by how they are written."""
-    array = plain(array)
-    kind = array.type
-    if pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
-        return _on_day(array, value) if _is_day(value) else np.zeros(len(array), dtype=np.bool_)
-    if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
-        raise DataError(name, "must hold dates, times without a zone, text or whole numbers to tell partitions apart")
-    same: Mask = pc.equal(array.cast(pa.string()), value).fill_null(False).to_numpy(zero_copy_only=False)
-    return same
-
-
-def _on_day(array: pa.Array, value: str) -> Mask:
-    day = float(np.datetime64(value, "D").astype(np.int64))
-    same: Mask = to_ticks(plain(array), "D") == day
-    return same
 
 
 def _tells_apart(column: Column) -> bool:
@@ -118,9 +68,9 @@ def _tells_apart(column: Column) -> bool:
 
 def _fits(column: Column, value: str) -> bool:
     if isinstance(column, Categorical):
-        return value in _listed(column)
+        return value in listed(column)
     return not isinstance(column, Datetime) or (
-        _is_day(value) and _day(column.min) <= date.fromisoformat(value) <= _day(column.max)
+        is_day(value) and _day(column.min) <= date.fromisoformat(value) <= _day(column.max)
     )
 
 
@@ -130,7 +80,8 @@ def _values(column: Column) -> str:
     return "one of the listed values"
 
 
-def _listed(column: Categorical) -> dict[str, Any]:
+def listed(column: Categorical) -> dict[str, Any]:
+    """Return the listed values by how a partition writes them."""
     return {str(value): value for value in column.values}
 
 
@@ -143,7 +94,8 @@ def _day(moment: date | datetime) -> date:
     return moment.date() if isinstance(moment, datetime) else moment
 
 
-def _is_day(value: str) -> bool:
+def is_day(value: str) -> bool:
+    """Tell whether a text is a day such as 2026-01-31."""
     try:
         return date.fromisoformat(value).isoformat() == value
     except ValueError:

@@ -18,7 +18,8 @@ from dpmodels.errors import DataError, Unsuitable
 from dpmodels.limits import LONGEST_LABEL
 from dpmodels.schema.columns import Discrete, names_of
 from dpmodels.schema.convert import plain
-from dpmodels.schema.image import Image, decode_image, encode_image
+from dpmodels.schema.image import Image
+from dpmodels.schema.pixels import decode_image, encode_image
 from dpmodels.schema.places import check_once
 from dpmodels.schema.schema import Schema
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpmodels.schema.base import Modelled
 from dpmodels.schema.codes import Codes, from_codes
-from dpmodels.schema.image import Pixels
+from dpmodels.schema.pixels import Pixels
 
 Decoded = tuple[NDArray[np.int32], NDArray[np.float64]]
 

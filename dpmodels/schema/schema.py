@@ -22,9 +22,8 @@ from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.limits import LONGEST_NAME, MOST_RULES
 from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.schema.base import ColumnFaults
-from dpmodels.schema.columns import Column, Derived, Discrete, Identifier, Image, Modelled
+from dpmodels.schema.columns import Column, Derived, Discrete, Identifier, Image, Modelled, derived_faults
 from dpmodels.schema.constraints import Constraint, constraint_faults
-from dpmodels.schema.derive import derived_faults
 from dpmodels.schema.discovery_charge import MOST_DISCOVERIES, DiscoveryCharge
 from dpmodels.schema.family import Users, flat_columns, users_faults
 from dpmodels.schema.implications import Implication, is_implication

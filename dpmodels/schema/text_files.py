@@ -34,7 +34,6 @@ ALSO = {
 }
 """What else may be wrong with a file of text."""
 NO_TEXT = "{} is no CSV file or JSON lines: its first line is no UTF-8 text, or is longer than a megabyte"
-NAMELESS = "it is an index that pandas wrote (write the file with index=False), or the delimiter has two characters"
 """Where a name that is empty comes from."""
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 WRITTEN = {

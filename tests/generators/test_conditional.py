@@ -12,8 +12,8 @@ from dpmodels.generators import conditional
 from dpmodels.generators.conditional import GivenMixture, sample_where
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.sampling import Sampler
-from dpmodels.schema.conditions import Conditions
 from dpmodels.schema.encode import Codec, Records
+from dpmodels.schema.rules import Conditions
 from dpmodels.schema.schema import Schema
 from tests.support import make_schema
 

@@ -9,7 +9,8 @@ import pytest
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.constraints import Constraint
-from dpmodels.schema.convert import decode_numbers, encode_numbers
+from dpmodels.schema.continuous import decode_numbers
+from dpmodels.schema.convert import encode_numbers
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.ingest import transform_encode

@@ -10,6 +10,7 @@ import pytest
 from dpmodels.schema.expectations import Gate
 from dpmodels.schema.implications import HELD
 from dpmodels.schema.lint import parse
+from dpmodels.schema.rules import keeping
 from dpmodels.schema.schema import Schema
 
 CLINIC = """
@@ -181,7 +182,7 @@ def test_random_rows_are_judged_as_plain_python_judges_them() -> None:
         "start": [None] * 300,
     }
     schema = make(rule)
-    found = schema.implications[0].kept_in(schema.columns, pa.table(given))
+    found = keeping(schema.implications[0], schema.columns, pa.table(given))
     wanted = [
         not (kind == "child" and sick is False and (age >= 18 or np.float32(fee) > np.float32(0.5)))
         for kind, sick, age, fee in zip(given["kind"], given["sick"], given["age"], given["fee"], strict=True)

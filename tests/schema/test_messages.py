@@ -12,13 +12,13 @@ import pytest
 from dpmodels.errors import DataError, NacreError, Unsuitable
 from dpmodels.privacy import Sensitive
 from dpmodels.schema.authoring.suggest import suggestion
-from dpmodels.schema.conditions import Conditions
 from dpmodels.schema.documents import Documents, Encoder
 from dpmodels.schema.draft import draft
 from dpmodels.schema.encode import Codec
 from dpmodels.schema.given import load_given
 from dpmodels.schema.lint import lint
 from dpmodels.schema.load import load_parts
+from dpmodels.schema.rules import Conditions
 from dpmodels.schema.schema import Schema
 from dpmodels.schema.suite import suite_for
 from dpmodels.text.candidates import Recipe, make_candidates

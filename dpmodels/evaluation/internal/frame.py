@@ -16,9 +16,10 @@ from dpmodels.errors import DataError
 from dpmodels.evaluation.sampling import draw
 from dpmodels.schema.base import Modelled, described
 from dpmodels.schema.columns import Continuous, names_of
-from dpmodels.schema.convert import as_numbers, decode_numbers, plain, to_keys
+from dpmodels.schema.continuous import decode_numbers
+from dpmodels.schema.convert import as_numbers, plain, to_keys
 from dpmodels.schema.encode import Records
-from dpmodels.schema.image import encode_image
+from dpmodels.schema.pixels import encode_image
 from dpmodels.schema.schema import Schema
 
 Counted = TypeVar("Counted")
