@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from benchmarks.common import ROOT, Table, data_dir, measure, parse, plot_sweep, report
 from benchmarks.judge import TableJudge, hard_label_scores
 from benchmarks.peers import PEERS, Outcome, run_peer
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.lint import load_schema
+from dpmodels.authoring.lint import load_schema
+from dpmodels.codec.encode import Codec
 
 EPSILON, DELTA = 1.0, 1e-5
 EPSILONS = (0.2, 1.0, 3.0, 10.0)

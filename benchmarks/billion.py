@@ -24,17 +24,17 @@ import pyarrow.parquet as pq
 
 from benchmarks.common import ROOT, Table, measure, parse, report
 from benchmarks.scale import BATCH, best, drain
-from dpmodels.schema.load import load_parts
-from dpmodels.schema.schema import Schema
+from dpmodels.contract.schema import Schema
+from dpmodels.reading.load import load_parts
 from flows.config import SynthesizeConfig
 from flows.synthesize import start
-from tasks.encoded import EncodedTable
-from tasks.engine import Threads
-from tasks.ingest import ingest
-from tasks.sample import sample
-from tasks.sanitize import sanitize
-from tasks.store import Run
-from tasks.train import train
+from tasks.engine.encoded import EncodedTable
+from tasks.engine.engines import Threads
+from tasks.run.store import Run
+from tasks.stages.ingest import ingest
+from tasks.stages.sample import sample
+from tasks.stages.sanitize import sanitize
+from tasks.stages.train import train
 
 FILE_ROWS, GROUP_ROWS = 10_000_000, 1_000_000
 SAMPLE_FILES = 4

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from benchmarks.adult import DELTA, EPSILON, SCHEMAS, synthesize
 from benchmarks.common import ROOT, Table, data_dir, parse, report
 from benchmarks.peers import PEERS, Outcome, run_peer
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.lint import load_schema
-from dpmodels.schema.schema import Schema
+from dpmodels.authoring.lint import load_schema
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.schema import Schema
 
 KEPT = ROOT / "build" / "compare"
 

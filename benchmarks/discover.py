@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import yaml
 
 from benchmarks.common import Table, measure, parse, report
+from dpmodels.authoring.lint import load_draft
+from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.schema.lint import load_draft
-from dpmodels.synthesizers.discovery import DiscoverySystem
 
 DRAFT = """\
 name: wide

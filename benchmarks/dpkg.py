@@ -35,22 +35,22 @@ from benchmarks import adult
 from benchmarks.common import Table, data_dir, parse, report
 from benchmarks.images import load
 from benchmarks.judge_images import ImageJudge, Images, LeNetScore
+from dpmodels.authoring.lint import load_schema
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.comparison.frame import ParquetBatches, Rows
+from dpmodels.comparison.report import Options, evaluate_table, load_real
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import transform_targets, transform_vectors
-from dpmodels.evaluation.internal.frame import ParquetBatches, Rows
-from dpmodels.evaluation.internal.report import Options, evaluate_table, load_real
 from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms.dp_sgd.spec import Noise
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
+from dpmodels.methods.registry import create
+from dpmodels.methods.trained.private_training import PrivateTraining
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.draw import Desk
 from dpmodels.releases.release import read_release
 from dpmodels.releases.steps import NoisySum
 from dpmodels.releases.system import Craft, Generator
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.lint import load_schema
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.private_training import PrivateTraining
-from dpmodels.synthesizers.registry import create
 
 Changes = Mapping[str, Any]
 DELTA = 1e-5

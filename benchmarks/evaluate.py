@@ -24,21 +24,21 @@ import pyarrow.parquet as pq
 from benchmarks.adult import DELTA, EPSILON, SCHEMAS, synthesize
 from benchmarks.common import ROOT, Table, data_dir, measure, parse, report
 from dpmodels.accounting.events import leaves
+from dpmodels.authoring.lint import load_schema
+from dpmodels.codec.encode import Codec
+from dpmodels.comparison.frame import ParquetBatches
+from dpmodels.comparison.release_attack import evaluate_release
 from dpmodels.embeddings.summation import transform_sum
-from dpmodels.evaluation.internal.frame import ParquetBatches
-from dpmodels.evaluation.internal.release_attack import evaluate_release
-from dpmodels.evaluation.published.charged import Scores
-from dpmodels.evaluation.published.charged_facts import charged_facts
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms.gaussian import measure_gaussian
+from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.draw import Desk
 from dpmodels.releases.release import Release, read_release
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.lint import load_schema
-from dpmodels.synthesizers.registry import create
-from tasks.accounts import charge_of
-from tasks.store import Run
+from dpmodels.report.charged import Scores
+from dpmodels.report.charged_facts import charged_facts
+from tasks.run.accounts import charge_of
+from tasks.run.store import Run
 
 KEPT = ROOT / "build" / "evaluate"
 PART = 500_000

@@ -27,13 +27,19 @@ from benchmarks.fedaux_data import CLASSES, Arrays, prepared
 from benchmarks.fedaux_rounds import METHODS, Setting, one_shot
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent, leaves
+from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import digest_of
-from dpmodels.federated.classifier import SHARPNESS
-from dpmodels.federated.heads import FederatedHeads, HeadsMeasurement, certainty, distil_head, weighted_ensemble
-from dpmodels.federated.moments_head import discriminant
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
+from dpmodels.methods.federations.classifier import SHARPNESS
+from dpmodels.methods.federations.heads import (
+    FederatedHeads,
+    HeadsMeasurement,
+    certainty,
+    distil_head,
+    weighted_ensemble,
+)
+from dpmodels.methods.federations.moments_head import discriminant
 from dpmodels.privacy import PrivacyBudget, Sensitive
-from dpmodels.schema.federation import Federation
 from dpmodels.statistics.class_moments import ClassMoments
 from dpmodels.statistics.logistic import Logistic, with_bias
 

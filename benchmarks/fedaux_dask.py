@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from benchmarks.common import Table
 from flows.config import FederateConfig
 from flows.federate import start
-from tasks import clients
-from tasks.federate import gather
+from tasks.kinds import clients
+from tasks.stages.federate import gather
 
 CLIENTS, INPUTS, CLASSES = 6, 64, 10
 

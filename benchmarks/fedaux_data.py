@@ -17,8 +17,8 @@ import torch
 
 from benchmarks.common import data_dir
 from dpmodels.embeddings.frozen import FrozenFeatures
-from dpmodels.federated.models import ModelSpec, State, loaded
-from dpmodels.federated.pretraining import PretrainingSpec, pretrain
+from dpmodels.methods.federations.models import ModelSpec, State, loaded
+from dpmodels.methods.federations.pretraining import PretrainingSpec, pretrain
 
 CLASSES, FEATURES = 10, 64
 Arrays = Mapping[str, np.ndarray]

@@ -14,9 +14,18 @@ import torch
 from benchmarks.dirichlet import dirichlet_split
 from benchmarks.fedaux_data import TASKS, Arrays, images
 from dpmodels.embeddings.frozen import Examples
-from dpmodels.federated.heads import certainty
-from dpmodels.federated.models import ModelSpec, State, loaded
-from dpmodels.federated.rounds import Algorithm, Descent, RoundSpec, Server, Update, aggregate, start, train_client
+from dpmodels.methods.federations.heads import certainty
+from dpmodels.methods.federations.models import ModelSpec, State, loaded
+from dpmodels.methods.federations.rounds import (
+    Algorithm,
+    Descent,
+    RoundSpec,
+    Server,
+    Update,
+    aggregate,
+    start,
+    train_client,
+)
 from dpmodels.statistics.logistic import Logistic, with_bias
 
 METHODS: dict[str, tuple[Algorithm, bool]] = {

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from benchmarks.judge_images import Images
 from dpmodels.accounting.events import leaves
 from dpmodels.arrays import Whole
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.image_moments import BLOCK_ROWS, DIRECTION_BITS, ImageCode, ImageMoments
 from dpmodels.generators.images import ImageModel, Painter, textured
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
+from dpmodels.methods.images.image_moments import NacreImages
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.steps import NoisySum
 from dpmodels.releases.system import Craft
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.image_moments import NacreImages
 
 Looks = tuple[NoisySum, NoisySum]
 NO_NOISE = 1.0

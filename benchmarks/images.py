@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from benchmarks.common import ROOT, Table, data_dir, measure, parse, plot_sweep, report
 from benchmarks.image_stages import Looks, Studio, stages
 from benchmarks.judge_images import ImageJudge, Images, LightJudge, Verdict
+from dpmodels.authoring.lint import load_schema
+from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.schema.lint import load_schema
-from dpmodels.synthesizers.registry import create
 
 EPSILON, DELTA = 1.0, 1e-5
 EPSILONS = (0.2, 1.0, 3.0, 10.0)

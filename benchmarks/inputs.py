@@ -20,8 +20,8 @@ import pyarrow.csv
 
 from benchmarks.common import ROOT, Table, measure, parse, report
 from benchmarks.object_store import certify, counts, served
-from dpmodels.evaluation.audit.made.clinic import make_schema, make_table
-from dpmodels.schema.load import load_parts
+from dpmodels.audit.made.clinic import make_schema, make_table
+from dpmodels.reading.load import load_parts
 
 BLOCK_ROWS, BATCH_ROWS = 200_000, 65_536
 READS = (

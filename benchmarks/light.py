@@ -25,14 +25,14 @@ from benchmarks.adult import DELTA, EPSILON, SCHEMAS
 from benchmarks.common import Table, data_dir, parse, report
 from benchmarks.judge import TableJudge, Verdict
 from benchmarks.tables import HELD_OUT, TASKS
-from dpmodels.evaluation.audit.desks import measured
+from dpmodels.audit.desks import measured
+from dpmodels.authoring.lint import load_schema
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.columns import Integer, Number
+from dpmodels.contract.schema import Schema
+from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
-from dpmodels.schema.columns import Integer, Number
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.lint import load_schema
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.registry import create
 
 HEAD = ["table", "bounds", "settings", "TVD 1-way", "TVD 2-way", "AUROC", "ratio", "seconds"]
 

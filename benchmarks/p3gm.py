@@ -28,11 +28,16 @@ from benchmarks.judge import TableJudge
 from benchmarks.judge_images import ImageJudge
 from dpmodels.accounting.composition import pld_epsilon, renyi_epsilon
 from dpmodels.accounting.events import leaves
+from dpmodels.authoring.lint import load_schema
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import transform_vectors
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms.dp_sgd.spec import Noise
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
+from dpmodels.methods.registry import create
+from dpmodels.methods.trained.private_training import PrivateTraining
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.releases.draw import Desk
 from dpmodels.releases.plan import Line
@@ -40,11 +45,6 @@ from dpmodels.releases.release import Release, read_release
 from dpmodels.releases.state import DrawState
 from dpmodels.releases.steps import NoisySum
 from dpmodels.releases.system import Craft
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.lint import load_schema
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.private_training import PrivateTraining
-from dpmodels.synthesizers.registry import create
 
 Judge = Callable[[Records], float]
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)

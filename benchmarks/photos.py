@@ -18,15 +18,15 @@ from benchmarks.common import ROOT, Table, data_dir, parse, report
 from benchmarks.images import DELTA, load, synthesize
 from benchmarks.judge_images import ImageJudge, Images, LightJudge
 from dpmodels.accounting.events import leaves
+from dpmodels.authoring.lint import load_schema
+from dpmodels.codec.encode import Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.photo_moments import UNIT, PhotoCode, PhotoMoments
 from dpmodels.generators.photos import PhotoModel
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev, measure_gaussian
+from dpmodels.methods.images.photo_moments import NacrePhotos, fitted
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.steps import NoisySum
-from dpmodels.schema.encode import Records
-from dpmodels.schema.lint import load_schema
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.photo_moments import NacrePhotos, fitted
 
 TRAIN, TEST = "cifar10_train15k.parquet", "cifar10_test5k.parquet"
 EPSILONS, ROWS, FILTERS = (1.0, 10.0), 15_000, 32

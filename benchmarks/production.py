@@ -20,8 +20,8 @@ from benchmarks.adult import DELTA, EPSILON, SCHEMAS
 from benchmarks.common import ROOT, Table, measure, parse, report
 from benchmarks.evaluate import large
 from benchmarks.peers import PEERS, run_peer
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.lint import load_schema
+from dpmodels.authoring.lint import load_schema
+from dpmodels.codec.encode import Codec
 
 SCHEMA = SCHEMAS / "adult.yaml"
 

@@ -20,21 +20,21 @@ import torch
 from benchmarks.adult import SCHEMAS
 from benchmarks.common import Table, parse, report
 from dpmodels.artifact import sha256_of
+from dpmodels.authoring.lint import load_schema
+from dpmodels.codec.encode import Codec
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.partition import Partition
-from dpmodels.evaluation.published.fidelity import fine_codec
 from dpmodels.generators.load import Model
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.networks import NetworkSpec, TabularGenerator, initialise
 from dpmodels.generators.sampling import Sampler, batch_stream
 from dpmodels.generators.tabular import CHUNK_ROWS, TabularModel
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.lint import load_schema
-from tasks.engine import Threads
-from tasks.of_tables import TableCheck
-from tasks.sample import FILE_ROWS, FileSampler, write_parts
-from tasks.store import Handle
+from dpmodels.report.fidelity import fine_codec
+from tasks.engine.engines import Threads
+from tasks.kinds.tables import TableCheck
+from tasks.run.store import Handle
+from tasks.stages.sample import FILE_ROWS, FileSampler, write_parts
 
 COUNTS = torch.tensor([24_720.0, 7_841.0], dtype=torch.float64)
 RUNS = 5

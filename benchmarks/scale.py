@@ -30,26 +30,26 @@ import pyarrow.parquet as pq
 import torch
 
 from benchmarks.common import ROOT, Table, measure, parse, report
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
 from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.summation import transform_sum
+from dpmodels.gate.expectations import Gate
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.expectations import Gate
-from dpmodels.schema.ingest import transform_encode
-from dpmodels.schema.load import load_parts
-from dpmodels.schema.schema import Schema
+from dpmodels.reading.ingest import transform_encode
+from dpmodels.reading.load import load_parts
 from flows.config import SynthesizeConfig
 from flows.synthesize import start
-from tasks.cluster import open_cluster
-from tasks.encoded import PART_BATCHES, EncodedPart, EncodedTable
-from tasks.engine import Threads
-from tasks.ingest import ingest
-from tasks.sanitize import sanitize
-from tasks.store import Run
+from tasks.engine.cluster import open_cluster
+from tasks.engine.encoded import PART_BATCHES, EncodedPart, EncodedTable
+from tasks.engine.engines import Threads
+from tasks.run.store import Run
+from tasks.stages.ingest import ingest
+from tasks.stages.sanitize import sanitize
 
 FILE_ROWS = 2_500_000
 CATEGORIES = (2, 5, 9, 16, 24, 40)

@@ -25,18 +25,18 @@ from sklearn.metrics import f1_score
 
 from benchmarks.common import Table, data_dir, parse, report
 from dpmodels.arrays import Floats
+from dpmodels.codec.embedded import BITS, Embedded, on_sphere
+from dpmodels.contract.documents import Documents
 from dpmodels.generators.points import PointModel
 from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms.choices import select_each
 from dpmodels.mechanisms.exponential import pure_scale
 from dpmodels.mechanisms.k_norm import k_norm_scale, measure_k_norm
+from dpmodels.methods.documents.document_moments import DocumentMomentsSystem
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
 from dpmodels.releases.draw import Desk
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
-from dpmodels.schema.documents import Documents
-from dpmodels.schema.embedded import BITS, Embedded, on_sphere
-from dpmodels.synthesizers.document_moments import DocumentMomentsSystem
 from dpmodels.text.candidates import Candidates, Recipe, Sketching, make_candidates
 from dpmodels.text.depth import TukeyDepth
 from dpmodels.text.encoders import describe_encoder, load_encoder

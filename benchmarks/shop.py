@@ -13,15 +13,15 @@ import pandas as pd
 import pyarrow as pa
 
 from benchmarks.common import Table, parse, report
-from dpmodels.evaluation.audit.desks import measured
-from dpmodels.evaluation.audit.made import shop
+from dpmodels.audit.desks import measured
+from dpmodels.audit.made import shop
+from dpmodels.codec.embedded import codec_of
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.codec.flat import split, units_in
+from dpmodels.contract.schema import Schema
+from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
-from dpmodels.schema.embedded import codec_of
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.flat import split, units_in
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.registry import create
 
 
 def options(parser: ArgumentParser) -> None:

@@ -26,14 +26,14 @@ from benchmarks.adult import DELTA, EPSILON
 from benchmarks.common import Table, data_dir, parse, report
 from benchmarks.light import read
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
-from dpmodels.evaluation.audit.desks import measured
-from dpmodels.evaluation.published.bins import CellTally
-from dpmodels.evaluation.published.numbers import errors_of
+from dpmodels.audit.desks import measured
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.schema import Schema
+from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.registry import create
+from dpmodels.report.bins import CellTally
+from dpmodels.report.numbers import errors_of
 
 Floats = NDArray[np.float64]
 LOG = {"type": "number", "round": 2, "min": 0, "scale": "log"}

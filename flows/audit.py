@@ -13,22 +13,22 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpmodels.audit.audit import audit
+from dpmodels.audit.data import data_of
+from dpmodels.audit.findings import Audit, Finding
+from dpmodels.audit.left import held, left_below
+from dpmodels.audit.made import clinic
+from dpmodels.audit.replay import KEYS, ROUNDED, Step, charged, moved_by, steps_of
+from dpmodels.audit.subjects import AS_READ, World
+from dpmodels.audit.tap import ALL_KINDS, Tap, tapped
+from dpmodels.contract.federation import SCORES
 from dpmodels.errors import NacreError
-from dpmodels.evaluation.audit.audit import audit
-from dpmodels.evaluation.audit.data import data_of
-from dpmodels.evaluation.audit.findings import Audit, Finding
-from dpmodels.evaluation.audit.left import held, left_below
-from dpmodels.evaluation.audit.made import clinic
-from dpmodels.evaluation.audit.replay import KEYS, ROUNDED, Step, charged, moved_by, steps_of
-from dpmodels.evaluation.audit.subjects import AS_READ, World
-from dpmodels.evaluation.audit.tap import ALL_KINDS, Tap, tapped
 from dpmodels.hand_off.verify import verify_hand_off
-from dpmodels.schema.federation import SCORES
-from dpmodels.synthesizers.discovery import DiscoverySystem
-from dpmodels.synthesizers.quick import QUICK
+from dpmodels.methods.quick import QUICK
+from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from flows.audit_runs import CANARY, GIVEN, carried_out, tables_of
-from tasks.publish import DAY
-from tasks.store import Run
+from tasks.run.store import Run
+from tasks.stages.publish import DAY
 
 NEIGHBOR = World("the neighbor", ())
 DISCOVERY = DiscoverySystem.method

@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmodels.evaluation.audit.data import data_of
-from dpmodels.evaluation.audit.made import clients, clinic, letters, mails
-from dpmodels.synthesizers.quick import QUICK
+from dpmodels.audit.data import data_of
+from dpmodels.audit.made import clients, clinic, letters, mails
+from dpmodels.methods.quick import QUICK
 from flows import embed_documents, federate, synthesize
 from flows.config import EmbedConfig, FederateConfig, SynthesizeConfig
-from tasks.store import Run
+from tasks.run.store import Run
 
 ROWS, LETTERS, SENTENCES = 150, 8, 5
 CANARY = 918_273_645

@@ -23,26 +23,26 @@ from dpmodels.accounting.events import (
     priced,
 )
 from dpmodels.accounting.meaning import in_words, right_guesses
+from dpmodels.contract.columns import Integer, Number
+from dpmodels.contract.discovery import Discovery
+from dpmodels.contract.documents import Documents
+from dpmodels.contract.federation import ROUNDS, SCORES, UNCHARGED, Federation
+from dpmodels.contract.schema import Schema
 from dpmodels.escapes import escaped
-from dpmodels.evaluation.published.charged import Scores
-from dpmodels.evaluation.published.embedded import cautions
-from dpmodels.evaluation.published.federated import cautions as cautions_of_clients
 from dpmodels.ledger.records import Quote
+from dpmodels.methods.registry import create
+from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.privacy import Adjacency, PrivacyBudget
 from dpmodels.releases.discoveries import discoveries_of, joint_cost
 from dpmodels.releases.plan import Line, Plan
 from dpmodels.releases.system import System
-from dpmodels.schema.columns import Integer, Number
-from dpmodels.schema.discover import Discovery
-from dpmodels.schema.documents import Documents
-from dpmodels.schema.federation import ROUNDS, SCORES, UNCHARGED, Federation
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.discovery import DiscoverySystem
-from dpmodels.synthesizers.registry import create
+from dpmodels.report.charged import Scores
+from dpmodels.report.embedded import cautions
+from dpmodels.report.federated import cautions as cautions_of_clients
 from flows.config import EmbedConfig, SynthesizeConfig
 from flows.planning import cautions_about, make_plans, make_quote, officer_for, whole_budget
-from tasks.accounts import officer_of, quote
-from tasks.store import Run
+from tasks.run.accounts import officer_of, quote
+from tasks.run.store import Run
 
 OF_WHOM = {
     "deep-candidate": "sentences in a document",
@@ -90,7 +90,7 @@ def describe_run(run: Run) -> dict[str, str]:
         place = f"by the {settings.train_on}, which never sees the data"
     lines, system = run.plan.lines, None
     if isinstance(run.plan.contract, Documents) and run.plan.release.family:
-        from tasks.embed import system_of  # it needs what not every installation has
+        from tasks.stages.embed import system_of  # it needs what not every installation has
 
         system = system_of(run)
     return describe(lines, quote(run), signer[0].name if signer else "", place, system) | settings.declared.said
@@ -175,7 +175,7 @@ def _noise(plan: Line) -> Mapping[str, float]:
 def _system(plan: Line) -> System[Any] | None:
     """Make the system of a plan; None where it needs public files that the plan names by their hash."""
     if isinstance(plan.contract, Federation):
-        from tasks.federate import create as create_federated  # it needs torch, which not every installation has
+        from tasks.stages.federate import create as create_federated  # it needs torch, which not every installation has
 
         return create_federated(plan.method, plan.measurement)
     if isinstance(plan.contract, Discovery):

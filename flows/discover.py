@@ -11,27 +11,27 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpmodels.authoring.completion import Found, complete
+from dpmodels.authoring.lint import load_draft
 from dpmodels.errors import LedgerError
-from dpmodels.evaluation.published.fidelity import LOST
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.privacy import Sensitive
+from dpmodels.reading.frames import transform_write
 from dpmodels.releases.plan import Line
-from dpmodels.schema.discovered import Found, complete
-from dpmodels.schema.given import transform_write
-from dpmodels.schema.lint import load_draft
-from dpmodels.synthesizers.discovery import DiscoverySystem
+from dpmodels.report.fidelity import LOST
 from flows.config import SynthesizeConfig
 from flows.description import describe_least
 from flows.planning import account_for, check_delta, create_run, make_budget, open_home
 from flows.with_prefect.approval import ask_approver
-from tasks.accounts import charge_of
-from tasks.at_work import at_work
-from tasks.discover import discover as discover_stage
-from tasks.discover import paid_for, read_found
-from tasks.given import GIVEN, forget_given
-from tasks.recover import recover
-from tasks.source import check_source, settled_source
-from tasks.store import Run, make_private
+from tasks.run.accounts import charge_of
+from tasks.run.at_work import at_work
+from tasks.run.in_memory import GIVEN, forget_given
+from tasks.run.recover import recover
+from tasks.run.source import check_source, settled_source
+from tasks.run.store import Run, make_private
+from tasks.stages.discover import discover as discover_stage
+from tasks.stages.discover import paid_for, read_found
 
 
 @dataclass(frozen=True)

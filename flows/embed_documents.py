@@ -13,22 +13,32 @@ from typing import Any
 import pyarrow as pa
 from pydantic import ValidationError
 
+from dpmodels.authoring.lint import load_contract
+from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.errors import Unsuitable, refused
+from dpmodels.methods.documents.document_sketch import DocumentSketch
+from dpmodels.methods.documents.each_document import EachDocument
 from dpmodels.privacy import Sensitive
+from dpmodels.reading.frames import transform_write
 from dpmodels.releases.plan import Line
-from dpmodels.schema.documents import Documents, Encoder
-from dpmodels.schema.given import transform_write
-from dpmodels.schema.lint import load_contract
-from dpmodels.synthesizers.document_sketch import DocumentSketch
-from dpmodels.synthesizers.each_document import EachDocument
 from dpmodels.text.candidates import Candidates, Recipe, Sketching
 from dpmodels.text.reading import load_documents
 from flows.config import EmbedConfig
 from flows.planning import MayOpen, create_run, make_budget
-from tasks.embed import CANDIDATES, create, encode, hand_over, hashes_of, load_public, measure, refuse_overlap, report
-from tasks.given import GIVEN, forget_given
-from tasks.ready import check_ready
-from tasks.store import Handle, Run
+from tasks.run.in_memory import GIVEN, forget_given
+from tasks.run.ready import check_ready
+from tasks.run.store import Handle, Run
+from tasks.stages.embed import (
+    CANDIDATES,
+    create,
+    encode,
+    hand_over,
+    hashes_of,
+    load_public,
+    measure,
+    refuse_overlap,
+    report,
+)
 
 HIDES_NO_SENTENCES = (
     "the contract protects {0}s, and embedding each document hides a sentence; write `protects: sentence`, or take the "

@@ -13,25 +13,25 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from dpmodels.contract.federation import ROUNDS, SCORES, UNPROTECTED_BY, Federation
 from dpmodels.errors import InvalidArgument, Unsuitable, refused
-from dpmodels.federated.public import ExtractorSpec, PublicPart, PublicRecords
-from dpmodels.federated.records import RecordsSpec, read_labeled, read_public
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
+from dpmodels.methods.federations.public_part import ExtractorSpec, PublicPart, PublicRecords
+from dpmodels.methods.federations.records import RecordsSpec, read_labeled, read_public
+from dpmodels.reading.data_files import identities
 from dpmodels.releases.plan import Line, Plan
-from dpmodels.schema.federation import ROUNDS, SCORES, UNPROTECTED_BY, Federation
-from dpmodels.schema.places import identities
 from flows.config import FederateConfig
 from flows.description import describe, describe_uncharged
 from flows.planning import MayOpen, account_for, bind, check_delta, ledger_place, make_budget, open_home
-from tasks.accounts import accounts_to_open, charge_of
-from tasks.classify import hand_over, report
-from tasks.federate import PUBLIC, RECORDS, create, gather, take_part
-from tasks.progress import progress_bar
-from tasks.ready import check_ready
-from tasks.rounds import BEGIN, first_server, is_unprotected, train_in_rounds
-from tasks.store import Handle, Opening, Run, Settings, new_name, party_name
-from tasks.unfinished import naming_paid, refuse_paid
+from tasks.engine.progress import progress_bar
+from tasks.run.accounts import accounts_to_open, charge_of
+from tasks.run.ready import check_ready
+from tasks.run.store import Handle, Opening, Run, Settings, new_name, party_name
+from tasks.run.unfinished import naming_paid, refuse_paid
+from tasks.stages.classify import hand_over, report
+from tasks.stages.federate import PUBLIC, RECORDS, create, gather, take_part
+from tasks.stages.rounds import BEGIN, first_server, is_unprotected, train_in_rounds
 
 M = TypeVar("M", bound=BaseModel)
 

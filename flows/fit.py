@@ -6,8 +6,8 @@ from dpmodels.errors import ArtifactError
 from flows.config import FitConfig
 from flows.planning import bind
 from flows.synthesize import carry_out
-from tasks.refit import Changes, Outcome, forget_fit, start_fit
-from tasks.store import Run, new_name
+from tasks.run.refit import Changes, Outcome, forget_fit, start_fit
+from tasks.run.store import Run, new_name
 
 
 def fit(config: FitConfig, name: str = "") -> tuple[Run, Changes]:

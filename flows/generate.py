@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError, NacreError
-from tasks.apart import Request, Status, beat, requests, tell
-from tasks.progress import LISTENER, TOLD_EVERY
-from tasks.sample import sample
-from tasks.stopping import pause
-from tasks.store import Run
-from tasks.train import train
+from tasks.engine.progress import LISTENER, TOLD_EVERY
+from tasks.run.apart import Request, Status, beat, requests, tell
+from tasks.run.stopping import pause
+from tasks.run.store import Run
+from tasks.stages.sample import sample
+from tasks.stages.train import train
 
 LOG = logging.getLogger("nacre.train-worker")
 SECRETS = ("PREFECT_API", "NACRE_LEDGER", "NACRE_DASK", "PGPASS", "PGHOST", "PGSERVICE")

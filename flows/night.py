@@ -3,7 +3,7 @@
 from datetime import date, timedelta
 from typing import Literal
 
-from dpmodels.schema.lint import load_schema
+from dpmodels.authoring.lint import load_schema
 from flows.config import SynthesizeConfig
 from flows.partitions import NIGHT, check_nights
 from flows.table import TrainOn, take_to_hand_off

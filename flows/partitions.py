@@ -1,13 +1,13 @@
 """Partitions of a data set: their accounts under a common parent, and the settings that a flow of nights needs."""
 
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.schema.schema import Schema
 from flows.config import SynthesizeConfig
-from tasks.accounts import accounts_to_open, charges_of
-from tasks.contents import partition_account as name_of
-from tasks.store import Opening, Run
+from tasks.run.accounts import accounts_to_open, charges_of
+from tasks.run.contents import partition_account as name_of
+from tasks.run.store import Opening, Run
 
 NIGHT = "{night}"
 MAX_NIGHTS = 1000

@@ -9,20 +9,20 @@ from typing import Any
 from pydantic import ValidationError
 
 from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.authoring.lint import load_for_run
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
-from dpmodels.evaluation.published.charged import Scores, read_measurement
-from dpmodels.evaluation.published.report import ROWS_ALONE
 from dpmodels.keys import is_on_token
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Quote
 from dpmodels.limits import LONGEST_NAME
+from dpmodels.methods.registry import create, method_for
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import check_discovery, check_priced, discoveries_of
 from dpmodels.releases.plan import Line, Plan
-from dpmodels.schema.lint import load_for_run
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.registry import create, method_for
+from dpmodels.report.charged import Scores, read_measurement
+from dpmodels.report.report import ROWS_ALONE
 from flows.config import (
     ClientPrivacyConfig,
     EmbedConfig,
@@ -33,14 +33,14 @@ from flows.config import (
     values_of,
 )
 from flows.partitions import partition_account
-from tasks.accounts import accounts_to_open, charge_of
-from tasks.bucket import landing, local
-from tasks.home import check_home, open_ledger
-from tasks.place import check_place
-from tasks.ready import check_writable
-from tasks.source import settled_source
-from tasks.store import Opening, Run, Settings, close_home, new_name
-from tasks.unfinished import naming_paid, refuse_paid
+from tasks.run.accounts import accounts_to_open, charge_of
+from tasks.run.bucket import landing, local
+from tasks.run.home import check_home, open_ledger
+from tasks.run.ready import check_writable
+from tasks.run.source import settled_source
+from tasks.run.store import Opening, Run, Settings, close_home, new_name
+from tasks.run.unfinished import naming_paid, refuse_paid
+from tasks.run.zone import check_place
 
 LARGE_DELTA, LARGE_EPSILON = 1e-3, 20
 

@@ -5,8 +5,8 @@ from flows.synthesize import pipeline
 from flows.with_prefect.artifacts import publish_results
 from flows.with_prefect.recorded import run_stage
 from flows.with_prefect.worker import deployed, name_flow_run, own_name, run_here, scheduled
-from tasks.at_work import at_work
-from tasks.receive import sample_again
+from tasks.run.at_work import at_work
+from tasks.run.receive import sample_again
 
 
 @deployed("resample")

@@ -9,32 +9,32 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpmodels.contract.discovery import Discovery
+from dpmodels.contract.federation import UNPROTECTED_BY, Federation
 from dpmodels.errors import Unsuitable
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.discover import Discovery
-from dpmodels.schema.federation import UNPROTECTED_BY, Federation
-from dpmodels.schema.given import transform_write
+from dpmodels.reading.frames import transform_write
 from flows import embed_documents
 from flows.config import SynthesizeConfig
 from flows.planning import MayOpen, create_run, make_plans
 from flows.with_prefect.approval import ask_approver
 from flows.with_prefect.budget import balances, publish_budget
-from tasks.at_work import at_work
-from tasks.evaluate import evaluate
-from tasks.given import GIVEN, forget_given
-from tasks.ingest import ingest
-from tasks.kinds import kind_of
-from tasks.publish import publish
-from tasks.ready import check_ready, pick_device
-from tasks.receive import redirected
-from tasks.recover import recover
-from tasks.sample import sample
-from tasks.sanitize import sanitize
-from tasks.score import score
-from tasks.source import check_source
-from tasks.store import Handle, Run
-from tasks.train import train
-from tasks.validate import validate
+from tasks.kinds.protocol import kind_of
+from tasks.run.at_work import at_work
+from tasks.run.in_memory import GIVEN, forget_given
+from tasks.run.ready import check_ready, pick_device
+from tasks.run.receive import redirected
+from tasks.run.recover import recover
+from tasks.run.source import check_source
+from tasks.run.store import Handle, Run
+from tasks.stages.evaluate import evaluate
+from tasks.stages.ingest import ingest
+from tasks.stages.publish import publish
+from tasks.stages.sample import sample
+from tasks.stages.sanitize import sanitize
+from tasks.stages.score import score
+from tasks.stages.train import train
+from tasks.stages.validate import validate
 
 
 def pipeline(run: Run, call: Callable[..., Handle]) -> Handle:

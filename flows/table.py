@@ -14,11 +14,11 @@ from flows.synthesize import record, start
 from flows.with_prefect.artifacts import publish_plan, publish_results
 from flows.with_prefect.recorded import run_stage
 from flows.with_prefect.worker import alone_on, deployed, find_here, name_flow_run, own_name, placed_here
-from tasks.apart import is_alive, wait_for
-from tasks.at_work import at_work
-from tasks.sample import sample
-from tasks.store import Handle, Run
-from tasks.train import train
+from tasks.run.apart import is_alive, wait_for
+from tasks.run.at_work import at_work
+from tasks.run.store import Handle, Run
+from tasks.stages.sample import sample
+from tasks.stages.train import train
 
 TrainOn = Literal["here", "train-worker"]
 WAIT_HOURS = 24.0

@@ -7,10 +7,10 @@ from dpmodels.errors import ArtifactError
 from flows.config import home_here
 from flows.with_prefect.artifacts import publish_checks
 from flows.with_prefect.worker import deployed, name_flow_run, run_here
-from tasks.bucket import verify
-from tasks.budget import sealed_releases
-from tasks.home import home_faults, ledger_of
-from tasks.validate import check_hand_off
+from tasks.run.bucket import verify
+from tasks.run.charges import sealed_releases
+from tasks.run.home import home_faults, ledger_of
+from tasks.stages.validate import check_hand_off
 
 KEY = "NACRE_PUBLIC_KEY"
 """The worker's variable that names the file of the key (PEM) that must have signed; whoever asks chooses no key."""

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.given import load_given
+from dpmodels.reading.frames import load_given
 from flows.config import SynthesizeConfig, placed
 from flows.discover import discover as discover_flow
 from nacre.given import SchemaLike, path_of, schema_file
 from nacre.ledgers import Place, home_of, url_of
-from tasks.given import GIVEN
+from tasks.run.in_memory import GIVEN
 
 if TYPE_CHECKING:
     import pandas as pd

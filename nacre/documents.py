@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.given import load_given, transform_write
+from dpmodels.reading.frames import load_given, transform_write
 from flows.config import EmbedConfig, placed
 from flows.embed_documents import start
 from flows.planning import MayOpen
@@ -15,8 +15,8 @@ from nacre.given import SchemaLike, path_of, schema_file
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result
 from nacre.running import take_to_hand_off
-from tasks.given import GIVEN
-from tasks.store import new_name
+from tasks.run.in_memory import GIVEN
+from tasks.run.store import new_name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from flows.planning import MayOpen
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result
 from nacre.running import take_to_hand_off
-from tasks.store import new_name
+from tasks.run.store import new_name
 
 
 def federate(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from nacre.ledgers import Place, home_of
 from nacre.result import Result
-from tasks.store import Run
+from tasks.run.store import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ def sample(
     """
     import pyarrow as pa
 
-    from tasks.draw_rows import draw_rows
+    from tasks.stages.draw_rows import draw_rows
 
     found = Run.find(home_of(home), run.run if isinstance(run, Result) else run)
     asked = (where,) if isinstance(where, str) else where
@@ -57,7 +57,7 @@ def marginals(run: "str | Result", *, home: Place | None = None) -> "pd.DataFram
     """
     import pyarrow as pa
 
-    from tasks.noisy_tables import read_tables
+    from tasks.stages.noisy_tables import read_tables
 
     found = Run.find(home_of(home), run.run if isinstance(run, Result) else run)
     frame: pd.DataFrame = pa.concat_tables(read_tables(found)).to_pandas()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from dpmodels.authoring import draft, lint
+from dpmodels.contract.schema import Schema as Schema
 from dpmodels.errors import NacreError, SchemaError, Unsuitable
 from dpmodels.privacy import Sensitive
-from dpmodels.schema import draft, lint
-from dpmodels.schema.given import load_given, write_names
-from dpmodels.schema.header import RULE, DoubtfulNames
-from dpmodels.schema.schema import Schema as Schema
+from dpmodels.reading.frames import load_given, write_names
+from dpmodels.reading.header import RULE, DoubtfulNames
 from nacre.ledgers import Place
 
 if TYPE_CHECKING:

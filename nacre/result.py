@@ -17,9 +17,9 @@ from nacre.ledgers import Place
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpmodels.federated.classifier import FederatedClassifier
-    from dpmodels.federated.trained import TrainedClassifier
-    from tasks.refit import Changes
+    from dpmodels.methods.federations.classifier import FederatedClassifier
+    from dpmodels.methods.federations.trained_classifier import TrainedClassifier
+    from tasks.run.refit import Changes
 
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
 
@@ -100,7 +100,7 @@ class Result:
     @cached_property
     def classifier(self) -> "FederatedClassifier | TrainedClassifier":
         """The classifier of a federation, read from the hand-off when it is first asked for."""
-        from dpmodels.federated.trained import load_classifier
+        from dpmodels.methods.federations.trained_classifier import load_classifier
 
         return load_classifier(self.folder / "classifier.safetensors")
 
@@ -122,7 +122,7 @@ class Result:
 
         With ``png``, write its images as PNG files, in a folder for each label.
         """
-        from tasks.export import export
+        from tasks.stages.export import export
 
         export(self.folder, str(to), by, png)
 
@@ -162,7 +162,7 @@ def verify(folder: Place, public_key: Place | None = None, officer_key: Place | 
     Raises:
         NacreError: something is wrong; the message names all of it.
     """
-    from tasks.bucket import verify as check
+    from tasks.run.bucket import verify as check
 
     signer, officer = (Path(key) if key else None for key in (public_key, officer_key))
     found = check(os.fspath(folder), signer, officer)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.given import load_given
+from dpmodels.reading.frames import load_given
 from flows import fit as fit_again
 from flows.config import FitConfig, RuntimeConfig, SynthesizeConfig, from_environment, placed
 from flows.planning import MayOpen
@@ -14,8 +14,8 @@ from flows.synthesize import carry_out, find, start
 from nacre.given import SchemaLike, path_of, schema_file
 from nacre.ledgers import Place, home_of, url_of
 from nacre.result import Result
-from tasks.given import GIVEN, forget_given
-from tasks.store import Run, new_name
+from tasks.run.in_memory import GIVEN, forget_given
+from tasks.run.store import Run, new_name
 
 if TYPE_CHECKING:
     import pandas as pd

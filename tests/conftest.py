@@ -70,23 +70,23 @@ LONGEST = [
         "flows/test_federate_central",
         "flows/test_federate",
         "flows/test_ledger_commands",
-        "synthesizers/test_contract",
+        "methods/test_contract",
         "tasks/test_cluster",
         "flows/test_report_line",
         "flows/test_every_method",
-        "evaluation/audit/test_faults",
+        "audit/test_faults",
         "flows/test_crash",
         "browser/test_pages",
         "flows/test_server_killed",
         "browser/test_doors",
-        "synthesizers/test_private_training",
+        "methods/test_private_training",
         "nacre/test_base_install",
         "nacre/test_installed",
         "privacy/test_replay",
         "flows/test_cli",
         "flows/test_bad_input",
         "privacy/test_partitions",
-        "evaluation/test_report",
+        "report/test_report",
         "ledger/test_machine",
         "flows/test_embed_documents",
         "generators/test_gan",
@@ -103,10 +103,10 @@ NIGHTLY = [
     r"ledger/test_families.py::test_ten_thousand_siblings.*\[postgresql\]",
     r"ledger/test_machine.py::test_any_life_of_any_charges.*\[postgresql",
     r"ledger/test_processes.py::test_killed_two_hundred_times.*\[postgresql\]",
-    r"synthesizers/test_contract.py::test_it_spends_its_budget_and_no_more\[(dp-gan|dp-gm|dp-vae|dpkg|p3gm|p3gm-ae)-10.0\]",
+    r"methods/test_contract.py::test_it_spends_its_budget_and_no_more\[(dp-gan|dp-gm|dp-vae|dpkg|p3gm|p3gm-ae)-10.0\]",
 ]
 """Tests that ``make test-nightly`` runs and ``make test`` leaves out: long ones, beside a shorter one of their kind."""
-APART = {"tests/synthesizers/test_contract.py": "method", "tests/flows/test_deployments.py": "site"}
+APART = {"tests/methods/test_contract.py": "method", "tests/flows/test_deployments.py": "site"}
 """Files whose tests need not share a worker, and the parameter by which they are told apart."""
 
 

@@ -19,12 +19,18 @@ import yaml
 from PIL import Image
 from safetensors.torch import save
 
+from dpmodels.audit.made import pictures
+from dpmodels.authoring.column import drafted
+from dpmodels.authoring.draft import draft
+from dpmodels.authoring.lint import parse
+from dpmodels.authoring.source import read_source
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.documents import Documents, Encoder
+from dpmodels.contract.federation import Client, Federation
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import NacreError
-from dpmodels.evaluation.audit.made import pictures
-from dpmodels.federated.classifier import FederatedClassifier
-from dpmodels.federated.public import ExtractorSpec, PublicPart
-from dpmodels.federated.records import RecordsSpec, load_examples
+from dpmodels.gate.expectations import Gate
 from dpmodels.generators.checkpoint import load_state
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
@@ -32,27 +38,21 @@ from dpmodels.hand_off.manifest import CARD, MANIFEST, parse_manifest
 from dpmodels.hand_off.signature import SIGNATURE
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.keys import private_key, public_key
+from dpmodels.methods.federations.classifier import FederatedClassifier
+from dpmodels.methods.federations.public_part import ExtractorSpec, PublicPart
+from dpmodels.methods.federations.records import RecordsSpec, load_examples
+from dpmodels.reading.load import load_parts
 from dpmodels.releases.release import read_release
 from dpmodels.releases.state import STATE_FORMAT, DrawState
-from dpmodels.schema.authoring.column import drafted
-from dpmodels.schema.authoring.source import read_source
-from dpmodels.schema.documents import Documents, Encoder
-from dpmodels.schema.draft import draft
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.expectations import Gate
-from dpmodels.schema.federation import Client, Federation
-from dpmodels.schema.lint import parse
-from dpmodels.schema.load import load_parts
-from dpmodels.schema.schema import Schema
 from dpmodels.text.candidates import read_candidates
 from dpmodels.text.reading import load_documents
 from flows.config import SynthesizeConfig
-from tasks.parquet import read_batches
+from tasks.run.parquet import read_batches
+from tests.authoring.test_documents import WRITTEN as DOCUMENTS
+from tests.every_kind import EVERY_KIND
 from tests.hand_off.make_golden import GOLDEN
 from tests.letters import make_letters
 from tests.releases import make_golden, make_golden_documents
-from tests.schema.authoring.test_documents import WRITTEN as DOCUMENTS
-from tests.schema.conftest import EVERY_KIND
 from tests.support import SCHEMA_TEXT, make_schema, make_table, write_key
 from tests.wards import CLASSES, INPUTS, make_ward
 

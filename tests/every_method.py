@@ -1,6 +1,6 @@
 """What tests of all methods share, beside the quick settings and made data: fitting, and a tap.
 
-A new method is one line in ``QUICK`` of ``dpmodels/synthesizers/quick.py``.
+A new method is one line in ``QUICK`` of ``dpmodels/methods/quick.py``.
 """
 
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from dpmodels.evaluation.audit.data import data_of
-from dpmodels.evaluation.audit.made import mails
-from dpmodels.evaluation.audit.tap import Tap, tapped
+from dpmodels.audit.data import data_of
+from dpmodels.audit.made import mails
+from dpmodels.audit.tap import Tap, tapped
+from dpmodels.methods.quick import QUICK, quick
 from dpmodels.privacy import Released
 from dpmodels.releases.release import Release
 from dpmodels.releases.system import Craft, Generator
-from dpmodels.synthesizers.quick import QUICK, quick
 
 OF_TABLES = [method for method in QUICK if data_of(method) is not mails]
 """The methods for tables, images among them; the others are for documents."""

@@ -93,7 +93,7 @@ def events() -> Iterator[tuple[str, list[dict[str, object]]]]:
 
 def lint_seconds(name: str, path: Path) -> None:
     """Read one hostile contract in this process, and print what came of it."""
-    from dpmodels.schema.lint import parse
+    from dpmodels.authoring.lint import parse
 
     text = dict(contracts())[name]
     path.write_text("")

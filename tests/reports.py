@@ -3,20 +3,20 @@
 import numpy as np
 import pyarrow as pa
 
-from dpmodels.evaluation.published.bins import CellTally
-from dpmodels.evaluation.published.charged import Scores
-from dpmodels.evaluation.published.charged_facts import charged_facts
-from dpmodels.evaluation.published.fidelity import Measured
-from dpmodels.evaluation.published.report import summarise
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.schema import Schema
+from dpmodels.gate.expectations import Gate
 from dpmodels.mechanisms.gaussian import discrete_gaussian, lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import Keep, Sum
 from dpmodels.releases.walk import Walk, values_of
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.expectations import Gate
-from dpmodels.schema.schema import Schema
+from dpmodels.report.bins import CellTally
+from dpmodels.report.charged import Scores
+from dpmodels.report.charged_facts import charged_facts
+from dpmodels.report.fidelity import Measured
+from dpmodels.report.report import summarise
 from tests.support import make_schema
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)

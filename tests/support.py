@@ -14,11 +14,11 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from dpmodels.evaluation.audit.desks import desk_in as desk_in
-from dpmodels.evaluation.audit.desks import measured as measured
-from dpmodels.evaluation.audit.made.clinic import SCHEMA_TEXT as SCHEMA_TEXT
-from dpmodels.evaluation.audit.made.clinic import make_records as make_records
-from dpmodels.evaluation.audit.made.clinic import make_schema, make_table
+from dpmodels.audit.desks import desk_in as desk_in
+from dpmodels.audit.desks import measured as measured
+from dpmodels.audit.made.clinic import SCHEMA_TEXT as SCHEMA_TEXT
+from dpmodels.audit.made.clinic import make_records as make_records
+from dpmodels.audit.made.clinic import make_schema, make_table
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms.gaussian import Sampler
 from flows.command_line import app

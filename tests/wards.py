@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 import yaml
 
 from dpmodels.embeddings.frozen import digest_of, transform_frozen
-from dpmodels.federated.records import load_examples
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.methods.federations.records import load_examples
 from dpmodels.statistics.logistic import transform_optimum
 from flows.config import FederateConfig
 from flows.federate import start
-from tasks import aggregate, federate, rounds
-from tasks.accounts import reserve
-from tasks.store import Run
+from tasks.run.accounts import reserve
+from tasks.run.store import Run
+from tasks.stages import aggregate, federate, rounds
 from tests.support import charges
 
 NAMES = ("north", "south", "west")

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from benchmarks.common import ROOT, measure
-from dpmodels.schema.encode import Codec
+from dpmodels.codec.encode import Codec
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = ROOT / "build" / "peers"

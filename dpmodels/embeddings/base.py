@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpmodels.codec.encode import Records
+from dpmodels.contract.schema import Schema
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.encode import Records
-from dpmodels.schema.schema import Schema
 
 VALUE_BITS = 16
 """A continuous value in [0, 1] enters an embedding as an integer number of 2**-16 steps."""

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from dpmodels.arrays import Floats, Whole
+from dpmodels.codec.encode import Records
 from dpmodels.embeddings.base import VALUE_BITS, Embedding
 from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import integer_radius
-from dpmodels.schema.encode import Records
 
 STEP = 1 << VALUE_BITS
 """Lattice steps of one record: so many that neither rounding the sensitivity up nor discrete noise costs anything."""

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from dpmodels.codec.encode import Records
 from dpmodels.embeddings.base import VALUE_BITS, Layout, ProductRows
 from dpmodels.embeddings.kernels import add_turns
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.late import Tensor, compiled, torch
 from dpmodels.mechanisms.lattice import GRAIN_BITS, integer_radius, truncate
-from dpmodels.schema.encode import Records
 
 PHASE_BITS = 16
 TURN = 2**PHASE_BITS

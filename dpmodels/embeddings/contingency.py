@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Whole
+from dpmodels.codec.encode import Records
+from dpmodels.contract.columns import Continuous
 from dpmodels.embeddings.partition import Partition
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.columns import Continuous
-from dpmodels.schema.encode import Records
 
 SHARE_BITS = 16
 """Shares of a column's cells are whole multiples of 2**-16."""

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from dpmodels.arrays import Floats, Whole
+from dpmodels.codec.embedded import BITS, Embedded
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.whitening import Whitening
 from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import integer_radius
-from dpmodels.schema.embedded import BITS, Embedded
 from dpmodels.statistics.class_moments import ClassMoments
 
 BLOCK_ROWS = 4096

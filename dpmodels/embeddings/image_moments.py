@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Whole
+from dpmodels.codec.encode import Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.pose import REFERENCE, Frame, to_spreads
 from dpmodels.errors import Unsuitable
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.encode import Records
-from dpmodels.schema.schema import Schema
 from dpmodels.statistics.class_moments import ClassMoments
 
 CODE_BITS = 14

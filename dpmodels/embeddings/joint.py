@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.codec.encode import Records
 from dpmodels.embeddings.base import Embedding, Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction
 from dpmodels.embeddings.kernels import COMPILED_ROWS
 from dpmodels.errors import InvalidArgument
 from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import GRAIN_BITS, integer_radius, to_real
-from dpmodels.schema.encode import Records
 
 BLOCK_ROWS = 4096
 """Rows whose features are held at once; bounds memory and does not change a bit of the sum."""

@@ -18,13 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.codec.encode import Records
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.kernels import COMPILED_ROWS, CellFinder, count_moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import Unsuitable
 from dpmodels.late import Tensor, compiled, torch
 from dpmodels.mechanisms.lattice import integer_radius
-from dpmodels.schema.encode import Records
 
 BLOCK_ROWS = 4096
 """Rows multiplied at once. Below 2**24 every float32 product of one-hot rows is an exact integer."""

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from dpmodels.arrays import Whole
-from dpmodels.schema.codes import Codes, code_count, first_codes
-from dpmodels.schema.columns import Continuous, Modelled
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.schema import Schema
+from dpmodels.codec.codes import Codes, code_count, first_codes
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.columns import Continuous, Modelled
+from dpmodels.contract.schema import Schema
 
 Counts = Whole
 

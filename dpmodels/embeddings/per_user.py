@@ -3,7 +3,7 @@
     phi(user) = sum over the rows of the user   1 / max(n, 1)  phi(row)          n: how many children the user has
 
 Privacy: adding or removing a user adds or removes all rows of that user in the flat table and no other row
-    (schema/family.py). They are c = max(n, 1) rows, and each holds n. A coordinate of a row is a whole number times a
+    (contract/family.py). They are c = max(n, 1) rows, and each holds n. A coordinate of a row is a whole number times a
     step; the number does not depend on c, and the step is w // c where that of an unweighted row is w. So a row's norm
     is at most ||phi(row)|| / c, and that of the c rows together at most the largest ||phi(row)|| (triangle inequality):
     the L2 sensitivity is that of one record. ``max_rows`` does not
@@ -14,15 +14,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dpmodels.codec.flat import numbers_of
+from dpmodels.codec.records import Records
+from dpmodels.contract.family import CHILDREN
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.residuals import Residuals
 from dpmodels.embeddings.zoom import ZoomCounts
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.family import CHILDREN
-from dpmodels.schema.flat import numbers_of
-from dpmodels.schema.records import Records
-from dpmodels.schema.schema import Schema
 
 
 def _shared(schema: Schema, records: Records, sum_of: Callable[[Records, int], Tensor], dim: int) -> Tensor:

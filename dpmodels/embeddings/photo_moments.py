@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Whole
+from dpmodels.codec.encode import Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.base import Embedding
 from dpmodels.embeddings.image_moments import CODE_BITS, clipped
 from dpmodels.errors import Unsuitable
 from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import integer_radius
-from dpmodels.schema.encode import Records
-from dpmodels.schema.schema import Schema
 from dpmodels.statistics.class_moments import ClassMoments
 from dpmodels.statistics.symmetric import DIAGONAL, symmetric_dim, unpack
 

@@ -10,11 +10,11 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.codec.encode import Records
 from dpmodels.embeddings.base import Embedding
 from dpmodels.errors import Unsuitable
 from dpmodels.late import torch
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.encode import Records
 
 Vector: TypeAlias = NDArray[np.int64]
 SumOf = Callable[[Iterable[Records]], Vector]

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Whole
+from dpmodels.codec.encode import Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.base import VALUE_BITS, Layout
 from dpmodels.embeddings.image_moments import BASIS_BITS, smooth_basis
 from dpmodels.embeddings.partition import Partition
@@ -27,8 +29,6 @@ from dpmodels.errors import Unsuitable
 from dpmodels.late import Tensor, torch
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.encode import Records
-from dpmodels.schema.schema import Schema
 from dpmodels.statistics.cluster_sums import nearest
 from dpmodels.statistics.component_moments import Z_BITS, Points
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmodels.arrays import Floats, Whole
-from dpmodels.schema.documents import Encoder
-from dpmodels.schema.embedded import Embedded, on_sphere
+from dpmodels.codec.embedded import Embedded, on_sphere
+from dpmodels.contract.documents import Encoder
 from dpmodels.statistics.symmetric import symmetric_dim
 from dpmodels.text.encoders import words_of
 

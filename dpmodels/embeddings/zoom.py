@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmodels.arrays import Whole
+from dpmodels.codec.encode import Records
+from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.embeddings.cell_counts import CellCounts
 from dpmodels.embeddings.partition import Partition
-from dpmodels.schema.columns import Continuous, Modelled
-from dpmodels.schema.encode import Records
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from dpmodels.arrays import Floats
+from dpmodels.codec.encode import Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.contingency import Family, Views
 from dpmodels.embeddings.partition import Partition
 from dpmodels.generators.denoise import denoise_table, pool, project
@@ -18,8 +20,6 @@ from dpmodels.generators.model_file import write_model
 from dpmodels.generators.randomness import cumulate, draw_grouped
 from dpmodels.generators.sampling import Sampler
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.encode import Records
-from dpmodels.schema.schema import Schema
 
 
 @dataclass(frozen=True)

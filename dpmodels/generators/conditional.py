@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpmodels.arrays import Whole
+from dpmodels.codec.encode import Records
+from dpmodels.codec.rules import Conditions
+from dpmodels.contract.columns import Continuous
+from dpmodels.contract.conditions import bounds, cell_shares, hold
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.mixture import Floats, MixtureModel
 from dpmodels.generators.randomness import cumulate, draw_grouped, spread
 from dpmodels.generators.sampling import Sampler
 from dpmodels.late import torch
-from dpmodels.schema.columns import Continuous
-from dpmodels.schema.conditions import bounds, cell_shares, hold
-from dpmodels.schema.encode import Records
-from dpmodels.schema.rules import Conditions
-from dpmodels.schema.schema import Schema
 
 TRIES, LEAST_TRIES = 1000, 2**20
 """Rows that are drawn for each one asked for, and at least, before the conditions are called too rare to reject by."""

@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Mask
+from dpmodels.codec.convert import encode_numbers
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.columns import Continuous
+from dpmodels.contract.conditions import bounds, numbers_of
+from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.continuous import decode_numbers
+from dpmodels.contract.implications import Implication
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.generators.made_to_fit import make_fit
 from dpmodels.generators.sampling import Sampler, batch_sizes, batch_stream
-from dpmodels.schema.columns import Continuous
-from dpmodels.schema.conditions import bounds, numbers_of
-from dpmodels.schema.constraints import Constraint
-from dpmodels.schema.continuous import decode_numbers
-from dpmodels.schema.convert import encode_numbers
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.implications import Implication
-from dpmodels.schema.schema import Schema
 
 POOL_ROWS = 4096
 POOLS = 64

@@ -6,10 +6,10 @@ from functools import cached_property
 import numpy as np
 
 from dpmodels.arrays import Floats, Whole
+from dpmodels.contract.columns import Continuous
+from dpmodels.contract.interval import UNIT_STEPS
 from dpmodels.generators.denoise import correlated, independent, split_by_halves
 from dpmodels.generators.tails import LEAST_CELLS, Pooled, Tail
-from dpmodels.schema.columns import Continuous
-from dpmodels.schema.interval import UNIT_STEPS
 
 DIFFERENT = 6.0
 """By how much better, in variances of the noise, a class's own shape must explain its counts at an end."""

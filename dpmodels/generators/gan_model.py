@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpmodels.codec.encode import Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import Vectors
 from dpmodels.generators.checkpoint import under
 from dpmodels.generators.heads import Head, head_of
@@ -18,8 +20,6 @@ from dpmodels.generators.model_file import read_model, write_model
 from dpmodels.generators.sampling import Sampler, draw_cells
 from dpmodels.generators.sizes import GanSpec
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.encode import Records
-from dpmodels.schema.schema import Schema
 from dpmodels.statistics.cluster_sums import nearest
 
 if TYPE_CHECKING:

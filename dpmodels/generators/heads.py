@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from dpmodels.codec.encode import Records
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.vectors import Vectors
 from dpmodels.errors import Unsuitable
 from dpmodels.generators.randomness import categorical
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.encode import Records
 
 INK_STDDEV, VALUE_STDDEV = 0.15, 0.1
 """Standard deviation of a pixel or value about what is decoded, on the unit interval, unless one was released."""

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Whole
+from dpmodels.codec.encode import Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.image_moments import BASIS_BITS, UNIT, ImageCode
 from dpmodels.embeddings.pose import REFERENCE, from_spreads
 from dpmodels.errors import ArtifactError
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler, spread_classes
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.encode import Records
-from dpmodels.schema.schema import Schema
 
 
 @dataclass(frozen=True)

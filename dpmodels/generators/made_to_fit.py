@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpmodels.arrays import Whole
+from dpmodels.codec.convert import encode_numbers
+from dpmodels.codec.records import Records
+from dpmodels.contract.columns import Continuous
+from dpmodels.contract.conditions import Condition, bounds, cell_shares, hold
+from dpmodels.contract.constraints import Constraint
 from dpmodels.errors import DataError
-from dpmodels.schema.columns import Continuous
-from dpmodels.schema.conditions import Condition, bounds, cell_shares, hold
-from dpmodels.schema.constraints import Constraint
-from dpmodels.schema.convert import encode_numbers
-from dpmodels.schema.records import Records
 
 if TYPE_CHECKING:
     from dpmodels.generators.constraints import Rules

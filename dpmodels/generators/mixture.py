@@ -14,14 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.codec.encode import Records
+from dpmodels.contract.columns import Continuous
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Counts, Partition
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.randomness import cumulate, draw_block, spread
 from dpmodels.generators.sampling import Sampler
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.columns import Continuous
-from dpmodels.schema.encode import Records
-from dpmodels.schema.schema import Schema
 
 Floats = NDArray[np.float64]
 

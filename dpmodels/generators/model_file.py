@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dpmodels.contract.documents import Documents
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError
 from dpmodels.late import Tensor
-from dpmodels.schema.documents import Documents
-from dpmodels.schema.schema import Schema
 
 ABOUT: dict[str, type[Schema] | type[Documents]] = {"schema": Schema, "documents": Documents}
 """The contracts that a generator can be about, by the key of the header that holds one."""

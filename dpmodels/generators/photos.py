@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmodels.arrays import Floats
+from dpmodels.codec.encode import Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.photo_moments import PhotoCode
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler, spread_classes
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.encode import Records
-from dpmodels.schema.schema import Schema
 
 
 @dataclass

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmodels.arrays import Floats
+from dpmodels.codec.embedded import Embedded, on_sphere
+from dpmodels.contract.documents import Documents
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler, spread_classes
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.documents import Documents
-from dpmodels.schema.embedded import Embedded, on_sphere
 
 ENOUGH = 1.25
 """Rows for each dimension from which on drawn noise can be given an exact covariance and still look like noise."""

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.contract.documents import Documents
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import InvalidArgument
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.documents import Documents
-from dpmodels.schema.schema import Schema
 
 
 def batch_stream(seed: int, batch: int, spare: int = 0) -> np.random.Generator:

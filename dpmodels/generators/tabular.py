@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpmodels.codec.encode import Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.base import Layout
 from dpmodels.generators.checkpoint import under
 from dpmodels.generators.model_file import write_model
@@ -14,8 +16,6 @@ from dpmodels.generators.randomness import categorical
 from dpmodels.generators.sampling import Sampler
 from dpmodels.generators.sizes import NetworkSpec
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.encode import Records
-from dpmodels.schema.schema import Schema
 
 if TYPE_CHECKING:
     from dpmodels.generators.networks import TabularGenerator

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmodels.contract.columns import Continuous
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.residuals import centered
@@ -15,7 +16,6 @@ from dpmodels.generators.ends import Ends
 from dpmodels.generators.moment_matching import MomentTarget
 from dpmodels.generators.tails import Pooled
 from dpmodels.late import torch
-from dpmodels.schema.columns import Continuous
 
 Floats = NDArray[np.float64]
 Estimates = tuple[list[Floats], list[Floats]]

@@ -1,4 +1,4 @@
-"""A mixture of the flat table of users and their rows, drawn as users with all their rows (schema/family.py).
+"""A mixture of the flat table of users and their rows, drawn as users with all their rows (contract/family.py).
 
     user      its columns and n, the number of its children: from the mixture, in which each user weighs one
     child j   p(child | user's columns, n, j), exactly: component k weighs
@@ -19,13 +19,13 @@ from typing import ClassVar
 import numpy as np
 
 from dpmodels.arrays import Indices, Whole
+from dpmodels.codec.encode import Records
+from dpmodels.codec.flat import numbers_of
+from dpmodels.contract.columns import Continuous
+from dpmodels.contract.continuous import decode_numbers
+from dpmodels.contract.family import CHILDREN, POSITION, Users
 from dpmodels.generators.mixture import Floats, MixtureModel
 from dpmodels.generators.randomness import cumulate, draw_grouped
-from dpmodels.schema.columns import Continuous
-from dpmodels.schema.continuous import decode_numbers
-from dpmodels.schema.encode import Records
-from dpmodels.schema.family import CHILDREN, POSITION, Users
-from dpmodels.schema.flat import numbers_of
 
 LEAST = 1e-30
 BLOCK = 2**22

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpmodels.codec.encode import Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import Vectors
 from dpmodels.generators.checkpoint import under
 from dpmodels.generators.heads import head_of
 from dpmodels.generators.model_file import write_model
 from dpmodels.generators.sampling import Sampler, draw_cells
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.encode import Records
-from dpmodels.schema.schema import Schema
 
 if TYPE_CHECKING:
     from dpmodels.generators.vae import Decoder, Prior

@@ -3,10 +3,10 @@
 import numpy as np
 
 from dpmodels.arrays import Floats
+from dpmodels.contract.columns import Continuous
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.partition import Partition
 from dpmodels.late import Tensor, torch
-from dpmodels.schema.columns import Continuous
 
 LEAST_SHARE, VALUE_STDDEV = 0.003, 0.15
 """Floor of a category's share, and how widely a value is spread over its cells, on the unit interval."""

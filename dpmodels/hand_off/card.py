@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels.accounting.meaning import Meaning
+from dpmodels.contract.columns import Identifier
+from dpmodels.contract.documents import Documents
+from dpmodels.contract.federation import Federation
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.manifest import CARD, SHEET, Line, Manifest
 from dpmodels.ledger.records import Balance, Standing
 from dpmodels.limits import LARGEST_CARD, read_json
 from dpmodels.releases.contract import Contract
-from dpmodels.schema.columns import Identifier
-from dpmodels.schema.documents import Documents
-from dpmodels.schema.federation import Federation
-from dpmodels.schema.schema import Schema
 
 CLOSE = 1e-3
 """How far another version of this product may round what a budget means, relatively."""

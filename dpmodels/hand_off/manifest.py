@@ -30,6 +30,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dpmodels.accounting.events import Event
+from dpmodels.contract.discovery_charge import MOST_DISCOVERIES, DiscoveryCharge
 from dpmodels.errors import ArtifactError
 from dpmodels.escapes import on_one_line
 from dpmodels.files import open_plain
@@ -39,7 +40,6 @@ from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_MANIFEST, MOST_NODES, nodes
 from dpmodels.privacy import Adjacency, PrivacyUnit
 from dpmodels.releases.discoveries import joint_delta
-from dpmodels.schema.discovery_charge import MOST_DISCOVERIES, DiscoveryCharge
 
 MANIFEST = "manifest.json"
 CARD = "model-card.json"

@@ -33,7 +33,7 @@ def render_pages(card: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str
 
 def compare_pages(folder: Path, manifest: Manifest, contract: Contract) -> tuple[list[str], str]:
     """Return what is wrong with the pages of a hand-off that has no other fault, or why they were not compared."""
-    from dpmodels.evaluation.pages.page import LAYOUT
+    from dpmodels.pages.page import LAYOUT
 
     if manifest.layout != LAYOUT:
         made = f"nacre {manifest.nacre_version}" if manifest.layout is None else f"layout {manifest.layout}"
@@ -64,8 +64,8 @@ def _is_short(facts: Any) -> bool:
 
 
 def _renders(card: Mapping[str, Any], report: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], str]]]:
-    from dpmodels.evaluation.pages.card import render_card, render_sheet, render_statement
-    from dpmodels.evaluation.pages.report import render
+    from dpmodels.pages.card import render_card, render_sheet, render_statement
+    from dpmodels.pages.report import render
 
     yield REPORT_PAGE, lambda: render(report)
     for name, page in zip(PAGES, (render_card, render_statement, render_sheet), strict=True):
@@ -82,7 +82,7 @@ def _other_pages(folder: Path, card: Mapping[str, Any], report: Mapping[str, Any
 
 def _differs(manifest: Manifest, contract: Contract, card: Mapping[str, Any], report: Mapping[str, Any]) -> str:
     """Say how the facts differ from those that manifest, contract and report make; empty if not."""
-    from dpmodels.evaluation.pages.glance import weakest
+    from dpmodels.pages.glance import weakest
 
     events = [line.price.events for line in manifest.clients or manifest.lines]
     charged = [event.model_dump(mode="json") for some in events for event in some]

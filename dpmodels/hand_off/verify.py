@@ -24,6 +24,8 @@ from typing import Any
 from dpmodels import amounts
 from dpmodels.accounting.events import check_adjacency
 from dpmodels.accounting.tally import MAX_KINDS, Parallel, Tally
+from dpmodels.authoring.lint import parse
+from dpmodels.contract.federation import CENTRAL, ROUNDS, SCORES
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.files import open_plain, sha256_plain, size_plain
 from dpmodels.hand_off.card import differs, standings
@@ -53,8 +55,6 @@ from dpmodels.limits import LARGEST_CARD, LARGEST_PAGE, LARGEST_REPORT, LARGEST_
 from dpmodels.privacy import Adjacency
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import discoveries_of, unpriced
-from dpmodels.schema.federation import CENTRAL, ROUNDS, SCORES
-from dpmodels.schema.lint import parse
 
 HANDED_OVER = re.compile(
     r"(synthetic(/(parents|children))?|embeddings)/part-[0-9]{5}\.parquet|synthetic\.(csv|arrow|jsonl)|"

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, PlainSerializer, PlainValidator
 
+from dpmodels.contract.discovery import Discovery
+from dpmodels.contract.documents import Documents
+from dpmodels.contract.federation import Federation
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
-from dpmodels.schema.discover import Discovery
-from dpmodels.schema.documents import Documents
-from dpmodels.schema.federation import Federation
-from dpmodels.schema.schema import Schema
 
 
 class Contract(Protocol):

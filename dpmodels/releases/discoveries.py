@@ -6,12 +6,12 @@ from decimal import Decimal
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event, leaves
+from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import Unsuitable
 from dpmodels.ledger.records import Charge, Reservation
 from dpmodels.ledger.store import digest
 from dpmodels.releases.contract import Contract
-from dpmodels.schema.discovery_charge import DiscoveryCharge
-from dpmodels.schema.schema import Schema
 
 ORIGIN = re.compile(r"charged release (discover-[0-9a-f]{16}(?:-[0-9]+)?), epsilon=")
 """How a source of a schema names the run of a discovery."""

@@ -14,12 +14,12 @@ from pydantic import (
 )
 
 from dpmodels.accounting.events import Event, GaussianEvent, leaves
+from dpmodels.contract.federation import ROUNDS, Federation
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.contract import AnyContract, Contract, read_contract, write_contract
-from dpmodels.schema.federation import ROUNDS, Federation
-from dpmodels.schema.schema import Schema
 
 RELEASE, REPORT = "release", "report"
 """Names of the lines of a run on a table: its release, and the charged scores of its report if they were asked for."""

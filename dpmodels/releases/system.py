@@ -21,6 +21,8 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from pydantic import BaseModel
 
 from dpmodels.accounting.events import Event, GaussianEvent, ParallelEvent, leaves
+from dpmodels.contract.documents import Documents
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.loop import Progress
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
@@ -29,8 +31,6 @@ from dpmodels.releases.draw import Desk, draw, read
 from dpmodels.releases.plan import RELEASE, Line
 from dpmodels.releases.release import Release
 from dpmodels.releases.steps import NoisySum, Programme, Sum
-from dpmodels.schema.documents import Documents
-from dpmodels.schema.schema import Schema
 
 Design = TypeVar("Design")
 

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Whole
+from dpmodels.codec.convert import is_whole, plain, to_floats
+from dpmodels.contract.base import is_text
+from dpmodels.contract.columns import EXACT
 from dpmodels.mechanisms.threshold import KeyCounts
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.base import is_text
-from dpmodels.schema.columns import EXACT
-from dpmodels.schema.convert import is_whole, plain, to_floats
-from dpmodels.schema.text_files import MISSING
+from dpmodels.reading.text_files import MISSING
 
 ROWS, NULL, UNREAD = "rows", "null", "unread"
 YEARS = (1, 9999)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpmodels.arrays import Floats
+from dpmodels.contract.documents import Encoder
 from dpmodels.errors import ArtifactError, Unsuitable
-from dpmodels.schema.documents import Encoder
 from dpmodels.text.encoders import Vectors
 from dpmodels.text.passages import Passages
 from dpmodels.text.recoder import Recoder, check_exact, on_lattice, train_recoder

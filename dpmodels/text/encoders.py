@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.artifact import sha256_of
+from dpmodels.contract.documents import Encoder
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.late import check_installed
-from dpmodels.schema.documents import Encoder
 
 Vectors = NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]

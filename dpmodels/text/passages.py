@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpmodels.contract.documents import Documents
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.documents import Documents
 from dpmodels.text.encoders import Encode, Vectors
 from dpmodels.text.reading import sentence_vectors
 from dpmodels.text.sentences import split_sentences

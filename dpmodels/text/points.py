@@ -5,10 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpmodels.codec.embedded import Embedded, EmbeddedCodec, on_sphere
+from dpmodels.contract.documents import Documents
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.documents import Documents
-from dpmodels.schema.embedded import Embedded, EmbeddedCodec, on_sphere
 from dpmodels.text.encoders import Encode
 from dpmodels.text.passages import embed
 

@@ -9,18 +9,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dpmodels.codec.convert import laid_out, plain
+from dpmodels.contract.base import described, is_text
+from dpmodels.contract.documents import Documents
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_DOCUMENT
 from dpmodels.privacy import PrivacyUnit, Sensitive
-from dpmodels.schema.base import described, is_text
-from dpmodels.schema.convert import laid_out, plain
-from dpmodels.schema.documents import Documents
-from dpmodels.schema.formats import BUFFER
-from dpmodels.schema.load import files_of
-from dpmodels.schema.pictures import Batches
-from dpmodels.schema.places import DataFile
-from dpmodels.schema.text_files import csv_form, csv_names, guarded, read_csv
-from dpmodels.schema.users import bounded
+from dpmodels.reading.data_files import DataFile
+from dpmodels.reading.formats import BUFFER
+from dpmodels.reading.load import files_of
+from dpmodels.reading.pictures import Batches
+from dpmodels.reading.text_files import csv_form, csv_names, guarded, read_csv
+from dpmodels.reading.user_ids import bounded
 
 MISSING = (
     "is in the contract, so it must be in every file of the data, and once; if the data calls it something else, say "

@@ -17,8 +17,8 @@ from dpmodels.escapes import escaped
 from flows.command_line import audits, deployments, free, ledger, reports, runs, schemas
 from flows.command_line.options import WIDE
 from flows.command_line.printing import Interrupted, echo, unwind
-from tasks import signing
-from tasks.progress import Terminal
+from tasks.engine.progress import Terminal
+from tasks.run import signing
 
 app = typer.Typer(
     no_args_is_help=True,

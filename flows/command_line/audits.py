@@ -12,7 +12,7 @@ from flows.command_line.options import AsJson
 from flows.command_line.printing import echo
 
 if TYPE_CHECKING:
-    from dpmodels.evaluation.audit.findings import Audit
+    from dpmodels.audit.findings import Audit
 
 app = typer.Typer()
 
@@ -34,11 +34,11 @@ def audit(
 
     Example: nacre audit --method nacre --out audit.html
     """
-    from dpmodels.evaluation.audit.subjects import SUBJECTS, check_method
-    from dpmodels.evaluation.pages.audit import render_audit
+    from dpmodels.audit.subjects import SUBJECTS, check_method
+    from dpmodels.pages.audit import render_audit
     from flows.audit import audited
     from flows.command_line.console import console
-    from tasks.ready import check_writable
+    from tasks.run.ready import check_writable
 
     for name in method or ():
         check_method(name)

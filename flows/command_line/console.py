@@ -21,7 +21,7 @@ from flows.command_line.printing import Interrupted, echo, unwind
 from flows.description import as_lines
 
 if TYPE_CHECKING:
-    from tasks.store import Run
+    from tasks.run.store import Run
 
 
 class _Escaping(Console):
@@ -45,7 +45,7 @@ def resumable(run: "Run", begins: bool = False) -> Iterator[None]:
     Raises:
         Interrupted: there was one.
     """
-    from tasks.runs import resume_command
+    from tasks.run.runs import resume_command
 
     unwind()
     if begins:
@@ -101,7 +101,7 @@ def note(text: str) -> None:
 
 def _charged(run: "Run") -> str:
     """Say what a run was charged so far."""
-    from tasks.remove import charged_for
+    from tasks.run.remove import charged_for
 
     try:
         held = [one for one in charged_for(run) if one.state != "voided"] if run.exists else []

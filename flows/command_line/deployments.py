@@ -81,8 +81,8 @@ def train_worker(home: Home = None) -> None:
 
     from flows.config import home_here
     from flows.generate import LOG, serve_waiting
-    from tasks.progress import Terminal
-    from tasks.stopping import stopping
+    from tasks.engine.progress import Terminal
+    from tasks.run.stopping import stopping
 
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING, handlers=[Terminal()])
     LOG.setLevel(logging.INFO)

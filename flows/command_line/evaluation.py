@@ -8,15 +8,15 @@ from typing import Any
 
 from rich.table import Table
 
+from dpmodels.authoring.lint import load_schema
+from dpmodels.comparison.compare import show
+from dpmodels.comparison.report import Options
 from dpmodels.errors import InvalidArgument
-from dpmodels.evaluation.internal.compare import show
-from dpmodels.evaluation.internal.report import Options
-from dpmodels.schema.lint import load_schema
 from flows.command_line.console import console, exit_on, print_json, print_table
 from flows.command_line.printing import echo
-from tasks.engine import cores
-from tasks.evaluate import Place, compare, evaluate_again
-from tasks.store import Run
+from tasks.engine.engines import cores
+from tasks.run.store import Run
+from tasks.stages.evaluate import Place, compare, evaluate_again
 
 SENSITIVE = "exact figures of the real rows: they stay inside"
 CHOOSING = "to choose among runs, seeds or settings by them is a release that nobody charged"

@@ -31,8 +31,8 @@ def sample(
     Example: nacre sample RUN --rows 1000 --where sick=yes --where 'age>60' --out sick.parquet
     """
     from flows.command_line.show import show_drawn
-    from tasks.draw_rows import write_rows
-    from tasks.store import Run
+    from tasks.run.store import Run
+    from tasks.stages.draw_rows import write_rows
 
     found = Run.find(home or HOME, run)
     show_drawn(write_rows(found, out, rows, where or (), seed, device or found.settings.device), out, as_json)
@@ -45,7 +45,7 @@ def marginals(run: str, out: NewFile, home: Home = None, as_json: AsJson = False
     Example: nacre marginals RUN --out marginals.parquet
     """
     from flows.command_line.show import show_written
-    from tasks.noisy_tables import write_tables
-    from tasks.store import Run
+    from tasks.run.store import Run
+    from tasks.stages.noisy_tables import write_tables
 
     show_written(write_tables(Run.find(home or HOME, run), out), out, as_json)

@@ -48,12 +48,12 @@ def open_account(
 
     Example: nacre ledger open patients --schema patients.yaml --cap-epsilon 3 --cap-delta 1e-5
     """
+    from dpmodels.authoring.lint import load_named
     from dpmodels.ledger.ledger import Ledger
-    from dpmodels.schema.lint import load_named
     from flows.command_line.console import note_new_ledger
     from flows.command_line.ledger_show import show_accounts
     from flows.planning import check_delta, make_budget
-    from tasks.store import close_home
+    from tasks.run.store import close_home
 
     contract = load_named(schema)
     check_delta(cap_delta, bool(allow_large_delta))
@@ -148,7 +148,7 @@ def moved(reason: Reason, home: Home = None, ledger: Url = None, as_json: AsJson
     Example: nacre ledger moved --reason "new disk; the old one is destroyed"
     """
     from flows.command_line.console import say
-    from tasks.home import home_faults, remember
+    from tasks.run.home import home_faults, remember
 
     place, book = (home or HOME).absolute(), existing_ledger(home, ledger)
     if not reason.strip():
@@ -252,7 +252,7 @@ def recover(home: Home = None, ledger: Url = None, as_json: AsJson = False) -> N
     Example: nacre ledger recover
     """
     from flows.command_line.ledger_show import show_recovered
-    from tasks.budget import recover_all
+    from tasks.run.charges import recover_all
 
     show_recovered(recover_all(existing_ledger(home, ledger), home or HOME), as_json)
 
@@ -287,7 +287,7 @@ def anchor(
     Example: nacre ledger anchor s3://anchors/clinic --signing-key sign.pem
     """
     from flows.command_line.console import say
-    from tasks.anchors import write_anchor
+    from tasks.run.anchors import write_anchor
 
     made, name = write_anchor(existing_ledger(home, ledger), place, signing_key)
     say(f"anchored entry {made.position} as {name}", {"name": name, **made.model_dump(mode="json")}, as_json)
@@ -306,8 +306,8 @@ def verify(
     Example: nacre ledger verify --anchor s3://anchors/clinic --public-key sign.pub
     """
     from flows.command_line.console import note
-    from tasks.anchors import anchor_faults
-    from tasks.home import ledger_faults
+    from tasks.run.anchors import anchor_faults
+    from tasks.run.home import ledger_faults
 
     if bool(anchors) != bool(public_key):
         raise NacreError("anchors are held against a key: give both --anchor and --public-key")
@@ -354,7 +354,7 @@ def export(
 
 def _signing(key: Path | None) -> dict[str, Any]:
     """Return with what an officer signs, if one does."""
-    from tasks.signing import passphrase_of
+    from tasks.run.signing import passphrase_of
 
     return {"key": key, "passphrase": passphrase_of(key, "key")} if key else {}
 

@@ -23,7 +23,7 @@ def validate(
     Example: nacre validate hand-off
     """
     from flows.command_line.show import show_gate
-    from tasks.validate import check_hand_off
+    from tasks.stages.validate import check_hand_off
 
     gate = check_hand_off(folder, schema)
     show_gate(gate, as_json)
@@ -49,7 +49,7 @@ def export(
     Example: nacre export hand-off visits.csv, or s3://clinic-public/visits/ --by ward
     """
     from flows.command_line.console import say
-    from tasks.export import export as copy
+    from tasks.stages.export import export as copy
 
     copy(hand_off, to, by or (), png)
     say(f"the synthetic table of {hand_off} is in {to}", {"hand-off": str(hand_off), "to": to, "by": by or []}, as_json)
@@ -72,7 +72,7 @@ def report(
 
     Example: nacre report RUN --internal
     """
-    from tasks.store import Run
+    from tasks.run.store import Run
 
     found = Run.find(home or HOME, run)
     if internal:

@@ -202,7 +202,7 @@ def fit(config: FitConfig, as_json: AsJson = False, fail_on_checks: FailOnChecks
     from flows.command_line.console import resumable
     from flows.command_line.show import show_fitted
     from flows.fit import fit as fit_again
-    from tasks.store import Run, new_name
+    from tasks.run.store import Run, new_name
 
     runtime, name = config.runtime, new_name()
     with resumable(Run(home=runtime.home.absolute(), name=name, ledger_url=runtime.ledger or "")):
@@ -217,7 +217,7 @@ def list_of_runs(home: Home = None, ledger: Url = None, as_json: AsJson = False)
     Example: nacre runs
     """
     from flows.command_line.show import show_runs
-    from tasks.runs import list_runs
+    from tasks.run.runs import list_runs
 
     show_runs(list(list_runs(home or HOME, ledger)), as_json)
 
@@ -238,8 +238,8 @@ def approve(
     from flows.command_line.console import confirm
     from flows.command_line.show import show_approved
     from flows.description import describe_run
-    from tasks.accounts import sign_run
-    from tasks.store import Run
+    from tasks.run.accounts import sign_run
+    from tasks.run.store import Run
 
     found = Run.find(home or HOME, run, ledger)
     confirm("plan", describe_run(found), "Sign for this?", yes, as_json)
@@ -260,7 +260,7 @@ def adopt(
     """
     from flows.command_line.console import confirm, say
     from flows.command_line.show import facts_found
-    from tasks.adopt import find_old
+    from tasks.run.adopt import find_old
 
     found = find_old(home or HOME, run, ledger or "")
     facts = facts_found(found)
@@ -287,9 +287,9 @@ def remove(
     """
     from flows.command_line.console import confirm, say
     from flows.command_line.show import facts_of_removal
-    from tasks.remove import charged_for
-    from tasks.remove import remove as take_away
-    from tasks.store import Run
+    from tasks.run.remove import charged_for
+    from tasks.run.remove import remove as take_away
+    from tasks.run.store import Run
 
     if bool(run) == unfinished:
         raise typer.BadParameter("name a run, or give --unfinished, and not both")
@@ -307,8 +307,8 @@ def _remove_unfinished(home: Path, ledger: str | None, yes: bool, as_json: bool)
     """Delete the runs that stopped before they took a charge, and say of other unfinished runs why they stay."""
     from flows.command_line.console import confirm, say
     from flows.command_line.show import facts_of_unfinished
-    from tasks.remove import remove as take_away
-    from tasks.runs import sort_unfinished
+    from tasks.run.remove import remove as take_away
+    from tasks.run.runs import sort_unfinished
 
     runs, kept = sort_unfinished(home, ledger)
     if not as_json:
@@ -335,7 +335,7 @@ def demo(
     from flows.command_line.ledger_show import facts_of_account, show_accounts
     from flows.command_line.show import hand_off, show_hand_off
     from flows.demo import describe_utility, run_demo
-    from tasks.home import ledger_of
+    from tasks.run.home import ledger_of
 
     with interruptible(f"nacre runs --home {(folder / 'home').absolute()} says what was charged, and how it goes on"):
         run = run_demo(folder)

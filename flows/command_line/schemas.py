@@ -38,10 +38,10 @@ def schema_init(
 
     Example: nacre schema init flights.parquet --from dictionary.csv > flights.yaml
     """
-    from dpmodels.schema.draft import Known, draft
-    from dpmodels.schema.header import DoubtfulNames
-    from dpmodels.schema.lint import parse
-    from tasks.source import source_of
+    from dpmodels.authoring.draft import Known, draft
+    from dpmodels.authoring.lint import parse
+    from dpmodels.reading.header import DoubtfulNames
+    from tasks.run.source import source_of
 
     source = source_of(data, query)
     known = Known(document, sample, table, accept)
@@ -109,7 +109,7 @@ def schema_discover(
 
 def check_new(out: Path) -> None:
     """Refuse a place where a file is, or where none can be written, before anything is charged."""
-    from tasks.ready import check_writable
+    from tasks.run.ready import check_writable
 
     if out.exists():
         raise NacreError(f"{out} already exists and is not overwritten; nothing was charged")
@@ -122,7 +122,7 @@ def schema_json_schema() -> None:
 
     Example: nacre schema json-schema > nacre.json; nacre schema init flights.parquet --editor nacre.json > flights.yaml
     """
-    from dpmodels.schema.discover import editor_schema
+    from dpmodels.contract.discovery import editor_schema
 
     dialect = "https://json-schema.org/draft/2020-12/schema"
     echo(json.dumps({"$schema": dialect, **editor_schema()}, indent=2))
@@ -134,8 +134,8 @@ def schema_lint(schema: Path, as_json: AsJson = False) -> None:
 
     Example: nacre schema lint patients.yaml
     """
+    from dpmodels.authoring.lint import lint
     from dpmodels.escapes import on_one_line
-    from dpmodels.schema.lint import lint
     from flows.command_line.console import print_json
 
     faults = lint(schema)

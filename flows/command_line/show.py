@@ -10,24 +10,24 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpmodels.errors import ArtifactError
-from dpmodels.evaluation.pages.glance import warnings_of
+from dpmodels.gate.expectations import Verdicts
 from dpmodels.ledger.approval import Approval, Asked
 from dpmodels.ledger.records import Quote
+from dpmodels.pages.glance import warnings_of
 from dpmodels.releases.contract import Contract
-from dpmodels.schema.expectations import Verdicts
 from flows.command_line.console import exit_on, print_facts, print_json, print_table, say
 from flows.command_line.printing import echo
 from flows.command_line.summary import show_outcome
 from flows.config import ClientPrivacyConfig, PrivacyConfig, PureConfig
 from flows.description import describe
 from flows.planning import cautions_about, cautions_of
-from tasks.adopt import Found, quote_old
-from tasks.draw_rows import Drawn
-from tasks.noisy_tables import Written
-from tasks.refit import Changes
-from tasks.remove import charged_for, folders_of
-from tasks.runs import UNFINISHED_PAID, Listed, is_handed_over, listed, resume_command
-from tasks.store import Run
+from tasks.run.adopt import Found, quote_old
+from tasks.run.refit import Changes
+from tasks.run.remove import charged_for, folders_of
+from tasks.run.runs import UNFINISHED_PAID, Listed, is_handed_over, listed, resume_command
+from tasks.run.store import Run
+from tasks.stages.draw_rows import Drawn
+from tasks.stages.noisy_tables import Written
 
 PRODUCTS = {
     "synthetic": "synthetic table",
@@ -195,7 +195,7 @@ def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool)
     Raises:
         ArtifactError: the run has no report yet.
     """
-    from tasks.validate import render_again
+    from tasks.stages.validate import render_again
 
     report = run.finished("validate")
     if report is None:
@@ -216,7 +216,7 @@ def show_verified(folder: str, public_key: Path | None, officer_key: Path | None
         Exit: with 3, if nobody whom the caller named vouches for it.
     """
     from dpmodels.hand_off.verify import VERIFIED
-    from tasks.bucket import verify
+    from tasks.run.bucket import verify
 
     found = verify(folder, public_key, officer_key)
     if found.faults and as_json:

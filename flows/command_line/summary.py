@@ -2,11 +2,11 @@
 
 import json
 
-from dpmodels.evaluation.pages.glance import glance
+from dpmodels.codec.flat import tables_of
+from dpmodels.pages.glance import glance
 from flows.command_line.console import console, print_facts
-from tasks.of_users import tables_of
-from tasks.stage import seconds_of
-from tasks.store import Run
+from tasks.run.store import Run
+from tasks.stages.stage import seconds_of
 
 
 def show_outcome(run: Run) -> None:

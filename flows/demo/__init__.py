@@ -4,13 +4,13 @@ import json
 import shutil
 from pathlib import Path
 
+from dpmodels.authoring.lint import load_schema
 from dpmodels.errors import NacreError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.schema.lint import load_schema
 from flows.config import SynthesizeConfig
 from flows.synthesize import synthesize
-from tasks.store import Run
+from tasks.run.store import Run
 
 SCHEMA = Path(__file__).with_name("randhie.yaml")
 EPSILON, DELTA, CAP = 1.0, 1e-5, 10.0

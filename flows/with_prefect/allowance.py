@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 
 from dpmodels.errors import ParameterRefused
 from dpmodels.hand_off.manifest import MANIFEST
-from tasks.store import NAME
+from tasks.run.store import NAME
 
 ANY = "*"
 """In the name of a rule: any key of a mapping, such as the name of a client."""

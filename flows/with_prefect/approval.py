@@ -5,9 +5,9 @@ from typing import Any
 from dpmodels.errors import NacreError
 from dpmodels.ledger.approval import Approval, Asked, Officer
 from flows.description import as_markdown, describe_run
-from tasks.accounts import keep_approval, officer_of, quote, read_approval
-from tasks.progress import is_deployed
-from tasks.store import Run
+from tasks.engine.progress import is_deployed
+from tasks.run.accounts import keep_approval, officer_of, quote, read_approval
+from tasks.run.store import Run
 
 
 def ask_approver(run: Run, lasting_server: bool) -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels.escapes import escaped
-from dpmodels.evaluation.pages.glance import glance, warnings_of, worst_first
-from dpmodels.evaluation.pages.plots import standalone
-from dpmodels.evaluation.pages.report import column_figure
+from dpmodels.pages.glance import glance, warnings_of, worst_first
+from dpmodels.pages.plots import standalone
+from dpmodels.pages.report import column_figure
 from flows.burn_down import draw_burn_down
 from flows.description import as_markdown, describe_run, plain
 from flows.partitions import explain
 from flows.with_prefect.budget import key_of, named_accounts
-from tasks.home import ledger_of
-from tasks.store import Run
+from tasks.run.home import ledger_of
+from tasks.run.store import Run
 
 MOST_PICTURES = 12
 """Columns that the report's artifact draws, the worst first."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dpmodels import amounts
 from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Balance
-from tasks.home import ledger_of
-from tasks.store import Run
+from tasks.run.home import ledger_of
+from tasks.run.store import Run
 
 MARKS = (0.8, 1.0)  # parts of a cap; passing one of them emits an event
 NOTHING_FITS = 0  # the remaining epsilon when not even the smallest release fits: the cap counts as used up

@@ -4,7 +4,7 @@ import os
 from functools import cache
 
 from dpmodels.errors import NacreError
-from tasks.progress import LOG
+from tasks.engine.progress import LOG
 
 
 def configured_url() -> str:

@@ -23,8 +23,8 @@ from flows.config import home_here
 from flows.with_prefect.allowance import shown
 from flows.with_prefect.execute import Order
 from flows.with_prefect.operators import PACKAGE, Deployment
-from tasks.progress import Terminal
-from tasks.stopping import pause, stopping
+from tasks.engine.progress import Terminal
+from tasks.run.stopping import pause, stopping
 
 LOG = logging.getLogger("nacre.worker")
 AHEAD = timedelta(seconds=10)

@@ -6,8 +6,8 @@ from typing import Any
 from dpmodels.errors import NacreError
 from flows.with_prefect.allowance import shown
 from flows.with_prefect.server import PrefectServer
-from tasks.stage import as_task
-from tasks.store import Handle, Run
+from tasks.run.store import Handle, Run
+from tasks.stages.stage import as_task
 
 NAMES = {"": "synthesize", "client": "federate"}
 """The flow's name by the kind of part that is charged on its own; whatever is not named here is of documents."""

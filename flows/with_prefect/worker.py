@@ -18,7 +18,7 @@ from flows.config import HandOverConfig, from_environment, home_here, setting
 from flows.config import key_of as key_of_setting
 from flows.with_prefect.budget import key_of
 from flows.with_prefect.recorded import title_of
-from tasks.store import Run
+from tasks.run.store import Run
 
 LEASE_SECONDS = 60  # how long a worker that died keeps its account busy; Prefect takes no less
 

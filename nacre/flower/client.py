@@ -17,19 +17,19 @@ from flwr.clientapp import ClientApp
 from pydantic import Field
 
 from dpmodels.artifact import make_folder, write_whole
+from dpmodels.contract.federation import Federation
 from dpmodels.errors import NacreError, Unsuitable
-from dpmodels.federated.records import RecordsSpec
 from dpmodels.files import Place
+from dpmodels.methods.federations.records import RecordsSpec
 from dpmodels.releases.plan import Line, Plan
-from dpmodels.schema.federation import Federation
 from flows.config import ClientPrivacyConfig, HandOverConfig
 from flows.planning import account_for, bind, make_budget, open_home
 from nacre.flower.messages import DISAGREED, Answer, Offer
-from tasks.accounts import charges_of
-from tasks.clients import FAILED, shielded
-from tasks.federate import PUBLIC, about, take_part
-from tasks.publish import payment
-from tasks.store import Opening, Run, party_name
+from tasks.kinds.clients import FAILED, shielded
+from tasks.run.accounts import charges_of
+from tasks.run.store import Opening, Run, party_name
+from tasks.stages.federate import PUBLIC, about, take_part
+from tasks.stages.publish import payment
 
 
 class AgreedPrivacyConfig(ClientPrivacyConfig):

@@ -14,26 +14,26 @@ from typing import Any
 
 from dpmodels.artifact import aside, make_folder, replace_folder
 from dpmodels.errors import NacreError
-from dpmodels.evaluation.pages.report import render
-from dpmodels.evaluation.published.federated import Party, cautions, summarise_federation
-from dpmodels.federated.public import PublicRecords
-from dpmodels.federated.soft_labels import write_soft_labels
 from dpmodels.hand_off.manifest import LAID_OUT, MANIFEST, ClientLine, Manifest, digest_of_all
 from dpmodels.hand_off.signature import sign_manifest
 from dpmodels.ledger.declared import Declared
+from dpmodels.methods.federations.public_part import PublicRecords
+from dpmodels.methods.federations.soft_labels import write_soft_labels
+from dpmodels.pages.report import render
 from dpmodels.privacy import Released
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release, read_release
+from dpmodels.report.federated import Party, cautions, summarise_federation
 from flows.config import FederateConfig
 from flows.federate import Prepared
 from nacre.flower.messages import Answer
-from tasks.accounts import charge_of
-from tasks.card import lay_out
-from tasks.classify import CLASSIFIER, SOFT_LABELS, Classified, made_of
-from tasks.federate import RECORDS, UNPLANNED, about, create
-from tasks.publish import TO_COME, artifacts, blur_times, declared
-from tasks.publish import line as cost_of
-from tasks.signing import passphrase_of
+from tasks.run.accounts import charge_of
+from tasks.run.signing import passphrase_of
+from tasks.stages.card import lay_out
+from tasks.stages.classify import CLASSIFIER, SOFT_LABELS, Classified, made_of
+from tasks.stages.federate import RECORDS, UNPLANNED, about, create
+from tasks.stages.publish import TO_COME, artifacts, blur_times, declared
+from tasks.stages.publish import line as cost_of
 
 
 @dataclass(frozen=True)

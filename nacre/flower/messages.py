@@ -13,9 +13,9 @@ from typing import Any
 
 from flwr.app import ConfigRecord, RecordDict
 
-from dpmodels.federated.public import PublicPart
+from dpmodels.methods.federations.public_part import PublicPart
 from dpmodels.releases.plan import Plan
-from tasks.clients import ABSENT, FAILED, REFUSED, UNFIT
+from tasks.kinds.clients import ABSENT, FAILED, REFUSED, UNFIT
 
 NAME = "nacre"
 DISAGREED = "it does not agree to what it was asked to release"

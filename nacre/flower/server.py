@@ -16,15 +16,15 @@ from flwr.app import Message
 from flwr.serverapp import ServerApp
 
 from dpmodels.errors import NacreError, Unsuitable
+from dpmodels.reading.data_files import is_uri
 from dpmodels.releases.plan import Plan
-from dpmodels.schema.places import is_uri
 from flows.config import FederateConfig
 from flows.federate import Prepared, prepare
 from nacre.flower.hand_over import Taken, check_answer, hand_over
 from nacre.flower.messages import Answer, Offer
-from tasks.clients import FAILED, LATE
-from tasks.federate import PUBLIC
-from tasks.ready import check_ready
+from tasks.kinds.clients import FAILED, LATE
+from tasks.run.ready import check_ready
+from tasks.stages.federate import PUBLIC
 
 TWICE = "it joined more than once"
 LOOK_SECONDS = 0.5

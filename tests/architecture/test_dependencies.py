@@ -21,7 +21,7 @@ UNNAMED = {"sentence_transformers"}
 NETWORK = {"socket", "http", "urllib", "ssl", "ftplib", "smtplib", "requests", "httpx", "aiohttp", "websockets"}
 CONNECTS = {"flows/with_prefect/server.py", "flows/with_prefect/api_process.py"}
 """The one asks whether the Prefect server that it started on this machine is up; the other is that server."""
-READS_URLS = {"dpmodels/schema/places.py", "dpmodels/tokens.py"}
+READS_URLS = {"dpmodels/reading/data_files.py", "dpmodels/tokens.py"}
 """They take URIs apart, by ``urllib.parse``; Arrow and fsspec connect."""
 
 

@@ -59,7 +59,7 @@ def test_a_page_of_a_mechanism_says_all_that_it_should_with_a_test_or_a_page_beh
 
 
 def test_every_mechanism_is_in_the_index_and_every_method_on_a_page() -> None:
-    from dpmodels.synthesizers.registry import METHODS
+    from dpmodels.methods.registry import METHODS
 
     index = (DOCS / "privacy.md").read_text()
     assert {f"privacy/{page.name}" for page in MECHANISMS} <= {target for _, target, _ in LINK.findall(index)}

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-REVEALS = {f"dpmodels/{room}" for room in ("schema", "mechanisms", "statistics", "embeddings", "text", "evaluation")}
+REVEALING = "codec gate reading authoring mechanisms statistics embeddings text audit comparison report"
+REVEALS = {f"dpmodels/{room}" for room in REVEALING.split()}
 NUMPY_EXPLICIT = {"default_rng", "Generator", "SeedSequence", "PCG64", "Philox", "BitGenerator"}
 RENAMES = {
-    *("dpmodels/artifact.py", "dpmodels/schema/ingest.py"),
-    *("tasks/aggregate.py", "tasks/receive.py", "tasks/remove.py"),
+    *("dpmodels/artifact.py", "dpmodels/reading/ingest.py"),
+    *("tasks/stages/aggregate.py", "tasks/run/receive.py", "tasks/run/remove.py"),
 }
 TORCH_DRAWS = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson"}
 

@@ -13,10 +13,10 @@ from benchmarks.common import Table
 from benchmarks.image_stages import Studio, stages
 from benchmarks.images import join, plot
 from benchmarks.judge_images import ImageJudge, Images, LeNetScore, LightJudge
-from dpmodels.evaluation.audit.made import pictures
+from dpmodels.audit.made import pictures
 from dpmodels.generators.image_matching import MatchingSpec
+from dpmodels.methods.images.image_moments import ImageMeasurement, NacreImages
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
 
 SHAPES = {"c1": (6, 1, 5, 5), "c3": (16, 6, 5, 5), "c5": (120, 16, 5, 5), "f6": (84, 120)}
 

@@ -14,36 +14,36 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpmodels.evaluation.audit.made import colors, pictures
-from dpmodels.evaluation.internal.compare import render_comparison, score_lines
-from dpmodels.evaluation.internal.frame import Rows
-from dpmodels.evaluation.internal.report import BANNER, Options, evaluate_table, load_real
-from dpmodels.evaluation.pages.audit import render_audit
-from dpmodels.evaluation.pages.card import render_card, render_sheet, render_statement
-from dpmodels.evaluation.pages.checks import render_checks
-from dpmodels.evaluation.pages.internal import render_internal
-from dpmodels.evaluation.pages.report import render
-from dpmodels.evaluation.published.federated import Party, Rated, summarise_federation
-from dpmodels.federated.both import BothMeasurement, HeadsAndMoments
-from dpmodels.federated.heads import HeadsMeasurement, ScoresMeasurement
-from dpmodels.federated.scores import FederatedScores
+from dpmodels.audit.made import colors, pictures
+from dpmodels.codec.encode import Codec
+from dpmodels.comparison.compare import render_comparison, score_lines
+from dpmodels.comparison.frame import Rows
+from dpmodels.comparison.report import BANNER, Options, evaluate_table, load_real
+from dpmodels.contract.federation import UNPROTECTED
+from dpmodels.contract.schema import Schema
+from dpmodels.gate.expectations import Gate
 from dpmodels.hand_off.manifest import CARD
+from dpmodels.methods.federations.heads import HeadsMeasurement, ScoresMeasurement
+from dpmodels.methods.federations.heads_and_moments import BothMeasurement, HeadsAndMoments
+from dpmodels.methods.federations.scores import FederatedScores
+from dpmodels.methods.images.image_moments import ImageMeasurement, NacreImages
+from dpmodels.methods.images.photo_moments import NacrePhotos, PhotoMeasurement
+from dpmodels.methods.tables.nacre import Nacre, NacreMeasurement
+from dpmodels.pages.audit import render_audit
+from dpmodels.pages.card import render_card, render_sheet, render_statement
+from dpmodels.pages.checks import render_checks
+from dpmodels.pages.internal import render_internal
+from dpmodels.pages.report import render
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.plan import Plan
 from dpmodels.releases.system import System
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.expectations import Gate
-from dpmodels.schema.federation import UNPROTECTED
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.image_moments import ImageMeasurement, NacreImages
-from dpmodels.synthesizers.nacre import Nacre, NacreMeasurement
-from dpmodels.synthesizers.photo_moments import NacrePhotos, PhotoMeasurement
-from tests.evaluation import population
-from tests.evaluation.audit.test_audit import an_audit
-from tests.federated.parties import make_contract, make_examples, make_features
+from dpmodels.report.federated import Party, Rated, summarise_federation
+from tests.audit.test_audit import an_audit
+from tests.comparison import population
+from tests.every_kind import EVERY_KIND, make
 from tests.hand_off.make_golden import GOLDEN
+from tests.methods.federations.parties import make_contract, make_examples, make_features
 from tests.reports import facts_of
-from tests.schema.conftest import EVERY_KIND, make
 from tests.support import make_records
 
 FLAGS = (

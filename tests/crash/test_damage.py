@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpmodels.artifact import aside, sweep
-from tasks.store import Run
+from tasks.run.store import Run
 from tests.support import charges, digest, run_cli, synthesize_words, write_clinic
 
 

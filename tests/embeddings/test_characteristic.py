@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from dpmodels.codec.encode import Records
 from dpmodels.embeddings.base import VALUE_BITS, Layout, ProductRows
 from dpmodels.embeddings.characteristic import TURN, CharacteristicFunction, FrequencySpec
 from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.mechanisms.lattice import GRAIN_BITS
 from dpmodels.privacy import PrivacyUnit
-from dpmodels.schema.encode import Records
 from tests.support import make_records, make_schema
 
 LAYOUT = Layout.of(make_schema())

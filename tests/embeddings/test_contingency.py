@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from dpmodels.codec.encode import Records
 from dpmodels.embeddings.contingency import SCORE_STEP, SHARE_BITS, ContingencyTables, Family, Views
 from dpmodels.embeddings.partition import Partition
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.encode import Records
 from tests.support import make_records, make_schema
 
 PARTITION = Partition.fine(make_schema(), 12, conditional=False)  # age, ward, dose, smoker, sick

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 import torch
 
+from dpmodels.audit.made import colors, pictures
+from dpmodels.codec.encode import Codec, Records
 from dpmodels.embeddings.base import Embedding, Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
 from dpmodels.embeddings.fourier import FourierFeatures, FourierSpec
@@ -18,13 +20,11 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.photo_moments import PhotoCode, PhotoMoments
 from dpmodels.embeddings.residuals import Residuals
 from dpmodels.embeddings.summation import transform_sum
-from dpmodels.evaluation.audit.made import colors, pictures
-from dpmodels.evaluation.published.charged import ScoreMeasurement, ScoreTables
-from dpmodels.evaluation.published.scorers import Scorer, fit_scorer
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.encode import Codec, Records
-from tasks.encoded import EncodedTable
-from tasks.engine import Threads
+from dpmodels.report.charged import ScoreMeasurement, ScoreTables
+from dpmodels.report.scorers import Scorer, fit_scorer
+from tasks.engine.encoded import EncodedTable
+from tasks.engine.engines import Threads
 from tests.support import make_records, make_schema
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from dpmodels.audit.made.mails import make_records
+from dpmodels.codec.embedded import BITS, Embedded, on_sphere
 from dpmodels.embeddings.document_moments import DocumentMean, DocumentMoments
-from dpmodels.evaluation.audit.made.mails import make_records
-from dpmodels.schema.embedded import BITS, Embedded, on_sphere
 
 
 def moments(radius: float, classes: int = 3, max_rows: int = 1) -> DocumentMoments:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from dpmodels.audit.made.pictures import make_records, make_schema
+from dpmodels.codec.encode import Records
 from dpmodels.embeddings.image_moments import BASIS_BITS, CODE_BITS, DIRECTION_BITS, ImageMoments, smooth_basis
 from dpmodels.embeddings.pose import REFERENCE, STEPS, Frame, from_spreads, to_spreads
-from dpmodels.evaluation.audit.made.pictures import make_records, make_schema
-from dpmodels.schema.encode import Records
-from dpmodels.synthesizers.image_moments import ImageLooks, ImageMeasurement
+from dpmodels.methods.images.image_moments import ImageLooks, ImageMeasurement
 
 LOOKS = ImageLooks(ImageMeasurement(coefficients=30, directions=12), make_schema())
 FIRST = LOOKS.first

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from dpmodels.codec.encode import Codec
 from dpmodels.embeddings.moments import Moments, pairs_within
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.summation import check_repeatable
 from dpmodels.errors import InvalidArgument
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.encode import Codec
 from tests.support import make_records, make_schema, make_table
 
 WEIGHTS = [(5, 0), (1, 1), (3, 7), (70_000, 65_536)]

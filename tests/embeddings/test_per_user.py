@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from dpmodels.audit.data import inserted
+from dpmodels.audit.made import shop
+from dpmodels.codec.records import Records
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.per_user import UserMoments, UserResiduals, UserZoomCounts
 from dpmodels.embeddings.zoom import Zoom
-from dpmodels.evaluation.audit.data import inserted
-from dpmodels.evaluation.audit.made import shop
-from dpmodels.schema.records import Records
 
 SCHEMA = shop.make_schema()
 FINE = Partition.fine(SCHEMA.flat, 8)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from dpmodels.audit.made import colors, pictures
+from dpmodels.audit.made.colors import make_records, make_schema, strange_colors
+from dpmodels.codec.encode import Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.image_moments import CODE_BITS
 from dpmodels.embeddings.photo_moments import COUNTED, MIDDLE, TURN, UNIT, PhotoCode, PhotoMoments, PhotoSpread, cosines
-from dpmodels.evaluation.audit.made import colors, pictures
-from dpmodels.evaluation.audit.made.colors import make_records, make_schema, strange_colors
-from dpmodels.schema.encode import Records
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.photo_moments import NacrePhotos, PhotoLooks, PhotoMeasurement
+from dpmodels.methods.images.photo_moments import NacrePhotos, PhotoLooks, PhotoMeasurement
 
 
 def looks(schema: Schema, **spec: float) -> PhotoLooks:

@@ -6,12 +6,12 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from dpmodels.audit.data import inserted
+from dpmodels.codec.records import Records
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.residuals import Residuals, centered, mix_of, scaled_to, squared_mix
 from dpmodels.errors import Unsuitable
-from dpmodels.evaluation.audit.data import inserted
-from dpmodels.schema.records import Records
 from tests.support import make_records, make_schema
 
 SCHEMA = make_schema()

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from benchmarks.common import ROOT
+from dpmodels.audit.made import pictures
 from dpmodels.embeddings.image_moments import flipped_bases, smooth_basis
 from dpmodels.embeddings.pose import Frame
 from dpmodels.errors import ArtifactError
-from dpmodels.evaluation.audit.made import pictures
+from dpmodels.methods.images.image_moments import NacreImages
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.synthesizers.image_moments import NacreImages
 
 SQUARE, WIDE = Frame(28, 28), Frame(8, 12)
 KERNELS = ("Prescott", "Nehalem", "Haswell")  # OpenBLAS's, for processors that are older than any that runs this

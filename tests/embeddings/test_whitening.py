@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from dpmodels.codec.embedded import BITS, Embedded, on_sphere
+from dpmodels.contract.documents import Encoder
 from dpmodels.embeddings.document_moments import DocumentMean, DocumentMoments
 from dpmodels.embeddings.whitening import FURTHEST, MATRIX_BITS, Whitening
 from dpmodels.errors import Unsuitable
-from dpmodels.schema.documents import Encoder
-from dpmodels.schema.embedded import BITS, Embedded, on_sphere
 from dpmodels.text.encoders import words_of
 
 WORDLLAMA = Encoder(name="wordllama", dim=32)

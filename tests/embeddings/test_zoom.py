@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpmodels.audit.data import inserted
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.zoom import Zoom, ZoomCounts
-from dpmodels.evaluation.audit.data import inserted
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.schema import Schema
 
 WIDE = 10**5
 COLUMNS = {

@@ -207,10 +207,10 @@ def full(*_: object, **__: object) -> None:
 def test_a_full_disk_loses_nothing_and_is_not_charged_twice(tmp_path, monkeypatch, stage):
     write_clinic(tmp_path)
     place = {
-        "ingest": "dpmodels.schema.ingest.pa.OSFile",
+        "ingest": "dpmodels.reading.ingest.pa.OSFile",
         "sanitize": "dpmodels.releases.release.pq.write_table",
-        "sample": "tasks.sample.write_parts",
-        "publish": "tasks.publish.copy_plain",
+        "sample": "tasks.stages.sample.write_parts",
+        "publish": "tasks.stages.publish.copy_plain",
     }[stage]
     with monkeypatch.context() as patched:
         patched.setattr(place, full)

@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import nacre
+from dpmodels.gate.expectations import Gate
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.schema.expectations import Gate
 from flows import demo
 from tests.support import run_cli, write_clinic
 

@@ -10,7 +10,7 @@ import typer.main
 import yaml
 from typer.main import get_command
 
-from dpmodels.evaluation.audit.made.clinic import make_table
+from dpmodels.audit.made.clinic import make_table
 from flows.command_line import app
 from flows.planning import cautions_of
 from tests.architecture.test_light_path import HEAVY

@@ -15,15 +15,15 @@ from tests.support import charges, run_cli, servers_of, synthesize_words, write_
 ROOT = Path(__file__).parents[2]
 # what is being done when the power goes: the module that calls it, and the name it calls
 MOMENTS = {
-    "ingest": ("tasks.of_tables", "transform_encode"),
+    "ingest": ("tasks.kinds.tables", "transform_encode"),
     "sanitize: summing": ("dpmodels.releases.steps", "transform_sum"),
     "sanitize: drawing": ("dpmodels.releases.draw", "measure_gaussian"),
     "sanitize: publishing": ("dpmodels.artifact", "publish"),
     "train": ("dpmodels.generators.loop", "save_state"),
-    "sample": ("tasks.sample", "write_parts"),
-    "validate": ("tasks.validate", "render"),
-    "evaluate": ("tasks.evaluate", "evaluate_run"),
-    "publish": ("tasks.publish", "replace_folder"),
+    "sample": ("tasks.stages.sample", "write_parts"),
+    "validate": ("tasks.stages.validate", "render"),
+    "evaluate": ("tasks.stages.evaluate", "evaluate_run"),
+    "publish": ("tasks.stages.publish", "replace_folder"),
 }
 
 

@@ -22,9 +22,9 @@ from flows.generate import CanRead, check_blind, generate
 from flows.with_prefect.credential import credential
 from flows.with_prefect.server import prefect_server
 from flows.with_prefect.worker import name_of
-from tasks.accounts import sign_run
-from tasks.apart import STATUS, WAITING, is_alive
-from tasks.store import Run
+from tasks.run.accounts import sign_run
+from tasks.run.apart import STATUS, WAITING, is_alive
+from tasks.run.store import Run
 from tests.flows.api import Api, prefect_api_server, wait_until
 from tests.flows.site import WAIT, Site, kill
 from tests.nacre.wheels import unpacked_wheel, write_project

@@ -30,7 +30,7 @@ from flows.synthesize import start
 from flows.with_prefect.approval import plan_text
 from flows.with_prefect.artifacts import publish_plan
 from flows.with_prefect.server import prefect_server
-from tasks.accounts import officer_of
+from tasks.run.accounts import officer_of
 from tests.every_method import OF_TABLES
 from tests.flows.api import Api
 from tests.support import run_cli, synthesize_words, write_clinic, write_key

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import nacre
+from dpmodels.authoring.lint import parse
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.schema.lint import parse
 from tests.children import ends_at
 from tests.support import charges, make_table, run_cli, synthesize_words, write_clinic
 
@@ -92,7 +92,7 @@ def test_a_delta_that_thresholds_used_up_is_named_as_the_cause(tmp_path):
 
 
 MOMENTS = {
-    "counting": ("dpmodels.synthesizers.discovery", "transform_key_counts", True),
+    "counting": ("dpmodels.methods.tables.thresholded_counts", "transform_key_counts", True),
     "before the noise": ("dpmodels.releases.draw", "measure_thresholded", True),
     "the draw begun": ("dpmodels.mechanisms.threshold", "measure_gaussian", True),
     "before the seal": ("dpmodels.releases.draw", "write_release", True),

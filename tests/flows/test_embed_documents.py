@@ -30,7 +30,7 @@ from flows.config import EmbedConfig
 from flows.embed_documents import prepare, start
 from flows.synthesize import carry_out
 from flows.with_prefect.server import prefect_server
-from tasks import embed
+from tasks.stages import embed
 from tests.children import ends_at
 from tests.letters import MATTERS, embed_words, make_letters, write_letters
 from tests.privacy.test_names import everything
@@ -167,12 +167,12 @@ def test_the_officer_signs_the_charge_of_a_family(letters: Path) -> None:
 
 
 MOMENTS = {
-    "encode": ("tasks.embed", "documents_of"),
-    "measure: before the charge": ("tasks.embed", "reserve_run"),
+    "encode": ("tasks.stages.embed", "documents_of"),
+    "measure: before the charge": ("tasks.stages.embed", "reserve_run"),
     "measure: drawing": ("dpmodels.releases.draw", "select_each"),
     "measure: publishing": ("dpmodels.artifact", "publish"),
-    "report": ("tasks.embed", "render"),
-    "hand over": ("tasks.publish", "replace_folder"),
+    "report": ("tasks.stages.embed", "render"),
+    "hand over": ("tasks.stages.publish", "replace_folder"),
 }
 
 

@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from dpmodels.evaluation.audit.data import data_of
-from dpmodels.schema.embedded import codec_of
-from dpmodels.synthesizers.quick import QUICK
-from dpmodels.synthesizers.registry import METHODS
+from dpmodels.audit.data import data_of
+from dpmodels.codec.embedded import codec_of
+from dpmodels.methods.quick import QUICK
+from dpmodels.methods.registry import METHODS
 from tests.support import charges, run_cli, synthesize_words
 
 

@@ -21,16 +21,17 @@ import yaml
 import nacre
 from dpmodels.accounting.meaning import in_words
 from dpmodels.errors import InvalidArgument
-from dpmodels.federated.classifier import FederatedClassifier
 from dpmodels.hand_off.manifest import CARD, MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.methods.federations.classifier import FederatedClassifier
 from dpmodels.releases.release import read_release
 from flows.command_line.show import show_hand_off
 from flows.config import FederateConfig
 from flows.federate import start
 from flows.synthesize import carry_out
-from tasks import clients, federate
-from tasks.store import Run
+from tasks.kinds import clients
+from tasks.run.store import Run
+from tasks.stages import federate
 from tests.children import ends_at
 from tests.hand_off.test_manifest import write_manifest
 from tests.privacy.test_names import everything
@@ -322,12 +323,12 @@ def test_each_clients_officer_signs_for_that_client(tmp_path: Path) -> None:
 
 
 MOMENTS = {
-    "a client reads": ("tasks.federate", "load_examples"),
+    "a client reads": ("tasks.stages.federate", "load_examples"),
     "a client draws": ("dpmodels.releases.draw", "measure_gaussian"),
     "a client publishes": ("dpmodels.artifact", "publish"),
-    "the server collects": ("tasks.federate", "_fault"),
-    "the server reports": ("tasks.classify", "render"),
-    "the flow hands over": ("tasks.publish", "replace_folder"),
+    "the server collects": ("tasks.stages.federate", "_fault"),
+    "the server reports": ("tasks.stages.classify", "render"),
+    "the flow hands over": ("tasks.stages.publish", "replace_folder"),
 }
 
 

@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 from dpmodels.errors import DataError, InvalidArgument, NacreError, Unsuitable
-from dpmodels.federated.moments_head import MomentsHead
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.methods.federations.moments_head import MomentsHead
 from dpmodels.releases.release import read_release
 from flows.synthesize import carry_out
-from tasks import aggregate, clients, federate
-from tasks.aggregate import hand_in
-from tasks.store import Run, make_private
+from tasks.kinds import clients
+from tasks.run.store import Run, make_private
+from tasks.stages import aggregate, federate
+from tasks.stages.aggregate import hand_in
 from tests.children import ends_at
 from tests.hand_off.test_manifest import write_manifest
 from tests.support import run_cli
@@ -168,13 +169,13 @@ def test_a_client_whose_aggregator_closes_once_it_is_charged_gets_its_charge_bac
 
 
 MOMENTS = {
-    "a client reads": ("tasks.federate", "load_examples"),
-    "a client leaves its sum": ("tasks.aggregate", "transform_keep"),
-    "the draw is announced": ("tasks.aggregate", "_announce"),
+    "a client reads": ("tasks.stages.federate", "load_examples"),
+    "a client leaves its sum": ("tasks.stages.aggregate", "transform_keep"),
+    "the draw is announced": ("tasks.stages.aggregate", "_announce"),
     "the aggregator draws": ("dpmodels.releases.draw", "measure_gaussian"),
     "the release is published": ("dpmodels.artifact", "publish"),
-    "the first account is done": ("tasks.aggregate", "sealed"),
-    "the flow hands over": ("tasks.publish", "replace_folder"),
+    "the first account is done": ("tasks.stages.aggregate", "sealed"),
+    "the flow hands over": ("tasks.stages.publish", "replace_folder"),
 }
 
 
@@ -209,7 +210,7 @@ def test_a_client_that_was_dropped_stays_out_of_a_sum_whose_draw_has_begun(tmp_p
     config = write_wards(tmp_path, model=MODEL)
     good = make_ward(300, 1)
     replace(tmp_path, "south", good.drop_columns("pulse"))
-    assert ends_at("tasks.aggregate", "sealed", False, "federate", config) == -signal.SIGKILL
+    assert ends_at("tasks.stages.aggregate", "sealed", False, "federate", config) == -signal.SIGKILL
     replace(tmp_path, "south", good)  # mended, but the one noise is drawn
     assert run_cli("resume", only_run(tmp_path), "--home", tmp_path / "home", "--no-prefect")[0] == 0
     assert list(dropped(tmp_path)) == ["south"] and not verify_hand_off(tmp_path / "out").faults
@@ -218,7 +219,7 @@ def test_a_client_that_was_dropped_stays_out_of_a_sum_whose_draw_has_begun(tmp_p
 def test_a_sum_whose_charge_was_given_back_is_not_drawn_for(tmp_path: Path) -> None:
     """It was settled whose sums are added, then a charge was voided by hand: the draw went on, with that sum in it."""
     config = write_wards(tmp_path, model=MODEL)
-    assert ends_at("tasks.aggregate", "_announce", True, "federate", config) == -signal.SIGKILL
+    assert ends_at("tasks.stages.aggregate", "_announce", True, "federate", config) == -signal.SIGKILL
     ledger = ledger_of(tmp_path)
     (west,) = [entry.charge for entry in ledger.entries(account="wards.west") if entry.kind == "reserve"]
     home = ("--home", tmp_path / "home")
@@ -270,8 +271,8 @@ def test_a_client_that_is_killed_once_it_is_charged_gets_its_charge_back_and_the
 ) -> None:
     """The process of one client dies between its charge and what it would have left; each has a process of its own."""
     run = begun(tmp_path, model={**MODEL, "trust": trust}, round={"workers": "dask"})
-    monkeypatch.setattr("tasks.aggregate.hand_in", hand_in_or_die)
-    monkeypatch.setattr("tasks.federate.take_part", take_part_or_die)
+    monkeypatch.setattr("tasks.stages.aggregate.hand_in", hand_in_or_die)
+    monkeypatch.setattr("tasks.stages.federate.take_part", take_part_or_die)
     carry_out(run, prefect=False)
     assert dropped(tmp_path) == {"south": clients.LOST} and not verify_hand_off(tmp_path / "out").faults
     ledger = ledger_of(tmp_path)

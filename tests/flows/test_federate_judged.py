@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from dpmodels.federated.classifier import FederatedClassifier
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.methods.federations.classifier import FederatedClassifier
 from flows.synthesize import carry_out
 from tests.support import run_cli
 from tests.wards import CLASSES, INPUTS, NAMES, begun, each_charged_once, make_ward, write_wards

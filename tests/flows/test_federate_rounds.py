@@ -16,26 +16,27 @@ import yaml
 
 import nacre
 from dpmodels.artifact import sha256_of
+from dpmodels.contract.federation import UNCHARGED, UNPROTECTED
 from dpmodels.errors import InvalidArgument, NacreError
-from dpmodels.federated.messages import read_server, read_update, write_update
-from dpmodels.federated.models import ModelSpec, build, loaded, state_of
-from dpmodels.federated.rounds import Update, accuracy
-from dpmodels.federated.trained import TrainedClassifier
 from dpmodels.hand_off.manifest import CARD, MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
-from dpmodels.schema.federation import UNCHARGED, UNPROTECTED
+from dpmodels.methods.federations.messages import read_server, read_update, write_update
+from dpmodels.methods.federations.models import ModelSpec, build, loaded, state_of
+from dpmodels.methods.federations.rounds import Update, accuracy
+from dpmodels.methods.federations.trained_classifier import TrainedClassifier
 from flows.description import describe_run
 from flows.partitions import explain
 from flows.synthesize import carry_out, record
 from flows.with_prefect.budget import balances
-from tasks import clients, rounds
-from tasks.accounts import officer_of
-from tasks.remove import charged_for
-from tasks.store import Run
+from tasks.kinds import clients
+from tasks.run.accounts import officer_of
+from tasks.run.remove import charged_for
+from tasks.run.store import Run
+from tasks.stages import rounds
 from tests.children import ends_at
-from tests.federated.parties import SPEC as MODEL
-from tests.federated.parties import make_examples
 from tests.hand_off.test_manifest import write_manifest
+from tests.methods.federations.parties import SPEC as MODEL
+from tests.methods.federations.parties import make_examples
 from tests.support import charges, run_cli, write_key
 from tests.wards import (
     CLASSES,
@@ -400,11 +401,11 @@ def test_clients_are_drawn_for_each_round(tmp_path: Path) -> None:
 
 
 MOMENTS = {
-    "a client trains": ("tasks.rounds", "train_client"),
-    "a client sends": ("tasks.rounds", "transform_kept"),
-    "the server adds up": ("tasks.rounds", "aggregate"),
-    "a round ends": ("tasks.rounds", "write_text"),
-    "the server reports": ("tasks.classify", "render"),
+    "a client trains": ("tasks.stages.rounds", "train_client"),
+    "a client sends": ("tasks.stages.rounds", "transform_kept"),
+    "the server adds up": ("tasks.stages.rounds", "aggregate"),
+    "a round ends": ("tasks.stages.rounds", "write_text"),
+    "the server reports": ("tasks.stages.classify", "render"),
 }
 
 

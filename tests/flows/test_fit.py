@@ -9,18 +9,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import nacre
+from dpmodels.codec.encode import Codec
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.methods.quick import QUICK
 from dpmodels.releases.release import read_release
-from dpmodels.schema.encode import Codec
-from dpmodels.synthesizers.quick import QUICK
 from flows.synthesize import carry_out, pipeline
-from tasks.ingest import ingest
-from tasks.receive import sample_again
-from tasks.refit import UNKNOWN, forget_fit
-from tasks.sanitize import sanitize
-from tasks.store import Run
+from tasks.run.receive import sample_again
+from tasks.run.refit import UNKNOWN, forget_fit
+from tasks.run.store import Run
+from tasks.stages.ingest import ingest
+from tasks.stages.sanitize import sanitize
 from tests.every_method import OF_TABLES
 from tests.hand_off.make_golden import finished, fitter, started
 from tests.releases.make_golden import GOLDEN

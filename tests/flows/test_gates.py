@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from tasks import sample as sampling
+from tasks.stages import sample as sampling
 from tests.support import charges, make_schema, make_table, run_cli, synthesize_words, write_clinic
 
 SCHEMA = {"constraints": ["dose <= age", "when ward = west then smoker"]}

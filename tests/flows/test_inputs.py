@@ -17,12 +17,12 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from dpmodels.codec.encode import Codec, Records
 from dpmodels.errors import NacreError
-from dpmodels.schema.encode import Codec, Records
 from flows.config import SynthesizeConfig
 from flows.synthesize import start
-from tasks.encoded import EncodedTable
-from tasks.ingest import ingest
+from tasks.engine.encoded import EncodedTable
+from tasks.stages.ingest import ingest
 from tests.support import charges, make_schema, make_table, write_clinic
 
 SECRET = "Quillfeather"

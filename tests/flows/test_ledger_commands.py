@@ -22,8 +22,8 @@ from dpmodels.errors import InvalidArgument
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Balance, Charge, Ledger
 from flows.with_prefect.budget import passed, used
-from tasks.accounts import officer_of, sign_run
-from tasks.store import Run
+from tasks.run.accounts import officer_of, sign_run
+from tasks.run.store import Run
 from tests.flows.api import Api, wait_until
 from tests.support import make_schema, make_table, run_cli, synthesize_words, write_clinic, write_key
 

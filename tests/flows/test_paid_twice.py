@@ -13,7 +13,7 @@ from flows import synthesize as flow
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, start
 from flows.table import take_to_hand_off
-from tasks.accounts import charges_of
+from tasks.run.accounts import charges_of
 from tests.children import ends_at
 from tests.flows.test_crash import MOMENTS, only_run
 from tests.support import charges, make_table, run_cli, synthesize_words, write_clinic

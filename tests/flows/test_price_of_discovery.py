@@ -12,13 +12,13 @@ import pytest
 import nacre
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import EVENT, GaussianEvent
+from dpmodels.authoring.lint import parse
 from dpmodels.errors import Unsuitable
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.store import digest
 from dpmodels.releases.discoveries import check_discovery
-from dpmodels.schema.lint import parse
 from tests.flows.test_discover import open_account, write_draft
 from tests.hand_off.make_golden import fitter
 from tests.hand_off.test_manifest import facts, write_manifest

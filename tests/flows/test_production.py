@@ -21,8 +21,8 @@ from flows.partitions import explain, nights_that_fit
 from flows.synthesize import carry_out, pipeline, start
 from flows.with_prefect.budget import balances
 from flows.with_prefect.operators import POOL, SHIPPED, read_deployments
-from tasks.accounts import accounts_to_open, charges_of
-from tasks.store import Run
+from tasks.run.accounts import accounts_to_open, charges_of
+from tasks.run.store import Run
 from tests.support import write_clinic, write_key
 
 UNIT = {"unit": {"user": "patient", "max_rows": 2}}

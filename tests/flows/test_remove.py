@@ -9,9 +9,9 @@ from dpmodels.errors import ArtifactError
 from dpmodels.ledger.ledger import Ledger
 from flows.config import SynthesizeConfig, placed
 from flows.synthesize import carry_out, start
-from tasks.accounts import charges_of, reserve
-from tasks.ingest import ingest
-from tasks.store import Run
+from tasks.run.accounts import charges_of, reserve
+from tasks.run.store import Run
+from tasks.stages.ingest import ingest
 from tests.support import charges, run_cli, write_clinic
 from tests.wards import begun as of_wards
 

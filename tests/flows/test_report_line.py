@@ -16,11 +16,11 @@ from flows.config import SynthesizeConfig
 from flows.partitions import nights_that_fit
 from flows.synthesize import carry_out, start
 from flows.with_prefect.approval import plan_text
-from tasks.accounts import accounts_to_open, charge_of, charges_of
-from tasks.ingest import ingest
-from tasks.receive import sample_again
-from tasks.sanitize import sanitize
-from tasks.store import Run
+from tasks.run.accounts import accounts_to_open, charge_of, charges_of
+from tasks.run.receive import sample_again
+from tasks.run.store import Run
+from tasks.stages.ingest import ingest
+from tasks.stages.sanitize import sanitize
 from tests.children import ends_at
 from tests.flows.test_crash import only_run
 from tests.support import charges, make_schema, run_cli, synthesize_words, write_clinic
@@ -117,9 +117,9 @@ def test_a_finished_run_is_replayed_without_drawing_or_charging(tmp_path):
 @pytest.mark.parametrize(
     ("module", "name", "before"),
     [
-        ("dpmodels.evaluation.published.charged", "fit_scorer", True),
-        ("dpmodels.evaluation.published.charged", "fit_scorer", False),
-        ("tasks.validate", "charged_section", True),
+        ("dpmodels.report.charged", "fit_scorer", True),
+        ("dpmodels.report.charged", "fit_scorer", False),
+        ("tasks.stages.validate", "charged_section", True),
     ],
 )
 def test_killed_while_scoring_a_run_resumes_to_one_charge_a_line(tmp_path, module, name, before):

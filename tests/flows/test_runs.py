@@ -14,10 +14,10 @@ import pytest
 from dpmodels.errors import DataError
 from flows.config import SynthesizeConfig, placed
 from flows.synthesize import carry_out, start
-from tasks.accounts import reserve
-from tasks.at_work import at_work
-from tasks.ingest import ingest
-from tasks.store import Run
+from tasks.run.accounts import reserve
+from tasks.run.at_work import at_work
+from tasks.run.store import Run
+from tasks.stages.ingest import ingest
 from tests.support import charges, make_table, run_cli, synthesize_words, write_clinic
 
 
@@ -108,8 +108,8 @@ def test_a_run_that_lost_its_data_cannot_go_on(tmp_path: Path) -> None:
 WORK = """
 import sys
 from pathlib import Path
-from tasks.at_work import at_work
-from tasks.store import Run
+from tasks.run.at_work import at_work
+from tasks.run.store import Run
 with at_work(Run(home=Path(sys.argv[1]), name=sys.argv[2])):
     print("works", flush=True)
     sys.stdin.read()

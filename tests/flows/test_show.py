@@ -11,7 +11,7 @@ from flows.command_line import console, summary
 from flows.command_line.app import arranged
 from flows.command_line.console import print_facts, print_table
 from flows.command_line.show import print_warnings
-from tasks.store import Run
+from tasks.run.store import Run
 from tests.support import run_cli, synthesize_words, write_clinic
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dpmodels.contract.schema import Schema
+from dpmodels.contract.sizes import size_fault
 from dpmodels.errors import NacreError
 from dpmodels.limits import LONGEST_NAME, MOST_COLUMNS, MOST_VALUES
+from dpmodels.methods.registry import METHODS, create
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.schema.schema import Schema
-from dpmodels.schema.sizes import size_fault
-from dpmodels.synthesizers.registry import METHODS, create
 from tests.support import make_schema, run_cli, synthesize_words, write_clinic
 
 LONG = "n" * 5000

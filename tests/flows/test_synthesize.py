@@ -10,18 +10,18 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from dpmodels.codec.encode import Codec
 from dpmodels.hand_off.manifest import CARD, PAGES
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.methods.registry import create
+from dpmodels.methods.tables.pearl import Pearl
 from dpmodels.releases.release import read_release
-from dpmodels.schema.encode import Codec
-from dpmodels.synthesizers.pearl import Pearl
-from dpmodels.synthesizers.registry import create
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, pipeline, start, synthesize
-from tasks.encoded import EncodedTable
-from tasks.ingest import ingest
-from tasks.sanitize import sanitize
-from tasks.store import Run
+from tasks.engine.encoded import EncodedTable
+from tasks.run.store import Run
+from tasks.stages.ingest import ingest
+from tasks.stages.sanitize import sanitize
 from tests.support import charges, digest, make_schema, run_cli, servers_of, synthesize_words, write_clinic
 
 

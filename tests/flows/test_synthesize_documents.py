@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpmodels.contract.documents import Documents
+from dpmodels.gate.embedded_gate import EmbeddedGate
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.schema.documents import Documents
-from dpmodels.schema.embedded_gate import EmbeddedGate
 from flows.synthesize import find, pipeline
 from tests.children import ends_at
 from tests.support import charges, run_cli, synthesize_words
@@ -72,7 +72,7 @@ def test_a_classifier_of_synthetic_embeddings_knows_the_real_ones(tmp_path):
     """With enough budget for these few mails, words of one kind lie where the real ones do."""
     from sklearn.linear_model import LogisticRegression
 
-    from dpmodels.schema.embedded import on_sphere
+    from dpmodels.codec.embedded import on_sphere
     from dpmodels.text.encoders import load_encoder
     from dpmodels.text.passages import embed
 
@@ -91,13 +91,13 @@ def test_a_classifier_of_synthetic_embeddings_knows_the_real_ones(tmp_path):
 
 
 MOMENTS = {
-    "ingest": ("tasks.of_documents", "transform_points"),
+    "ingest": ("tasks.kinds.documents", "transform_points"),
     "sanitize: summing": ("dpmodels.releases.steps", "transform_sum"),
     "sanitize: drawing": ("dpmodels.releases.draw", "measure_gaussian"),
-    "train": ("tasks.train", "write_whole"),
-    "sample": ("tasks.sample", "write_parts"),
-    "validate": ("tasks.validate", "render"),
-    "publish": ("tasks.publish", "replace_folder"),
+    "train": ("tasks.stages.train", "write_whole"),
+    "sample": ("tasks.stages.sample", "write_parts"),
+    "validate": ("tasks.stages.validate", "render"),
+    "publish": ("tasks.stages.publish", "replace_folder"),
 }
 
 
@@ -184,10 +184,10 @@ def test_a_changed_synthetic_table_is_caught_by_the_gate(tmp_path, monkeypatch):
     found = find(tmp_path / "home", run.name, None, None, out=tmp_path / "again")
     for stage in ("validate", "sample"):
         found.forget(stage)
-    from tasks.receive import reject
+    from tasks.run.receive import reject
 
     reject(found)
-    monkeypatch.setattr("tasks.sample.codec_of", lambda contract: Longer(contract))
+    monkeypatch.setattr("tasks.stages.sample.codec_of", lambda contract: Longer(contract))
     with pytest.raises(Exception, match="must have norm 1 at most"):
         pipeline(found, lambda stage, *handles: stage(*handles))
     assert not (tmp_path / "again").exists()
@@ -197,7 +197,7 @@ class Longer:
     """Writes embeddings that are twice as long as they may be."""
 
     def __init__(self, contract: Documents) -> None:
-        from dpmodels.schema.embedded import EmbeddedCodec
+        from dpmodels.codec.embedded import EmbeddedCodec
 
         self.codec = EmbeddedCodec(contract)
         self.output_schema = self.codec.output_schema

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import nacre
-from dpmodels.evaluation.audit.made import shop
-from dpmodels.evaluation.published.report import ROWS_ALONE
+from dpmodels.audit.made import shop
+from dpmodels.report.report import ROWS_ALONE
 from tests.children import ends_at
 from tests.support import charges, digest, run_cli, synthesize_words, write_clinic
 
@@ -138,10 +138,10 @@ def test_a_hand_off_whose_keys_do_not_join_is_noticed(shop_run, tmp_path):
 
 
 MOMENTS = {
-    "joining": ("tasks.of_users", "transform_join"),
+    "joining": ("tasks.kinds.users", "transform_join"),
     "drawing": ("dpmodels.releases.draw", "measure_gaussian"),
-    "sampling": ("tasks.sample", "write_parts"),
-    "splitting": ("tasks.publish", "write_split"),
+    "sampling": ("tasks.stages.sample", "write_parts"),
+    "splitting": ("tasks.stages.publish", "write_split"),
 }
 
 

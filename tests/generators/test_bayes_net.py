@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from dpmodels.codec.encode import Codec
 from dpmodels.embeddings.contingency import Family, Views
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.generators.bayes_net import BayesNetModel, Estimate, conditional
 from dpmodels.generators.load import load_generator
-from dpmodels.schema.encode import Codec
 from tests.support import make_schema
 
 PARTITION = Partition.fine(make_schema(), 10, conditional=False)  # age, ward, dose, smoker, sick

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import torch
 
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.codec.rules import Conditions
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.generators import conditional
 from dpmodels.generators.conditional import GivenMixture, sample_where
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.sampling import Sampler
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.rules import Conditions
-from dpmodels.schema.schema import Schema
 from tests.support import make_schema
 
 

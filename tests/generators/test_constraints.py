@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmodels.authoring.lint import parse
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
+from dpmodels.gate.expectations import Gate
 from dpmodels.generators.constraints import Rules, caution_of_rules, sample_valid
 from dpmodels.generators.sampling import Sampler
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.expectations import Gate
-from dpmodels.schema.lint import parse
-from dpmodels.schema.schema import Schema
 
 TEXT = """
 name: stays

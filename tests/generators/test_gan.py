@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from dpmodels.audit.made import pictures
 from dpmodels.embeddings.vectors import Vectors
-from dpmodels.evaluation.audit.made import pictures
 from dpmodels.generators.gan import Adversary, Pool
 from dpmodels.generators.heads import head_of
 from dpmodels.generators.sampling import draw_cells

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from dpmodels.codec.encode import Records
 from dpmodels.embeddings.partition import Partition
 from dpmodels.embeddings.residuals import centered
 from dpmodels.errors import ArtifactError, InvalidArgument
@@ -21,7 +22,6 @@ from dpmodels.generators.denoise import (
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget, components
-from dpmodels.schema.encode import Records
 from tests.generators.dying import die_after_a_checkpoint
 from tests.support import make_schema
 

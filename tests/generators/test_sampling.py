@@ -65,6 +65,6 @@ def test_every_batch_and_every_pool_of_spares_has_a_stream_of_its_own() -> None:
 
 
 def test_a_file_is_made_of_whole_batches_of_any_generator() -> None:
-    from tasks.sample import FILE_ROWS
+    from tasks.stages.sample import FILE_ROWS
 
     assert all(FILE_ROWS % kind.batch_rows == 0 for kind in KINDS.values())

@@ -4,16 +4,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.columns import Continuous
+from dpmodels.contract.schema import Schema
 from dpmodels.generators.ends import Ends
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.tails import Pooled, Tail
+from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
-from dpmodels.schema.columns import Continuous
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.nacre import Nacre
 from tests import support
 
 NACRE = Nacre(training=MixtureSpec(components=64, steps=60))

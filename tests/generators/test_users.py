@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from dpmodels.audit.made import shop
+from dpmodels.codec.flat import FlatCodec, numbers_of, split
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Partition
-from dpmodels.evaluation.audit.made import shop
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.users import UserModel
-from dpmodels.schema.flat import FlatCodec, numbers_of, split
-from dpmodels.schema.schema import Schema
 
 
 def model_of(schema: Schema, probabilities: np.ndarray) -> UserModel:

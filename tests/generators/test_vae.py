@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from dpmodels.audit.made import pictures
+from dpmodels.codec.encode import Records
 from dpmodels.embeddings.image_moments import BASIS_BITS
 from dpmodels.embeddings.vectors import SCALE_BINS, Vectors, clip, transform_scales, transform_vectors
-from dpmodels.evaluation.audit.made import pictures
 from dpmodels.generators.heads import CellHead, ValueHead, head_of
 from dpmodels.generators.vae import Decoder, Prior, VaeSpec, imitate
 from dpmodels.privacy import Sensitive
-from dpmodels.schema.encode import Records
 from dpmodels.statistics.component_moments import Z_BITS
 from tests.support import make_records, make_schema
 

@@ -13,16 +13,16 @@ from types import MappingProxyType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpmodels.authoring.lint import load_schema
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.schema.lint import load_schema
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, pipeline, start
-from tasks.accounts import charges_of, sign_run
-from tasks.adopt import find_old
-from tasks.ingest import ingest
-from tasks.receive import sample_again
-from tasks.sanitize import sanitize
-from tasks.store import Run
+from tasks.run.accounts import charges_of, sign_run
+from tasks.run.adopt import find_old
+from tasks.run.receive import sample_again
+from tasks.run.store import Run
+from tasks.stages.ingest import ingest
+from tasks.stages.sanitize import sanitize
 from tests.letters import embed_words, write_letters
 from tests.support import run_cli, write_clinic, write_key
 from tests.wards import NAMES, write_wards

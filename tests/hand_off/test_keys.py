@@ -18,7 +18,7 @@ from dpmodels.hand_off.signature import SIGNATURE, sign_manifest
 from dpmodels.hand_off.verify import CONSISTENT, FAULTY, VERIFIED, verify_hand_off
 from dpmodels.keys import PRIME, SMALL_ORDER, fingerprint, is_weak, key_text, private_key, public_key, signed_by
 from dpmodels.ledger.approval import Asked
-from tasks import signing
+from tasks.run import signing
 from tests.hand_off.make_golden import GOLDEN
 from tests.support import digest, run_cli, write_key
 

@@ -15,7 +15,7 @@ from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.manifest import MANIFEST, NEWEST, ManifestError, own_digest, read_manifest
 from dpmodels.hand_off.verify import Verified, verify_hand_off
 from dpmodels.limits import LARGEST_MANIFEST
-from tasks.publish import holds_run
+from tasks.stages.publish import holds_run
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 from tests.releases import make_golden
 from tests.support import digest, run_cli

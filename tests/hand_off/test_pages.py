@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dpmodels.evaluation.pages.page import LAYOUT
 from dpmodels.hand_off.manifest import MANIFEST, own_digest, read_manifest
 from dpmodels.hand_off.pages import render_pages
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.pages.page import LAYOUT
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 from tests.hand_off.test_manifest import facts, rewritten, write_manifest
 

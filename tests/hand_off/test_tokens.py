@@ -12,7 +12,7 @@ from dpmodels.hand_off.verify import VERIFIED, verify_hand_off
 from dpmodels.keys import key_text, private_key
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
-from tasks.signing import PASSPHRASE, check_signing_key, passphrase_of
+from tasks.run.signing import PASSPHRASE, check_signing_key, passphrase_of
 from tests.hand_off.make_golden import GOLDEN
 from tests.ledger.conftest import CAP
 

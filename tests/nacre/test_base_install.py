@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpmodels.late import EXTRAS
-from dpmodels.synthesizers.registry import METHODS
+from dpmodels.methods.registry import METHODS
 from tests.nacre.base_install import base_installation
 from tests.nacre.wheels import ROOT
 from tests.releases.make_golden import GOLDEN

@@ -27,10 +27,10 @@ pytest.importorskip("flwr", reason="needs pip install 'nacre[federated]'")
 from flwr.app import ConfigRecord, Message, RecordDict
 
 from dpmodels.errors import Unsuitable
-from dpmodels.federated.classifier import FederatedClassifier
 from dpmodels.hand_off.manifest import CARD, PAGES, read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.methods.federations.classifier import FederatedClassifier
 from dpmodels.releases.plan import Plan
 from flows.config import FederateConfig
 from flows.federate import prepare, start
@@ -39,8 +39,8 @@ from nacre.flower.client import ClientConfig, answer, respond
 from nacre.flower.hand_over import UNPLANNED, hand_over
 from nacre.flower.messages import DISAGREED, NAME, Answer, Offer
 from nacre.flower.server import TWICE, federate, sort_out
-from tasks import clients
-from tasks.federate import PUBLIC
+from tasks.kinds import clients
+from tasks.stages.federate import PUBLIC
 from tests.nacre.flower import ROOT, agreement, network
 from tests.support import charges
 from tests.wards import NAMES, make_ward, write_wards

@@ -84,7 +84,7 @@ def test_a_worker_finds_every_flow_that_is_deployed(installed: Path, project: Pa
             "def f():\n    from nacre.tasks import (\n        a,\n    )\n",
         ),
         ("import tasks  # first\n", "import nacre.tasks as tasks  # first\n"),
-        ("import os, tasks.store as s\n", "import os, nacre.tasks.store as s\n"),
+        ("import os, tasks.run.store as s\n", "import os, nacre.tasks.run.store as s\n"),
         ('"""from flows import x"""\nfrom flowsheet import tasks\nfrom . import flows\n', None),
     ],
 )
@@ -94,7 +94,7 @@ def test_only_imports_of_ours_are_renamed(source: str, expected: str | None) -> 
 
 def test_an_import_that_binds_the_old_name_stops_the_build() -> None:
     with pytest.raises(ValueError, match=r"line 2: import tasks\.store binds tasks"):
-        renamed("\nimport tasks.store\n")
+        renamed("\nimport tasks.run.store\n")
 
 
 def renamed(source: str) -> str:

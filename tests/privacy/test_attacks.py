@@ -17,11 +17,11 @@ from dpmodels.limits import LARGEST_MANIFEST, LARGEST_REPORT
 from flows.synthesize import carry_out, start
 from flows.with_prefect.operators import SHIPPED, read_deployments
 from flows.with_prefect.pool import PoolWorker
-from tasks.ingest import ingest
-from tasks.receive import sample_again
-from tasks.sample import sample
-from tasks.sanitize import sanitize
-from tasks.train import train
+from tasks.run.receive import sample_again
+from tasks.stages.ingest import ingest
+from tasks.stages.sample import sample
+from tasks.stages.sanitize import sanitize
+from tasks.stages.train import train
 from tests.hand_off.test_manifest import CHARGED
 from tests.privacy.test_control import config
 from tests.support import write_clinic

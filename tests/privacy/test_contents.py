@@ -14,9 +14,9 @@ from dpmodels.ledger.ledger import Ledger
 from flows.config import SynthesizeConfig
 from flows.planning import MayOpen
 from flows.synthesize import pipeline, start
-from tasks.contents import _files
-from tasks.ingest import ingest
-from tasks.store import Run
+from tasks.run.contents import _files
+from tasks.run.store import Run
+from tasks.stages.ingest import ingest
 from tests.support import make_schema, make_table, write_clinic
 
 

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 
 from dpmodels.accounting.events import leaves
+from dpmodels.audit.data import data_of
 from dpmodels.errors import ArtifactError, InvalidArgument, NacreError
-from dpmodels.evaluation.audit.data import data_of
-from dpmodels.evaluation.published.charged import Scores
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.approval import Asked
 from dpmodels.ledger.ledger import Account, Ledger
 from dpmodels.mechanisms import exponential, gaussian
+from dpmodels.methods.registry import METHODS, create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import Former
-from dpmodels.synthesizers.registry import METHODS, create
+from dpmodels.report.charged import Scores
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, start
-from tasks.adopt import find_old
-from tasks.ingest import ingest
-from tasks.sanitize import sanitize
-from tasks.store import Run
+from tasks.run.adopt import find_old
+from tasks.run.store import Run
+from tasks.stages.ingest import ingest
+from tasks.stages.sanitize import sanitize
 from tests import support
 from tests.support import charges, make_records, make_schema, run_cli, synthesize_words, write_clinic
 
@@ -197,8 +197,8 @@ def test_a_device_that_fails_later_leaves_a_charge_that_can_be_given_back(tmp_pa
     run = start(config(tmp_path))
     settings = run.settings.model_copy(update={"device": "meta"})  # which torch knows, and no sum can be read from
     (run.control / "settings.json").write_text(settings.model_dump_json())
-    monkeypatch.setattr("tasks.sanitize.check_ready", lambda *_: None)
-    monkeypatch.setattr("tasks.sanitize.pick_device", lambda device: device)
+    monkeypatch.setattr("tasks.stages.sanitize.check_ready", lambda *_: None)
+    monkeypatch.setattr("tasks.stages.sanitize.pick_device", lambda device: device)
     with pytest.raises(NacreError):
         finish(run)
     assert charges(run.home) == ["reserve", "reserve"]

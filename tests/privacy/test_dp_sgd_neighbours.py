@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from dpmodels.audit.made import pictures
 from dpmodels.embeddings.vectors import transform_vectors
-from dpmodels.evaluation.audit.made import pictures
 from dpmodels.mechanisms.dp_sgd import gradients, training
 from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
@@ -18,9 +18,9 @@ from dpmodels.mechanisms.dp_sgd.places import alike_everywhere
 from dpmodels.mechanisms.dp_sgd.randomness import KeyStream
 from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
+from dpmodels.methods.registry import create
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.steps import NoisySum
-from dpmodels.synthesizers.registry import create
 from tests.mechanisms.test_dp_sgd_formed import Critic, crosses
 from tests.support import make_records, make_schema
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from dpmodels.errors import ArtifactError
+from dpmodels.methods.registry import create
 from dpmodels.releases.plan import Former, Line, Plan
 from dpmodels.releases.release import read_release, write_release
-from dpmodels.synthesizers.registry import create
-from tasks.accounts import reserve
-from tasks.adopt import find_old
-from tasks.refit import start_fit
-from tasks.store import Run
+from tasks.run.accounts import reserve
+from tasks.run.adopt import find_old
+from tasks.run.refit import start_fit
+from tasks.run.store import Run
 from tests.privacy.test_control import config, start
 from tests.releases.make_golden import GOLDEN
 from tests.support import write_clinic

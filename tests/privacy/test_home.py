@@ -13,8 +13,8 @@ import pytest
 from dpmodels.errors import LedgerError
 from dpmodels.ledger.ledger import Ledger
 from flows.synthesize import start, synthesize
-from tasks.home import home_faults, remember
-from tasks.store import new_name
+from tasks.run.home import home_faults, remember
+from tasks.run.store import new_name
 from tests.privacy.test_control import config
 from tests.support import run_cli, synthesize_words, write_clinic
 

@@ -11,24 +11,24 @@ import pytest
 
 from dpmodels.accounting import composition
 from dpmodels.accounting.events import GaussianEvent, LaplaceEvent
+from dpmodels.authoring.lint import MOST_FAULTS, lint, parse
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import NacreError
-from dpmodels.evaluation.pages.page import render_page
-from dpmodels.evaluation.pages.report import render
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Cost, Line, ManifestError, Target, parse_manifest
 from dpmodels.hand_off.pages import _is_short
 from dpmodels.hand_off.verify import MOST_STRANGE, MOST_WORK, Verified, _reckoned, verify_hand_off
 from dpmodels.limits import LARGEST_YAML, MOST_COLUMNS, MOST_NODES, MOST_VALUES, nodes, read_json
+from dpmodels.methods.registry import create
+from dpmodels.pages.page import render_page
+from dpmodels.pages.report import render
 from dpmodels.plain_yaml import YamlFault, read_yaml
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.schema.lint import MOST_FAULTS, lint, parse
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.registry import create
 from flows.command_line.console import console, print_facts
 from flows.config import SynthesizeConfig
 from flows.description import as_markdown
 from flows.with_prefect.artifacts import report_in_short
-from tasks.bucket import verify
-from tasks.progress import LOG
+from tasks.engine.progress import LOG
+from tasks.run.bucket import verify
 from tests.hand_off.make_golden import GOLDEN
 from tests.hand_off.test_manifest import CHARGED, rewritten
 from tests.hostile import contracts, events

@@ -14,14 +14,14 @@ from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.files import copy_plain, list_plain, read_plain, sha256_plain, size_plain
 from dpmodels.hand_off.verify import verify_hand_off
 from flows.synthesize import carry_out, start
-from tasks.ingest import ingest
-from tasks.publish import publish
-from tasks.receive import receive, sample_again
-from tasks.sample import sample
-from tasks.sanitize import sanitize
-from tasks.store import Handle, Run
-from tasks.train import train
-from tasks.validate import validate
+from tasks.run.receive import receive, sample_again
+from tasks.run.store import Handle, Run
+from tasks.stages.ingest import ingest
+from tasks.stages.publish import publish
+from tasks.stages.sample import sample
+from tasks.stages.sanitize import sanitize
+from tasks.stages.train import train
+from tasks.stages.validate import validate
 from tests.privacy.test_control import config
 from tests.support import write_clinic
 
@@ -194,7 +194,7 @@ def test_a_file_that_is_mostly_holes_is_not_read(tmp_path):
 
 
 def test_a_table_for_which_there_is_no_room_is_not_copied(sampled, monkeypatch):
-    monkeypatch.setattr("tasks.receive.LEAST_FREE", 2**60)
+    monkeypatch.setattr("tasks.run.receive.LEAST_FREE", 2**60)
     with pytest.raises(ArtifactError, match="no room"):
         receive(sampled)
     assert not (sampled.control / "received").exists()

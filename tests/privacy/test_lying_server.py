@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import FrozenFeatures
 from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.federated.public import PublicPart, features_of, tensors_of
+from dpmodels.methods.federations.public_part import PublicPart, features_of, tensors_of
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.plan import Former, Plan
-from dpmodels.schema.federation import Federation
 from dpmodels.statistics.class_moments import ClassMoments
 from dpmodels.statistics.component_moments import Points
 from dpmodels.statistics.logistic import Logistic, transform_optimum
-from tasks.clients import FAILED, shielded
-from tasks.federate import PUBLIC, create, take_part
-from tasks.store import Run
+from tasks.kinds.clients import FAILED, shielded
+from tasks.run.store import Run
+from tasks.stages.federate import PUBLIC, create, take_part
 from tests.wards import begun, ledger_of
 
 RECORDS = {"records": 300}

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dpmodels.errors import ArtifactError
-from tasks.store import Run, close_home, make_private
+from tasks.run.store import Run, close_home, make_private
 from tests.support import run_cli, synthesize_words, write_clinic
 from tests.wards import write_wards
 

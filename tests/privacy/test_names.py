@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
+from dpmodels.audit.made import pictures
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.base import described
 from dpmodels.errors import DataError
-from dpmodels.evaluation.audit.made import pictures
-from dpmodels.schema.base import described
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.load import load_parts
+from dpmodels.reading.load import load_parts
 from tests.support import make_schema, make_table, run_cli, synthesize_words, write_clinic
 
 PRIVATE = ["Quillfeather", "8675309", "zebra", "1874-05-06", "wardd"]

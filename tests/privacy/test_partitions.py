@@ -13,23 +13,23 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from dpmodels.authoring.lint import parse
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.codec.fingerprint import Fingerprint
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError, InvalidArgument, LedgerError
+from dpmodels.gate.expectations import Gate
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.schema.encode import Codec, Records
-from dpmodels.schema.expectations import Gate
-from dpmodels.schema.fingerprint import Fingerprint
-from dpmodels.schema.ingest import transform_encode
-from dpmodels.schema.lint import parse
-from dpmodels.schema.load import load_parts
-from dpmodels.schema.schema import Schema
+from dpmodels.reading.ingest import transform_encode
+from dpmodels.reading.load import load_parts
 from flows.config import SynthesizeConfig
 from flows.night import synthesize_night
 from flows.partitions import check_nights
 from flows.synthesize import carry_out, make_plans, pipeline, start
-from tasks.encoded import EncodedTable
-from tasks.store import Run
-from tests.schema.conftest import make
+from tasks.engine.encoded import EncodedTable
+from tasks.run.store import Run
+from tests.every_kind import make
 from tests.support import make_schema, make_table, write_clinic
 
 DAYS = [date(2026, 1, day) for day in (1, 2, 3, 4)]

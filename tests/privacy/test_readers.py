@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmodels import limits
+from dpmodels.authoring.lint import load_schema, parse
 from dpmodels.errors import ArtifactError, InvalidArgument, SchemaError, Unsuitable
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.keys import public_key
-from dpmodels.schema.lint import load_schema, parse
 from dpmodels.text.encoders import describe_encoder
 from flows.config import SynthesizeConfig
 from tests.damaged import CARDED, SECRET, Reader, outcome, readers
@@ -36,7 +36,7 @@ LOADERS = {
     ("jsonpickle", "decode"),
 }  # fmt: skip
 HARMLESS = {("np", "load"): ("allow_pickle", False), ("torch", "load"): ("weights_only", True)}
-BETWEEN_PROCESSES = {"tasks/cluster.py"}
+BETWEEN_PROCESSES = {"tasks/engine/cluster.py"}
 """Here a function of ours goes to a worker of the operator's own Dask cluster, which unpickles all that it is sent."""
 
 EXAMPLES = 8 if settings().max_examples == 100 else settings().max_examples

@@ -7,13 +7,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from dpmodels.evaluation.audit.tap import tapped
-from dpmodels.evaluation.published.charged import Scores
+from dpmodels.audit.tap import tapped
 from dpmodels.mechanisms import gaussian
-from dpmodels.synthesizers.registry import create
+from dpmodels.methods.registry import create
+from dpmodels.report.charged import Scores
 from flows.audit import flow_findings, left_by, run_on
 from flows.audit_runs import MEASUREMENT, tables_of
-from tasks.store import Run
+from tasks.run.store import Run
 from tests.support import make_table
 
 METHODS = ["pearl", "nacre", "nacre-images"]

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
+from dpmodels.contract.schema import Schema
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit, exact_decimal
-from dpmodels.schema.schema import Schema
 from tests.support import make_schema
 
 USER = PrivacyUnit(user="patient", max_rows=4)

@@ -7,11 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from dpmodels.authoring.lint import lint, load_for_run, load_schema
+from dpmodels.contract.schema import Schema
 from dpmodels.errors import SchemaError
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
-from dpmodels.schema.lint import lint, load_for_run, load_schema
-from dpmodels.schema.schema import Schema
 from tests.support import make_schema, run_cli, synthesize_words, write_clinic
 
 LARGE = "must be at most 0.001"

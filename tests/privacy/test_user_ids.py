@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.errors import DataError
-from dpmodels.schema.load import load_parts
-from tests.schema.conftest import make
+from dpmodels.reading.load import load_parts
+from tests.every_kind import make
 
 SCHEMA = make("name: v\nunit: {user: who, max_rows: 2}\ncolumns:\n  who: {type: identifier}\n  n: {type: boolean}\n")
 TEXT = {

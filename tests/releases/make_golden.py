@@ -17,15 +17,15 @@ import pyarrow.parquet as pq
 import torch
 import yaml
 
-from dpmodels.evaluation.audit.data import data_of
-from dpmodels.evaluation.published.charged import ScoreMeasurement, Scores
-from dpmodels.evaluation.published.charged_facts import charged_facts
+from dpmodels.audit.data import data_of
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.schema import Schema
+from dpmodels.methods.quick import QUICK, quick
+from dpmodels.methods.registry import METHODS
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.release import FORMAT, Release, read_release
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.quick import QUICK, quick
-from dpmodels.synthesizers.registry import METHODS
+from dpmodels.report.charged import ScoreMeasurement, Scores
+from dpmodels.report.charged_facts import charged_facts
 from tests import support
 from tests.every_method import fit
 from tests.support import make_table, measured, run_cli, synthesize_words, write_key

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpmodels.contract.discovery import Discovery, Wanted
+from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.release import FORMAT, read_release
-from dpmodels.schema.discover import Discovery, Wanted
-from dpmodels.synthesizers.discovery import DiscoverySystem
 from tests.releases.make_golden import sha256
 from tests.support import measured
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from dpmodels.methods.documents.deep_candidate import DeepCandidate, DeepCandidateMeasurement
+from dpmodels.methods.documents.document_sketch import DocumentSketch, DocumentSketchMeasurement
+from dpmodels.methods.documents.each_document import EachDocument
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
-from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
-from dpmodels.synthesizers.document_sketch import DocumentSketch, DocumentSketchMeasurement
-from dpmodels.synthesizers.each_document import EachDocument
 from dpmodels.text.candidates import Candidates, Sketching, read_candidates
 from tests.support import desk_in
 from tests.text.documents import SMALL, budget_of, embedded, make_contract, make_public, make_texts

@@ -9,11 +9,11 @@ import pytest
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, PureEvent
 from dpmodels.embeddings.moments import Moments
 from dpmodels.errors import ArtifactError
+from dpmodels.methods.quick import QUICK
+from dpmodels.methods.registry import create
 from dpmodels.privacy import Sensitive
 from dpmodels.releases import draw
 from dpmodels.releases.steps import Choose, Data, Programme, Sum
-from dpmodels.synthesizers.quick import QUICK
-from dpmodels.synthesizers.registry import create
 from tests.releases.test_parallel import BUDGET, PICK, SUM, WARDS, Wards, wards
 from tests.support import desk_in, make_records, make_schema, measured
 

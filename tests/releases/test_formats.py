@@ -10,25 +10,25 @@ import torch
 from safetensors.torch import save_file
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.moments import Moments
 from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.ledger.ledger import Ledger
+from dpmodels.methods.quick import QUICK
+from dpmodels.methods.registry import create
+from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.formats import NACRE_OF_2, RULES_OF_1, read_plan
 from dpmodels.releases.plan import Line, Plan, canonical_hash
 from dpmodels.releases.state import DrawState
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.schema import Schema
-from dpmodels.synthesizers.nacre import Nacre
-from dpmodels.synthesizers.quick import QUICK
-from dpmodels.synthesizers.registry import create
 from flows.config import SynthesizeConfig
 from flows.synthesize import start
-from tasks.accounts import desk_of, reserve
-from tasks.ingest import ingest
-from tasks.sanitize import sanitize
-from tasks.store import Run
+from tasks.run.accounts import desk_of, reserve
+from tasks.run.store import Run
+from tasks.stages.ingest import ingest
+from tasks.stages.sanitize import sanitize
 from tests.releases.make_golden import GOLDEN
 from tests.support import charges, make_records, make_schema, make_table, measured, run_cli, write_clinic
 

@@ -15,20 +15,20 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import create_model
 
+from dpmodels.codec.embedded import codec_of
 from dpmodels.errors import ArtifactError
-from dpmodels.evaluation.published.charged_facts import charged_facts
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.mechanisms.dp_sgd.spec import SgdSpec
+from dpmodels.methods.quick import QUICK, quick
+from dpmodels.methods.registry import METHODS, create
+from dpmodels.methods.trained import p3gm
 from dpmodels.privacy import Released
 from dpmodels.releases.draw import read
 from dpmodels.releases.release import FORMAT, Release, read_release
 from dpmodels.releases.steps import Choose, Keep, Sum, Train
 from dpmodels.releases.system import Craft
 from dpmodels.releases.walk import values_of
-from dpmodels.schema.embedded import codec_of
-from dpmodels.synthesizers import p3gm
-from dpmodels.synthesizers.quick import QUICK, quick
-from dpmodels.synthesizers.registry import METHODS, create
+from dpmodels.report.charged_facts import charged_facts
 from tests.every_method import fit
 from tests.releases.make_golden import GOLDEN, RESIDUALS, facts_of, make_release, marginals_of, sha256
 from tests.support import run_cli

@@ -11,10 +11,11 @@ from pydantic import create_model
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ParallelEvent, PureEvent
+from dpmodels.audit.tap import Killed
+from dpmodels.codec.encode import Records
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import ArtifactError, InvalidArgument
-from dpmodels.evaluation.audit.tap import Killed
 from dpmodels.mechanisms import exponential, gaussian
 from dpmodels.mechanisms.exponential import exponential_scale, pure_scale
 from dpmodels.privacy import Adjacency, PrivacyBudget, Sensitive
@@ -22,7 +23,6 @@ from dpmodels.releases import draw
 from dpmodels.releases.plan import Line
 from dpmodels.releases.steps import Choose, Data, Parallel, Programme, Sum
 from dpmodels.releases.system import System
-from dpmodels.schema.encode import Records
 from tests.support import desk_in, make_records, make_schema, measured
 
 BUDGET = PrivacyBudget(epsilon=8, delta=1e-5)

@@ -2,11 +2,11 @@
 
 import pytest
 
+from dpmodels.audit.data import data_of
 from dpmodels.errors import InvalidArgument
-from dpmodels.evaluation.audit.data import data_of
+from dpmodels.methods.quick import quick
+from dpmodels.methods.registry import METHODS
 from dpmodels.privacy import Adjacency, PrivacyBudget
-from dpmodels.synthesizers.quick import quick
-from dpmodels.synthesizers.registry import METHODS
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -15,8 +15,8 @@ from dpmodels.mechanisms.gaussian import (
     lattice_noise_stddev,
     measure_gaussian,
 )
+from dpmodels.methods.tables.pearl import Pearl
 from dpmodels.privacy import PrivacyBudget, Released, Sensitive
-from dpmodels.synthesizers.pearl import Pearl
 from tests.support import make_records, make_schema
 
 ALPHA = 1e-6  # a false alarm in a million runs

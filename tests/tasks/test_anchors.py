@@ -9,8 +9,8 @@ import pytest
 from benchmarks.postgres import new_database
 from dpmodels.errors import ArtifactError, LedgerError
 from dpmodels.ledger.ledger import Ledger
-from tasks.anchors import KEY, PLACE, anchor_faults, check_anchored, write_anchor
-from tasks.home import check_home, home_faults
+from tasks.run.anchors import KEY, PLACE, anchor_faults, check_anchored, write_anchor
+from tasks.run.home import check_home, home_faults
 from tests.ledger.conftest import CAP, make_charge
 from tests.ledger.test_tampering import rewrite
 from tests.support import run_cli, write_key

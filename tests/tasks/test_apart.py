@@ -10,7 +10,7 @@ import pytest
 
 from dpmodels.errors import NacreError
 from flows.generate import SECRETS, CanRead, check_blind, serve_waiting
-from tasks.apart import (
+from tasks.run.apart import (
     BEAT,
     SILENCE,
     STATUS,
@@ -25,7 +25,7 @@ from tasks.apart import (
     wait_for,
     withdraw,
 )
-from tasks.store import Run, write_text
+from tasks.run.store import Run, write_text
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_sign_of_life_is_a_plain_file_of_late(run: Run) -> None:
 def test_a_failed_stage_fails_the_waiting_run_with_one_sentence(
     run: Run, monkeypatch: pytest.MonkeyPatch, reason: str, said: str
 ) -> None:
-    monkeypatch.setattr("tasks.apart.LOOK", 0.01)
+    monkeypatch.setattr("tasks.run.apart.LOOK", 0.01)
 
     def fail() -> None:
         while not (found := list(requests(run.home))):
@@ -114,7 +114,7 @@ def test_a_failed_stage_fails_the_waiting_run_with_one_sentence(
 
 
 def test_nobody_is_waited_for_for_ever(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.apart.LOOK", 0.01)
+    monkeypatch.setattr("tasks.run.apart.LOOK", 0.01)
     with pytest.raises(NacreError, match="nobody made stage train of run night"):
         wait_for(run, "train", 1e-6)
     assert list(requests(run.home)) == []

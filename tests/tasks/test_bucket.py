@@ -14,11 +14,11 @@ import pytest
 from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.hand_off.manifest import read_manifest
 from dpmodels.hand_off.verify import verify_hand_off
-from tasks.bucket import Bucket, read_listing, write_listing
-from tasks.cluster import open_cluster
-from tasks.engine import Threads
-from tasks.sample import FILE_ROWS, FileSampler, write_parts
-from tasks.store import Run
+from tasks.engine.cluster import open_cluster
+from tasks.engine.engines import Threads
+from tasks.run.bucket import Bucket, read_listing, write_listing
+from tasks.run.store import Run
+from tasks.stages.sample import FILE_ROWS, FileSampler, write_parts
 from tests.support import charges, run_cli, synthesize_words, write_clinic, write_key
 from tests.tasks.test_cluster import Processes, begun, kill_in_the_middle
 from tests.tasks.test_sample import saved
@@ -187,7 +187,7 @@ def test_what_fails_is_no_hand_off_and_is_gone_on_with(tmp_path, store, monkeypa
 def test_a_part_that_another_changed_is_not_handed_over(tmp_path, store, monkeypatch):
     place, system, bucket = store
     write_clinic(tmp_path)
-    from tasks import validate
+    from tasks.stages import validate
 
     receive = validate.receive
 

@@ -5,7 +5,7 @@ import urllib.request
 
 import pytest
 
-from tasks.clients import _workers
+from tasks.kinds.clients import _workers
 
 
 @pytest.mark.slow

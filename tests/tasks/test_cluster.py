@@ -15,20 +15,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpmodels.codec.encode import Codec
 from dpmodels.embeddings.summation import transform_sum
 from dpmodels.errors import DataError, InvalidArgument, NacreError
+from dpmodels.gate.expectations import Gate
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.mechanisms import gaussian
+from dpmodels.methods.tables.moments import MomentsSystem
 from dpmodels.privacy import PrivacyBudget, Sensitive
+from dpmodels.reading.ingest import transform_encode
+from dpmodels.reading.load import load_parts
 from dpmodels.releases.release import read_release
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.expectations import Gate
-from dpmodels.schema.ingest import transform_encode
-from dpmodels.schema.load import load_parts
-from dpmodels.synthesizers.moments import MomentsSystem
-from tasks import cluster
-from tasks.cluster import open_cluster
-from tasks.encoded import EncodedTable
+from tasks.engine import cluster
+from tasks.engine.cluster import open_cluster
+from tasks.engine.encoded import EncodedTable
 from tests.support import (
     charges,
     desk_in,

@@ -10,13 +10,13 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
+from dpmodels.authoring.lint import load_schema
+from dpmodels.codec.encode import Codec
 from dpmodels.errors import NacreError
 from dpmodels.hand_off.verify import verify_hand_off
-from dpmodels.schema.encode import Codec
-from dpmodels.schema.lint import load_schema
-from dpmodels.schema.load import load_parts
-from tasks.export import export
-from tasks.table_file import ENDINGS
+from dpmodels.reading.load import load_parts
+from tasks.run.table_file import ENDINGS
+from tasks.stages.export import export
 from tests.hand_off.make_golden import GOLDEN
 from tests.support import run_cli, write_clinic
 

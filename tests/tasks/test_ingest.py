@@ -9,7 +9,7 @@ import pytest
 from dpmodels.errors import DataError
 from flows.config import SynthesizeConfig, placed
 from flows.synthesize import carry_out, start
-from tasks.ingest import ingest
+from tasks.stages.ingest import ingest
 from tests.support import make_table, write_clinic
 
 

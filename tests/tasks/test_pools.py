@@ -12,8 +12,8 @@ import torch
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tasks.engine import cores
-from tasks.pools import limit_pools, limited_pools, pool_threads
+from tasks.engine.engines import cores
+from tasks.engine.pools import limit_pools, limited_pools, pool_threads
 from tests.support import synthesize_words, write_clinic
 
 ROOT = Path(__file__).parents[2]
@@ -22,8 +22,9 @@ import importlib, json, sys
 for name in sys.argv[2].split():
     importlib.import_module(name)
 from flows.command_line import app
-from dpmodels.evaluation.internal import report as internal
-from tasks import sample, store
+from dpmodels.comparison import report as internal
+from tasks.stages import sample
+from tasks.run import store
 import threadpoolctl, torch
 
 def watch(owner, name):

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpmodels.schema.encode import Codec
-from tasks.cluster import open_cluster
-from tasks.engine import Threads
-from tasks.of_tables import TableCheck
-from tasks.sample import FILE_ROWS, FileSampler, write_parts
-from tasks.store import Handle
-from tasks.validate import check_table
+from dpmodels.codec.encode import Codec
+from tasks.engine.cluster import open_cluster
+from tasks.engine.engines import Threads
+from tasks.kinds.tables import TableCheck
+from tasks.run.store import Handle
+from tasks.stages.sample import FILE_ROWS, FileSampler, write_parts
+from tasks.stages.validate import check_table
 from tests.generators.test_mixture import model
 from tests.tasks.test_cluster import Processes
 

@@ -13,8 +13,8 @@ import pytest
 
 from dpmodels.errors import DataError, NacreError
 from flows.with_prefect.server import prefect_server
-from tasks.engine import Threads
-from tasks.stage import as_task, stage
+from tasks.engine.engines import Threads
+from tasks.stages.stage import as_task, stage
 
 CANARY = "Zebulon-Quillfeather-1874"
 
@@ -63,7 +63,7 @@ def everything(error: BaseException | None) -> str:
         text.append(f"{error!r} {error.args} {vars(error)}")
         frame = error.__traceback__
         while frame:
-            if "tasks/stage.py" in frame.tb_frame.f_code.co_filename:
+            if "tasks/stages/stage.py" in frame.tb_frame.f_code.co_filename:
                 text.append(str(frame.tb_frame.f_locals))
             frame = frame.tb_next
         error = error.__cause__ or error.__context__

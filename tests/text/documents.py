@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpmodels.contract.documents import Documents
+from dpmodels.methods.documents.deep_candidate import DeepCandidate, DeepCandidateMeasurement
 from dpmodels.privacy import PrivacyBudget, Sensitive
-from dpmodels.schema.documents import Documents
-from dpmodels.synthesizers.deep_candidate import DeepCandidate, DeepCandidateMeasurement
 from dpmodels.text.candidates import Candidates, Recipe, make_candidates
 from dpmodels.text.encoders import load_encoder
 from dpmodels.text.passages import PassageFile, transform_passages

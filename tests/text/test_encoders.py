@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from dpmodels.contract.documents import Encoder
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
-from dpmodels.schema.documents import Encoder
 from dpmodels.text import encoders
 from dpmodels.text.encoders import describe_encoder, load_encoder
 

@@ -8,8 +8,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from dpmodels.contract.documents import Documents
 from dpmodels.errors import DataError
-from dpmodels.schema.documents import Documents
 from dpmodels.text.encoders import load_encoder
 from dpmodels.text.passages import Passages, embed, transform_passages
 from dpmodels.text.reading import load_documents

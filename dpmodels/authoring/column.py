@@ -1,0 +1,219 @@
+"""One column of a draft: what its type in the file and its documentation make of it, with a TODO for what is open."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from dpmodels.authoring.facts import TODO, Bound, Facts
+from dpmodels.authoring.suggest import suggestion
+from dpmodels.contract.base import ColumnFaults, is_text
+from dpmodels.contract.columns import Column
+
+COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
+TYPES = {
+    "integer": "integer",
+    "number": "number",
+    "text": "categorical",
+    "category": "categorical",
+    "boolean": "boolean",
+    "date": "datetime",
+    "moment": "datetime",
+    "identifier": "identifier",
+}
+"""The kinds of column that documents tell apart, and a schema's types for them."""
+NUMBERS = ("integer", "number")
+MOST_DECIMALS = 12  # that a schema's `round` may keep
+Keys = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """The keys of a column, of which some may be TODO, and what its author should read beside them."""
+
+    keys: Mapping[str, Any]
+    remarks: tuple[str, ...] = ()
+
+
+def drafted(name: str, found: pa.DataType | None, facts: Facts, accept: bool = False) -> Drafted:
+    """Draft a column from its name, its type in the file (None in a CSV file), and what is documented.
+
+    A suggestion stands among the remarks until it is accepted; then it is a key.
+    """
+    stated = of_type(found)
+    keys, remarks = _joined(stated, facts)
+    keys, faults = _settled(keys)
+    remarks = [*([facts.description] if facts.description else []), *remarks, *faults]
+    remarks += [f"not read: {words}" for words in dict.fromkeys(facts.unread)]
+    suggested = suggestion(name, keys) if TODO in keys.values() else None
+    if suggested and not suggested.keys:
+        remarks.append(suggested.because)
+    elif suggested and accept:
+        kept = {key: value for key, value in keys.items() if key == "nullable" or "type" not in suggested.keys}
+        keys, faults = _settled({**({} if suggested.keys.get("type") == "identifier" else kept), **suggested.keys})
+        remarks += [f"a suggestion that was accepted: {suggested.because}", *faults]
+    elif suggested:
+        words = yaml.safe_dump(dict(suggested.keys), default_flow_style=True, sort_keys=False, width=10_000).strip()
+        remarks.append(f"suggested, as {suggested.because}: {words}; to confirm it, write it")
+    return Drafted(keys, tuple(remarks))
+
+
+def of_type(kind: pa.DataType | None) -> Keys:
+    """Return what a type tells of a column; its values stay unknown."""
+    if kind is None:
+        return {"type": TODO}
+    if pa.types.is_boolean(kind):
+        return {"type": "boolean"}
+    if pa.types.is_integer(kind):
+        dtype = {} if kind in (pa.int64(), pa.uint64()) else {"dtype": str(kind)}
+        return {"type": "integer", "min": TODO, "max": TODO, **dtype}
+    if pa.types.is_floating(kind):
+        dtype = {"dtype": "float32"} if kind == pa.float32() else {}
+        return {"type": "number", "min": TODO, "max": TODO, **dtype}
+    if pa.types.is_dictionary(kind):
+        return {"type": "categorical", "values": TODO, "dtype": "dictionary"}
+    if is_text(kind):
+        return {"type": "categorical", "values": TODO}
+    if pa.types.is_fixed_size_list(kind) and kind.value_type == pa.uint8():
+        return {"type": "image", "height": TODO, "width": TODO}
+    if pa.types.is_date(kind):
+        return {"type": "datetime", "min": TODO, "max": TODO, "resolution": "day"}
+    if pa.types.is_timestamp(kind):
+        return {"type": "datetime", "min": TODO, "max": TODO, "resolution": TODO, "dtype": str(kind)}
+    if pa.types.is_decimal(kind):
+        dtype = {"dtype": f"decimal({kind.precision}, {kind.scale})"}
+        return {"type": "number", "min": TODO, "max": TODO, "round": kind.scale, **dtype}
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        return {"type": "integer", "min": TODO, "max": TODO, "dtype": str(kind)}
+    return {"type": TODO}
+
+
+def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
+    """Join what the file states with what is documented; where they differ, the file is right, and it is said."""
+    kind, wanted = stated["type"], TYPES.get(facts.kind or "", TODO)
+    if kind == "image":
+        return stated, []
+    if facts.derived:
+        return {"type": "derived", **facts.derived}, []
+    nullable = {"nullable": True} if facts.nullable else {}
+    if wanted == "identifier" and kind in ("integer", "categorical", TODO):
+        return {"type": "identifier"}, []
+    if facts.values is not None and kind != "boolean":
+        values = _values(facts, kind)
+        if values is None:
+            return {**stated, **nullable}, ["the documented values are not of the type that the file has"]
+        if set(values) == {False, True} and isinstance(values[0], bool):
+            return {"type": "boolean", **nullable}, []
+        dtype = {key: stated[key] for key in ("dtype",) if key in stated}
+        return {"type": "categorical", "values": values, **dtype, **nullable}, []
+    if kind == "integer" and wanted == "boolean":
+        return {"type": "categorical", "values": [0, 1], **nullable}, []
+    remarks = []
+    if kind == TODO:
+        keys = _unfilled(wanted, facts)
+    elif kind == "number" and wanted == "integer":
+        keys = {"type": "integer", "min": TODO, "max": TODO}
+    else:
+        alike = (NUMBERS, ("boolean", "categorical") if facts.kind == "category" else ())
+        differ = wanted not in (TODO, "identifier", kind) and not any({kind, wanted} <= set(each) for each in alike)
+        remarks = [f"documented as {facts.kind}, which is not what the file holds"] if differ else []
+        keys = dict(stated)
+    return {**keys, **_bounds(keys, facts), **nullable}, remarks
+
+
+def _unfilled(wanted: str, facts: Facts) -> Keys:
+    """Return the keys of a documented type of which nothing else is known."""
+    if wanted in NUMBERS:
+        return {"type": wanted, "min": TODO, "max": TODO}
+    if wanted == "datetime":
+        return {"type": wanted, "min": TODO, "max": TODO, "resolution": "day" if facts.kind == "date" else TODO}
+    return {"type": wanted, "values": TODO} if wanted == "categorical" else {"type": wanted}
+
+
+def _values(facts: Facts, kind: str) -> list[Any] | None:
+    """Return the documented values as the file's type has them; None where it cannot."""
+    values = list(facts.values or ())
+    if kind in NUMBERS:
+        numbers = [float(value) if isinstance(value, str) and _is_number(value) else value for value in values]
+        if any(isinstance(value, str) for value in numbers):
+            return None
+        whole = all(float(value).is_integer() for value in numbers)
+        return [int(value) if whole else float(value) for value in numbers]
+    if kind == "categorical" or (kind == TODO and facts.kind == "text"):
+        return None if any(isinstance(value, bool) for value in values) else [str(value) for value in values]
+    return values if kind == TODO else None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _bounds(keys: Keys, facts: Facts) -> Keys:
+    """Return the documented bounds as the column's type has them, and the decimals that its numbers keep."""
+    if keys["type"] in NUMBERS:
+        decimals = 0 if keys["type"] == "integer" else facts.decimals
+        decimals = decimals if decimals is None or decimals <= MOST_DECIMALS else None
+        ends = [_edge(facts.low, -1, decimals), _edge(facts.high, 1, decimals)]
+        rounded = {"round": decimals} if keys["type"] == "number" and decimals is not None else {}
+        whole = int if keys["type"] == "integer" else float
+        return {
+            key: TODO if end is None else whole(end) for key, end in zip(("min", "max"), ends, strict=True)
+        } | rounded
+    if keys["type"] == "datetime":
+        resolution = "day" if facts.kind == "date" else facts.resolution or keys["resolution"]
+        least, most = (_moment(end, into, resolution == "day") for end, into in ((facts.low, 1), (facts.high, -1)))
+        return {"min": least, "max": most, "resolution": resolution}
+    return {}
+
+
+def _edge(bound: Bound | None, side: int, decimals: int | None) -> float | None:
+    """Move a bound inwards to the nearest number of so many decimals that the interval has."""
+    if bound is None or isinstance(bound.value, date):
+        return None
+    if decimals is None:
+        return float(bound.value)
+    place = round(float(bound.value) * 10**decimals, 6)  # the documented number is decimal, and its double is not
+    rank = math.floor(place) if side > 0 else math.ceil(place)
+    rank -= side * (bound.open and rank == place)
+    return float(rank / 10**decimals) if decimals else rank
+
+
+def _moment(bound: Bound | None, inwards: int, whole_days: bool) -> Any:
+    if bound is None or not isinstance(bound.value, date):
+        return TODO
+    if isinstance(bound.value, datetime):
+        return bound.value.date() if whole_days else bound.value.replace(microsecond=0)
+    return bound.value + timedelta(days=inwards) if bound.open and date.min < bound.value < date.max else bound.value
+
+
+def _settled(keys: Keys) -> tuple[Keys, list[str]]:
+    """Leave open what a schema refuses, and say why."""
+    remarks = []
+    if TODO not in keys.values():
+        for key, message in _faults(keys):
+            remarks.append(f"{key} as documented {message}")
+            keys = {one: TODO if one == key else value for one, value in keys.items() if one != key or key in REQUIRED}
+    return keys, remarks
+
+
+REQUIRED = ("type", "min", "max", "values", "resolution")
+
+
+def _faults(keys: Keys) -> Iterator[tuple[str, str]]:
+    try:
+        COLUMN.validate_python(keys)
+    except ValidationError as refused:
+        for error in refused.errors():
+            cause = error.get("ctx", {}).get("error")
+            if isinstance(cause, ColumnFaults):
+                yield from cause.faults
+            elif len(error["loc"]) > 1:
+                yield str(error["loc"][1]), "cannot be written"

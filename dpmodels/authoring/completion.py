@@ -1,0 +1,236 @@
+"""Write what was discovered into the draft of a schema: only the marks change, so comments and order stay.
+
+Whatever was found comes from noisy counts, so this is post-processing. The schema says under ``sources`` which keys
+come from a charged release, and from which, so that whoever signs it sees it.
+"""
+
+import json
+import math
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any, cast
+
+import numpy as np
+import yaml
+
+from dpmodels.contract.discovery import SHARE, marks
+from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.limits import LARGEST_YAML
+from dpmodels.plain_yaml import read_yaml
+
+TODO = "TODO"
+TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, which no command reads"
+WIDTH = 110
+INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a release says of a column.
+
+    Attributes:
+        values: of an open set those that reached the threshold, in their order.
+        low, high: ends of the outermost cells, or the first and last year; None where no cell surely holds rows, and
+            infinite where the lattice ends.
+        null_share: an upper bound of the share of nulls; unread: the noisy number of rows that hold no such value.
+        rows: the noisy number of rows; noise_stddev: of each count, in rows.
+        least_rows: the number of rows at which a value is released half of the time.
+    """
+
+    values: tuple[Any, ...]
+    low: float | None
+    high: float | None
+    null_share: float
+    rows: float
+    unread: float
+    noise_stddev: float
+    least_rows: float
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A schema with what was found, and what its author should know of it, a sentence each."""
+
+    text: str
+    remarks: tuple[str, ...]
+
+
+def complete(text: str, found: Mapping[str, Found], origin: str, charge: DiscoveryCharge) -> Completed:
+    """Write what was found into a draft; what was not found becomes a TODO.
+
+    Args:
+        text: the draft, whose marks are those of the release.
+        found: by column.
+        origin: says in words which charged release this is from.
+        charge: what was paid for it.
+    """
+    data, root = read_yaml(text), cast(yaml.MappingNode, yaml.compose(text, Loader=yaml.SafeLoader))
+    edits, remarks, told = list[tuple[int, int, str]](), list[str](), list[str]()
+    columns = _value(root, "columns")
+    for name, keys in marks(data).items():
+        node, column = _value(columns, name), data["columns"][name]
+        said = _said(column, keys, found[name], of_users="users" in data)
+        remarks += _remarks(name, said, found[name])
+        told.append(f"{', '.join(keys)} of {name}")
+        for index, key in enumerate(keys):
+            mark = _value(node, key)
+            indent = " " * (_indent(text, mark.start_mark.index) + 4)
+            written = _flow(said.pop(key), indent)
+            start, end = mark.start_mark.index, mark.end_mark.index
+            end = start + len(text[start:end].rstrip())  # that of a word in a block lies on the next line
+            edits.append((start, end, written + _more(index, keys, node, said)))
+    edits.append(_added(text, root, "sources", f"{origin}: {'; '.join(told)}"))
+    if charge.charge not in (one.get("charge") for one in data.get("discovered", ())):
+        edits.append(_added(text, root, "discovered", charge.model_dump(mode="json")))
+    for start, end, written in sorted(edits, reverse=True):
+        text = text[:start] + written + text[end:]
+    if len(text) > LARGEST_YAML:
+        remarks.append(f"the schema {TOO_LARGE}: take rare values out of it before it is used")
+    return Completed(text, tuple(remarks))
+
+
+def _said(column: Mapping[str, Any], keys: tuple[str, ...], found: Found, of_users: bool) -> dict[str, Any]:
+    """Return the keys that are written for a column: the marked ones, and what becomes of values outside.
+
+    Beside ``users`` no row may be left out, so a number that was not found ends the run that meets it.
+    """
+    said: dict[str, Any] = {}
+    if SHARE in keys:
+        said[SHARE] = found.null_share
+    if "values" in keys:
+        said |= _values(column, found)
+        if of_users and said.get("outside") == "reject-row":
+            said["outside"] = "refuse"
+    if "min" in keys:
+        said["min"] = _bound(column, found.low, ROUND_FLOOR)
+    if "max" in keys:
+        said["max"] = _bound(column, found.high, ROUND_CEILING)
+    if {"min", "max"} & {*keys}:
+        said |= _checked(column, said) | ({} if "outside" in column else {"outside": "clip"})
+    return said
+
+
+def _values(column: Mapping[str, Any], found: Found) -> dict[str, Any]:
+    """Return the values, with one for the rare ones that are not among them."""
+    values = [*found.values]
+    if not values:
+        return {"values": TODO}
+    if column.get("outside") == "other" and "other" in column:
+        return {"values": values if column["other"] in values else [*values, column["other"]]}
+    if "outside" in column:
+        return {"values": values}
+    if not all(isinstance(value, str) for value in values):
+        return {"values": values, "outside": "reject-row"}
+    rest = next(word for word in ("other", "(other)", "((other))") if word not in values)
+    return {"values": [*values, rest], "outside": "other", "other": rest}
+
+
+def _bound(column: Mapping[str, Any], end: float | None, rounding: str) -> Any:
+    """Return an end as a bound: a day of a year; or a number, away from what is inside, at the decimals it keeps."""
+    if end is None or math.isinf(end):
+        return TODO
+    if column["type"] == "datetime":
+        return Decimal(f"{end:.0f}"), "01-01" if rounding == ROUND_FLOOR else "12-31"
+    places = column.get("round", 0) if column["type"] == "integer" or "round" in column else None
+    if places is None:
+        return end
+    exact = Decimal(repr(end)).quantize(Decimal(1).scaleb(-int(places)), rounding=rounding)
+    if column["type"] == "number":
+        return float(exact)
+    bound = int(exact)
+    kind = column.get("dtype")
+    return int(np.clip(bound, np.iinfo(kind).min, np.iinfo(kind).max)) if kind in INTS else bound
+
+
+def _checked(column: Mapping[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """Write days as YAML has them, and leave a bound open that a given one contradicts."""
+    days = {key: f"{int(end[0]):04}-{end[1]}" for key, end in said.items() if isinstance(end, tuple)}
+    both = {key: str(days.get(key, said.get(key, column.get(key)))) for key in ("min", "max")}
+    read: Any = str if column["type"] == "datetime" else float
+    if TODO not in both.values():
+        low, high = read(both["min"]), read(both["max"])
+        if low > high or (low == high and column["type"] == "number"):
+            return {key: TODO for key in ("min", "max") if key in said}
+    return days
+
+
+def _remarks(name: str, said: Mapping[str, Any], found: Found) -> Iterator[str]:
+    """Say what was not found, and why."""
+    open_keys = [key for key in ("values", "min", "max") if said.get(key) == TODO]
+    if open_keys:
+        needs = (
+            f"a value needs about {found.least_rows:,.0f} rows to be released"
+            if "values" in open_keys
+            else (f"a count has noise of {found.noise_stddev:,.0f} rows")
+        )
+        yield f"column {name}: {' and '.join(open_keys)} could not be found and is left as TODO: {needs}"
+    ends = {
+        "reject-row": "rows that hold another are left out of what is made by this schema",
+        "refuse": "a row that holds another ends the run, so add to them what is public",
+    }
+    if "values" in said and said.get("outside") in ends:
+        yield f"column {name}: its values are those that enough rows hold; {ends[said['outside']]}"
+    if found.unread > 4 * found.noise_stddev:
+        yield (
+            f"column {name}: about {found.unread:,.0f} of {found.rows:,.0f} rows hold what its type does not, such as "
+            "text in a column of numbers, or too long a text; nothing of them is released"
+        )
+
+
+def _value(node: yaml.MappingNode, name: str) -> Any:
+    return next(value for key, value in node.value if key.value == name)
+
+
+def _indent(text: str, place: int) -> int:
+    """Return how far the line of a place is indented."""
+    line = text[text.rfind("\n", 0, place) + 1 :]
+    return len(line) - len(line.lstrip(" "))
+
+
+def _flow(value: Any, indent: str) -> str:
+    """Write a value on one line, or a list on as many as it needs."""
+    if not isinstance(value, list):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    lines, line = [], "["
+    for index, item in enumerate(value):
+        word = _scalar(item) + ("," if index + 1 < len(value) else "]")
+        if len(line) + len(word) > WIDTH and line.strip() not in ("", "["):
+            lines.append(line)
+            line = indent
+        line += word if line in ("[", indent) else f" {word}"
+    return "\n".join([*lines, line])
+
+
+def _scalar(value: Any) -> str:
+    """Write a value of a set; text stands in quotes, so that YAML takes it for text."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _more(index: int, keys: tuple[str, ...], node: yaml.MappingNode, said: Mapping[str, Any]) -> str:
+    """Write the keys that a column lacked, behind its last mark."""
+    if index + 1 < len(keys):
+        return ""
+    further = [f"{key}: {_scalar(value) if key == 'other' else value}" for key, value in said.items()]
+    between = ", " if node.flow_style else "\n" + " " * node.value[0][0].start_mark.column
+    return "".join(between + words for words in further)
+
+
+def _added(text: str, root: yaml.MappingNode, key: str, item: Any) -> tuple[int, int, str]:
+    """Return the edit that adds an item to a list of a schema, which it may have none of yet."""
+    flow = json.dumps(item, ensure_ascii=False)
+    block = yaml.safe_dump([item], default_flow_style=None, sort_keys=False, allow_unicode=True, width=WIDTH)
+    if isinstance(item, str):
+        block = f"- {flow}\n"
+    given = next((value for name, value in root.value if name.value == key), None)
+    if isinstance(given, yaml.SequenceNode) and given.flow_style:
+        start = given.start_mark.index + 1
+        return start, start, flow + (", " if given.value else "")
+    if isinstance(given, yaml.SequenceNode):
+        start = text.rfind("\n", 0, given.start_mark.index) + 1
+        return start, start, textwrap.indent(block, " " * given.start_mark.column)
+    start = next(name.start_mark.index for name, _ in root.value if name.value == "columns")
+    if root.flow_style or isinstance(item, str):
+        return start, start, f"{key}: [{flow}]" + (", " if root.flow_style else "\n")
+    return start, start, f"{key}:\n{block}"

@@ -1,0 +1,74 @@
+"""A dbt ``schema.yml``: models, sources, seeds and snapshots, whose columns have types, tests and constraints."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dpmodels.authoring.ddl import checked
+from dpmodels.authoring.facts import Facts, Tables, between, joined, listed, typed
+
+ROOMS = ("models", "seeds", "snapshots")
+
+
+def is_dbt(document: Mapping[str, Any]) -> bool:
+    """Tell whether a YAML document has tables as dbt has them."""
+    return any(isinstance(document.get(room), list) for room in (*ROOMS, "sources"))
+
+
+def read_dbt(document: Mapping[str, Any]) -> Tables:
+    """Read the tables that have columns."""
+    return {str(table.get("name", "")): dict(_columns(table)) for table in _tables(document) if table.get("columns")}
+
+
+def _tables(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for room in ROOMS:
+        yield from _mappings(document.get(room))
+    for source in _mappings(document.get("sources")):
+        yield from _mappings(source.get("tables"))
+
+
+def _columns(table: Mapping[str, Any]) -> Iterator[tuple[str, Facts]]:
+    for column in _mappings(table.get("columns")):
+        rules = [*_rules(column.get("data_tests")), *_rules(column.get("tests"))]
+        facts = [typed(column.get("data_type")), Facts(description=str(column.get("description") or ""))]
+        facts += [_tested(name, given) for name, given in rules]
+        facts += [_constrained(one, str(column.get("name"))) for one in _mappings(column.get("constraints"))]
+        names = {name for name, _ in rules}
+        facts = [Facts(kind="identifier"), *facts] if "unique" in names else facts
+        yield str(column.get("name", "")), joined(facts)
+
+
+def _rules(tests: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for test in tests if isinstance(tests, list) else []:
+        if isinstance(test, str):
+            yield test, {}
+        elif isinstance(test, dict):
+            for name, given in test.items():
+                given = given if isinstance(given, dict) else {}
+                more = given.get("arguments")
+                yield str(name).rpartition(".")[2], given | (more if isinstance(more, dict) else {})
+
+
+def _tested(name: str, given: Mapping[str, Any]) -> Facts:
+    if given.get("where") or (given.get("config") or {}).get("where"):
+        return Facts(unread=(f"test {name}, which holds of some rows only",))
+    if name == "not_null" or name == "expect_column_values_to_not_be_null":
+        return Facts(nullable=False)
+    if name in ("accepted_values", "expect_column_values_to_be_in_set"):
+        values = given.get("values", given.get("value_set"))
+        return listed(values)
+    if name in ("accepted_range", "expect_column_values_to_be_between"):
+        closed = given.get("inclusive", not given.get("strictly", False))
+        return between(given.get("min_value"), given.get("max_value"), not closed, not closed)
+    return Facts() if name in ("unique", "relationships") else Facts(unread=(f"test {name}",))
+
+
+def _constrained(given: Mapping[str, Any], column: str) -> Facts:
+    kind = given.get("type")
+    if kind in ("not_null", "primary_key"):
+        return Facts(nullable=False, kind="identifier" if kind == "primary_key" else None)
+    found = checked(str(given.get("expression", ""))) if kind == "check" else {}
+    return joined(facts for name, facts in found.items() if name.casefold() == column.casefold())
+
+
+def _mappings(given: Any) -> Iterator[Mapping[str, Any]]:
+    yield from (one for one in given if isinstance(one, dict)) if isinstance(given, list) else ()

@@ -1,0 +1,125 @@
+"""A data dictionary: a CSV file with a row for each column, whose headings are read by their usual names."""
+
+import csv
+import json
+import re
+from collections.abc import Collection, Sequence
+from io import StringIO
+from typing import Any
+
+from dpmodels.authoring.facts import RESOLUTIONS, Facts, Tables, between, bound, joined, listed, typed
+from dpmodels.contract.formula import Misread, names_in
+from dpmodels.errors import Unsuitable
+
+HEADINGS = {
+    "name": "name column column_name col variable variable_name var field field_name attribute",
+    "type": "type data_type datatype dtype column_type variable_type field_type kind",
+    "min": "min minimum lower low lower_bound min_value minimum_value valid_min",
+    "max": "max maximum upper high upper_bound max_value maximum_value valid_max",
+    "range": "range valid_range value_range allowed_range",
+    "values": "values allowed_values categories levels codes enum domain valid_values permitted_values value_labels",
+    "description": "description desc label definition meaning comment comments notes details",
+    "nullable": "nullable null nulls is_nullable allow_null missing missing_allowed optional",
+    "required": "required not_null mandatory",
+    "decimals": "decimals decimal_places round scale",
+    "resolution": "resolution granularity time_resolution",
+    "formula": "formula derivation calculation expression computed_as calculated_as",
+    "of": "of lookup lookup_of label_of name_of derived_from looked_up_by",
+}
+MEANT = {word: meaning for meaning, words in HEADINGS.items() for word in words.split()}
+YES, NO = (
+    {"yes", "y", "true", "t", "1", "null", "x", "allowed"},
+    {"no", "n", "false", "f", "0", "not null", "none", "-"},
+)
+NUMBER = r"[-+]?[\d.,]*\d(?:e[-+]?\d+)?"
+RANGE = re.compile(
+    rf"\[?\s*({NUMBER}|\d{{4}}-\d\d-\d\d)\s*(?:\.\.+|…|to|–|(?<=\d)\s*-)\s*({NUMBER}|\d{{4}}-\d\d-\d\d)\s*\]?"
+)
+LABELED = re.compile(r"(.+?)(?:\s*=\s*|:\s+|\s+[-–]\s+)(\S.*)")
+MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
+
+
+def read_dictionary(text: str) -> Tables:
+    """Read a data dictionary.
+
+    Raises:
+        Unsuitable: none of the headings is one for the names of columns, or a row has more cells than headings.
+    """
+    for delimiter in ",;\t|":
+        rows = [row for row in csv.reader(StringIO(text, newline=""), delimiter=delimiter) if any(row)]
+        meanings = [MEANT.get(re.sub(r"\W+", "_", cell.lower()).strip("_"), "") for cell in rows[0]] if rows else []
+        if "name" in meanings and len(meanings) > 1:
+            break
+    else:
+        raise Unsuitable("a data dictionary begins with a line of headings, of which one is name and another type, ...")
+    if long := next((number for number, row in enumerate(rows) if len(row) > len(meanings)), None):
+        raise Unsuitable(f"row {long} of the data dictionary has more cells than headings; put its text in quotes")
+    cells = [dict(reversed(list(zip(meanings, row, strict=False)))) for row in rows[1:]]
+    named = {name: row for row in cells if (name := row.get("name", "").strip())}
+    return {"": {name: _facts(row, named) for name, row in named.items()}}
+
+
+def _facts(row: dict[str, str], names: Collection[str]) -> Facts:
+    row = {heading: cell.strip() for heading, cell in row.items()}
+    facts = [_derived(row, names), typed(row.get("type", "")), between(row.get("min") or None, row.get("max") or None)]
+    facts += [_range(row["range"])] if row.get("range") else []
+    facts += [_values(row["values"], facts[1].kind)] if row.get("values") else []
+    for heading, sense in (("nullable", True), ("required", False)):
+        word = row.get(heading, "").lower()
+        facts += [Facts(nullable=sense == (word in YES))] if word in YES | NO else []
+    facts += [Facts(decimals=int(row["decimals"]))] if row.get("decimals", "").isdecimal() else []
+    if word := row.get("resolution", "").lower():
+        facts += [Facts(resolution=word) if word in RESOLUTIONS else Facts(unread=(f"resolution {word}",))]
+    return joined([*facts, Facts(description=row.get("description", ""))])
+
+
+def _derived(row: dict[str, str], names: Collection[str]) -> Facts:
+    """Read what a column follows from: a formula of other columns, or the column whose values it has names for."""
+    formula, of = row.get("formula", ""), row.get("of", "")
+    if of in names:
+        pairs = [LABELED.fullmatch(token) for token in _tokens(row.pop("values", ""))]
+        labels = {pair[1].strip(): pair[2].strip() for pair in pairs if pair}
+        whole = bool(labels) and None not in pairs
+        return Facts(derived={"of": of, "values": labels}) if whole else Facts(unread=(f"the names of {of}",))
+    try:
+        known = bool(formula) and set(names_in(formula)) <= set(names)
+    except Misread:
+        known = False
+    return Facts(derived={"formula": formula}) if known else Facts(unread=("formula",) if formula else ())
+
+
+def _range(cell: str) -> Facts:
+    found = RANGE.fullmatch(cell)
+    return between(found[1], found[2]) if found else Facts(unread=("range",))
+
+
+def _values(cell: str, kind: str | None) -> Facts:
+    """Read a list of values, with or without their labels, or a range."""
+    if RANGE.fullmatch(cell):
+        return _range(cell)
+    if cell.startswith("["):
+        try:
+            return listed(json.loads(cell))
+        except (json.JSONDecodeError, RecursionError):
+            cell = cell.strip("[]")
+    tokens = _tokens(cell)
+    if not tokens or any(len(token.split()) > MOST_WORDS or token.strip(".") in ("", "…", "etc") for token in tokens):
+        return Facts(unread=("values",))
+    codes = [LABELED.fullmatch(token) for token in tokens]
+    plain = [code[1].strip() for code in codes if code]
+    return listed(_scalars(plain if len(plain) == len(tokens) else tokens, kind))
+
+
+def _tokens(cell: str) -> list[str]:
+    """Cut a cell at the first of the marks that it has; a cell without one lists nothing."""
+    mark = next((mark for mark in "|;\n," if mark in cell), None)
+    tokens = [token.strip().strip("\"'") for token in cell.split(mark)] if mark else []
+    return [token for token in tokens if token]
+
+
+def _scalars(tokens: Sequence[str], kind: str | None) -> Sequence[Any]:
+    """Take values for numbers if the column may hold numbers, and all are written as such."""
+    if kind == "boolean" and {token.lower() for token in tokens} <= YES | NO:
+        return [False, True]
+    numbers = [bound(token) if re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?", token) else None for token in tokens]
+    return numbers if kind in (None, "category", "integer", "number") and None not in numbers else tokens

@@ -1,0 +1,177 @@
+"""Draft a schema from column names and types, and from public documentation, with a TODO for whatever is still open."""
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from dpmodels.authoring.column import Drafted, drafted
+from dpmodels.authoring.facts import TODO, Facts
+from dpmodels.authoring.source import Source, read_source
+from dpmodels.errors import DataError, Unsuitable
+from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri, root_of, title_of
+from dpmodels.reading.database import Query, check_database, names_of_query
+from dpmodels.reading.header import check_names, names_in
+from dpmodels.reading.pictures import is_pictures, npz_arrays
+
+HEADER = """\
+# A draft from names and types alone: a CSV file's first line, which is taken as names, or what a file says of itself.
+# If a name below is a value, the file has no header: throw this draft away. Replace every TODO from what is public (a
+# codebook, a form, a law), never by looking at the data: a bound or a list taken from the data is a leak.
+# Then check it: nacre schema lint THIS_FILE. Every key is explained in docs/schema.md; the types and their keys are
+#   categorical  values: [a, b]                  boolean     no further key
+#   integer      min, max; cells, scale: log     number      min, max; round: DECIMALS
+#   datetime     min, max; resolution: day       identifier  keep: drop (always for users), regenerate,
+#   "pattern:[A-Z]{2}[0-9]{6}" (made, one for each row) or "text:left out" (in every row; for free text)
+#   image        height, width; channels: 3 in color (beside it one categorical or boolean column, the target)
+# Any of them but identifier: nullable: true (and max_null_share: 0.1); outside: refuse, reject-row, clip (intervals) or
+# other (categories). Beside columns, rules every row keeps and the rows the file has: constraints: [start <= end,
+# when sick then fee > 0]; rows: {min: 100, max: 1000}; and the column whose days or values are partitions:
+# partition: COLUMN.
+"""
+DOCUMENTED = """\
+# What is filled in below stands in the document that `sources` names. That document must be public itself: one that a
+# tool made by profiling this data, or a sample of this data that nobody published, is a leak.
+"""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is public of the columns beside their names and types.
+
+    Attributes:
+        document: a file of public documentation; sample: a file of rows that are public.
+        table: the table that the draft is about, where the document describes several.
+        accept: whether suggestions by name and type are taken without another word.
+    """
+
+    document: Path | None = None
+    sample: Path | None = None
+    table: str = ""
+    accept: bool = False
+
+    def sources(self, data: str | None) -> list[Source]:
+        """Read the files, none of which may be the data, or lie in its folder.
+
+        Raises:
+            NacreError: one cannot be read, or is the data itself.
+        """
+        given = [(path, path == self.sample) for path in (self.document, self.sample) if path is not None]
+        for path, _ in given:
+            if not path.is_file():
+                raise Unsuitable(f"{path} does not exist, or is no file")
+            own = Path(root_of(data)) if data is not None and not is_uri(data) else None
+            if own and own.exists() and any(own.samefile(one) for one in (path, *path.resolve().parents)):
+                raise Unsuitable(f"{path} is the data itself, or lies in its folder; it is not public documentation")
+        return [read_source(path, sample) for path, sample in given]
+
+
+def draft(data: str | Path | Query, affirmed: bool = False, known: Known | None = None, editor: str = "") -> str:
+    """Write the YAML of a schema that ``lint`` refuses until a person has filled in every TODO.
+
+    ``affirmed`` says that a person has seen that the names are names; a name that is documented is one. ``editor`` is
+    where an editor finds the JSON Schema of a schema.
+
+    Privacy: reads names and types of a Parquet or Arrow file, of a query, or the first line of a CSV file or of JSON
+        lines, and writes the names. Of a CSV file without a header these are values; where they may be, nothing is
+        written before it is affirmed. Everything else is read from files that whoever names them declares to be public.
+
+    Raises:
+        DataError: there is no such file, it is damaged, or of no kind that is read.
+        DoubtfulNames: the names may be values.
+        NacreError: the documentation cannot be read, or is about another table.
+    """
+    known = known or Known()
+    if not isinstance(data, Query) and not is_uri(str(data)) and is_pictures(Path(data)):
+        columns = pictures_drafted(Path(data))
+        if not affirmed:
+            check_names(str(data), list(columns))
+        return "\n".join(_lines(title_of(str(data).removesuffix(".npz")), columns, [], editor))
+    title, place, types, least = _named(data)
+    sources = known.sources(None if isinstance(data, Query) else str(data))
+    facts: dict[str, Facts] = {}
+    for source in sources:
+        facts = {**source.columns(types, known.table), **facts}
+    if not affirmed:
+        check_names(place, [name for name in types if name not in facts], least=0 if facts else least)
+    columns = {name: drafted(name, types[name], facts.get(name, Facts()), known.accept) for name in types}
+    return "\n".join(_lines(title, columns, [source.origin for source in sources], editor))
+
+
+def pictures_drafted(path: Path) -> dict[str, Drafted]:
+    """Draft the columns of images: of arrays by their headers, of a folder of PNG files without opening one.
+
+    Privacy: how many there are stays unsaid, and so do the names of folders, which are values of the label.
+
+    Raises:
+        DataError: the file is no ``.npz`` file, or damaged.
+    """
+    label = Drafted({"type": "categorical", "values": TODO}, ("which the images are labeled with: the target",))
+    if path.is_dir():
+        size: dict[str, Any] = {"type": "image", "height": TODO, "width": TODO}
+        remark = "pixels of every PNG file; channels: 3 in color"
+        return {"picture": Drafted(size, (remark,)), "label": label}
+    return {name: _array(shape[1:], dtype) or label for name, (shape, dtype) in npz_arrays(path).items()}
+
+
+def _array(shape: tuple[int, ...], dtype: Any) -> Drafted | None:
+    """Draft the column of an array, if it holds images."""
+    if len(shape) not in (2, 3) or dtype != "uint8":
+        return None
+    channels = {"channels": 3} if shape[2:] == (3,) else {}
+    return Drafted({"type": "image", "height": shape[0], "width": shape[1], **channels})
+
+
+def _lines(title: str, columns: Mapping[str, Drafted], origins: list[str], editor: str) -> Iterator[str]:
+    if editor:
+        yield f"# yaml-language-server: $schema={editor}"
+    yield (HEADER + (DOCUMENTED if origins else "")).rstrip()
+    yield f"name: {title}"
+    yield "unit: record  # or {user: ID_COLUMN, max_rows: N} when one person may have several rows"
+    yield "# target: COLUMN  # the label, if the synthetic rows are to teach how to predict one column from the others"
+    if origins:
+        yield _yaml({"sources": origins}).rstrip()
+    yield "columns:"
+    for name, column in columns.items():
+        yield from (f"  # {_line(remark)}" for remark in column.remarks)
+        yield textwrap.indent(_yaml({name: dict(column.keys)}).rstrip(), "  ")
+    yield ""
+
+
+def _yaml(content: object) -> str:
+    return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=118, allow_unicode=True)
+
+
+def _line(words: str) -> str:
+    """Write words as one line of a comment."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in words)
+    return textwrap.shorten(shown, 300, placeholder=" ...")
+
+
+def _named(data: str | Path | Query) -> tuple[str, str, dict[str, pa.DataType | None], int]:
+    """Return the title of a table, its place, its columns with what is known of their types, and how few may be names.
+
+    A single column of a CSV file may be anything, so names are two at least.
+    """
+    if isinstance(data, Query):
+        title = title_of(check_database(data.database).database or "")
+        return title, "the query", dict.fromkeys(names_of_query(data)), 1
+    file = find_files(str(data))[0]
+    typed = file.format in ("parquet", "arrow")
+    types = _typed(file) if typed else dict.fromkeys(names_in(file))
+    return title_of(str(data)), file.place, {**types, **dict.fromkeys(key for key, _ in file.keys)}, 1 if typed else 2
+
+
+def _typed(file: DataFile) -> dict[str, pa.DataType | None]:
+    try:
+        with file.open() as source:
+            schema = pq.read_schema(source) if file.format == "parquet" else pa.ipc.open_file(source).schema
+            return {field.name: field.type for field in schema}
+    except FAILURES:
+        pass  # its message may quote the file
+    raise DataError("", f"{file.place} is no {file.format.title()} file, or is cut short")

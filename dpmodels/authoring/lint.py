@@ -1,0 +1,425 @@
+"""Find every fault of a contract's file and say on which line it is and what to write instead.
+
+A file with ``columns`` is the schema of a table; one with ``encoder``, ``text`` or ``embedding`` describes documents.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from dpmodels.contract.base import ColumnFaults
+from dpmodels.contract.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
+from dpmodels.contract.discovery import WAITING, WORD, Discovery, contract_of, marks, stand_in
+from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.contract.documents import Documents, Encoder
+from dpmodels.contract.family import Users
+from dpmodels.contract.federation import Client, Federation
+from dpmodels.contract.partition import Partition
+from dpmodels.contract.schema import RowCount, Schema, name_faults
+from dpmodels.contract.sizes import size_fault
+from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, taken_for_text
+from dpmodels.files import read_at_most
+from dpmodels.limits import LARGEST_YAML
+from dpmodels.plain_yaml import DEEPEST, Place, Scalar, Watch, YamlFault, read_yaml
+from dpmodels.privacy import PrivacyUnit
+
+Finding = tuple[Place, Callable[[], str]]
+"""Where a fault is, and what makes its sentence."""
+MOST_FAULTS = 20
+"""Faults that are listed; of the others the number is told."""
+MOST_KEPT = 100
+MOST_ERRORS = 2**16
+"""Of more errors only the number is told: to write them down alone would take a gigabyte."""
+LONGEST_GUESSED, MOST_GUESSED = 64, 1000
+"""Letters of a name, and names, among which the one that was probably meant is looked for."""
+KINDS: dict[str, type[BaseModel]] = {
+    "categorical": Categorical,
+    "boolean": Boolean,
+    "integer": Integer,
+    "number": Number,
+    "datetime": Datetime,
+    "identifier": Identifier,
+    "image": Image,
+    "derived": Derived,
+}
+PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|[-+]?\.[0-9]+([eE][-+]?[0-9]+)?")
+TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, and no contract is"
+SWITCHES = ("nullable", "zero_inflated")  # here yes and no can only be meant as true and false
+TODO = "is still TODO: write it from public documentation, never by looking at the data"
+PHRASES = {  # pydantic's error types, in the words of someone who writes YAML
+    "missing": "is missing",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text; put it in quotes",
+    "dict_type": "must be a mapping of `key: value` lines",
+    "model_type": "must be a mapping of `key: value` lines",
+    "model_attributes_type": "must be a mapping of `key: value` lines",
+    "tuple_type": "must be a list such as [a, b]",
+    "too_short": "must list at least one value",
+    "date_type": "must be a date such as 2020-01-31",
+    "string_pattern_mismatch": "may hold only the characters a-z, 0-9, _ and -",
+    "literal_error": "must be {expected}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "union_tag_not_found": "has no type; write one of " + ", ".join(KINDS),
+}
+
+
+def lint(path: str | Path) -> list[SchemaFault]:
+    """List the faults of a contract's file by line; an empty list means it can be used for a new run."""
+    contract, faults = read(path)
+    return faults if contract is None or isinstance(contract, Federation) else _run_faults(contract, Path(path))
+
+
+def load_for_run(path: str | Path) -> Schema | Documents:
+    """Read a contract's file for a new run, which may not do all that a release of an earlier version did.
+
+    Raises:
+        SchemaError: the file has faults; every one is in it, with its line.
+    """
+    contract = load_contract(path)
+    if faults := _run_faults(contract, Path(path)):
+        raise SchemaError(str(path), faults)
+    return contract
+
+
+def load_contract(path: str | Path) -> Schema | Documents:
+    """Read the file of a table's schema or of a contract of documents; what it holds tells which.
+
+    Raises:
+        SchemaError: the file has faults; every one is in it, with its line.
+    """
+    contract, faults = read(path)
+    if contract is None:
+        raise SchemaError(str(path), faults)
+    if isinstance(contract, Federation):
+        raise SchemaError(str(path), [SchemaFault(1, "file", "describes a federation, whose contract is no input")])
+    return contract
+
+
+def load_schema(path: str | Path) -> Schema:
+    """Read the schema of a table.
+
+    Raises:
+        SchemaError: the file has faults, or describes documents.
+    """
+    contract = load_contract(path)
+    if not isinstance(contract, Schema):
+        raise SchemaError(str(path), [SchemaFault(1, "file", "describes documents; this needs the schema of a table")])
+    return contract
+
+
+def read(path: str | Path) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
+    """Read a contract's file: the contract, or None and every fault found."""
+    try:
+        text = read_at_most(Path(path), LARGEST_YAML).decode()
+    except FileNotFoundError:
+        return None, [SchemaFault(0, "file", "does not exist; `nacre schema init DATA` drafts one")]
+    except (OSError, UnicodeDecodeError):
+        return None, [SchemaFault(0, "file", "cannot be read as UTF-8 text")]
+    except ArtifactError:
+        return None, [SchemaFault(0, "file", TOO_LARGE)]
+    return parse(text)
+
+
+def _run_faults(contract: Schema | Documents, path: Path) -> list[SchemaFault]:
+    """List what a new run refuses in a contract that can be read."""
+    if not isinstance(contract, Schema):
+        return []
+    user, faults = contract.unit.user, dict[Place, str]()
+    column = contract.columns[user] if user else None
+    if isinstance(column, Identifier) and column.keep != "drop" and contract.users is None:
+        faults["columns", str(user), "keep"] = (
+            "must be drop: without `users` synthetic rows are not grouped by user, and fresh numbers would make each "
+            "row a user"
+        )
+    if message := size_fault(contract):
+        faults["columns",] = message
+    outline = Outline()
+    if faults:
+        read_yaml(path.read_text(encoding="utf-8"), outline)
+    return [SchemaFault(outline.line(place), ".".join(place), message) for place, message in faults.items()]
+
+
+def parse(text: str) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
+    """Parse a contract's YAML text: the contract, or None and the first faults found, with the number of others."""
+    if len(text) > LARGEST_YAML:
+        return None, [SchemaFault(0, "file", TOO_LARGE)]
+    outline = Outline()
+    try:
+        data = read_yaml(text, outline)
+    except YamlFault as fault:
+        return None, [SchemaFault(fault.line, "file", f"is not valid YAML: {fault.problem}")]
+    if not isinstance(data, dict):
+        what = "is empty" if data is None else "is not a mapping"
+        return None, [SchemaFault(0, "file", f"{what}; it must hold name, unit, target and columns")]
+    if outline.tangled:
+        return None, _first(outline.faults, outline.more)
+    waiting = marks(data)
+    try:
+        contract = _kind_of(data).model_validate(stand_in(data) if waiting else data)
+    except ValidationError as error:
+        if error.error_count() > MOST_ERRORS:
+            return None, _first([SchemaFault(0, "file", "is no contract")], error.error_count() - 1)
+        return None, _order(outline, _schema_faults(error.errors(include_url=False), data), _waiting(waiting, outline))
+    if waiting:
+        return None, _order(outline, iter(()), _waiting(waiting, outline))
+    return (None, _first(outline.faults, outline.more)) if outline.faults else (contract, [])
+
+
+def _waiting(waiting: Mapping[str, tuple[str, ...]], outline: "Outline") -> list[SchemaFault]:
+    """Say in one sentence that something is to be discovered yet, at the first column that is."""
+    places = [("columns", name, key) for name, keys in waiting.items() for key in keys]
+    return [SchemaFault(outline.line(place), ".".join(place), WAITING) for place in places[:1]]
+
+
+def load_draft(path: str | Path) -> tuple[str, Discovery]:
+    """Read the draft of a schema that leaves something to be discovered: its text, and the contract of what that is.
+
+    Raises:
+        SchemaError: the draft has other faults, or leaves nothing to be discovered.
+    """
+    contract, faults = read(path)
+    if contract is None and not all(fault.message == WAITING for fault in faults):
+        raise SchemaError(str(path), [fault for fault in faults if fault.message != WAITING])
+    if contract is not None:
+        message = f"marks nothing with `{WORD}`, such as `values: {WORD}` or `min: {WORD}` (docs/schema.md)"
+        raise SchemaError(str(path), [SchemaFault(0, "file", message)])
+    text = Path(path).read_text(encoding="utf-8")
+    data = read_yaml(text)
+    checked = Schema.model_validate(stand_in(data))
+    if checked.image:
+        raise SchemaError(
+            str(path), [SchemaFault(0, "file", "has an image, and a table of images has no such columns")]
+        )
+    return text, contract_of(data, checked)
+
+
+def load_named(path: str | Path) -> Schema | Documents | Discovery:
+    """Read a contract of which only name, unit and adjacency count; the draft of a schema has these as well.
+
+    Raises:
+        SchemaError: the file has faults.
+    """
+    contract, faults = read(path)
+    waits = contract is None and any(fault.message == WAITING for fault in faults)
+    return load_draft(path)[1] if waits else load_contract(path)
+
+
+def _kind_of(data: Mapping[str, Any]) -> type[Schema] | type[Documents] | type[Federation]:
+    """Tell what a file describes by the keys that it has."""
+    if "columns" not in data and "clients" in data:
+        return Federation
+    return Documents if "columns" not in data and data.keys() & {"encoder", "text", "embedding"} else Schema
+
+
+class Outline(Watch):
+    """The line of every place in the file, and the faults YAML itself would pass over in silence."""
+
+    def __init__(self) -> None:
+        self.lines: dict[Place, int] = {(): 1}
+        self.faults: list[SchemaFault] = []
+        self.more = 0
+        """Faults that are counted and not kept."""
+        self.tangled = False  # aliases, impossible dates, keys that hide one another: the content is not read
+
+    def line(self, place: Place) -> int:
+        """Return the line of a place, or of the nearest place around it."""
+        while place not in self.lines:
+            place = place[:-1]
+        return self.lines[place]
+
+    def on_key(self, place: Place, key: Scalar, first_line: int) -> bool:
+        """Take note of a key; one that hides another, or is no text, is a fault."""
+        if key.kind != "str":
+            self.tangled = True
+            self._fault(place, "must be text: YAML reads this name as something else; put it in quotes", key.line)
+        elif first_line:
+            self.tangled = True
+            self._fault(place, f"is written twice, first on line {first_line}", key.line)
+            return False
+        self.lines.setdefault(place, key.line)
+        return True
+
+    def on_item(self, place: Place, line: int) -> None:
+        """Take note of an item's line."""
+        self.lines[place] = line
+
+    def on_alias(self, place: Place, line: int) -> bool:
+        """Count an alias as a fault, and leave out what it stands for."""
+        self.tangled = True
+        self._fault(place, "repeats another part by an alias (*); write it out", line)
+        return False
+
+    def on_scalar(self, place: Place, scalar: Scalar) -> Any:
+        """Return a scalar's value; what a person would not expect of it is a fault."""
+        if scalar.is_plain and scalar.text == "TODO":
+            self._fault(place[:-1] if place and place[-1].isdigit() else place, TODO, scalar.line)
+        elif place and (trap := _trap(scalar, place[-1])):
+            self._fault(place, trap, scalar.line)
+        try:
+            return scalar.value()
+        except YamlFault:
+            if scalar.kind != "timestamp":
+                raise
+            self.tangled = True
+            self._fault(place, f"{scalar.text} is no date of the calendar", scalar.line)
+            return None
+
+    def _fault(self, place: Place, message: str, line: int) -> None:
+        if len(self.faults) < MOST_KEPT:
+            self.faults.append(SchemaFault(line, ".".join(place), message))
+        else:
+            self.more += 1
+
+
+def _trap(scalar: Scalar, key: str) -> str:
+    """Say what YAML 1.1 makes of a plain word such as no, 012 or 12:30, if a person would not expect it."""
+    if not scalar.is_plain or scalar.kind in ("null", "timestamp"):
+        return ""
+    if scalar.kind == "bool":
+        value, word = scalar.value(), scalar.text
+        expected = key in SWITCHES or word.lower() in ("true", "false")
+        return "" if expected else f"YAML reads {word} as {str(value).lower()}; put it in quotes to mean the text"
+    odd = scalar.is_number_elsewhere or (scalar.kind in ("int", "float") and not PLAIN_NUMBER.fullmatch(scalar.text))
+    return f"YAML does not read {scalar.text[:80]} as it is written; quote it" if odd else ""
+
+
+def _schema_faults(errors: list[ErrorDetails], data: Mapping[str, Any]) -> Iterator["Finding"]:
+    """Translate pydantic's errors to places in the file and sentences, and check the names that refer to columns."""
+    for error in errors:
+        cause = error.get("ctx", {}).get("error")
+        place = _place(error["loc"], data)
+        if isinstance(cause, ColumnFaults):
+            yield from (((*place, *key.split(".")), _said(message)) for key, message in cause.faults)
+        else:
+            yield place, partial(_sentence, error, place, data)
+    columns, unit = data.get("columns"), data.get("unit")
+    if isinstance(columns, dict):
+        kinds = {name: _kind(column) for name, column in columns.items()}
+        target, user = data.get("target"), unit.get("user") if isinstance(unit, dict) else None
+        names = [name if isinstance(name, str) else None for name in (target, user)]
+        yield from (((key,), _said(message)) for key, message in name_faults(kinds, *names))
+
+
+def _said(message: str) -> Callable[[], str]:
+    return lambda: message
+
+
+def _kind(column: Any) -> str:
+    """Return the type a raw column declares, or an empty text when it declares none that exists."""
+    kind = column.get("type") if isinstance(column, dict) else None
+    return kind if isinstance(kind, str) and kind in KINDS else ""
+
+
+def _place(loc: tuple[int | str, ...], data: Any) -> Place:
+    """Drop from pydantic's location the parts that are no key of the file: the column's type, the union's members."""
+    place: list[str] = []
+    for position, part in enumerate(loc):
+        last = position == len(loc) - 1
+        if position == 2 and loc[0] == "columns":
+            continue
+        inside = part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
+        if inside:
+            data = data[part]
+        elif not (last and isinstance(data, dict)):
+            continue
+        place.append(str(part))
+    return tuple(place)
+
+
+def _sentence(error: ErrorDetails, place: Place, data: Mapping[str, Any]) -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        return "is no key here" + near(place[-1], _keys(place[:-1], data))
+    if kind == "string_pattern_mismatch" and place[-1] in ("sha256", "language"):
+        return f"must be written as {context['pattern']}, which is a regular expression"
+    if kind == "union_tag_invalid":
+        return f"has no type `{context['tag']}`; the types are {', '.join(KINDS)}{near(str(context['tag']), KINDS)}"
+    if (place[2:3] == ("values",) and len(place) == 4) or place[2:3] == ("other",):
+        return "must be text, a number, or true/false; put it in quotes to mean the text"
+    if kind == "value_error":
+        return str(context["error"])
+    return PHRASES.get(kind, error["msg"]).format(**context) + taken_for_text(error["input"])
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """Suggest the known word that was probably meant, as the tail of a sentence."""
+    if len(word) > LONGEST_GUESSED:
+        return ""
+    names = [name for name in islice(known, MOST_GUESSED) if len(name) <= LONGEST_GUESSED]
+    match = get_close_matches(word, names, n=1, cutoff=0.6)
+    return f"; did you mean `{match[0]}`?" if match else ""
+
+
+def _keys(place: Place, data: Mapping[str, Any]) -> list[str]:
+    if place == ():
+        return list(_kind_of(data).model_fields)
+    if place == ("encoder",):
+        return list(Encoder.model_fields)
+    if place == ("unit",):
+        return list(PrivacyUnit.model_fields)
+    if place == ("rows",):
+        return list(RowCount.model_fields)
+    if place == ("partition",):
+        return list(Partition.model_fields)
+    if place == ("users",):
+        return list(Users.model_fields)
+    if place[0] == "clients":
+        return list(Client.model_fields)
+    if place[0] == "discovered":
+        return list(DiscoveryCharge.model_fields)
+    return list(KINDS[data["columns"][place[1]]["type"]].model_fields)
+
+
+def _order(outline: Outline, found: Iterator["Finding"], waiting: list[SchemaFault]) -> list[SchemaFault]:
+    """Join both kinds of fault: one a place, none for a place that YAML or a TODO already explains, by line.
+
+    Sentences are made of the first faults only: to write one may take a look at every name there is.
+    """
+    faults, more = [*outline.faults, *waiting], outline.more
+    told, above = set[str](), set[str]()
+    for fault in outline.faults:
+        _tell(fault.where, told, above)
+    for line, place, message in sorted(
+        ((outline.line(place), place, message) for place, message in found), key=lambda one: one[0]
+    ):
+        where = ".".join(place) or "file"
+        if where in above or not told.isdisjoint(_and_above(where)):
+            continue
+        _tell(where, told, above)
+        if len(faults) < MOST_KEPT:
+            faults.append(SchemaFault(line, where, message()))
+        else:
+            more += 1
+    return _first(faults, more)
+
+
+def _first(faults: list[SchemaFault], more: int) -> list[SchemaFault]:
+    """Return the first faults by line, and the number of the others."""
+    faults = sorted(faults, key=lambda fault: fault.line)
+    more += len(faults[MOST_FAULTS:])
+    rest = [SchemaFault(faults[:MOST_FAULTS][-1].line, "file", f"has {more:,} more faults")] if more else []
+    return [*faults[:MOST_FAULTS], *rest]
+
+
+def _and_above(where: str) -> list[str]:
+    """Return a place and the places around it."""
+    parts = where.split(".")[:DEEPEST]
+    return [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+
+
+def _tell(where: str, told: set[str], above: set[str]) -> None:
+    """Note a place that has a fault, and the places around it, which need none of their own; but the columns do."""
+    told.add(where)
+    above.update(set(_and_above(where)[:-1]) - {"columns"})

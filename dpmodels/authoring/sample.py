@@ -1,0 +1,73 @@
+"""A sample that is public: its types, its extremes and its categories are read off it, as from a document."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pc_csv
+import pyarrow.parquet as pq
+
+from dpmodels.authoring.facts import Bound, Facts, Tables, joined, listed
+from dpmodels.contract.base import is_text
+from dpmodels.errors import Unsuitable
+
+MOST_CATEGORIES = 1_000
+"""A column of text with more values than this, or with almost as many as rows, is no column of categories."""
+MOST_DECIMALS = 6
+
+
+def read_sample(path: Path) -> Tables:
+    """Read the columns of a public sample.
+
+    Raises:
+        Unsuitable: it is no CSV or Parquet file, or has no rows.
+    """
+    try:
+        table = pq.read_table(path) if path.suffix.lower() == ".parquet" else pc_csv.read_csv(path)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        table = pa.table({})
+    if not table.num_rows:
+        raise Unsuitable(f"{path} is no CSV or Parquet file with rows, which a public sample must be")
+    return {"": {name: _facts(table[name]) for name in table.column_names}}
+
+
+def _facts(column: pa.ChunkedArray) -> Facts:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    nullable = Facts(nullable=column.null_count > 0)
+    held, kind = pc.drop_null(column), column.type
+    if not len(held):
+        return nullable
+    if is_text(kind):
+        return joined([Facts(kind="text"), _categories(held), nullable])
+    if pa.types.is_boolean(kind):
+        return joined([Facts(kind="boolean"), nullable])
+    names = {pa.types.is_integer: "integer", pa.types.is_floating: "number", pa.types.is_decimal: "number"}
+    names |= {pa.types.is_date: "date", pa.types.is_timestamp: "moment"}
+    name = next((name for belongs, name in names.items() if belongs(kind)), None)
+    if name is None:
+        return joined([Facts(unread=("type",)), nullable])
+    if pa.types.is_timestamp(kind):  # no bound is finer than a second
+        held = held.cast(pa.timestamp("us", kind.tz))
+    if name == "number":
+        held = held.cast(pa.float64())
+        held = held.filter(pc.is_finite(held))
+    low, high = (pc.min_max(held)[end].as_py() for end in ("min", "max")) if len(held) else (None, None)
+    bounds = [None if end is None else Bound(end) for end in (low, high)]
+    decimals = _decimals(held) if name == "number" else None
+    return joined([Facts(kind=name, low=bounds[0], high=bounds[1], decimals=decimals), nullable])
+
+
+def _categories(held: pa.ChunkedArray) -> Facts:
+    values = pc.unique(held)
+    if len(values) > min(MOST_CATEGORIES, max(2, len(held) // 2)):
+        return Facts(unread=("values, of which the sample has too many",))
+    return listed(sorted(values.to_pylist()))
+
+
+def _decimals(held: pa.ChunkedArray) -> int | None:
+    """Return the decimals that all numbers of a sample keep to, if they are few."""
+    for decimals in range(MOST_DECIMALS + 1):
+        if pc.all(pc.equal(pc.round(held, decimals), held)).as_py():
+            return decimals
+    return None

@@ -1,0 +1,112 @@
+"""Read public documentation of whatever kind, and find the table in it that a draft is about."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpmodels.authoring.dbt import is_dbt, read_dbt
+from dpmodels.authoring.ddl import read_ddl
+from dpmodels.authoring.dictionary import read_dictionary
+from dpmodels.authoring.expectation_suite import is_suite, read_suite
+from dpmodels.authoring.facts import Columns, Tables
+from dpmodels.authoring.json_schema import is_json_schema, read_json_schema
+from dpmodels.authoring.pandera import is_pandera, read_pandera
+from dpmodels.authoring.sample import read_sample
+from dpmodels.errors import ArtifactError, NacreError, Unsuitable
+from dpmodels.files import read_at_most
+from dpmodels.limits import LARGEST_YAML
+from dpmodels.plain_yaml import read_yaml
+
+Known = tuple[str, Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Tables]]
+STRUCTURED: tuple[Known, ...] = (
+    ("a dbt schema", is_dbt, read_dbt),
+    ("a Great Expectations suite", is_suite, read_suite),
+    ("a pandera schema", is_pandera, read_pandera),
+    ("a JSON Schema", is_json_schema, read_json_schema),
+)
+KINDS = "a data dictionary (.csv), SQL that creates tables (.sql), or, as YAML or JSON, a dbt schema, a JSON Schema, a \
+pandera schema or a Great Expectations suite"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A public document that was read.
+
+    Attributes:
+        origin: in words, what it is and which file; it stands in the schema.
+    """
+
+    tables: Tables
+    origin: str
+
+    def columns(self, names: Iterable[str], table: str = "") -> Columns:
+        """Return the facts about columns of these names, from the named table or the one that has most of them.
+
+        Names are compared as they are written; where none is the same, without regard to case.
+
+        Raises:
+            Unsuitable: there is no such table, or two have as many of the names.
+        """
+        wanted = list(names)
+        if table and table not in self.tables:
+            raise Unsuitable(f"the documentation has no table {table}; it has {', '.join(self.tables) or 'none'}")
+        found = {name: matched(wanted, self.tables[name]) for name in ([table] if table else self.tables)}
+        most = max(map(len, found.values()), default=0)
+        best = [name for name, facts in found.items() if len(facts) == most]
+        if not most:
+            raise Unsuitable("the documentation describes none of the columns; are the names in it the data's?")
+        if len(best) > 1:
+            raise Unsuitable(f"the documentation has several such tables; choose one by --table: {', '.join(best)}")
+        return found[best[0]]
+
+
+def matched(names: Iterable[str], columns: Columns) -> Columns:
+    """Return the facts about columns by the names that they have in the data."""
+    folded: dict[str, list[str]] = {}
+    for name in columns:
+        folded.setdefault(name.casefold(), []).append(name)
+    found = {name: name if name in columns else _only(folded.get(name.casefold(), [])) for name in names}
+    return {name: columns[other] for name, other in found.items() if other is not None}
+
+
+def _only(names: list[str]) -> str | None:
+    return names[0] if len(names) == 1 else None
+
+
+def read_source(path: Path, sample: bool = False) -> Source:
+    """Read a public document, or a public sample of the data.
+
+    Raises:
+        NacreError: it cannot be read, or is none of the kinds of documents that are known.
+    """
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if sample:
+            return Source(read_sample(path), f"derived from a public sample: {path.name}, sha256 {digest}")
+        text = read_at_most(path, LARGEST_YAML).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError, ArtifactError):
+        raise Unsuitable(f"{path} cannot be read as text of at most {LARGEST_YAML // 2**20} MiB") from None
+    try:
+        kind, tables = _read(text, path)
+    except NacreError:
+        raise
+    except Exception:  # whatever an odd document trips: that it says something unforeseen is all there is to say
+        raise Unsuitable(f"{path} is not written as {KINDS} is") from None
+    return Source(tables, f"documented in {kind}: {path.name}, sha256 {digest}")
+
+
+def _read(text: str, path: Path) -> tuple[str, Tables]:
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv", ".txt"):
+        return "a data dictionary", read_dictionary(text)
+    if suffix in (".sql", ".ddl"):
+        return "SQL", read_ddl(text)
+    document = json.loads(text) if suffix == ".json" else read_yaml(text)
+    for kind, belongs, read in STRUCTURED:
+        if isinstance(document, dict) and belongs(document):
+            return kind, read(document)
+    raise Unsuitable(f"{path} is none of the documents that are read: {KINDS}")

@@ -1,0 +1,78 @@
+"""Compute derived columns, for synthetic rows and for the gate, which compares a raw column with what it should be."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpmodels.arrays import Mask
+from dpmodels.codec.convert import as_numbers, plain, states_of, to_floats
+from dpmodels.contract.base import described, is_text
+from dpmodels.contract.columns import Categorical, names_of
+from dpmodels.contract.derived import Derived
+from dpmodels.contract.formula import is_whole, reckon
+from dpmodels.errors import DataError
+
+Columns = Mapping[str, Any]
+CLOSE = {"int64": 0.0, "float32": 1e-5}
+"""How far a raw number may lie from its formula, relative to it: by another order of the same sums."""
+
+
+def derived_type(column: Derived, columns: Columns) -> pa.DataType:
+    """Return the Arrow type that a derived column is handed over as."""
+    if column.values is not None:
+        return pa.array(list(column.values.values())).type
+    return pa.type_for_alias(column.dtype or ("int64" if is_whole(str(column.formula), columns) else "float64"))
+
+
+def derive(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatch) -> pa.Array:
+    """Return a derived column from the columns of a table that it follows from. Privacy: as sensitive as the table."""
+    kind = derived_type(column, columns)
+    if column.values is not None:
+        return _looked_up(column, columns[str(column.of)], table.column(str(column.of)))
+    numbers = {name: as_numbers(columns[name], table.column(name)) for name in column.operands}
+    found, whole = reckon(str(column.formula), numbers, columns), pa.types.is_integer(kind)
+    null = np.isnan(found) | (np.abs(found) > 2.0**53) if whole else np.isnan(found)
+    filled = np.where(null, 0, np.rint(found) if whole else found)
+    return pa.array(filled.astype(kind.to_pandas_dtype()), type=kind, mask=null)
+
+
+def follows(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch) -> Mask:
+    """Tell which rows of a batch hold in a derived column what the schema derives; a null on either side does.
+
+    Raises:
+        DataError: a column it follows from is missing, or the column's own type cannot hold what is derived.
+    """
+    column: Derived = columns[name]
+    for other in column.operands:
+        if other not in batch.schema.names:
+            raise DataError(other, "is in the schema but not in the data")
+    given, wanted = plain(batch.column(name)), derive(column, columns, batch)
+    if pa.types.is_null(given.type):
+        return np.ones(len(given), dtype=np.bool_)
+    if not _alike(given.type, wanted.type):
+        what = f"must hold {described(wanted.type)}, as the schema derives it; it holds {described(given.type)}"
+        raise DataError(name, what)
+    if is_text(wanted.type) or pa.types.is_boolean(wanted.type):
+        same: Mask = pc.equal(given.cast(wanted.type), wanted).fill_null(True).to_numpy(zero_copy_only=False)
+        return same
+    x, y = to_floats(given), to_floats(wanted)
+    near = np.abs(x - y) <= CLOSE.get(str(wanted.type), 1e-9) * np.maximum(1, np.abs(y))
+    return near | np.isnan(x) | np.isnan(y)
+
+
+def _looked_up(column: Derived, other: Categorical, array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Look each value up; null stands for null, and so does what the schema does not list."""
+    states, values = states_of(other, array), column.values or {}
+    return pa.array([values[one] for one in names_of(other)]).take(pa.array(states, mask=states < 0))
+
+
+def _alike(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Tell whether a raw type can hold what the schema derives."""
+    if is_text(wanted):
+        return is_text(found)
+    if pa.types.is_boolean(wanted):
+        return bool(pa.types.is_boolean(found))
+    return bool(pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found))

@@ -1,0 +1,72 @@
+"""A keyed hash of encoded rows, the same in whatever order and files they come."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.codec.encode import Records
+from dpmodels.contract.schema import Schema
+
+LANES = 2  # of 64 bits
+Lanes = NDArray[np.uint64]
+
+
+class Fingerprint:
+    """Add up a hash of 128 bits for every row, the partition's column left out, and hash the sum.
+
+    A row's hash is a random linear function of its codes (Carter and Wegman 1979), then mixed, so that sums of rows
+    tell tables apart; what is random about it follows from the secret by BLAKE2b. Two different rows have one hash with
+    a probability of at most about 2**-64. This protects from accidents: whoever knows the secret can make such rows.
+
+    Privacy: as sensitive as the rows; it stays in the sensitive zone, as does the secret. Reads nothing but codes, so
+        columns that are dropped do not count.
+    """
+
+    def __init__(self, schema: Schema, secret: bytes) -> None:
+        self._secret = secret
+        left_out = schema.partition and schema.partition.column
+        self._columns = [place for place, name in enumerate(schema.modelled) if name != left_out]
+        self._total, self._rows = np.zeros(LANES, dtype=np.uint64), 0
+
+    def add(self, records: Records) -> None:
+        """Count more rows in; order does not matter."""
+        words = [codes for place, codes in enumerate(records.codes or ()) if place in self._columns]
+        if records.pixels is not None:
+            words += list(_words(records.pixels))
+        lanes = np.empty((LANES, len(records)), dtype=np.uint64)
+        lanes[:] = self._numbers(0)[:, None]
+        for index, word in enumerate(words, 1):
+            lanes += self._numbers(index)[:, None] * word.astype(np.uint64)
+        self._total += _mixed(lanes).sum(axis=1, dtype=np.uint64)
+        self._rows += len(records)
+
+    def merge(self, other: "Fingerprint") -> None:
+        """Count in the rows of another fingerprint under the same secret."""
+        self._total += other._total
+        self._rows += other._rows
+
+    @property
+    def digest(self) -> str:
+        """Return the hash of all rows so far."""
+        content = self._total.tobytes() + self._rows.to_bytes(8, "little")
+        return hashlib.blake2b(content, key=self._secret, digest_size=32).hexdigest()
+
+    def _numbers(self, index: int) -> Lanes:
+        """Return the secret multipliers of a row's word, or its secret start; odd, so that none is lost."""
+        content = hashlib.blake2b(index.to_bytes(8, "little"), key=self._secret, digest_size=8 * LANES).digest()
+        return np.frombuffer(content, dtype=np.uint64) | np.uint64(1)
+
+
+def _words(pixels: NDArray[np.uint8]) -> Any:
+    """Cut the pixels of each row into words of 32 bits. Shapes: [words, B]."""
+    padded = np.pad(pixels, ((0, 0), (0, -pixels.shape[1] % 4)))
+    return np.ascontiguousarray(padded).view(np.uint32).T
+
+
+def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix every bit into every bit (splitmix64, Steele, Lea and Flood 2014)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -1,0 +1,101 @@
+"""The flat table of users and their rows (contract/family.py): how it is written, weighed, and cut into two tables."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpmodels.arrays import Whole
+from dpmodels.codec.convert import joined
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.columns import Identifier
+from dpmodels.contract.family import CHILDREN, POSITION, Users
+from dpmodels.contract.schema import Schema
+
+TABLES = ("parents", "children")
+"""Folders of the hand-off's tables, below that of the synthetic data."""
+
+
+def numbers_of(schema: Schema, name: str, records: Records) -> Whole:
+    """Return the values of CHILDREN or POSITION in rows of a flat table. Shapes: [B]."""
+    column = schema.modelled[name]
+    return np.array(column.values)[records.labels(list(schema.modelled).index(name))]  # type: ignore[attr-defined]
+
+
+def tables_of(contract: Any) -> tuple[str, ...]:
+    """Name the folders of the tables that a contract's synthetic data is handed over as; none for one table."""
+    if not isinstance(contract, Schema) or contract.users is None:
+        return ()
+    return TABLES if contract.users.columns else TABLES[1:]
+
+
+def weights_of(contract: Any, records: Any) -> NDArray[np.float64] | None:
+    """Return what rows weigh, so that each user weighs one; None where every row does. Shapes: [B]."""
+    if not isinstance(contract, Schema) or contract.users is None:
+        return None
+    return 1.0 / np.maximum(numbers_of(contract.flat, CHILDREN, records), 1)
+
+
+def units_in(contract: Any, records: Any) -> int:
+    """Count what rows are of: the users whose first row is among them, or the rows themselves."""
+    if not isinstance(contract, Schema) or contract.users is None:
+        return len(records)
+    return int((numbers_of(contract.flat, POSITION, records) <= 1).sum())
+
+
+class FlatCodec(Codec):
+    """The encoding of a flat table; a user's rows stand together, the first child's first."""
+
+    def __init__(self, contract: Schema) -> None:
+        super().__init__(contract.flat)
+        self.max_rows = contract.unit.max_rows
+        self.parents = (contract.unit.user, *(contract.users or Users()).columns)
+
+    def _identifiers(self, name: str, identifier: Identifier, first_row: int, records: Records) -> pa.Array:
+        """Name users from number ``first_row`` on, and their children by the user's number and their own position."""
+        position = numbers_of(self.schema, POSITION, records)
+        user = np.cumsum(position <= 1) - 1
+        users, most = int(user[-1]) + 1 if len(user) else 0, self.max_rows
+        if name in self.parents:
+            return identifier.make(first_row, users).take(pa.array(user))
+        place = pa.array(user * most + position - 1, mask=position == 0)
+        return identifier.make(first_row * most, users * most).take(place)
+
+
+def split(contract: Schema, flat: pa.Table) -> dict[str, pa.Table]:
+    """Cut rows of a flat table into those of the parents' table, if there is one, and of the children's."""
+    position, names = flat.column(POSITION), flat.column_names
+    found = {
+        "children": flat.filter(pc.greater(position, 0)).select([n for n in contract.children.columns if n in names])
+    }
+    if contract.users and contract.users.columns:
+        own = [name for name in contract.parents.columns if name in names]
+        found["parents"] = flat.filter(pc.less_equal(position, 1)).select(own)
+    return found
+
+
+def join(contract: Schema, tables: dict[str, pa.Table]) -> pa.Table:
+    """Join two tables into the flat one again; a child without a parent is left without the columns of one.
+
+    The rows of a user are numbered as they stand in the children's table.
+    """
+    key, children = str(contract.unit.user), tables["children"]
+    own = tables["parents"] if "parents" in tables else pa.table({key: pc.unique(children.column(key))})
+    place = pc.index_in(joined(children.column(key)), value_set=joined(own.column(key)))
+    known = place.fill_null(len(own)).to_numpy(zero_copy_only=False).astype(np.int64)
+    order = np.argsort(known, kind="stable")
+    counts = np.bincount(known, minlength=len(own) + 1)
+    begin = np.cumsum(counts) - counts
+    child = np.concatenate([order, np.full(int((counts[:-1] == 0).sum()), -1)])
+    user = np.concatenate([known[order], np.flatnonzero(counts[:-1] == 0)])
+    position = np.where(child < 0, 0, np.concatenate([np.arange(len(order)), child[len(order) :]]) - begin[user] + 1)
+    again = np.argsort(user, kind="stable")
+    child, user, position = child[again], user[again], position[again]
+    rows = pa.array(child, mask=child < 0)
+    parents = pa.array(user, mask=user == len(own))
+    columns: dict[str, Any] = {name: own.column(name).take(parents) for name in own.column_names}
+    columns |= {name: children.column(name).take(rows) for name in children.column_names if name != key}
+    columns |= {CHILDREN: pa.array(counts[user]), POSITION: pa.array(position)}
+    return pa.table({name: columns[name] for name in contract.flat.columns if name in columns})

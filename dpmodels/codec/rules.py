@@ -1,0 +1,72 @@
+"""Which rows meet the conditions of a draw, and which rows of a table keep a schema's rules of one row."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpmodels.arrays import Floats, Mask
+from dpmodels.codec.convert import as_numbers, plain, states_of
+from dpmodels.codec.records import Records
+from dpmodels.contract.columns import Continuous, Discrete
+from dpmodels.contract.conditions import Condition, hold, numbers_of, read_condition
+from dpmodels.contract.implications import Implication
+from dpmodels.contract.schema import Schema
+
+
+class Conditions:
+    """Conditions on the rows of one schema, all of which are to be met."""
+
+    def __init__(self, schema: Schema, texts: Sequence[str]) -> None:
+        self.all = [read_condition(text, schema.columns) for text in texts]
+        self.places = {name: place for place, name in enumerate(schema.modelled)}
+
+    def __str__(self) -> str:
+        return " and ".join(f"`{one.text}`" for one in self.all)
+
+    def by_column(self) -> Iterator[tuple[int, list[Condition]]]:
+        """Yield the place among the modeled columns of each column with conditions, and these."""
+        for name in dict.fromkeys(one.name for one in self.all):
+            yield self.places[name], [one for one in self.all if one.name == name]
+
+    def hold(self, records: Records) -> Mask:
+        """Tell which rows meet all conditions."""
+        met = np.ones(len(records), dtype=np.bool_)
+        for place, own in self.by_column():
+            met &= hold(own, records.states[:, place], records.values[:, place])
+        return met
+
+
+def keeping(rule: Implication, columns: Mapping[str, Any], batch: pa.RecordBatch | pa.Table) -> Mask:
+    """Tell which rows of a raw or synthetic table keep a rule; a row that is dropped anyway does.
+
+    Privacy: as sensitive as the table.
+    """
+    dropped, seen = np.zeros(batch.num_rows, dtype=np.bool_), {}
+    for name in rule.columns:
+        states, numbers, rejected = _seen(columns[name], plain(batch.column(name)))
+        seen[name] = states, numbers
+        dropped |= rejected
+    kept: Mask = rule.kept(seen) | dropped
+    return kept
+
+
+def _seen(column: Continuous | Discrete, array: pa.Array) -> tuple[NDArray[np.int32], Floats, Mask]:
+    """Return the states and numbers of raw values as the encoding takes them, and which of them cost their row."""
+    null = pc.is_null(array, nan_is_null=True).to_numpy(zero_copy_only=False)
+    if isinstance(column, Continuous):
+        raw = as_numbers(column, array)
+        null, outside = np.isnan(raw), (raw < column.low) | (raw > column.high)
+        numbers, states = column.interval.snap(raw), np.zeros(len(raw), dtype=np.int32)
+        numbers = numbers.astype(np.float32).astype(np.float64) if column.resolved_dtype == "float32" else numbers
+    else:
+        states = np.where(null, -1, states_of(column, array)) if not null.all() else np.full(len(array), -1)
+        outside, other = (states < 0) & ~null, getattr(column, "other", None)
+        states = np.where(outside, list(column.values).index(other) if other is not None else -1, states)
+        numbers = numbers_of(column, states, np.zeros(len(states)))
+    dropped = (outside | null & (not column.nullable)) & (column.outside == "reject-row")
+    empty = -1 if column.null_state is None else column.null_state
+    return np.where(null, empty, states).astype(np.int32), numbers, dropped

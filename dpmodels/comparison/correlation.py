@@ -1,0 +1,124 @@
+"""How columns go together, one measure a kind of pair, on the real and on the synthetic rows.
+
+Two numbers: Spearman's rank correlation. A number and a category: the correlation ratio of the number's ranks. Two
+categories: Cramer's V, corrected for its bias (Bergsma 2013).
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.arrays import Floats
+from dpmodels.comparison.case import Case
+from dpmodels.comparison.frame import Frame, category_count
+from dpmodels.comparison.marginals import MOST_PAIRS
+from dpmodels.contract.schema import Schema
+
+ROWS = 50_000
+MOST_COLUMNS = 40
+"""Columns of a table whose whole matrix is shown."""
+
+
+def correlation_facts(case: Case) -> dict[str, Any]:
+    """Compare the associations of all pairs of columns; beside it, held-out real rows with the real ones."""
+    schema, real = case.schema, case.real
+    names = list(schema.modelled)
+    pairs = real.grid.pairs
+    truth = real.once.get("association", lambda: association(schema, case.draw(real.train, ROWS), pairs))
+    made = association(schema, case.draw(case.made, ROWS), pairs)
+    difference = np.abs(truth - made)
+    order = np.argsort(-difference)[:20]
+    facts: dict[str, Any] = {
+        "pairs": len(pairs),
+        "mean_difference": float(difference.mean()) if len(pairs) else None,
+        "largest": [
+            {
+                "columns": [names[j] for j in pairs[k]],
+                "measure": _measure(schema, pairs[k]),
+                "real": float(truth[k]),
+                "synthetic": float(made[k]),
+                "difference": float(difference[k]),
+            }
+            for k in order
+        ],
+    }
+    if real.held is not None:
+        fresh = real.once.get("held association", lambda: association(schema, real.held or real.train, pairs))
+        facts["mean_difference_of_held_out_rows"] = float(np.abs(truth - fresh).mean()) if len(pairs) else None
+        facts["largest_difference_of_held_out_rows"] = float(np.abs(truth - fresh).max(initial=0))
+    if len(names) <= MOST_COLUMNS and len(pairs) < MOST_PAIRS:
+        facts |= {"columns": names, "real": _square(truth, pairs, names), "synthetic": _square(made, pairs, names)}
+    return facts
+
+
+def association(schema: Schema, frame: Frame, pairs: list[tuple[int, int]]) -> Floats:
+    """Return one association a pair; 0 where a column is constant. Shapes: [pairs]."""
+    columns = list(schema.modelled.values())
+    ranks = {j: _ranks(frame.values[:, j]) for j, column in enumerate(columns) if column.continuous}
+    places = {
+        j: np.where(np.isnan(values := frame.values[:, j]), category_count(column) + 1, values).astype(np.int64)
+        for j, column in enumerate(columns)
+        if not column.continuous
+    }
+    found = np.zeros(len(pairs))
+    for k, (a, b) in enumerate(pairs):
+        if a in ranks and b in ranks:
+            found[k] = _pearson(ranks[a], ranks[b])
+        elif a in places and b in places:
+            found[k] = _cramer(places[a], places[b])
+        else:
+            found[k] = _ratio(*((ranks[a], places[b]) if a in ranks else (ranks[b], places[a])))
+    return found
+
+
+def _ranks(column: Floats) -> Floats:
+    """Return ranks between 0 and 1, ties in the middle, null as NaN."""
+    from scipy.stats import rankdata
+
+    ranks: Floats = rankdata(column, nan_policy="omit") / max((~np.isnan(column)).sum(), 1)
+    return ranks
+
+
+def _pearson(x: Floats, y: Floats) -> float:
+    known = ~(np.isnan(x) | np.isnan(y))
+    if known.sum() < 2 or np.ptp(x[known]) == 0 or np.ptp(y[known]) == 0:
+        return 0.0
+    return float(np.corrcoef(x[known], y[known])[0, 1])
+
+
+def _ratio(number: Floats, place: NDArray[np.int64]) -> float:
+    """Return the square root of the share of a number's variance that lies between the categories."""
+    known = ~np.isnan(number)
+    x, group = number[known], place[known]
+    if not len(x) or np.ptp(x) == 0:
+        return 0.0
+    rows = np.bincount(group)
+    means = np.bincount(group, weights=x) / np.maximum(rows, 1)
+    return float(np.sqrt((rows * (means - x.mean()) ** 2).sum() / ((x - x.mean()) ** 2).sum()))
+
+
+def _cramer(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
+    table = np.bincount(a * (b.max() + 1) + b, minlength=(a.max() + 1) * (b.max() + 1)).reshape(a.max() + 1, -1)
+    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    rows, columns = table.shape
+    n = len(a)
+    if min(rows, columns) < 2 or n < 2:
+        return 0.0
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
+    phi = ((table - expected) ** 2 / expected).sum() / n
+    corrected = max(0.0, phi - (rows - 1) * (columns - 1) / (n - 1))
+    sides = [size - (size - 1) ** 2 / (n - 1) for size in (rows, columns)]
+    return float(np.sqrt(corrected / max(min(sides) - 1, 1e-9)))
+
+
+def _measure(schema: Schema, pair: tuple[int, int]) -> str:
+    kinds = [list(schema.modelled.values())[j].continuous for j in pair]
+    return "Spearman" if all(kinds) else "correlation ratio" if any(kinds) else "Cramer's V"
+
+
+def _square(values: Floats, pairs: list[tuple[int, int]], names: list[str]) -> list[list[float]]:
+    matrix = np.eye(len(names))
+    for (a, b), value in zip(pairs, values, strict=True):
+        matrix[a, b] = matrix[b, a] = round(float(value), 4)
+    return [[float(value) for value in row] for row in matrix]

@@ -1,0 +1,241 @@
+"""The kinds of column a schema may declare: categorical, boolean, identifier, image, derived, and on an interval."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+
+from dpmodels.contract.base import DTYPE, OUTSIDE, ColumnFaults, Modelled, overflow
+from dpmodels.contract.continuous import Continuous
+from dpmodels.contract.datetimes import Datetime
+from dpmodels.contract.derived import Derived
+from dpmodels.contract.formula import faults_of
+from dpmodels.contract.image import Image
+from dpmodels.contract.numbers import Integer, IntegerType, Number
+from dpmodels.contract.pattern import Pattern, read_pattern
+from dpmodels.errors import DataError
+
+Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
+PATTERN, TEXT = "pattern:", "text:"
+KEEPS = "^(drop|regenerate|pattern:.+|text:.+)$"
+FEWER = "give --rows, or fit the release again for fewer: nacre fit RELEASE --rows ROWS"
+FloatType = Literal["float32", "float64"]
+TextType = Literal["string", "large_string"]
+EXACT = 2**53 - 1  # the largest integer a float64 tells from its neighbors
+
+
+class Identifier(BaseModel):
+    """A column that is never modeled, such as a name, a number or a free text: dropped, or made without the data.
+
+    ``keep`` is ``drop``; ``regenerate``, fresh sequential numbers; ``pattern:`` and a pattern after which they are
+    made; or ``text:`` and a text that stands in every row.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    type: Annotated[Literal["identifier"], Field(description="What names a record or a user; it is never modeled.")]
+    keep: Annotated[
+        str, Field(description="What synthetic rows get instead.", json_schema_extra={"pattern": KEEPS})
+    ] = "drop"
+
+    @property
+    def pattern(self) -> Pattern | None:
+        """The pattern that identifiers are made after, if there is one."""
+        return read_pattern(self.keep.removeprefix(PATTERN)) if self.keep.startswith(PATTERN) else None
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """The type of what is handed over."""
+        return pa.int64() if self.keep == "regenerate" else pa.string()
+
+    def make(self, first_row: int, rows: int) -> pa.Array:
+        """Make the column of synthetic rows that follow each other; of nothing but their numbers.
+
+        Raises:
+            DataError: the pattern has fewer identifiers than there are rows.
+        """
+        if self.keep == "regenerate":
+            return pa.array(np.arange(first_row + 1, first_row + 1 + rows, dtype=np.int64))
+        if self.pattern is None:
+            return pa.repeat(self.keep.removeprefix(TEXT), rows)
+        if first_row + rows > self.pattern.most:
+            raise DataError("", f"`{self.keep}` makes {self.pattern.most} identifiers; {FEWER}")
+        return self.pattern.write(first_row, rows)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.keep in ("drop", "regenerate"):
+            return self
+        if self.keep.startswith(TEXT):
+            text = self.keep.removeprefix(TEXT)
+            faults = [] if 0 < len(text) <= 200 and text.isprintable() else ["must be `text:` and 1 to 200 characters"]
+        elif self.keep.startswith(PATTERN):
+            faults = _pattern_faults(self.keep.removeprefix(PATTERN))
+        else:
+            faults = ["must be drop, regenerate, `pattern:[A-Z]{2}[0-9]{6}` or `text:left out`, in quotes"]
+        if faults:
+            raise ColumnFaults([("keep", fault) for fault in faults])
+        return self
+
+
+def _pattern_faults(text: str) -> list[str]:
+    try:
+        read_pattern(text)
+    except ValueError as fault:
+        return [f"must {fault}"]
+    return []
+
+
+class Categorical(Modelled):
+    """A column with a listed set of values, in the order of its states."""
+
+    type: Annotated[Literal["categorical"], Field(description="One of a list of values.")]
+    values: Annotated[
+        tuple[Scalar, ...],
+        # one fault of a list is enough: a hundred thousand of them are a gigabyte of sentences
+        Field(min_length=1, strict=False, fail_fast=True, description="All values, in their order."),
+    ]
+    outside: Annotated[Literal["refuse", "reject-row", "other"], Field(description=OUTSIDE)] = "refuse"
+    other: Annotated[Scalar | None, Field(description="The listed value that replaces unlisted ones.")] = None
+    dtype: Annotated[
+        TextType | IntegerType | FloatType | Literal["dictionary", "bool"] | None, Field(description=DTYPE)
+    ] = None
+
+    @property
+    def kind(self) -> str:
+        """Name what the values are: text, integer, number, boolean, or mixed."""
+        kinds = frozenset(map(type, self.values))
+        names: dict[frozenset[type], str] = {
+            frozenset({str}): "text",
+            frozenset({int}): "integer",
+            frozenset({bool}): "boolean",
+            frozenset({float}): "number",
+            frozenset({int, float}): "number",
+        }
+        return names.get(kinds, "mixed")
+
+    @property
+    def states(self) -> int:
+        """Count the listed values, and null if allowed."""
+        return len(self.values) + self.nullable
+
+    @property
+    def resolved_dtype(self) -> str:
+        """Name the output type; by default that of the values."""
+        return self.dtype or {"text": "string", "integer": "int64", "number": "float64", "boolean": "bool"}[self.kind]
+
+    @property
+    def rule(self) -> str:
+        """Say in words which values the schema admits."""
+        return "must be one of the listed values"
+
+    @property
+    def keys(self) -> list[Any]:
+        """List the values as they are compared: text and booleans as they are, numbers as float64 of the dtype."""
+        if self.kind in ("text", "boolean"):
+            return list(self.values)
+        width = np.float32 if self.resolved_dtype == "float32" else np.float64
+        return [float(width(value)) for value in self.values]
+
+    def _faults(self) -> Sequence[tuple[str, str]]:
+        if self.kind == "mixed":
+            return [("values", "must be all text, all numbers or all true/false; quote text that looks like a number")]
+        if self.kind == "integer" and max(map(abs, map(int, self.values))) > EXACT:
+            return [("values", "must stay within 2**53; an identifier is no categorical column")]
+        faults = []
+        if self.dtype and (message := _misfit(self.kind, self.dtype, self.values)):
+            faults.append(("dtype", message))
+        elif len(set(self.keys)) < len(self.keys):
+            faults.append(("values", "lists a value twice"))
+        if (self.outside == "other") != (self.other is not None):
+            faults.append(("other", "names the value that replaces unlisted ones: it goes with `outside: other`"))
+        if self.other is not None and (type(self.other), self.other) not in [(type(v), v) for v in self.values]:
+            faults.append(("other", "must be one of the listed values"))
+        return faults
+
+
+def _misfit(kind: str, dtype: str, values: Sequence[Any]) -> str:
+    """Say why categories of this kind cannot be stored as ``dtype``, or return an empty text."""
+    fits = {
+        "text": ("string", "large_string", "dictionary"),
+        "boolean": ("bool",),
+        "number": ("float32", "float64"),
+        "integer": ("dictionary", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"),
+    }[kind]
+    if dtype not in fits:
+        return f"cannot hold these values; write one of {', '.join(fits)}"
+    return overflow(dtype, min(values), max(values)) if kind == "integer" else ""
+
+
+class Boolean(Modelled):
+    """A column of false (state 0) and true (state 1)."""
+
+    kind: ClassVar[str] = "boolean"
+    values: ClassVar[tuple[bool, ...]] = (False, True)
+    keys: ClassVar[list[Any]] = [False, True]
+    type: Annotated[Literal["boolean"], Field(description="True or false.")]
+    outside: Annotated[Literal["refuse", "reject-row"], Field(description=OUTSIDE)] = "refuse"
+    dtype: Annotated[Literal["bool"] | None, Field(description=DTYPE)] = None
+
+    @property
+    def states(self) -> int:
+        """Count false, true, and null if allowed."""
+        return 2 + self.nullable
+
+    @property
+    def resolved_dtype(self) -> str:
+        """Name the output type."""
+        return "bool"
+
+    @property
+    def rule(self) -> str:
+        """Say in words which values the schema admits."""
+        return "must be true or false"
+
+
+Discrete = Categorical | Boolean
+
+
+def names_of(column: Modelled) -> list[str]:
+    """Write the values that a column lists, false and true as in YAML; none of a column on an interval."""
+    values = column.values if isinstance(column, Discrete) else ()
+    if set(map(type, values)) == {str}:
+        return list(map(str, values))
+    return [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
+
+
+def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name what is wrong with the derived columns of a schema, as (place in the file, message)."""
+    for name, column in columns.items():
+        if not isinstance(column, Derived):
+            continue
+        if column.formula is not None:
+            if message := faults_of(column.formula, columns):
+                yield f"columns.{name}.formula", f"`{column.formula}` {message}"
+            continue
+        other = columns.get(str(column.of))
+        if not isinstance(other, Discrete):
+            yield f"columns.{name}.of", f"`{column.of}` must be a categorical or boolean column"
+        elif missing := [one for one in names_of(other) if one not in (column.values or {})]:
+            yield f"columns.{name}.values", f"must say what `{missing[0]}` of `{column.of}` stands for"
+
+
+Column = Annotated[
+    Categorical | Boolean | Integer | Number | Datetime | Identifier | Image | Derived,
+    Field(discriminator="type"),
+]
+__all__ = [
+    "Boolean",
+    "Categorical",
+    "Column",
+    "Continuous",
+    "Datetime",
+    "Derived",
+    "Discrete",
+    "Identifier",
+    "Image",
+    "Integer",
+    "Modelled",
+    "Number",
+]

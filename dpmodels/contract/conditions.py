@@ -1,0 +1,227 @@
+"""Conditions on rows, such as ``age > 60`` or ``not sick``: how they are written, and which rows meet them.
+
+As in SQL, a null meets no condition but ``COLUMN = null``. All conditions hold together.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.arrays import Floats, Mask
+from dpmodels.contract.base import Modelled
+from dpmodels.contract.columns import Continuous, Datetime, Discrete, Number, names_of
+from dpmodels.contract.continuous import decode_numbers
+from dpmodels.errors import Unsuitable
+
+SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+    "<=": np.less_equal,
+    ">=": np.greater_equal,
+    "!=": np.not_equal,
+    "=": np.equal,
+    "<": np.less,
+    ">": np.greater,
+}
+EQUAL = ("=", "!=")
+NULL = "null"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition: the column, the sign, and the number or the number of the state that the column is held to."""
+
+    text: str
+    name: str
+    column: Modelled
+    sign: str
+    value: float
+    of_state: bool = False
+
+    @property
+    def null(self) -> int:
+        """The state that stands for null; -1, which no row has, where the column has none."""
+        return -1 if self.column.null_state is None else self.column.null_state
+
+    def holds(self, states: NDArray[np.int32], numbers: Floats) -> Mask:
+        """Tell which rows meet it, by their states and by their numbers, which only a column on an interval has."""
+        met: Mask = SIGNS[self.sign](states if self.of_state else numbers, self.value)
+        return met if self.of_state and self.value == self.null and self.sign == "=" else met & (states != self.null)
+
+
+def parse(text: str, columns: Mapping[str, Any]) -> Condition:
+    """Read ``COLUMN SIGN VALUE``, or a column of true and false by itself or after ``not``.
+
+    Raises:
+        Unsuitable: it is no condition, or no value of the column can meet it as it is written.
+    """
+    text = text.strip()
+    for bare, value in ((text, "true"), (text.removeprefix("not ").strip(), "false")):
+        if is_boolean(columns.get(bare)):
+            return _held(text, bare, columns, "=", value)
+    names = sorted((name for name in columns if text.startswith(name)), key=len, reverse=True)
+    for name in names:
+        if found := re.fullmatch(rf"(==|{'|'.join(SIGNS)})\s*(.*)", text[len(name) :].strip(), re.DOTALL):
+            return _held(text, name, columns, found[1].replace("==", "="), found[2])
+    known = ", ".join(name for name, column in columns.items() if isinstance(column, Modelled))
+    raise Unsuitable(f"`{text}` is no condition: write a column ({known}), one of = != < <= > >=, and a value")
+
+
+def is_boolean(column: Any) -> bool:
+    """Tell whether a column, if it is one, holds true and false."""
+    return isinstance(column, Discrete) and column.kind == "boolean"
+
+
+def _held(text: str, name: str, columns: Mapping[str, Any], sign: str, value: str) -> Condition:
+    column = columns[name]
+    if not isinstance(column, Continuous | Discrete):
+        raise Unsuitable(f"`{text}`: column {name} is not modeled, so no condition can be set on it")
+    if value == NULL and column.null_state is not None and NULL not in names_of(column):
+        if sign not in EQUAL:
+            raise Unsuitable(f"`{text}`: null has no order; write = or !=")
+        return Condition(text, name, column, sign, column.null_state, of_state=True)
+    if isinstance(column, Continuous):
+        return Condition(text, name, column, sign, _number(text, name, column, sign, value))
+    return _of_states(text, name, column, sign, value)
+
+
+def _of_states(text: str, name: str, column: Discrete, sign: str, value: str) -> Condition:
+    names = names_of(column)
+    if sign in EQUAL:
+        number = _float(value) if column.kind in ("integer", "number") else None
+        if value in names:
+            return Condition(text, name, column, sign, names.index(value), of_state=True)
+        if number is None or number not in column.keys:
+            raise Unsuitable(f"`{text}`: {value} is no value of column {name}; it has {_some(names)}")
+        return Condition(text, name, column, sign, column.keys.index(number), of_state=True)
+    if column.kind not in ("integer", "number") or (number := _float(value)) is None:
+        lacks = "the value is no number" if column.kind in ("integer", "number") else "its values have no order"
+        raise Unsuitable(f"`{text}`: column {name} cannot be compared by {sign}, for {lacks}; write = or !=")
+    return Condition(text, name, column, sign, number)
+
+
+def _number(text: str, name: str, column: Continuous, sign: str, value: str) -> float:
+    number = _ticks(column, value) if isinstance(column, Datetime) else _float(value)
+    kind = f"no moment that column {name} tells, such as {column.min}" if isinstance(column, Datetime) else "no number"
+    if number is None:
+        raise Unsuitable(f"`{text}`: {value} is {kind}")
+    if not column.low <= number <= column.high:
+        raise Unsuitable(f"`{text}`: a value of column {name} {column.rule}")
+    number = float(np.float32(number)) if column.resolved_dtype == "float32" else number
+    if sign in EQUAL and column.decimals is None:
+        raise Unsuitable(f"`{text}`: no row has exactly this value, for column {name} is not rounded; write < or >")
+    if sign in EQUAL and number != column.interval.snap(np.array([number]))[0] and isinstance(column, Number):
+        raise Unsuitable(f"`{text}`: column {name} keeps {column.decimals} decimals")
+    if sign in EQUAL and number != column.interval.snap(np.array([number]))[0]:
+        raise Unsuitable(f"`{text}`: column {name} has whole numbers only")
+    return number
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text) if np.isfinite(float(text)) else None
+    except ValueError:
+        return None
+
+
+def _ticks(column: Datetime, text: str) -> float | None:
+    """Read a moment; None for one with a zone, or finer than the column's resolution."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is not None or np.datetime64(moment).astype(f"datetime64[{column.tick}]") != np.datetime64(moment):
+        return None
+    return float(np.datetime64(moment).astype(f"datetime64[{column.tick}]").astype(np.int64))
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+JOINED = re.compile(r"\s+and\s+|\s*&&?\s*|\s*,\s*", re.IGNORECASE)
+
+
+def read_condition(text: str, columns: Mapping[str, Any]) -> Condition:
+    """Read a condition; of what is none say why, as far as it is several, or written as elsewhere.
+
+    Raises:
+        Unsuitable: as for ``parse``.
+    """
+    try:
+        return parse(text, columns)
+    except Unsuitable as fault:
+        raise Unsuitable(_cause(text, columns) or fault.fact) from None
+
+
+def _cause(text: str, columns: Mapping[str, Any]) -> str:
+    if found := re.search(r"(-?\d+),(\d+)\s*$", text):
+        return f"`{text}`: a comma is no decimal point; write {found[1]}.{found[2]}"
+    if re.search(r"\s+or\s+|\|", text, re.IGNORECASE):
+        return f"`{text}`: conditions cannot be joined by `or`; draw rows for each by itself"
+    parts = [part.strip() for part in JOINED.split(text)]
+    if len(parts) > 1:
+        return (
+            f"`{text}` is several conditions: give each by itself, as {' and '.join(map(repr, parts))}; all must hold"
+        )
+    word = re.split(r"[=!<>\s]", text.strip())[0]
+    other = next((name for name in columns if name.casefold() == word.casefold() and name != word), None)
+    return f"`{text}`: the column is called {other}" if other else ""
+
+
+def hold(own: Sequence[Condition], states: NDArray[np.int32], values: Floats) -> Mask:
+    """Tell which values of one column, given by states and unit values, meet all of its conditions."""
+    numbers = numbers_of(own[0].column, states, values)
+    met: Mask = np.logical_and.reduce([one.holds(states, numbers) for one in own])
+    return met
+
+
+def numbers_of(column: Modelled, states: NDArray[np.int32], values: Floats) -> Floats:
+    """Return the numbers that states and unit values stand for, NaN where they stand for none."""
+    if isinstance(column, Continuous):
+        return decode_numbers(column, states, values)
+    keys = column.keys if isinstance(column, Discrete) and column.kind in ("integer", "number") else []
+    numbers: Floats = np.append(np.array(keys, dtype=np.float64), np.nan)[np.minimum(states, len(keys))]
+    return numbers
+
+
+def bounds(own: Sequence[Condition]) -> tuple[float, float]:
+    """Return the bounds that the conditions on one column on an interval set to its numbers.
+
+    On a lattice they lie half a step beside the number, so that rounding decides nothing.
+    """
+    low, high = -np.inf, np.inf
+    for one in own:
+        column = one.column
+        if one.of_state or one.sign == "!=" or not isinstance(column, Continuous):
+            continue
+        lattice = column.decimals is not None and column.interval.snap(np.array([one.value]))[0] == one.value
+        half = 0.5 * 10.0 ** -(column.decimals or 0) if lattice else 0.0
+        if one.sign in ("=", ">=", ">"):
+            low = max(low, one.value + (half if one.sign == ">" else -half))
+        if one.sign in ("=", "<=", "<"):
+            high = min(high, one.value + (-half if one.sign == "<" else half))
+    return low, high
+
+
+def cell_shares(own: Sequence[Condition], column: Modelled) -> Floats:
+    """Return the probability that a draw within each cell of a column meets all of its conditions. Shapes: [cells].
+
+    ``column`` is the conditions' own column, cut into the cells that are drawn from.
+    """
+    if not isinstance(column, Continuous):
+        return hold(own, np.arange(column.states, dtype=np.int32), np.zeros(column.states)).astype(np.float64)
+    special = np.arange(1, column.states, dtype=np.int32)
+    met = hold(own, special, np.zeros(len(special))).astype(np.float64)
+    if any(one.of_state and one.sign == "=" for one in own):  # nothing but null
+        return np.concatenate([np.zeros(column.cells), met])
+    low, high = bounds(own)
+    shares = column.grid.shares(low, high)
+    half = 0.5 * 10.0 ** -(column.decimals or 0)
+    for value in {one.value for one in own if one.sign == "!=" and not one.of_state and low < one.value < high}:
+        shares = shares - column.grid.shares(value - half, value + half)
+        shares[shares < 1e-12] = 0.0  # what rounding leaves of a cell of this value alone
+    return np.concatenate([shares, met])

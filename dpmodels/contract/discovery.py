@@ -1,0 +1,165 @@
+"""What a schema leaves to be discovered: keys whose value is the word ``discover``, and the contract that they make.
+
+    carrier: {type: categorical, values: discover}
+    delay: {type: integer, min: discover, max: discover, nullable: true, max_null_share: discover}
+
+A file with such a word is the draft of a schema. It is fit for one command alone, which releases what is missing under
+a charge (methods/tables/thresholded_counts.py) and writes it into the file (authoring/completion.py).
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from dpmodels.contract.base import CanonicalContract
+from dpmodels.contract.columns import Identifier
+from dpmodels.contract.schema import Schema
+from dpmodels.limits import LONGEST_NAME
+from dpmodels.privacy import Adjacency, PrivacyUnit
+
+WORD = "discover"
+SHARE = "max_null_share"
+MARKABLE: dict[str, tuple[str, ...]] = {
+    "categorical": ("values", SHARE),
+    "boolean": (SHARE,),
+    "integer": ("min", "max", SHARE),
+    "number": ("min", "max", SHARE),
+    "datetime": ("min", "max", SHARE),
+}
+"""The keys that may be left to be discovered, by the type of their column."""
+COMMAND = "nacre schema discover DATA --schema THIS_FILE --epsilon 0.1 --delta 1e-6"
+WAITING = f"holds `{WORD}`, which waits for a charged release: {COMMAND}"
+
+
+class Wanted(BaseModel):
+    """What is to be discovered of one column: the keys that the draft marks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    type: Literal["categorical", "boolean", "integer", "number", "datetime"]
+    keys: tuple[str, ...]
+
+    @property
+    def counts(self) -> str:
+        """What is counted besides nulls: ``values`` that the data names, ``cells`` of numbers, ``years`` or nothing."""
+        if "values" in self.keys:
+            return "values"
+        return {"datetime": "years"}.get(self.type, "cells") if {"min", "max"} & {*self.keys} else ""
+
+
+class Discovery(CanonicalContract):
+    """The public contract of a discovery: the data set, whose presence is hidden, and what is asked of which column.
+
+    It holds nothing else of the draft, so that a draft may be changed elsewhere and what was paid for still fits.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=LONGEST_NAME)]
+    unit: PrivacyUnit = PrivacyUnit()
+    columns: tuple[str, ...]
+    wanted: Annotated[dict[str, Wanted], Field(min_length=1)]
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """How two neighboring tables differ."""
+        return Adjacency.ADD_OR_REMOVE_ONE
+
+    @property
+    def part(self) -> str:
+        """A discovery is about a whole table."""
+        return ""
+
+    @property
+    def reading(self) -> Schema:
+        """What a table is read by: a schema that holds no value to anything, and so is none for a run.
+
+        The columns of which something is to be discovered are kept, and no other is looked at.
+        """
+        columns = {
+            name: Identifier(type="identifier", keep="regenerate" if name in self.wanted else "drop")
+            for name in self.columns
+        }
+        return Schema.model_construct(name=self.name, unit=self.unit, columns=columns)
+
+    def to_yaml(self) -> str:
+        """Write the contract as YAML."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def marks(data: Any) -> dict[str, tuple[str, ...]]:
+    """Return the marked keys of each column of a schema's file; empty where nothing is left to be discovered."""
+    columns = data.get("columns") if isinstance(data, Mapping) else None
+    found = {name: tuple(_marked(column)) for name, column in (columns or {}).items()} if _is_map(columns) else {}
+    return {name: keys for name, keys in found.items() if keys}
+
+
+def _marked(column: Any) -> Iterator[str]:
+    if _is_map(column):
+        known = MARKABLE.get(column.get("type"), ()) if isinstance(column.get("type"), str) else ()
+        yield from (key for key in known if column.get(key) == WORD)
+
+
+def _is_map(found: Any) -> bool:
+    return isinstance(found, Mapping)
+
+
+def stand_in(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a draft with values in the place of the marks, by which the rest of it can be checked.
+
+    What depends on the values themselves is left out: constraints, the partition, and derived columns.
+    """
+    columns = {
+        name: _filled(column, marked) if (marked := tuple(_marked(column))) else column
+        for name, column in data["columns"].items()
+        if not (_is_map(column) and column.get("type") == "derived")
+    }
+    rest = {key: value for key, value in data.items() if key not in ("constraints", "partition")}
+    return {**rest, "columns": columns}
+
+
+def _filled(column: Mapping[str, Any], marked: tuple[str, ...]) -> dict[str, Any]:
+    filled = {key: value for key, value in column.items() if key not in ("dtype", "cells")}
+    if SHARE in marked:
+        filled[SHARE] = 0.5
+    if "values" in marked:
+        filled["values"] = [column["other"]] if "other" in column else [WORD]
+    if "min" in marked or "max" in marked:
+        filled |= _bounds(column, marked)
+    return filled
+
+
+def _bounds(column: Mapping[str, Any], marked: tuple[str, ...]) -> dict[str, Any]:
+    """Return bounds of which the given one stays."""
+    moment = column["type"] == "datetime"
+    step: Any = timedelta(days=1) if moment else 1
+    if len({"min", "max"} & {*marked}) == 2:
+        return {"min": date(2000, 1, 1), "max": date(2001, 1, 1)} if moment else {"min": 0, "max": 1}
+    given = column.get("max" if "min" in marked else "min")
+    if not isinstance(given, date | datetime if moment else int | float):
+        return {}
+    return {"min": given - step} if "min" in marked else {"max": given + step}
+
+
+def contract_of(data: Mapping[str, Any], checked: Schema) -> Discovery:
+    """Return the contract of a draft whose stand-in was checked."""
+    kinds = {name: data["columns"][name]["type"] for name in marks(data)}
+    return Discovery(
+        name=checked.name,
+        unit=checked.unit,
+        columns=tuple(data["columns"]),
+        wanted={name: Wanted(type=kinds[name], keys=keys) for name, keys in marks(data).items()},
+    )
+
+
+def editor_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a schema's file, in which the markable keys may hold the word."""
+    written = Schema.model_json_schema()
+    for title, definition in written["$defs"].items():
+        for key in MARKABLE.get(title.lower(), ()):
+            said = definition["properties"][key]
+            about = said.pop("description", "")
+            told = f"{about} `{WORD}` leaves it to a charged release, `nacre schema discover`."
+            definition["properties"][key] = {"anyOf": [said, {"const": WORD}], "description": told}
+    return written

@@ -1,0 +1,199 @@
+"""Arithmetic on columns, as a schema writes it: ``sched // 100``, ``price + tax``, ``weekday(flight)``.
+
+A formula is read with Python's own grammar, of which numbers, names of columns, + - * / // % and the functions below
+are admitted; nothing is ever executed. Columns are float64 with null as NaN: whole numbers are exact up to 2**53. Where
+an operand is null, and where the result is no finite number, as after a division by zero, the result is null.
+"""
+
+import ast
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.arrays import Floats
+from dpmodels.contract.continuous import Continuous
+from dpmodels.contract.datetimes import Datetime
+from dpmodels.contract.numbers import Integer
+
+Operands = Mapping[str, Floats]
+ONLY = "may hold only numbers, names of columns, + - * / // %, parentheses and functions"
+LONGEST = 200  # characters; so no formula is nested too deeply to be read
+MOST = 2**53
+SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+ARITHMETIC: dict[type[ast.operator], Callable[[Floats, Floats], Floats]] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: np.divide,
+    ast.FloorDiv: np.floor_divide,
+    ast.Mod: np.mod,
+}
+OF_NUMBERS: dict[str, tuple[int, Callable[..., Floats]]] = {
+    "abs": (1, np.abs),
+    "floor": (1, np.floor),
+    "round": (1, np.rint),
+    "min": (2, np.minimum),
+    "max": (2, np.maximum),
+}
+OF_MOMENTS = ("year", "month", "day", "weekday", "hour", "minute")
+BETWEEN = {"days_between": 86400.0, "seconds_between": 1.0}
+FUNCTIONS = (*OF_NUMBERS, *OF_MOMENTS, *BETWEEN)
+
+
+class Misread(ValueError):
+    """What is wrong with a formula, as the tail of a sentence that begins with it."""
+
+
+@lru_cache(maxsize=256)
+def parsed(text: str) -> ast.expr:
+    """Read a formula.
+
+    Raises:
+        Misread: it is none.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise Misread("is no formula, such as `sched // 100` or `price + tax`") from None
+    _check(tree)
+    return tree
+
+
+def names_in(text: str) -> list[str]:
+    """Return the columns that a formula names, each once, in order."""
+    return list(dict.fromkeys(_columns(parsed(text))))
+
+
+def faults_of(text: str, columns: Mapping[str, object]) -> str:
+    """Say what keeps a formula from being reckoned on these columns, or return an empty text."""
+    try:
+        _kind(parsed(text), columns)
+    except Misread as fault:
+        return str(fault)
+    return "" if names_in(text) else "names no column"
+
+
+def is_whole(text: str, columns: Mapping[str, object]) -> bool:
+    """Tell whether a formula without faults gives whole numbers."""
+    return _kind(parsed(text), columns)
+
+
+def reckon(text: str, operands: Operands, columns: Mapping[str, object]) -> Floats:
+    """Return a formula's value in every row, null as NaN.
+
+    Args:
+        text: a formula without faults.
+        operands: numbers of a column, or ticks of a datetime, by name. Shape: [B].
+        columns: what the schema says of the columns; only the resolution of datetimes is read.
+    """
+    with np.errstate(all="ignore"):
+        found = np.asarray(_value(parsed(text), operands, columns), dtype=np.float64)
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _check(node: ast.expr) -> None:
+    """Refuse every form but arithmetic."""
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
+        _check(node.left)
+        _check(node.right)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        _check(node.operand)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        name = node.func.id
+        if name not in FUNCTIONS:
+            raise Misread(f"calls `{name}`; the functions are {', '.join(FUNCTIONS)}")
+        wanted = OF_NUMBERS[name][0] if name in OF_NUMBERS else 1 + (name in BETWEEN)
+        if len(node.args) != wanted:
+            raise Misread(f"gives `{name}` {len(node.args)} operand(s); it takes {wanted}")
+        for operand in node.args:
+            _check(operand)
+    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        if abs(node.value) > MOST:  # type: ignore[arg-type]
+            raise Misread("holds a number that is too large")
+    elif not isinstance(node, ast.Name):
+        raise Misread(ONLY)
+
+
+def _columns(node: ast.expr) -> list[str]:
+    if isinstance(node, ast.Name):
+        return [node.id]
+    inner = node.args if isinstance(node, ast.Call) else [n for n in ast.iter_child_nodes(node)]
+    return [name for each in inner if isinstance(each, ast.expr) for name in _columns(each)]
+
+
+def _kind(node: ast.expr, columns: Mapping[str, object]) -> bool:
+    """Tell whether a part is whole, and refuse what it cannot be reckoned from."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int)
+    if isinstance(node, ast.Name):
+        column = _column(node, columns)
+        if isinstance(column, Datetime):
+            raise Misread(f"reckons with `{node.id}`, a datetime, as with a number; take year({node.id}) or the like")
+        return isinstance(column, Integer)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        name = node.func.id
+        if name in OF_NUMBERS:
+            whole = [_kind(operand, columns) for operand in node.args]
+            return all(whole) or name in ("floor", "round")
+        for operand in node.args:
+            if not isinstance(operand, ast.Name) or not isinstance(_column(operand, columns), Datetime):
+                raise Misread(f"gives `{name}` something other than a datetime column")
+        return True
+    if isinstance(node, ast.UnaryOp):
+        return _kind(node.operand, columns)
+    if isinstance(node, ast.BinOp):
+        sides = [_kind(side, columns) for side in (node.left, node.right)]
+        return all(sides) and not isinstance(node.op, ast.Div)
+    raise Misread(ONLY)
+
+
+def _column(node: ast.Name, columns: Mapping[str, object]) -> Continuous:
+    column = columns.get(node.id)
+    if column is None:
+        raise Misread(f"names `{node.id}`, which is no column")
+    if not isinstance(column, Continuous):
+        raise Misread(f"needs integers, numbers or datetimes, and `{node.id}` is none of them")
+    return column
+
+
+def _value(node: ast.expr, operands: Operands, columns: Mapping[str, object]) -> Floats:
+    if isinstance(node, ast.Constant):
+        return np.float64(node.value)  # type: ignore[arg-type, return-value]
+    if isinstance(node, ast.Name):
+        return operands[node.id]
+    if isinstance(node, ast.UnaryOp):
+        return -_value(node.operand, operands, columns)
+    if isinstance(node, ast.BinOp):
+        left, right = (_value(side, operands, columns) for side in (node.left, node.right))
+        return ARITHMETIC[type(node.op)](left, right)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return _called(node.func.id, node, operands, columns)
+    raise Misread(ONLY)
+
+
+def _called(name: str, node: ast.Call, operands: Operands, columns: Mapping[str, object]) -> Floats:
+    if name in OF_NUMBERS:
+        return OF_NUMBERS[name][1](*(_value(operand, operands, columns) for operand in node.args))
+    given = [(operands[one.id], columns[one.id]) for one in node.args if isinstance(one, ast.Name)]
+    seconds = [ticks * SECONDS[column.tick] for ticks, column in given if isinstance(column, Datetime)]
+    if name in BETWEEN:
+        return np.floor((seconds[1] - seconds[0]) / BETWEEN[name])
+    return _part(name, seconds[0])
+
+
+def _part(name: str, seconds: Floats) -> Floats:
+    """Return a part of the moments that lie so many seconds after the beginning of 1970."""
+    known = np.isfinite(seconds)
+    moments = np.where(known, seconds, 0).astype(np.int64).astype("datetime64[s]")
+    days, months = moments.astype("datetime64[D]"), moments.astype("datetime64[M]")
+    parts: dict[str, Callable[[], NDArray[np.int64]]] = {
+        "year": lambda: moments.astype("datetime64[Y]").astype(np.int64) + 1970,
+        "month": lambda: months.astype(np.int64) % 12 + 1,
+        "day": lambda: (days - months.astype("datetime64[D]")).astype(np.int64) + 1,
+        "weekday": lambda: (days.astype(np.int64) + 3) % 7,  # 0 is Monday; 1970 began with a Thursday
+        "hour": lambda: (moments - days).astype(np.int64) // 3600,
+        "minute": lambda: (moments - days).astype(np.int64) // 60 % 60,
+    }
+    return np.where(known, parts[name]().astype(np.float64), np.nan)

@@ -1,0 +1,144 @@
+"""Columns of numbers between two public bounds: whole ones, and real ones that may be rounded."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from dpmodels.contract.base import DTYPE, decimal_digits, of_form, overflow
+from dpmodels.contract.continuous import MAX, MIN, Continuous
+
+ExactInteger = Annotated[int, Field(ge=-(2**53) + 1, le=2**53 - 1)]  # the integers a float64 tells apart
+IntegerType = Literal["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]
+ClockType = Literal[
+    "time32[s]", "time32[ms]", "time64[us]", "time64[ns]", "duration[s]", "duration[ms]", "duration[us]", "duration[ns]"
+]
+"""Times of day and durations, which are whole numbers of the unit that they are stored in."""
+
+
+NumberType = Annotated[
+    str, of_form(r"float32|float64|decimal\(\d+, ?\d+\)", "float32, float64 or decimal(DIGITS, DECIMALS)")
+]
+EXACT_STEPS = 2**50  # lattice steps that survive float64 on the unit interval and back
+EXACT_LOG_STEPS = 2**40  # the same through log1p and expm1
+
+
+class Scaled(Continuous):
+    """A continuous column of numbers, whose scale may be logarithmic and whose zeros may be a state of their own."""
+
+    scale: Annotated[Literal["linear", "log"], Field(description="Whether ranges grow with their values.")] = "linear"
+    zero_inflated: Annotated[bool, Field(description="Whether zero is a value of its own kind.")] = False
+
+    @property
+    def log(self) -> bool:
+        """Tell whether the unit interval is logarithmic in the distance from the lower bound."""
+        return self.scale == "log"
+
+    @property
+    def zero_state(self) -> int | None:
+        """Return the state that stands for exactly zero, if the column is zero-inflated."""
+        return 1 if self.zero_inflated else None
+
+    @property
+    def rule(self) -> str:
+        """Say in words which values the schema admits."""
+        low, high = (f"{bound!r}".removesuffix(".0") for bound in (float(self.low), float(self.high)))
+        return f"must lie between {low} and {high}"
+
+    def _zero_faults(self) -> Sequence[tuple[str, str]]:
+        if self.zero_inflated and not (self.low <= 0 <= self.high and self.low < self.high):
+            return [("zero_inflated", "needs bounds that include zero and something besides")]
+        return []
+
+
+class Integer(Scaled):
+    """A column of whole numbers between two public bounds; also of times of day and durations, counted in a unit."""
+
+    type: Annotated[Literal["integer"], Field(description="Whole numbers between two bounds.")]
+    min: Annotated[ExactInteger, Field(description=MIN)]
+    max: Annotated[ExactInteger, Field(description=MAX)]
+    dtype: Annotated[IntegerType | ClockType | None, Field(description=DTYPE)] = None
+
+    @property
+    def low(self) -> float:
+        """Return the lower bound as float64."""
+        return float(self.min)
+
+    @property
+    def high(self) -> float:
+        """Return the upper bound as float64."""
+        return float(self.max)
+
+    @property
+    def resolved_dtype(self) -> str:
+        """Name the output type, declared or by default."""
+        return self.dtype or "int64"
+
+    def _faults(self) -> Sequence[tuple[str, str]]:
+        if self.min > self.max:
+            return [("min", f"{self.min} is above max {self.max}: the bounds are reversed")]
+        if self.max - self.min > (EXACT_LOG_STEPS if self.log else EXACT_STEPS):
+            return [("max", "is too far from min for an exact round trip; an identifier is no integer column")]
+        if message := overflow(self.resolved_dtype, self.min, self.max):
+            return [("dtype", message)]
+        return self._zero_faults() or self._settle()
+
+
+class Number(Scaled):
+    """A column of real numbers between two public bounds, optionally rounded to a number of decimals."""
+
+    type: Annotated[Literal["number"], Field(description="Numbers between two bounds.")]
+    min: Annotated[float, Field(description=MIN)]
+    max: Annotated[float, Field(description=MAX)]
+    round: Annotated[int | None, Field(ge=0, le=12, description="Decimals that the numbers keep.")] = None
+    dtype: Annotated[NumberType | None, Field(description=DTYPE)] = None
+
+    @property
+    def low(self) -> float:
+        """Return the lower bound as float64, taken to the precision of the output type."""
+        return float(np.float32(self.min)) if self.dtype == "float32" else self.min
+
+    @property
+    def high(self) -> float:
+        """Return the upper bound as float64, taken to the precision of the output type."""
+        return float(np.float32(self.max)) if self.dtype == "float32" else self.max
+
+    @property
+    def decimals(self) -> int | None:
+        """Return the decimals kept, or None when the column has no lattice."""
+        return self.round
+
+    @property
+    def resolved_dtype(self) -> str:
+        """Name the output type, declared or by default."""
+        return self.dtype or "float64"
+
+    def _faults(self) -> Sequence[tuple[str, str]]:
+        if not self.min < self.max:
+            return [("min", f"{self.min} is not below max {self.max}: a number needs min < max")]
+        limit = 3e38 if self.dtype == "float32" else 8e307
+        if max(-self.min, self.max) > limit:
+            return [("max", f"and min must be at most {limit:g} in size")]
+        if not self.low < self.high:
+            return [("dtype", "float32 cannot tell min from max")]
+        return self._round_faults() or self._decimal_faults() or self._zero_faults() or self._settle()
+
+    def _decimal_faults(self) -> Sequence[tuple[str, str]]:
+        if (kept := decimal_digits(self.resolved_dtype)) is None:
+            return []
+        digits, scale = kept
+        if self.round is None or self.round > scale:
+            return [("round", f"must be given with {self.dtype}, and be at most {scale}")]
+        if not scale < digits <= 38 or max(-self.min, self.max) >= 10.0 ** (digits - scale):
+            return [("dtype", f"{self.dtype} cannot hold {self.min} to {self.max}")]
+        return []
+
+    def _round_faults(self) -> Sequence[tuple[str, str]]:
+        if self.round is None:
+            return []
+        exact = 2**22 if self.dtype == "float32" else EXACT_LOG_STEPS
+        if max(-self.min, self.max) * 10**self.round > exact:
+            return [("round", f"keeps more decimals than {self.resolved_dtype} can hold at these bounds")]
+        off = [key for key in ("min", "max") if np.round(getattr(self, key), self.round) != getattr(self, key)]
+        return [(key, f"has more decimals than `round: {self.round}` keeps") for key in off]

@@ -1,0 +1,341 @@
+"""The schema: a data set's columns, its privacy unit and its target, read from a file a person wrote."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
+
+from dpmodels.contract.base import ColumnFaults
+from dpmodels.contract.columns import Column, Derived, Discrete, Identifier, Image, Modelled, derived_faults
+from dpmodels.contract.constraints import Constraint, constraint_faults
+from dpmodels.contract.discovery_charge import MOST_DISCOVERIES, DiscoveryCharge
+from dpmodels.contract.family import Users, flat_columns, users_faults
+from dpmodels.contract.implications import Implication, is_implication
+from dpmodels.contract.partition import Partition, narrowed, partition_faults
+from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.limits import LONGEST_NAME, MOST_RULES
+from dpmodels.privacy import Adjacency, PrivacyUnit
+
+PARTITION_NAME = re.compile(r"[a-z0-9_-]+")  # it becomes part of the data set's name
+UNMODELLED = ("identifier", "derived")
+ALONE = ("target", "constraints", "rows", "partition")
+"""Keys that do not go with ``users``."""
+CONSTRAINT = "^(when .+ then .+|.+(<|>).+)$"
+VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
+
+
+class RowCount(BaseModel):
+    """How many rows the raw table should have, from public knowledge: a gate, never a parameter of the noise."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    min: Annotated[int, Field(ge=0, description="The fewest rows.")] = 0
+    max: Annotated[int | None, Field(ge=0, description="The most rows.")] = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.max is not None and self.min > self.max:
+            raise ColumnFaults([("min", f"{self.min} is above max {self.max}: the bounds are reversed")])
+        return self
+
+
+def _written(description: str, **more: Any) -> Any:
+    """Describe a key that is written where it is given, and left out where it is empty."""
+    return Field(exclude_if=lambda given: not given, description=description, **more)
+
+
+class Schema(BaseModel):
+    """The public contract of one table; everything in it is public by declaration, including the column names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    name: Annotated[
+        str,
+        Field(
+            pattern=r"^[a-z0-9_-]+$",
+            max_length=LONGEST_NAME,
+            description="The name of the data set and of its account.",
+        ),
+    ]
+    unit: Annotated[PrivacyUnit, Field(description="Whose presence is hidden: a record, or a user.")] = PrivacyUnit()
+    target: Annotated[str | None, Field(description="The column to be predicted from the others.")] = None
+    columns: Annotated[dict[str, Column], Field(description="The columns, in their order.")]
+    # left out where they are not given, so that a schema without them keeps the hash it had before they existed
+    constraints: Annotated[
+        tuple[Annotated[str, Field(json_schema_extra={"pattern": CONSTRAINT})], ...],
+        _written(
+            "Rules that every row keeps, such as start <= end, or when sick then fee > 0.",
+            strict=False,
+            fail_fast=True,
+            max_length=MOST_RULES,
+        ),
+    ] = ()
+    rows: Annotated[RowCount | None, _written("How many rows the raw table may have.")] = None
+    partition: Annotated[Partition | None, _written("The column whose values cut the table into parts.")] = None
+    users: Annotated[
+        Users | None, _written("Which columns are the user's own, where users have rows of their own.")
+    ] = None
+    sources: Annotated[
+        tuple[str, ...], _written("The public documents that bounds and categories are from.", strict=False)
+    ] = ()
+    discovered: Annotated[
+        tuple[DiscoveryCharge, ...],
+        _written(
+            "What `nacre schema discover` was charged for keys of this schema.",
+            strict=False,
+            fail_fast=True,
+            max_length=MOST_DISCOVERIES,
+        ),
+    ] = ()
+
+    def to_yaml(self) -> str:
+        """Write the schema as the YAML that reads back equal to it."""
+        content = self.model_dump(exclude_defaults=True)
+        return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+
+    @cached_property
+    def modelled(self) -> dict[str, Modelled]:
+        """Return the modeled columns in the order of the file, without identifiers, the image and what is derived."""
+        return {name: column for name, column in self.columns.items() if isinstance(column, Modelled)}
+
+    @cached_property
+    def derived(self) -> dict[str, Derived]:
+        """Return the columns that follow from others."""
+        return {name: column for name, column in self.columns.items() if isinstance(column, Derived)}
+
+    @cached_property
+    def image(self) -> tuple[str, Image] | None:
+        """Return the image column and its name, if there is one."""
+        return next(((name, column) for name, column in self.columns.items() if isinstance(column, Image)), None)
+
+    @cached_property
+    def flat(self) -> "Schema":
+        """Return the schema of the one table that is encoded: the schema itself, or with ``users`` the flat table.
+
+        There a user is one record, whose rows weigh one in all (contract/family.py), so its unit is a record.
+        """
+        if self.users is None:
+            return self
+        columns = flat_columns(self.users, str(self.unit.user), self.unit.max_rows, self.columns)
+        return Schema(name=self.name, columns=columns)
+
+    @cached_property
+    def parents(self) -> "Schema":
+        """Return the schema of the table of one row a user; only for a schema whose users have columns of their own."""
+        return self._part([str(self.unit.user), *(self.users or Users()).columns], PrivacyUnit())
+
+    @cached_property
+    def children(self) -> "Schema":
+        """Return the schema of the table of the users' rows, without the columns of the parents' table."""
+        own = (self.users or Users()).columns
+        return self._part([name for name in self.columns if name not in own], self.unit)
+
+    @cached_property
+    def joined(self) -> "Schema":
+        """Return the schema of users' rows that hold the columns of their user as well, where both are one table."""
+        return self._part(list(self.columns), self.unit)
+
+    def _part(self, names: list[str], unit: PrivacyUnit) -> "Schema":
+        columns = {name: column for name, column in self.columns.items() if name in names}
+        return Schema(name=self.name, unit=unit, columns=columns)
+
+    @cached_property
+    def rules(self) -> tuple[Constraint, ...]:
+        """Return the constraints between two columns, read."""
+        pairs = (Constraint.parse(text) for text in self.constraints if not is_implication(text))
+        return tuple(rule for rule in pairs if rule)
+
+    @cached_property
+    def implications(self) -> tuple[Implication, ...]:
+        """Return the constraints of the form ``when ... then ...``, read."""
+        return tuple(Implication.parse(text, self.columns) for text in self.constraints if is_implication(text))
+
+    @cached_property
+    def null_limits(self) -> dict[str, float]:
+        """Return the share of nulls that each column may have, where the schema limits it."""
+        shares = {name: column.max_null_share for name, column in self.modelled.items()}
+        return {name: share for name, share in shares.items() if share is not None}
+
+    def refusing(self) -> "Schema":
+        """Return the same schema for a table whose every value must lie within it."""
+        strict = {"outside": "refuse", "other": None}
+        columns = {
+            name: column.model_copy(update={key: strict[key] for key in strict if hasattr(column, key)})
+            for name, column in self.columns.items()
+        }
+        return Schema(name=self.name, unit=self.unit, target=self.target, columns=columns, constraints=self.constraints)
+
+    def of_partition(self, value: str) -> "Schema":
+        """Return the schema of one partition, named after it; its column is narrowed to the partition's value.
+
+        Raises:
+            InvalidArgument: the schema has no partition column, its partitions have no such value, or its unit is a
+                user, who may be in several.
+        """
+        if self.unit.user is not None:
+            raise InvalidArgument("partitions", "disjoint", "be sequential for a unit of users, who may come back")
+        if self.partition is None or self.partition.value is not None:
+            raise Unsuitable(
+                f"schema {self.name} is not divided into partitions; write `partition: COLUMN`, without a value"
+            )
+        part = self.partition.model_copy(update={"value": value})
+        faults = partition_faults(part, self.columns, self.target, self.unit.user)
+        if faults or not PARTITION_NAME.fullmatch(value):
+            because = faults[0][1] if faults else "it may hold only the characters a-z, 0-9, _ and -"
+            raise InvalidArgument("partition", value, f"be one that the schema admits: {because}")
+        columns = {**self.columns, part.column: narrowed(self.columns[part.column], value)}
+        changes = {"name": f"{self.name}-{value}", "columns": columns, "partition": part}
+        try:
+            return Schema.model_validate({**{name: getattr(self, name) for name in Schema.model_fields}, **changes})
+        except ValidationError as error:
+            raise InvalidArgument("partition", value, f"keep the constraints: {error.errors()[0]['msg']}") from None
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """How two neighbouring tables differ."""
+        return Adjacency.ADD_OR_REMOVE_ONE
+
+    @property
+    def part(self) -> str:
+        """The kind of part that the table is of a larger one: its partition column; empty for a whole table."""
+        return self.partition.column if self.partition and self.partition.value is not None else ""
+
+    @property
+    def classes(self) -> int:
+        """Count the states of a categorical or boolean target; 1 without one."""
+        column = self.modelled[self.target] if self.target else None
+        return column.states if isinstance(column, Discrete) else 1
+
+    @property
+    def target_index(self) -> int | None:
+        """Return the target's place among the modeled columns."""
+        return list(self.modelled).index(self.target) if self.target else None
+
+    @property
+    def class_index(self) -> int | None:
+        """Return the target's place among the modeled columns, if it has classes to tell apart."""
+        return self.target_index if self.classes > 1 else None
+
+    @cached_property
+    def hash(self) -> str:
+        """Return the sha256 of the schema's canonical JSON; column order counts."""
+        canonical = json.dumps(self.model_dump(mode="json"), separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @field_validator("unit", mode="before", json_schema_input_type=Literal["record"] | PrivacyUnit)
+    @classmethod
+    def _read_unit(cls, unit: Any) -> Any:
+        if isinstance(unit, str) and unit != "record":
+            raise ValueError("must be record, or a mapping such as {user: patient_id, max_rows: 4}")
+        return PrivacyUnit() if unit == "record" else unit
+
+    @field_serializer("unit")
+    def _write_unit(self, unit: PrivacyUnit) -> str | dict[str, Any]:
+        return "record" if unit.user is None else unit.model_dump()
+
+    @field_validator("partition", mode="before", json_schema_input_type=str | Partition | None)
+    @classmethod
+    def _read_partition(cls, partition: Any) -> Any:
+        return Partition(column=partition) if isinstance(partition, str) else partition
+
+    @field_serializer("partition")
+    def _write_partition(self, partition: Partition | None) -> str | dict[str, Any] | None:
+        if partition is None:
+            return None
+        return partition.column if partition.value is None else partition.model_dump()
+
+    @field_serializer("discovered")
+    def _write_discovered(self, discovered: tuple[DiscoveryCharge, ...]) -> list[dict[str, Any]]:
+        return [one.model_dump(mode="json") for one in discovered]
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        if not self.unit.is_of_rows:
+            raise ValueError(f"the unit of a table is a record or a user, and not a {self.unit}")
+        kinds = {name: column.type for name, column in self.columns.items()}
+        faults = name_faults(kinds, self.target, self.unit.user)
+        faults = faults or constraint_faults(self.constraints, self.columns) or list(derived_faults(self.columns))
+        if self.partition is not None and not faults:
+            faults = partition_faults(self.partition, self.columns, self.target, self.unit.user)
+            faults += self._bound_to_parts(self.partition.column)
+        if self.rows is not None and self.rows.max is not None and not faults:
+            faults = self.too_few(self.rows.max)
+        if self.users is not None and not faults:
+            faults = [
+                (key, "must be left out: it is not supported beside `users`") for key in ALONE if getattr(self, key)
+            ]
+            faults += users_faults(self.users, self.unit.user, self.unit.max_rows, self.columns)
+        faults += self._discovery_faults()
+        if faults:
+            raise ColumnFaults(faults)
+        return self
+
+    def _discovery_faults(self) -> Iterator[tuple[str, str]]:
+        """List the discoveries that are named twice, or whose price is for another unit."""
+        charges = [one.charge for one in self.discovered]
+        for place, one in enumerate(self.discovered):
+            if one.charge in charges[:place]:
+                yield f"discovered.{place}.charge", "is that of another discovery here; leave one of them out"
+            if one.unit != str(self.unit):
+                why = f"is `{one.unit}`, and the schema's is `{self.unit}`: what was discovered has no price for it"
+                yield f"discovered.{place}.unit", f"{why}; discover again with this unit"
+
+    def _bound_to_parts(self, column: str) -> list[tuple[str, str]]:
+        """List the rules that name the partition column, of which each part holds a single value."""
+        bound = {rule.text for rule in self.implications if column in rule.columns}
+        why = f"names the partition column `{column}`, which has one value in each part; leave the rule out"
+        places = [place for place, text in enumerate(self.constraints) if text.strip() in bound]
+        return [(f"constraints.{place}", f"`{self.constraints[place]}` {why}") for place in places]
+
+    def too_few(self, rows: int) -> list[tuple[str, str]]:
+        """List the columns whose pattern makes fewer identifiers than there are rows, as (place in the file, why)."""
+        made = {name: one.pattern for name, one in self.columns.items() if isinstance(one, Identifier)}
+        own = None if self.users is None else (self.unit.user, *self.users.columns)
+        needs = {name: rows if own is None or name in own else rows * self.unit.max_rows for name in made}
+        return [
+            (
+                f"columns.{name}.keep",
+                f"makes {pattern.most} identifiers, fewer than {needs[name]} rows need; make it longer",
+            )
+            for name, pattern in made.items()
+            if pattern is not None and pattern.most < needs[name]
+        ]
+
+
+def name_faults(kinds: Mapping[str, str], target: str | None, user: str | None) -> list[tuple[str, str]]:
+    """List what is wrong with the column names and with the names that refer to them, as (key, message)."""
+    faults = [("columns", f"`{name}` is no usable column name") for name in kinds if not _usable(name)]
+    if all(kind in UNMODELLED for kind in kinds.values()):
+        faults.append(("columns", "must have at least one column that is neither an identifier nor derived"))
+    if target is not None and kinds.get(target, "identifier") in (*UNMODELLED, "image"):
+        faults.append(("target", f"`{target}` must be a column that is no identifier, no image and not derived"))
+    faults += _image_faults(kinds, target)
+    if user is not None and kinds.get(user, "absent") not in ("identifier", ""):
+        faults.append(("unit", f"the user column `{user}` must be a column of type identifier"))
+    return faults
+
+
+def _image_faults(kinds: Mapping[str, str], target: str | None) -> list[tuple[str, str]]:
+    """Hold a schema with images to what can be synthesized: one image column and its label."""
+    modelled = [name for name, kind in kinds.items() if kind not in (*UNMODELLED, "image")]
+    images = [name for name, kind in kinds.items() if kind == "image"]
+    if len(images) > 1:
+        return [("columns", f"`{images[1]}` is a second image column; there can be one")]
+    if images and (modelled != [target] or kinds[modelled[0]] not in ("categorical", "boolean", "")):
+        return [("target", "beside an image there must be one categorical or boolean column, the target")]
+    return []
+
+
+def _usable(name: str) -> bool:
+    return bool(name.strip()) and name.isprintable() and not name.endswith(VALUE_SUFFIX)

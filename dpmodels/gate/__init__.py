@@ -1,0 +1,1 @@
+"""The expectations that a contract asks for, and how tables are held to them."""

@@ -1,0 +1,140 @@
+"""The expectations a schema asks for, as Great Expectations names them, each with the rule in words."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmodels.contract.base import Modelled
+from dpmodels.contract.columns import Continuous, Datetime, Discrete, Identifier, Integer
+from dpmodels.contract.implications import HELD
+from dpmodels.contract.schema import Schema
+
+ROW_COUNT = "ExpectTableRowCountToBeBetween"
+NOT_NULL = "ExpectColumnValuesToNotBeNull"
+FIXES = {
+    "ExpectTableColumnsToMatchSet": "give the data the columns of the schema, or the schema those of the data",
+    ROW_COUNT: "see that the file is whole, or correct `rows` in the schema",
+    NOT_NULL: "write `nullable: true` in the schema",
+    "ExpectColumnValuesToBeBetween": "correct the values, widen `min` and `max` from what is public, or write "
+    "`outside: clip`",
+    "ExpectColumnValuesToBeInSet": "correct the values (upper and lower case and spaces count), add to `values` "
+    "what is public, or write `outside: other`",
+    "ExpectColumnValuesToBeInTypeList": "write `type: number` in the schema, or round the values",
+}
+"""What to do about a broken expectation."""
+FIXES_OF_ROWS = {
+    NOT_NULL: ", or raise its `max_null_share`",
+    "ExpectColumnValuesToBeBetween": " or `outside: reject-row`",
+    "ExpectColumnValuesToBeInSet": " or `outside: reject-row`",
+}
+"""What else can be done where rows may be left out one by one, which beside ``users`` they may not."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One expectation.
+
+    Attributes:
+        expectation: class name in Great Expectations.
+        arguments: of that class.
+        text: what it asks for, in the schema's words.
+    """
+
+    expectation: str
+    arguments: dict[str, Any]
+    text: str
+
+    @property
+    def column(self) -> str:
+        """Name the column it is about; empty for the whole table and for a rule of several columns."""
+        name = str(self.arguments.get("column", ""))
+        return "" if name.startswith(HELD) else name
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name every column it reads."""
+        return tuple(self.arguments[key] for key in ("column", "column_A", "column_B") if key in self.arguments)
+
+    @property
+    def share(self) -> float:
+        """Return the share of rows that must keep it."""
+        return float(self.arguments.get("mostly", 1.0))
+
+    def fix(self, of_users: bool) -> str:
+        """Say what to do about a table that breaks it; a bound or a list is widened from public knowledge alone."""
+        whole = self.arguments.get("value_set") == [True]  # an image, or a column that follows from others
+        known = FIXES.get("" if whole else self.expectation, "correct the rows, or what the schema says of them")
+        return f"to fix it: {known}" + ("" if of_users or whole else FIXES_OF_ROWS.get(self.expectation, ""))
+
+    def __str__(self) -> str:
+        place = f"column {self.column} " if self.column else ""
+        return f"{place}{self.text} ({self.expectation})"
+
+
+def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rule]:
+    """List the expectations of a raw table, or of a synthetic one that should have ``rows`` rows.
+
+    A raw table is not held to values that the encoding clips, maps to another or drops by policy; a synthetic one
+    (``raw=False``) is held to everything, and has no dropped identifiers.
+    """
+    dropped = {name for name, c in schema.columns.items() if isinstance(c, Identifier) and c.keep == "drop" and not raw}
+    names = [name for name in schema.columns if name not in dropped]
+    rules = [HELD + rule.text for rule in schema.implications]  # shown to the suite as columns of true and false
+    exactly = {"column_set": names + rules, "exact_match": True}
+    suite = [Rule("ExpectTableColumnsToMatchSet", exactly, "the columns must be exactly those of the schema")]
+    suite += _row_count(schema, raw, rows)
+    for name, column in schema.modelled.items():
+        suite += _column_rules(name, column, "refuse" if not raw else getattr(column, "outside", "refuse"))
+    if schema.image:  # shown to the suite as true or false: whether every image of the batch fits
+        name, image = schema.image
+        suite.append(Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": [True]}, image.rule))
+    for name, derived in schema.derived.items():  # as images: whether every row holds what is derived
+        suite.append(Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": [True]}, derived.rule))
+    for rule in schema.rules:
+        pair = {"column_A": rule.upper, "column_B": rule.lower, "or_equal": not rule.strict}
+        pair["ignore_row_if"] = "either_value_is_missing"
+        suite.append(Rule("ExpectColumnPairValuesAToBeGreaterThanB", pair, f"`{rule}` must hold in every row"))
+    for text in rules:
+        holds = {"column": text, "value_set": [True]}
+        suite.append(Rule("ExpectColumnValuesToBeInSet", holds, f"`{text.strip()}` must hold in every row"))
+    return suite
+
+
+def _row_count(schema: Schema, raw: bool, rows: int | None) -> Iterator[Rule]:
+    """Hold a raw table to the declared number of rows, a synthetic one to the number that was asked for."""
+    if raw and schema.rows:
+        low, high = schema.rows.min, schema.rows.max
+        words = f"at least {low}" if high is None else f"{low} to {high}"
+    elif not raw and rows is not None:
+        low = high = rows
+        words = f"{rows}"
+    else:
+        return
+    yield Rule(ROW_COUNT, {"min_value": low, "max_value": high}, f"the table must have {words} rows")
+
+
+def _column_rules(name: str, column: Modelled, outside: str) -> Iterator[Rule]:
+    if column.max_null_share is not None:
+        share = {"column": name, "mostly": 1 - column.max_null_share}
+        yield Rule(NOT_NULL, share, f"may be null in {100 * column.max_null_share:g} % of the rows at most")
+    elif not column.nullable and outside != "reject-row":
+        yield Rule(NOT_NULL, {"column": name}, "must not be null")
+    if isinstance(column, Integer):
+        whole = {"column": name, "type_list": ["Int64Dtype"]}
+        yield Rule("ExpectColumnValuesToBeInTypeList", whole, "must hold whole numbers")
+    if outside != "refuse":
+        return
+    if isinstance(column, Continuous):
+        low, high = _moments(column) if isinstance(column, Datetime) else (column.low, column.high)
+        bounds = {"column": name, "min_value": low, "max_value": high}
+        yield Rule("ExpectColumnValuesToBeBetween", bounds, column.rule)
+    elif isinstance(column, Discrete):
+        yield Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": column.keys}, column.rule)
+
+
+def _moments(column: Datetime) -> Any:
+    """Return the first and the last tick as datetimes."""
+    ticks = np.array([column.low, column.high]).astype(np.int64)
+    return ticks.astype(f"datetime64[{column.tick}]").astype("datetime64[s]").tolist()

@@ -1,0 +1,164 @@
+"""Read the records of a party, or public ones, from CSV or Parquet: columns of numbers, or one column of lists."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from dpmodels.codec.convert import laid_out, plain, types_laid_out
+from dpmodels.contract.federation import Federation
+from dpmodels.embeddings.frozen import Examples
+from dpmodels.errors import DataError
+from dpmodels.late import Tensor, torch
+from dpmodels.limits import LONGEST_RECORD
+from dpmodels.privacy import Sensitive
+from dpmodels.reading.data_files import FAILURES, DataFile
+from dpmodels.reading.load import files_of
+from dpmodels.reading.text_files import csv_form, csv_names, fault_of, guarded, parsed, read_csv
+
+
+class RecordsSpec(BaseModel):
+    """Which columns a record has; all of it is public.
+
+    Attributes:
+        label: the column of classes; public records need none.
+        inputs: columns of numbers; or a single one that holds the pixels of an image as a list, whose ``shape`` is
+            channels, height and width.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    label: str = "label"
+    inputs: Annotated[tuple[str, ...], Field(min_length=1)]
+    shape: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=3)] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len({self.label, *self.inputs}) <= len(self.inputs):
+            raise ValueError("must name every column once, and the label's among none of the inputs")
+        if self.shape and (len(self.inputs) > 1 or len(self.shape) != 3):
+            raise ValueError("must give a shape of channels, height and width for a single column of lists only")
+        return self
+
+    @property
+    def record(self) -> tuple[int, ...]:
+        """The shape of a record."""
+        return self.shape or (len(self.inputs),)
+
+
+def read_public(path: Path, spec: RecordsSpec) -> Tensor:
+    """Read public records without labels. Shapes: [n, ...].
+
+    Raises:
+        DataError: the files cannot be read, or lack a column.
+    """
+    return _inputs(_table(path, spec, labeled=False), spec)
+
+
+def read_labeled(path: Path, spec: RecordsSpec, classes: Sequence[str]) -> Examples:
+    """Read public records with labels, which classifiers are judged by.
+
+    Raises:
+        DataError: the files cannot be read, lack a column or hold no record, or a label is none of the classes.
+    """
+    table = _table(path, spec, labeled=True)
+    if not table.num_rows:
+        raise DataError("", "there must be records to judge by")
+    return Examples(_inputs(table, spec), torch.from_numpy(_labels(table[spec.label], spec.label, classes)))
+
+
+def load_examples(path: Path, spec: RecordsSpec, contract: Federation) -> Sensitive[Examples]:
+    """Read the labeled records of a client. A value that is missing makes its record's vector zero and nothing else.
+
+    Privacy: Sensitive. Records that break the contract are refused before anything is charged.
+
+    Raises:
+        DataError: the files cannot be read or lack a column, a label is none of the classes, or the number of records
+            is not what the contract says of it.
+    """
+    table = _table(path, spec, labeled=True)
+    inputs, labels = _inputs(table, spec), _labels(table[spec.label], spec.label, contract.classes)
+    if len(labels) > contract.most or (contract.size is not None and len(labels) != contract.size):
+        raise DataError("", "the number of records must be what the contract says of it")
+    return Sensitive(Examples(inputs, torch.from_numpy(labels)))
+
+
+def _table(path: Path, spec: RecordsSpec, labeled: bool) -> pa.Table:
+    names = [*spec.inputs, *([spec.label] if labeled else [])]
+    tables = [_file(file, spec, names) for file in files_of(path)]
+    if any(table.schema != tables[0].schema for table in tables):
+        raise DataError("", f"{path} must hold values of the same types in all of its files")
+    return pa.concat_tables(tables)
+
+
+def _file(file: DataFile, spec: RecordsSpec, names: list[str]) -> pa.Table:
+    """Read some columns of a file."""
+    types = None if file.format == "csv" else _parquet_types(file)
+    missing = [name for name in names if (csv_names(file, names) if types is None else types.names).count(name) != 1]
+    if missing:
+        raise DataError(missing[0], "must be in every file, and once, since the federation's records have it")
+    if types is not None:
+        with pq.ParquetFile(file.path) as parquet:
+            read = guarded(parquet.iter_batches(columns=names, use_threads=False), file)
+            batches = [laid_out(batch.select(names)) for batch in read]
+        return pa.Table.from_batches(batches, types_laid_out(pa.schema([types.field(name) for name in names])))
+    kinds = {**dict.fromkeys(spec.inputs, pa.float64()), spec.label: pa.string()}
+    read = guarded(read_csv(file, csv_form(file, names), names, LONGEST_RECORD), file)
+    return pa.Table.from_batches([parsed(batch, kinds) for batch in read], pa.schema([(n, kinds[n]) for n in names]))
+
+
+def _parquet_types(file: DataFile) -> pa.Schema:
+    """Read the names and types of a Parquet file."""
+    try:
+        types = pq.read_schema(file.path)
+        if types.names is not None:  # which are decoded when they are asked for
+            return types
+    except FAILURES:
+        pass  # its message may quote the file
+    raise DataError("", f"{file.place} cannot be read: {fault_of(file)}")
+
+
+@np.errstate(over="ignore")  # numpy's warning would tell that a value is huge
+def _inputs(table: pa.Table, spec: RecordsSpec) -> Tensor:
+    columns = [table[name].combine_chunks() for name in spec.inputs]
+    if spec.shape:
+        return torch.from_numpy(_lists(columns[0], spec))
+    numbers = [_numbers(column, name) for column, name in zip(columns, spec.inputs, strict=True)]
+    with np.errstate(over="ignore"):  # what is beyond a float is infinite, and counts as missing
+        return torch.from_numpy(np.stack(numbers, axis=1).astype(np.float32))
+
+
+def _lists(column: pa.Array, spec: RecordsSpec) -> NDArray[np.float32]:
+    (name,), size = spec.inputs, int(np.prod(spec.shape))
+    kind = column.type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if not is_list or column.null_count or pc.any(pc.not_equal(pc.list_value_length(column), size)).as_py():
+        raise DataError(name, f"must hold a list of {size} numbers in every record")
+    with np.errstate(over="ignore"):
+        flat: NDArray[np.float32] = _numbers(pc.list_flatten(column), name).astype(np.float32)
+    return flat.reshape(-1, *spec.shape)
+
+
+def _numbers(column: pa.Array, name: str) -> NDArray[np.float64]:
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise DataError(name, "must hold numbers")
+    found: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _labels(column: pa.ChunkedArray, name: str, classes: Sequence[str]) -> NDArray[np.int64]:
+    column = plain(column)
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise DataError(name, "must hold text or whole numbers")
+    places = pc.index_in(column.cast(pa.string()), pa.array(list(classes), pa.string()))
+    if places.null_count:
+        raise DataError(name, "must be one of the federation's classes in every record")
+    found: NDArray[np.int64] = places.to_numpy(zero_copy_only=False).astype(np.int64)
+    return found

@@ -1,0 +1,172 @@
+"""One-way counts that a release states, with their known noise; each system's ``marginals`` method returns its own.
+
+Privacy: post-processing of released vectors and public noise scales.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.arrays import Floats
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.schema import Schema
+from dpmodels.embeddings.moments import Moments
+from dpmodels.embeddings.partition import Partition
+from dpmodels.generators.ends import Ends
+from dpmodels.generators.targets import column_estimates, with_fine_counts
+from dpmodels.releases.steps import NoisySum
+
+FINE_CELLS = 256
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """What a release says about the counts of one column.
+
+    Attributes:
+        counts, stddev: the released counts of its fine cells, and the noise_stddev of each. Shapes: [fine cells].
+        place: the cell that each fine cell belongs to. Shapes: [fine cells].
+        pooled, pooled_stddev: the counts of its cells, averaged over everything that was released about them, and the
+            noise_stddev of these averages. Shapes: [cells].
+        ends: all that was measured of the values of a column that has many; None where the counts are all there is.
+    """
+
+    counts: Floats
+    stddev: float
+    place: NDArray[np.int64]
+    pooled: Floats
+    pooled_stddev: Floats
+    ends: Ends | None = None
+
+    @classmethod
+    def plain(cls, counts: Floats, stddev: float) -> "Marginal":
+        """Return a marginal that was measured once, in its fine cells."""
+        return cls(counts, stddev, np.arange(len(counts)), counts, np.full(len(counts), stddev))
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """What a release says about one-way counts, without any smoothing.
+
+    Attributes:
+        codec: the codec whose cells are counted.
+        columns: the marginals by column; a column that the release says nothing direct about is left out.
+        pair_stddev: noise_stddev of the count of one pair of cells of two columns, if pairs were released.
+        pair_cells: number of cells that a column has in these pairs, on average.
+    """
+
+    codec: Codec
+    columns: dict[str, Marginal]
+    pair_stddev: float | None = None
+    pair_cells: float | None = None
+
+    @property
+    def records(self) -> float:
+        """Return the number of records, estimated from the column whose noisy counts add up with the least noise."""
+        noise = {name: one.stddev**2 * len(one.counts) for name, one in self.columns.items()}
+        best = self.columns[min(noise, key=lambda name: noise[name])]
+        return max(float(best.counts.sum()), 1.0)
+
+
+@dataclass(frozen=True)
+class NoisyTable:
+    """Counts of the combinations of cells of one or several columns, as they were released.
+
+    Attributes:
+        names: the columns; places: for each of them the cell that each fine cell of the codec belongs to.
+        counts: one axis a column. Shapes: [cells of the first column, cells of the second, ...].
+        stddev: the noise_stddev of each count, or of all of them.
+    """
+
+    names: tuple[str, ...]
+    places: tuple[NDArray[np.int64], ...]
+    counts: Floats
+    stddev: Floats | float
+
+
+def fine_codec(schema: Schema) -> Codec:
+    """Return an encoder with cells fine enough to draw from."""
+    return Partition.fine(schema, FINE_CELLS, conditional=False).codec
+
+
+def of_classes(schema: Schema, counts: Floats, stddev: float) -> Marginals | None:
+    """Return the counts of the target's classes, from a release that counts nothing else; None without classes."""
+    if not len(counts) == schema.classes > 1:
+        return None
+    one = Marginal.plain(counts.astype(np.float64), stddev)
+    return Marginals(fine_codec(schema), {str(schema.target): one})
+
+
+def of_moments(embedding: Moments, vector: NDArray[np.int64], steps: float) -> Marginals:
+    """Add every column's counts up over the classes; weight the columns' totals of a class by inverse variances."""
+    partition, noise = embedding.partition, steps / embedding.one_way
+    counts = embedding.unpack(vector)[0]
+    parts = [counts[:, a:b] for a, b in zip(partition.offsets[:-1], partition.offsets[1:], strict=True)]
+    together = math.sqrt(partition.classes) * noise
+    columns = [Marginal.plain(part.sum(axis=0), together) for part in parts]
+    if partition.class_column is not None:
+        weights = np.array([1 / part.shape[1] for part in parts])
+        label = np.average([part.sum(axis=1) for part in parts], axis=0, weights=weights)
+        columns.insert(partition.class_column, Marginal.plain(label, noise / math.sqrt(weights.sum())))
+    return Marginals(partition.codec, dict(zip(partition.codec.columns, columns, strict=True)))
+
+
+def moment_tables(once: NoisySum) -> Iterator[NoisyTable]:
+    """Yield the tables that noisy moments are made of: of each column and each pair of columns, by class."""
+    moments: Moments = once.embedding
+    partition, codec = moments.partition, moments.partition.codec
+    names = [name for index, name in enumerate(codec.columns) if index != partition.class_column]
+    label = () if partition.class_column is None else (list(codec.columns)[partition.class_column],)
+    classes = () if partition.class_column is None else (np.arange(partition.classes),)
+    one_way, pairs = moments.unpack(once.vector)
+    stddevs = once.noise_stddev * moments.count_stddevs[0] if moments.reach else np.zeros((1, 1))
+    cells = [slice(a, b) for a, b in pairwise(partition.offsets)]
+
+    def table(counts: Floats, columns: tuple[int, ...], stddev: float) -> NoisyTable:
+        shape = counts.shape if label else counts.shape[1:]
+        own, places = tuple(names[i] for i in columns), tuple(partition.merge[i] for i in columns)
+        return NoisyTable(label + own, classes + places, counts.reshape(shape), stddev)
+
+    for i in range(len(names)):
+        yield table(one_way[:, cells[i]], (i,), once.noise_stddev / moments.one_way)
+    for i in range(len(names)):
+        for j in range(i + 1, min(i + moments.reach + 1, len(names))):
+            yield table(pairs[:, cells[i], cells[j]], (i, j), float(stddevs[i, j]))
+
+
+def with_pairs(
+    found: Marginals,
+    first: Moments,
+    fine: NDArray[np.int64],
+    moments: Moments,
+    vector: NDArray[np.int64],
+    steps: float,
+) -> Marginals:
+    """Average all estimates of a column's merged cells: from fine cells, own counts, and every table they are in."""
+    partition = moments.partition
+    parts = first.unpack(fine)[0], *moments.unpack(vector)
+    names = [name for index, name in enumerate(found.codec.columns) if index != partition.class_column]
+    columns = dict(found.columns)
+    for index, name in enumerate(names):
+        total, variance = np.zeros(partition.sizes[index]), np.zeros(partition.sizes[index])
+        for fine_counts, one_way, pairs in zip(*parts, strict=True):
+            once_more = column_estimates(moments, one_way, pairs, index)
+            estimates, variances = with_fine_counts(once_more, first, moments, fine_counts, index)
+            average, deviation = pooled(estimates, variances)
+            total += average
+            variance += deviation**2
+        once = found.columns[name]
+        stddev = steps * np.sqrt(variance)
+        columns[name] = Marginal(once.counts, once.stddev, partition.merge[index], total, stddev)
+    pair_stddev = steps * float(moments.count_stddevs[1][moments.paired].mean()) if moments.reach else None
+    return Marginals(found.codec, columns, pair_stddev, float(np.mean(partition.sizes)))
+
+
+def pooled(estimates: Sequence[Floats], variances: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Average estimates of the same cells by inverse variances; return the averages and their standard deviations."""
+    weights = 1 / np.stack(variances)
+    return np.average(np.stack(estimates), axis=0, weights=weights), 1 / np.sqrt(weights.sum(axis=0))

@@ -1,0 +1,1 @@
+"""Systems for tables that measure sums and choose among them."""

@@ -1,0 +1,1 @@
+"""Systems whose networks are trained by DP-SGD inside the charge."""

@@ -1,0 +1,58 @@
+"""DP-GM, the second baseline of P3GM: DP k-means, then one DP-VAE for each cluster (Acs, Melis, Castelluccia, 2018).
+
+    measure   clusters and their counts                                                        clusters.py
+              one VAE a cluster by DP-SGD on the cluster's records
+    sample    cluster and class by their released share, z ~ N(0, I), decode
+
+The paper clusters kernel features and lets DP-SGD's rate depend on a cluster's private size; here both are public.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from dpmodels.contract.schema import Schema
+from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_designs
+from dpmodels.generators.heads import VALUE_STDDEV
+from dpmodels.generators.sizes import VaeSpec
+from dpmodels.late import torch
+from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
+from dpmodels.methods.trained.clusters import ClusterMeasurement, Clusters
+from dpmodels.methods.trained.dp_vae import plain_vae
+from dpmodels.methods.trained.private_training import Built, Looks, PrivateTraining, Untrained
+from dpmodels.privacy import Sensitive
+
+
+class DpGmMeasurement(ClusterMeasurement):
+    """What is measured: public parameters that decide the release and so are part of the plan.
+
+    Attributes:
+        latent: number of coordinates of z.
+    """
+
+    latent: Annotated[int, Field(ge=1, le=400)] = 15
+    sgd: SgdSpec = SgdSpec()
+    vae: VaeSpec = VaeSpec()
+
+
+class DpGmSystem(Clusters):
+    """Clusters, then one VAE for each."""
+
+    def __init__(self, spec: DpGmMeasurement, schema: Schema) -> None:
+        self.spec, self.sgd = spec, spec.sgd
+        self.lay_out(spec, Vectors(schema, spec.vae.most_cells, spec.image_radius, spec.vae.numbers), spec.vae.seed)
+
+    def build(self, released: Looks, start: bool) -> Built:
+        """Return one objective for each cluster."""
+        counts, vae = self.counts(released), self.spec.vae
+        objectives = [plain_vae(self.vectors, self.spec.latent, vae, vae.seed) for _ in counts]
+        return Built(objectives, torch.from_numpy(counts), torch.full((self.vectors.dim,), VALUE_STDDEV))
+
+    def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
+        """Return the vectors of a cluster's rows."""
+        return transform_designs(rows)
+
+
+def dp_gm(measurement: DpGmMeasurement, training: Untrained) -> PrivateTraining:
+    """Return DP-GM."""
+    return PrivateTraining("dp-gm", measurement, DpGmSystem)

@@ -1,0 +1,116 @@
+"""What systems of generative adversarial networks share: their settings, objectives, and a warm start from nacre.
+
+    cold   records are what the generator makes of z and the class
+    warm   records are sampled from nacre's release, and the generator refines them
+
+A warm start's generator changes nothing at first, so that it begins at the quality of nacre.
+"""
+
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dpmodels.arrays import Floats
+from dpmodels.contract.schema import Schema
+from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_targets
+from dpmodels.errors import Unsuitable
+from dpmodels.generators.gan_model import Base, GanModel
+from dpmodels.generators.heads import head_of
+from dpmodels.generators.sizes import GanSpec
+from dpmodels.late import torch
+from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
+from dpmodels.methods.images.image_moments import ImageMeasurement
+from dpmodels.methods.tables.nacre import NacreMeasurement
+from dpmodels.methods.trained.private_training import Built, Looks, Phases
+from dpmodels.methods.trained.warm_start import WarmStart
+from dpmodels.privacy import Sensitive
+
+REFINING_RATE = 2e-4
+"""Learning rate of a generator that refines; with it, images stayed level with what they started from."""
+
+
+class GanMeasurement(BaseModel):
+    """What systems of adversarial networks share of what is measured.
+
+    Attributes:
+        warm_share: share of the budget's squared mu that goes to a release of nacre, which the generators refine; 0 for
+            no such release. The other looks give up this part of their own share.
+        warm: what that release measures; by default what nacre or nacre-images does.
+        sgd, gan: parameters of the steps and of the networks; by default what suits tables or images (``suited``).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    suited: ClassVar[dict[str, dict[str, Any]]]
+    warm_share: Annotated[float, Field(ge=0, le=0.9)] = 0.0
+    warm: NacreMeasurement | ImageMeasurement | None = None
+    sgd: SgdSpec | None = None
+    gan: GanSpec | None = None
+
+    def settled(self, schema: Schema) -> "GanMeasurement":
+        """Set every parameter that was not given to what suits the schema."""
+        start = ImageMeasurement() if schema.image else NacreMeasurement()
+        suited = self.suited["ink" if schema.image else "table"]
+        if self.warm_share:
+            suited = suited | {"warm": start, "gan": suited["gan"].model_copy(update={"generator_rate": REFINING_RATE})}
+        return self.model_copy(update={key: value for key, value in suited.items() if getattr(self, key) is None})
+
+
+class Adversaries(Phases):
+    """One adversarial network, or one for each cluster."""
+
+    gan: GanSpec
+
+    def begin(self, spec: GanMeasurement, schema: Schema, image_radius: float = 1.0) -> None:
+        """Take the settings; the looks that follow give up ``warm_share`` of their own share."""
+        self.gan, self.sgd, self.image_radius = spec.gan or GanSpec(), spec.sgd or SgdSpec(), image_radius
+        if self.gan.told and self.gan.loss == "wgan-gp":
+            raise Unsuitable("scores of a Wasserstein critic tell no fakes; set told to 0, or take another loss")
+        self.vectors = Vectors(schema, self.gan.most_cells, image_radius, self.gan.numbers)
+        self.warm = WarmStart(schema, spec.warm, spec.warm_share) if spec.warm else None
+
+    @abstractmethod
+    def counts(self, released: Looks) -> Floats:
+        """Return the released number of records of each network and class."""
+
+    @abstractmethod
+    def centroids(self, released: Looks) -> Floats:
+        """Return what records must be nearest to, to belong to each network."""
+
+    def build(self, released: Looks, start: bool) -> Built:
+        """Return an untrained objective for each network."""
+        from dpmodels.generators.gan import Adversary
+
+        stddev, counts = torch.zeros(self.vectors.dim), torch.from_numpy(self.counts(released))
+        head = head_of(self.vectors, stddev)
+        adversaries = [Adversary(self.vectors, head, own, self.gan, bool(self.warm), self.sgd) for own in counts]
+        return Built(adversaries, counts, stddev)
+
+    def objective(self, released: Looks, index: int, start: bool) -> Any:
+        """Return an objective to train, and give a refiner the records that it starts from (post-processing)."""
+        from dpmodels.generators.gan import Pool, pretrain_critic
+
+        adversary = self.build(released, start).objectives[index]
+        if base := self.base(released):
+            rows = self.vectors.rows(base.model.sample(self.gan.pool, self.gan.seed))
+            own = base.clusters(self.vectors, rows.design) == index
+            adversary.start_from(Pool.of(rows.target, torch.from_numpy(rows.label), own, self.vectors.classes))
+            if start:
+                pretrain_critic(adversary)
+        return adversary
+
+    def base(self, released: Looks) -> Base | None:
+        """Fit what refiners start from (post-processing)."""
+        if not self.warm:
+            return None
+        return Base(self.warm.fit(released, self.gan.seed), torch.from_numpy(self.centroids(released)))
+
+    def model(self, released: Looks, built: Built, entry: str) -> GanModel:
+        """Return the generators, with what they refine."""
+        generators = [snapshot for adversary in built.objectives for snapshot in adversary.released]
+        base = self.base(released)
+        return GanModel(self.vectors, self.gan, generators, built.counts, self.image_radius, base, entry)
+
+    def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
+        """Return the labels and targets of the records."""
+        return transform_targets(rows)

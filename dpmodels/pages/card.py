@@ -1,0 +1,237 @@
+"""The pages of a model card: one for whoever uses a hand-off, a sheet for an officer, and a data sheet."""
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from dpmodels import amounts
+from dpmodels.accounting.meaning import in_words
+from dpmodels.pages import embedded, federated, report
+from dpmodels.pages.glance import doubted
+from dpmodels.pages.page import percent, render_page, short, thousands
+
+DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
+REPLACED = "replace_one"
+NOTHING = dict.fromkeys(("purpose", "recipient", "license", "retention", "again"), "")
+PARTS = {
+    "release": "release",
+    "report": "charged report",
+    "discovery": "what the schema was discovered with",
+}
+"""What a hand-off was charged for, by the names that its card has."""
+FEW_CLIENTS = 2
+"""So many clients' accounts fit on the sheet; of more it names the heaviest, and the card has all."""
+
+
+MOST_NAMES, MOST_WARNINGS, MOST_WORDS = 600, 4, 110
+"""Letters of columns' names, warnings, and letters of a warning, for which a data sheet has room."""
+
+
+def render_card(facts: Mapping[str, Any]) -> str:
+    """Lay the facts of a hand-off out for whoever uses it."""
+    quality = facts["quality"]
+    scores = [
+        (f"{one['score']}, {model['model']}", short(one["value"]), short(one["low"]), short(one["high"]))
+        for model in quality.get("classifiers", ())
+        for one in model["scores"]
+    ]
+    return render_page(
+        "card.html",
+        **_told(facts),
+        columns=[(one["name"], one["type"]) for one in facts["content"].get("columns", ())],
+        scores=scores,
+        accounts=[_account(one, name) for one, name in _of_whom(facts)],
+    )
+
+
+def render_statement(facts: Mapping[str, Any]) -> str:
+    """Lay the facts of a hand-off out on one sheet for a data-protection officer."""
+    accounts = [_account(one, name) for one, name in _of_whom(facts)]
+    return render_page(
+        "statement.html",
+        **_told(facts),
+        accounts=accounts[:FEW_CLIENTS],
+        further=len(accounts[FEW_CLIENTS:]),
+        dropped=list(facts["hand_off"]["dropped"].items())[:FEW_CLIENTS],
+        above=[_above(one) for one in facts["above"]],
+    )
+
+
+def render_sheet(facts: Mapping[str, Any]) -> str:
+    """Lay the facts of a hand-off out on one sheet for whoever gets it: what it is, and what it is not for."""
+    quality, content = facts["quality"], facts["content"]
+    warned = [_cut(one) for one in quality["warnings"]]
+    return render_page(
+        "data-sheet.html",
+        **_told(facts),
+        names=_names(content.get("columns", ())),
+        classes=_listed(content.get("classes", ())),
+        left_out=_listed(content.get("left_out", ())),
+        weakest=[f"{name} {percent(error)}" for name, error in quality["weakest"].items()],
+        numbers=doubted({"columns": [{"name": name, **one} for name, one in quality.get("numbers", {}).items()]}),
+        warned=warned[:MOST_WARNINGS],
+        further=len(warned[MOST_WARNINGS:]),
+    )
+
+
+def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what every page of a card is told."""
+    said = facts["hand_off"]
+    done = federated.CENTRAL if "trust" in said else DONE.get(said["method"].removesuffix("-ae"), report.ELSE_DONE)
+    named = [one["name"] for one in said["charges"]]
+    return {
+        "card": facts,
+        "given": NOTHING | facts["given"],
+        "said": said,
+        "words": _words(facts),
+        "done": done,
+        "together": _joined([PARTS[name] for name in dict.fromkeys(named)]) if len(named) > 1 else "",
+        "discovered": "discovery" in named,
+    }
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Join words as a list is spoken."""
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _names(columns: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
+    """Sort columns by type: each type with its number, and its columns' names as far as there is room."""
+    kinds: dict[str, list[str]] = {}
+    for one in columns:
+        kinds.setdefault(one["type"], []).append(one["name"])
+    room = max(60, MOST_NAMES // max(1, len(kinds)))
+    return [(f"{len(names)} {kind}", _listed(names, room)) for kind, names in kinds.items()]
+
+
+def _listed(names: Sequence[str], room: int = MOST_NAMES) -> str:
+    """Join names as far as there is room, and say how many more there are."""
+    shown = list[str]()
+    for name in names:
+        if sum(map(len, shown)) + len(name) + 2 * len(shown) > room and shown:
+            break
+        shown.append(_cut(name))
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more, which model-card.html names" if more else "")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_WORDS else f"{text[: MOST_WORDS - 1]}…"
+
+
+def _of_whom(facts: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], str]]:
+    """Pair the accounts that paid with the names of the clients that they are of, heaviest first."""
+    clients = facts["hand_off"]["clients"]
+    names = [one["name"] for one in clients] or [""]
+    pairs = list(zip(facts["accounts"], names, strict=False))
+    return sorted(pairs, key=lambda pair: -Decimal(pair[0]["after"]))
+
+
+def _account(one: Mapping[str, Any], client: str) -> dict[str, Any]:
+    """Write the amounts of an account; those that are spent are rounded up, and what remains is rounded down."""
+    own = Decimal(one["after"]) - Decimal(one["before"])
+    return {
+        "name": one["account"],
+        "client": client,
+        "delta": short(float(one["delta"])),
+        "cap": amounts.written(one["cap"]),
+        "before": amounts.spent(one["before"]),
+        "after": amounts.spent(one["after"]),
+        "added": amounts.spent(own),
+        "remaining": amounts.remaining(one["remaining"]),
+        "why": amounts.composes(one["cap"], one["after"], one["remaining"]),
+        "approved": one["approved"],
+    }
+
+
+def _above(one: Mapping[str, Any]) -> dict[str, str]:
+    return {"name": one["account"], "cap": amounts.written(one["cap"]), "spent": amounts.spent(one["spent"])}
+
+
+def _words(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Say in plain words what was handed over, what was protected, and what the budget means, where one holds."""
+    said, meant, content = facts["hand_off"], facts["meaning"], facts["content"]
+    if "unprotected" in said:
+        made = f"a classifier of {len(content['classes'])} classes, made of models that were trained without noise"
+        costs = [one["epsilon"] for one in said["clients"] if "epsilon" in one]
+        heaviest = amounts.spent(max(costs, key=Decimal)) if costs else ""
+        return {"made": made, "epsilon": heaviest, "delta": short(said["delta"]) if costs else ""}
+    return {
+        "made": _made(content),
+        **_unit(said),
+        "epsilon": amounts.spent(said["epsilon"]),
+        "factor": _factor(meant["odds_factor"]),
+        "example": _after_one_to_nine(meant["odds_factor"]),
+        "beyond": _once_in(meant["beyond"]),
+        "delta": _once_in(said["delta"]),
+        "guesses": in_words(meant["right_guesses"]),
+        "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
+    }
+
+
+def _made(content: Mapping[str, Any]) -> str:
+    """Say what was handed over."""
+    about, dim = content["about"], content.get("dim")
+    rows = thousands(content.get("rows", content.get("documents", 0)))
+    if about == "federation":
+        return f"a classifier of {len(content['classes'])} classes, made of what the clients released"
+    if about == "embeddings":
+        return f"an embedding, a vector of {dim} numbers, for each of {rows} documents"
+    if about == "documents":
+        return f"{rows} synthetic embeddings of {dim} numbers, none of which is of one document"
+    if about == "images":
+        return f"{rows} synthetic images with their labels, drawn from a model; none was copied"
+    if about == "users":
+        return f"{rows} synthetic users and their rows, as tables that join by a made key; none was copied"
+    return f"{rows} synthetic rows of {len(content['columns'])} columns, drawn from a model; none was copied"
+
+
+def _unit(said: Mapping[str, Any]) -> dict[str, str]:
+    """Say what one unit is, and what two neighboring data sets are."""
+    unit, replaced = said["unit"], said["adjacency"] == REPLACED
+    where = "the records of one client" if said["clients"] else "the data"
+    if unit.startswith("sentence"):
+        one = "one sentence of one document"
+        return {
+            "one": one,
+            "neighbors": f"the documents, and the same documents with {one} replaced by any other",
+            "shown": "That a document is there, its id, and how many sentences it has are public, not protected.",
+        }
+    if unit.startswith("user"):
+        rows = unit.partition("at most ")[2].rstrip(")")
+        one, shown = f"one person (user) with all their rows, at most {rows} of them", ""
+    else:
+        what = {"document": "document"}.get(unit, "record")
+        one = f"one {what}" + (" of one client" if said["clients"] else "")
+        shown = f"Somebody who has k {what}s in the data is hidden less: with k times this epsilon at worst"
+        shown += ", and a delta that is more than k times as large." if said["delta"] else "."
+    each = one.removesuffix(" of one client")
+    if replaced:
+        neighbors = f"{where}, and the same with {each} replaced by any other"
+        shown = f"How many records there are is public. {shown}"
+    else:
+        neighbors = f"{where} with {each}, and the same without"
+    return {"one": one, "neighbors": neighbors, "shown": shown}
+
+
+def _factor(factor: float | None) -> str:
+    if factor is None or factor >= 1e6:
+        return "more than a million, which is next to no limit"
+    return f"{math.ceil(factor * 100) / 100:g}" if factor < 100 else f"{math.ceil(factor):,}"
+
+
+def _after_one_to_nine(factor: float | None) -> str:
+    """Return what a belief of 10 % may become, rounded up; nothing where it may become nearly anything."""
+    return "" if factor is None or factor > 1000 else f"{math.ceil(1000 * factor / (factor + 9)) / 10:g} %"
+
+
+def _once_in(probability: float) -> str:
+    """Write a small probability as one in so many, on the side of caution."""
+    if probability >= 0.1:
+        return percent(probability)
+    if not probability:
+        return "0"
+    whole = math.floor(1 / probability * (1 + 1e-9))
+    unit = 10 ** max(0, len(str(whole)) - 2)
+    return f"1 in {whole // unit * unit:,}"

@@ -1,0 +1,12 @@
+"""The page of a gate: every expectation, what it asks for, and how many rows broke it. Counts, never values."""
+
+from dpmodels.gate.expectations import Verdicts
+from dpmodels.pages.page import render_page
+
+
+def render_checks(gate: Verdicts) -> str:
+    """Lay the outcome of a gate out as one self-contained page.
+
+    Privacy: exact counts. The page of a raw table is as sensitive as the table and says so on a red banner.
+    """
+    return render_page("checks.html", gate=gate)

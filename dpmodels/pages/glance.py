@@ -1,0 +1,119 @@
+"""What came of a run in a few lines, made of its publishable report: for a terminal, a notebook and Prefect's pages.
+
+Privacy: post-processing of a publishable report, so every line may be shown to whoever may have the report.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpmodels.pages.page import percent, short
+
+Facts = Mapping[str, Any]
+TOLERANCE = 1.1
+"""A fit is called close up to this multiple of what noise and drawing explain."""
+WORST = 3
+"""Columns that are named."""
+WEAKEST = 5
+"""Columns that a data sheet names."""
+MOST_WARNINGS = 10
+"""Columns whose warnings are printed; the report shows all of them."""
+
+
+def glance(report: Facts) -> dict[str, str]:
+    """Say in a line each what was spent, what was checked, how close the fit is, and which columns are worst."""
+    privacy = report["privacy"]
+    said = {"WARNING": report["drowned"]} if "drowned" in report else {}
+    if not report.get("unprotected"):
+        epsilon = short(privacy.get("total_epsilon", privacy["spent_epsilon"]))
+        delta = short(privacy.get("total_delta", privacy["delta"]))
+        both = ", with what its schema was discovered with" if "discoveries" in privacy else ""
+        said["spent"] = f"epsilon {epsilon} at delta {delta}, unit {privacy['unit']}{both}"
+    if "gate" in report:
+        said["checks"] = f"all {len(report['gate'])} expectations of the schema hold"
+    if report.get("fit"):
+        said["fit"] = _fit(report["fit"])
+    if report.get("columns"):
+        said["worst columns"] = _worst(report)
+        if numbers := doubted(report):
+            said["means"] = f"{', '.join(numbers)} (root mean squared errors to expect, by the values themselves)"
+    return said
+
+
+def doubted(report: Facts) -> list[str]:
+    """Say of some number columns how far off mean and 99 % quantile are to be expected, relatively, the worst first."""
+    known = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
+    worst = sorted(known, key=lambda one: -_relative(one["mean"]))[:WORST]
+    return [f"{one['name']} {_off(one['mean'])}, its 99 % quantile {_off(one['p99'])}" for one in worst]
+
+
+def _off(fact: Facts) -> str:
+    return f"\N{PLUS-MINUS SIGN}{percent(_relative(fact))}" if fact["estimate"] else "unknown"
+
+
+def _relative(fact: Facts) -> float:
+    return float(fact["expected_error"] / abs(fact["estimate"]))
+
+
+def fits(look: Facts) -> bool:
+    """Tell whether noise and drawing explain what a generator leaves of a released sum."""
+    return bool(look["left"] <= TOLERANCE * look["explained"])
+
+
+def weakest(report: Facts) -> dict[str, float]:
+    """Return some columns of which an error is known, worst first, and the error to expect at worst."""
+    known = [one for one in worst_first(report.get("columns", ())) if "warning" not in one]
+    return {one["name"]: error_at_worst(one) for one in known[:WEAKEST]}
+
+
+def warnings_of(report: Facts) -> list[str]:
+    """Return the warnings of the worst columns, how many more columns have one, and the warnings of the whole."""
+    warned = [column for column in report.get("columns", ()) if "warning" in column]
+    ordered = [*worst_first(warned), *(column for column in warned if "released" not in column)]
+    lines = [f"column {column['name']}: {column['warning']}" for column in ordered[:MOST_WARNINGS]]
+    if left := len(warned[MOST_WARNINGS:]):
+        lines.append(f"{left:,} more columns have a warning, which the report shows beside each")
+    return [*lines, *report.get("cautions", ())]
+
+
+def worst_first(columns: Sequence[Facts]) -> list[Facts]:
+    """Order the columns whose counts were released: those with a warning, whose errors say least, then the worst."""
+    known = [column for column in columns if "released" in column]
+    return sorted(known, key=lambda column: ("warning" not in column, -error_at_worst(column)))
+
+
+def error_at_worst(column: Facts) -> float:
+    """Return the total variation to expect at worst between synthetic and real rows, by noise and by fit.
+
+    What is counted together is told apart by the first histogram alone, whose noise is added.
+    """
+    within = column.get("counted_together", {"distance_within": 0.0})["distance_within"]
+    return min(1.0, float(column["expected_distance"] + column["distance_to_release"] + within))
+
+
+def _fit(looks: Sequence[Facts]) -> str:
+    missed = [look for look in looks if not fits(look)]
+    if not missed:
+        return "as close to the release as its noise allows"
+    worst = max(missed, key=lambda look: float(look["left"] / look["explained"]))
+    return (
+        f"further from the released {', '.join(look['look'] for look in missed)} than noise explains: "
+        f"{short(worst['left'])} times the noise, where it and drawing explain {short(worst['explained'])}"
+    )
+
+
+def _worst(report: Facts) -> str:
+    charged = report.get("charged")
+    if charged and charged["status"] == "measured" and charged["columns"]:
+        found = sorted(charged["columns"], key=lambda one: (-one["low"], -one["high"]))[:WORST]
+        named = [f"{one['name']} {percent(one['low'])} to {percent(one['high'])}" for one in found]
+        return f"{', '.join(named)} (distance from the real rows, as it was paid for)"
+    known = worst_first(report["columns"])
+    if not known:
+        return f"unknown, since {report['method']} releases no counts of single columns"
+    named = [
+        f"{one['name']} {'(not resolved)' if 'warning' in one else percent(error_at_worst(one))}"
+        for one in known[:WORST]
+    ]
+    said = f"{', '.join(named)} (distance to expect at worst from the real table, by noise and fit)"
+    silent = len(report["columns"]) - len(known)
+    return said + (f"; of {silent} more nothing is known" if silent else "")

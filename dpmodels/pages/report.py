@@ -1,0 +1,147 @@
+"""The publishable report as a page: the facts of ``report.json`` in plain words, plots and tables."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dpmodels.accounting.events import EVENT
+from dpmodels.accounting.meaning import in_words, right_guesses
+from dpmodels.pages.embedded import render_embedded
+from dpmodels.pages.federated import render_federated
+from dpmodels.pages.glance import fits, worst_first
+from dpmodels.pages.page import percent, render_page, short
+from dpmodels.pages.plots import Figure, Shares, bars, histogram, meter, scatter
+
+DONE = {
+    "nacre": "Noisy histograms of every column were released first, to find where its values lie and how many they "
+    "are; thin cells were merged, and noisy counts of all pairs of columns (given the target) were released on the "
+    "merged cells. A mixture of product distributions was fitted to all of these, and the rows were drawn from it.",
+    "moments": "Noisy counts of all pairs of columns (given the target) were released on cells known in advance, a "
+    "mixture of product distributions was fitted to them, and the rows were drawn from it.",
+    "nacre-images": "Noisy moments of all images gave a basis, noisy moments of each class in that basis were "
+    "released, and images were drawn from Gaussians fitted to them.",
+    "nacre-photos": "Noisy moments of all images and of each class were released, of the cosines in which photographs "
+    "vary most; images were drawn from Gaussians fitted to them, with texture that is public.",
+    "document-moments": "Every document was embedded by a public encoder, as the direction of the mean of its "
+    "sentences. The noisy mean of all embeddings was released first; the noisy number and mean of each class, and one "
+    "covariance, were released about it. Embeddings were drawn from Gaussians with these moments, and brought to norm "
+    "1; none of them stands for a document.",
+    "pearl": "One noisy characteristic function of the rows was released, class by class, and a generator was "
+    "trained until its own came close (PEARL).",
+    "privbayes": "A network of columns was chosen under privacy, the joint counts of each column and its parents were "
+    "released with noise, and the rows were drawn column by column.",
+    "p3gm": "Noisy moments gave directions, a noisy mixture was fitted in them, and a decoder was trained with noisy "
+    "gradients; the rows were drawn from the mixture and decoded (P3GM).",
+    "dp-vae": "A variational auto-encoder was trained with noisy gradients, and the rows were decoded from noise.",
+    "dp-gm": "The rows were clustered under privacy, and one variational auto-encoder a cluster was trained with noisy "
+    "gradients.",
+    "dp-gan": "A generator was trained against a critic; only the critic saw the rows, through noisy gradients.",
+    "dpkg": "The rows were clustered under privacy, and one generator a cluster was trained against a critic; only the "
+    "critics saw the rows, through noisy gradients.",
+    "dp-merf": "One noisy mean of random Fourier features was released, class by class, and a generator was "
+    "trained until its own came close (DP-MERF).",
+}
+ELSE_DONE = "The method released noisy quantities under the budget below and drew the rows from a model of them alone."
+MOST_CATEGORIES = 12
+"""Categories drawn one by one; the rest of a longer list is drawn as one."""
+
+
+def render(facts: Mapping[str, Any]) -> str:
+    """Lay the facts of a run out as one self-contained HTML page."""
+    if facts.get("about") == "embeddings":
+        return render_embedded(facts)
+    if facts.get("about") == "federation":
+        return render_federated(facts)
+    return render_page(
+        "report.html",
+        report=facts,
+        done=DONE.get(facts["method"].removesuffix("-ae"), ELSE_DONE),
+        privacy=_privacy_in_words(facts["privacy"], facts.get("charged")),
+        discoveries=facts["privacy"].get("discoveries", ()),
+        figures=[*map(column_figure, facts["columns"]), *([_map(facts["map"])] if facts.get("map") else [])],
+        errors=worst_first(facts["columns"]),
+        numbers=[
+            (
+                one["name"],
+                *(short(one[fact][key]) for fact in ("mean", "p99") for key in ("estimate", "expected_error")),
+            )
+            for one in facts["columns"]
+            if "mean" in one
+        ],
+        charged=_charged(facts.get("charged")),
+        noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
+        meter=meter,
+        fits=fits,
+    )
+
+
+def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | None) -> dict[str, str]:
+    """Say what a budget means to one person, by release and charged report together."""
+    epsilon, delta = privacy.get("total_epsilon", privacy["spent_epsilon"]), _total_delta(privacy)
+    discoveries = privacy.get("discoveries", ())
+    events = [privacy["event"], *([charged["event"]] if charged and charged["charged"] else [])]
+    events += [event for one in discoveries for event in one["events"]]
+    right = right_guesses([EVENT.validate_python(event) for event in events], epsilon, delta)
+    rows = privacy["rows_of_a_unit"]
+    one = "user" if privacy["unit"].startswith("user") else privacy["unit"]
+    return {
+        "total": f"{epsilon:.4g}",
+        "delta": short(delta),
+        "one": one,
+        "unit": f"one user, with at most {rows} rows" if one == "user" else f"one {one}",
+        "whose": f"any one user with all their rows (at most {rows})" if one == "user" else f"any one {one}",
+        "factor": f"{math.exp(epsilon):.3g}",
+        "guesses": in_words(right),
+    }
+
+
+def _total_delta(privacy: Mapping[str, Any]) -> float:
+    """Return the delta of the whole price, to which those of discoveries add."""
+    return float(privacy.get("total_delta", privacy["delta"]))
+
+
+def _map(facts: Mapping[str, Any]) -> Figure:
+    """Draw where synthetic embeddings and the means of the classes lie."""
+    note = f"the two directions in which the released moments vary most, {percent(facts['explains'])} of the variance"
+    means = [(*one["place"], one["name"]) for one in facts["means"]]
+    return scatter("Map of the embeddings", note, [(x, y, 1) for x, y in facts["points"]], means)
+
+
+def column_figure(column: Mapping[str, Any]) -> Figure:
+    """Draw one column: upright bars on an axis, or lying bars of categories; whiskers where counts were released."""
+    order = list(range(len(column["labels"])))
+    note = column["type"]
+    if column["ordered"]:
+        order = order[: column["values"]]
+        for index in range(column["values"], len(column["labels"])):
+            note += f" · {column['labels'][index]}: {percent(column['synthetic'][index])}"
+        if axis := column.get("axis"):
+            note += f" · {axis['note']}" + (f" · {percent(axis['beyond'])} beyond" if axis["beyond"] else "")
+    elif len(order) > MOST_CATEGORIES:
+        order = sorted(order, key=lambda index: -column["synthetic"][index])[: MOST_CATEGORIES - 1]
+        note += f" · the {len(order)} largest of {len(column['labels'])}"
+    if "warning" in column:
+        note += " · not resolved: see the warning above"
+    labels = [column["labels"][index] for index in order]
+    made = Shares("synthetic", [column["synthetic"][index] for index in order])
+    marks = None
+    if "released" in column:
+        deviations = [column["released_stddev"][index] for index in order]
+        marks = Shares("released", [column["released"][index] for index in order], deviations)
+    if column["ordered"]:
+        return histogram(column["name"], note, labels, made, marks, column.get("axis"))
+    return bars(column["name"], note, labels, made, marks)
+
+
+def _charged(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Put the distances of the charged scores into tables, the worst columns first."""
+    if facts is None or facts["status"] != "measured":
+        return dict(facts) if facts else None
+    tables = {
+        "One column at a time": facts["columns"],
+        f"Each column with {facts['target']}": facts["columns_with_target"],
+    }
+    worst_first = {
+        title: sorted(rows, key=lambda row: (-row["low"], -row["high"])) for title, rows in tables.items() if rows
+    }
+    return {**facts, "tables": worst_first}

@@ -1,0 +1,175 @@
+"""The answer of a database to a query, as a stream of batches; the connection is read and never written."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpmodels.codec.convert import mixes
+from dpmodels.codec.encode import Codec
+from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.reading.pictures import Batches
+from dpmodels.reading.statement import connection_of, statement_of
+from dpmodels.reading.text_files import cast_text
+from dpmodels.urls import check_url
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Connection, CursorResult
+
+FILE_DATABASES = ("sqlite", "duckdb")
+DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite+pysqlite"}
+"""The driver that nacre's extras bring, where SQLAlchemy would take another."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query and the database that answers it; the password is the worker's, and is shown nowhere."""
+
+    database: str
+    text: str
+    password: str = field(default="", repr=False)
+
+
+def check_database(database: str, name: str = "data") -> "URL":
+    """Read the URL of a database.
+
+    Raises:
+        InvalidArgument: it is none, or holds a password, which would be kept with the run.
+    """
+    kind = "the URL of a database, such as postgresql://user@host/clinic, since there is a query"
+    instead = "put it into NACRE_DATABASE_PASSWORD, or where the database's own client takes it from"
+    url = check_url(database, name, kind, instead)
+    if url.get_backend_name() in FILE_DATABASES and url.query:
+        rule = "hold nothing behind a question mark, which would open the file otherwise"
+        raise InvalidArgument(name, "(hidden)", rule)
+    return url
+
+
+def check_query(database: str, text: str) -> str:
+    """Return the statement that a database is sent; nothing is sent yet.
+
+    Raises:
+        InvalidArgument: the URL is none or holds a password, or the query may do more than read.
+    """
+    return statement_of(text, check_database(database).get_backend_name())
+
+
+def settled_database(database: str) -> str:
+    """Return a URL by which the database is found from any folder."""
+    url = check_database(database)
+    if url.get_backend_name() in FILE_DATABASES and url.database not in (None, "", ":memory:"):
+        url = url.set(database=str(Path(str(url.database)).absolute()))
+    return url.render_as_string(hide_password=True)
+
+
+def read_query(query: Query, codec: Codec, batch_rows: int) -> Batches:
+    """Send a query, hold the names of its columns to the schema, and read its rows as they are asked for.
+
+    Raises:
+        DataError: the database cannot be reached or refuses the query, or the columns are not the schema's.
+    """
+    batches = _batches(query, codec, batch_rows)
+    next(batches)
+    return batches
+
+
+def names_of_query(query: Query) -> list[str]:
+    """Return the names of the columns of a query; no row is fetched."""
+    with _answer(query, 1) as (names, _):
+        return names
+
+
+def _batches(query: Query, codec: Codec, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield an empty batch when the names were checked, then the rows."""
+    with _answer(query, batch_rows) as (names, chunks):
+        codec.check_names(names)
+        yield pa.RecordBatch.from_arrays([], [])
+        while rows := _next(chunks):
+            columns = zip(names, zip(*rows, strict=True), strict=True)
+            yield pa.RecordBatch.from_arrays([_column(name, values, codec) for name, values in columns], names)
+
+
+@contextmanager
+def _answer(query: Query, batch_rows: int) -> Iterator[tuple[list[str], Iterator[Sequence[Any]]]]:
+    """Lend the names and rows of an answer; what was begun in the database is rolled back."""
+    statement = check_query(query.database, query.text)
+    connection = _connect(query)
+    if connection is None:
+        raise DataError("", "the database cannot be reached: check its URL, its password, and that its driver is there")
+    result = None
+    try:
+        if (result := _send(connection, statement, batch_rows)) is None:
+            raise DataError("", "the database refuses the query, or it has no rows to give; try it in the client of it")
+        yield list(result.keys()), iter(result.partitions(batch_rows))
+    finally:
+        _close(connection, result)
+
+
+def _connect(query: Query) -> "Connection | None":
+    """Connect, or return None: what drivers raise quotes the URL, and what they log or note may, too."""
+    url = check_database(query.database)
+    if url.get_backend_name() in FILE_DATABASES and not Path(str(url.database)).is_file():
+        return None  # which connecting would make
+    try:
+        return connection_of(url.set(drivername=DRIVERS.get(url.drivername, url.drivername)), query.password)
+    except InvalidArgument:
+        raise
+    except Exception:
+        return None
+
+
+def _send(connection: "Connection", text: str, batch_rows: int) -> "CursorResult[Any] | None":
+    """Send the query as it is written; None for a refusal, whose message quotes the query."""
+    options = {"max_row_buffer": batch_rows, "no_parameters": True}  # so that a % stays what it is
+    try:
+        result = connection.execution_options(**options).exec_driver_sql(text)
+    except Exception:
+        return None
+    return result if result.returns_rows else None
+
+
+def _next(chunks: Iterator[Sequence[Any]]) -> Sequence[Any]:
+    """Fetch the next rows; none at the end."""
+    try:
+        return next(chunks, ())
+    except Exception:
+        rows = None
+    if rows is None:
+        raise DataError("", "the answer of the database cannot be read to its end")
+    return rows
+
+
+def _close(connection: "Connection", result: "CursorResult[Any] | None") -> None:
+    """Take back whatever was begun; a connection that broke has nothing left to take back."""
+    with suppress(Exception):
+        if result is not None:
+            result.close()
+        connection.rollback()
+    with suppress(Exception):
+        connection.close()
+        connection.engine.dispose()
+
+
+def _column(name: str, values: Sequence[Any], codec: Codec) -> pa.Array:
+    """Lay the values of a column out as Arrow; text becomes what the schema declares, as in a CSV file."""
+    kind = codec.csv_types[name]
+    if any(isinstance(value, UUID) for value in values):
+        values = [None if value is None else str(value) for value in values]
+    try:
+        array = None if mixes(values) else pa.array(values)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        array = None  # the message quotes the value
+    if array is None:
+        raise DataError(
+            name, "holds values of several types, or of one that is none of a table's; cast it in the query"
+        )
+    if pa.types.is_string(array.type):
+        return cast_text(array, kind, name)
+    if kind == pa.bool_() and pa.types.is_integer(array.type):  # SQLite knows no booleans
+        return array.cast(pa.bool_()) if pc.all(pc.is_in(array, pa.array([0, 1, None], array.type))).as_py() else array
+    return array

@@ -1,0 +1,180 @@
+"""One file of a table as a stream of batches in bounded memory: Parquet, Arrow, CSV or JSON lines."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpmodels.codec.convert import laid_out
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.columns import Categorical, Identifier
+from dpmodels.errors import DataError
+from dpmodels.limits import LONGEST_RECORD
+from dpmodels.reading.data_files import FAILURES, DataFile
+from dpmodels.reading.pictures import Batches
+from dpmodels.reading.text_files import (
+    CsvForm,
+    cast_text,
+    csv_form,
+    fault_of,
+    first_object,
+    guarded,
+    parsed,
+    read_csv,
+    read_json,
+)
+
+PART_ROWS = 2**20
+BUFFER = 2**20
+DROPPED = Identifier(type="identifier")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a file: all of them, or some row groups of a Parquet file.
+
+    Attributes:
+        kinds: the types that text is turned into, by column.
+        texts: columns of a Parquet file that are read by their dictionaries.
+    """
+
+    file: DataFile
+    kinds: Mapping[str, pa.DataType]
+    form: CsvForm | None = None
+    explicit: pa.Schema | None = None
+    groups: tuple[int, ...] = ()
+    texts: tuple[str, ...] = field(default=())
+
+    @property
+    def is_text(self) -> bool:
+        """Tell whether what a record is shows only when the file is read to its end."""
+        return self.file.format in ("csv", "json")
+
+    def read(self, batch_rows: int) -> Batches:
+        """Read the rows, with the columns that the file's folders are named after."""
+        keys = {key: cast_text(pa.array([text], pa.string()), self.kinds[key], key) for key, text in self.file.keys}
+        for batch in guarded(iter(READERS[self.file.format](self, batch_rows)), self.file):
+            for start in range(0, batch.num_rows, batch_rows):
+                piece = laid_out(batch.slice(start, batch_rows))
+                arrays = [*piece.columns, *(pa.repeat(value[0], piece.num_rows) for value in keys.values())]
+                yield pa.RecordBatch.from_arrays(arrays, [*piece.schema.names, *keys])
+
+
+def parts_of(file: DataFile, codec: Codec) -> list[Part]:
+    """Open a file, hold its names and types to the schema, and cut it into parts; only Parquet has more than one.
+
+    Raises:
+        DataError: the file is damaged or not what its name says, or has other columns than the schema.
+    """
+    part = _opened(file, codec)
+    if part is None:
+        raise DataError("", f"{file.place} cannot be read: {fault_of(file)}")
+    return part
+
+
+def _opened(file: DataFile, codec: Codec) -> list[Part] | None:
+    """Return the parts, or None where the file cannot be read; errors of readers may quote it."""
+    try:
+        return OPENERS[file.format](file, codec)
+    except FAILURES:
+        return None
+
+
+def _parquet(file: DataFile, codec: Codec) -> list[Part]:
+    """Cut a file into runs of row groups of about ``PART_ROWS`` rows."""
+    with file.open() as source, pq.ParquetFile(source) as opened:
+        types, metadata = opened.schema_arrow, opened.metadata
+        check_types(file, types, codec)
+    texts = tuple(
+        column.name
+        for column in types
+        if isinstance(codec.columns.get(column.name), Categorical)
+        and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
+    )
+    parts: list[Part] = []
+    groups, rows = [], 0
+    for index in range(metadata.num_row_groups):
+        groups.append(index)
+        rows += metadata.row_group(index).num_rows
+        if rows >= PART_ROWS or index + 1 == metadata.num_row_groups:
+            parts.append(Part(file, codec.csv_types, groups=tuple(groups), texts=texts))
+            groups, rows = [], 0
+    return parts
+
+
+def _read_parquet(part: Part, batch_rows: int) -> Batches:
+    options: dict[str, Any] = {"read_dictionary": list(part.texts), "buffer_size": BUFFER, "pre_buffer": False}
+    with part.file.open() as source, pq.ParquetFile(source, **options) as opened:
+        yield from opened.iter_batches(batch_rows, row_groups=list(part.groups), use_threads=False)
+
+
+def _arrow(file: DataFile, codec: Codec) -> list[Part]:
+    with file.open() as source, pa.ipc.open_file(source) as opened:
+        check_types(file, opened.schema, codec)
+    return [Part(file, codec.csv_types)]
+
+
+def _read_arrow(part: Part, _: int) -> Batches:
+    with part.file.open() as source, pa.ipc.open_file(source) as opened:
+        for index in range(opened.num_record_batches):
+            batch = opened.get_batch(index)
+            batch.validate(full=True)  # the file may be damaged, and Arrow follows whatever places it names
+            yield batch
+
+
+def _csv(file: DataFile, codec: Codec) -> list[Part]:
+    """Open a file with a header, which is the only line that is looked at."""
+    keys = [key for key, _ in file.keys]
+    form = csv_form(file, set(codec.schema.columns) - set(keys))
+    codec.check_names([*form.names, *keys])
+    codec.check_types(pa.schema(codec.csv_types.items()))
+    return [Part(file, codec.csv_types, form)]
+
+
+def _read_csv(part: Part, _: int) -> Batches:
+    """Read a file as text, and turn its columns into the types that the schema declares."""
+    form = part.form or csv_form(part.file, part.kinds)
+    yield from (parsed(batch, part.kinds) for batch in read_csv(part.file, form, form.names, LONGEST_RECORD))
+
+
+def _json(file: DataFile, codec: Codec) -> list[Part]:
+    """Open a file of one object a line; a column that is looked at is read as what its first value is, others not."""
+    kinds, row, apart = codec.csv_types, first_object(file), codec.schema.partition
+    explicit, parts, named = [], [], (codec.schema.unit.user, apart and apart.column)
+    for name, value in ((name, row.get(name)) for name in kinds if name not in dict(file.keys)):
+        if isinstance(value, dict | list) and name in codec.columns:
+            parts.append((name, pa.array([value]).type))
+            continue
+        spoken = isinstance(value, str) or (value is None and name not in codec.columns)
+        if name in codec.columns:
+            explicit.append((name, pa.string() if spoken or pa.types.is_temporal(kinds[name]) else kinds[name]))
+        elif name in named or (not codec.columns and codec.schema.columns[name] != DROPPED):  # it is to be discovered
+            number = pa.int64() if name in named else pa.float64()
+            explicit.append((name, pa.string() if spoken else pa.bool_() if isinstance(value, bool) else number))
+    text = pa.schema(explicit)
+    unread = [(name, pa.null()) for name in {**dict.fromkeys(row), **kinds} if name not in text.names]
+    types = {**dict(unread), **dict(parts), **dict(explicit)}
+    check_types(file, pa.schema(types.items()), codec, text)
+    return [Part(file, kinds, explicit=text)]
+
+
+def _read_json(part: Part, _: int) -> Batches:
+    explicit = pa.schema([]) if part.explicit is None else part.explicit
+    unread = [name for name in part.kinds if name not in {*explicit.names, *dict(part.file.keys)}]
+    for batch in read_json(part.file, explicit, LONGEST_RECORD):
+        columns = [*parsed(batch, part.kinds).columns, *(pa.nulls(len(batch)) for _ in unread)]
+        yield pa.RecordBatch.from_arrays(columns, [*batch.schema.names, *unread])
+
+
+OPENERS = {"parquet": _parquet, "arrow": _arrow, "csv": _csv, "json": _json}
+READERS = {"parquet": _read_parquet, "arrow": _read_arrow, "csv": _read_csv, "json": _read_json}
+
+
+def check_types(file: DataFile, types: pa.Schema, codec: Codec, text: pa.Schema | None = None) -> None:
+    """Hold the columns of a file and of its folders to the schema; columns of text will be what the schema says."""
+    said = {key: codec.csv_types.get(key, pa.string()) for key, _ in file.keys}
+    spoken = {name: codec.csv_types[name] for name in (text.names if text is not None else ())}
+    fields = [(name, spoken.get(name, types.field(index).type)) for index, name in enumerate(types.names)]
+    codec.check_types(pa.schema([*fields, *said.items()]))

@@ -1,0 +1,82 @@
+"""The names of a text file's columns, and whether they are names: a draft must not print values."""
+
+import json
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+
+from dpmodels.codec.encode import NAMELESS
+from dpmodels.errors import DataError
+from dpmodels.reading.data_files import FAILURES, DataFile
+from dpmodels.reading.text_files import NO_TEXT, csv_form, first_line
+
+NAME = re.compile(r"[^\W\d][\w .()%#-]{0,63}")
+FOUR_DIGITS = re.compile(r"\d{4}")
+EMPTY_VALUES = {"true", "false", "null", "none", "na", "nan"}
+RULE = "begin with a letter, have at most 64 letters, digits, spaces or _.()%#-, and no four digits in a row"
+
+
+class DoubtfulNames(DataError):
+    """What stands where names should be may be values; nothing of it was printed."""
+
+
+def check_names(path: str, names: Sequence[str], least: int = 1) -> None:
+    """Stop where names may be values, by a rule about the names alone, since values must not be looked at.
+
+    It knows a name by ``RULE``. Words that are values, as in ``north,yes,Anna``, it does not tell from names.
+
+    Raises:
+        DoubtfulNames: a name breaks the rule, or there are fewer than ``least``.
+    """
+    if len(names) < least or not all(map(_is_name, names)):
+        raise DoubtfulNames(
+            "",
+            f"the names of the columns of {path} may be values: a name should {RULE}, and a CSV file have two columns; "
+            "if you have seen that they are names, say so with --header",
+        )
+
+
+def names_in(file: DataFile) -> list[str]:
+    """Read the names in the first line of a CSV file, or the keys of the first JSON object; nothing below is looked at.
+
+    Raises:
+        DataError: the line is no text, or no list of names that are all there and all different.
+    """
+    text = None
+    with suppress(*FAILURES):
+        text = _text(first_line(file))
+    if text is None:
+        raise DataError("", NO_TEXT.format(file.place))
+    if file.format == "json":
+        return _keys(text, file.place)
+    names = csv_form(file).names
+    if not all(name.strip() for name in names) or len(set(names)) < max(len(names), 1):
+        why = f"; one is empty: {NAMELESS}" if "" in map(str.strip, names) else ""
+        raise DataError(
+            "", f"{file.place} must begin with a line of column names, none of them empty and none there twice{why}"
+        )
+    return list(names)
+
+
+def _keys(text: str, place: str) -> list[str]:
+    try:
+        row = json.loads(text)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict):
+        raise DataError("", f"{place} must hold one JSON object in each line, whose keys are the columns")
+    return list(row)
+
+
+def _is_name(text: str) -> bool:
+    known = NAME.fullmatch(text) and not FOUR_DIGITS.search(text) and text == text.strip()
+    return bool(known) and text.lower() not in EMPTY_VALUES
+
+
+def _text(line: bytes) -> str | None:
+    """Decode a line, unless it holds what text does not: other bytes than UTF-8, or control characters."""
+    try:
+        text = line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    return text if text.replace("\t", " ").isprintable() else None

@@ -1,0 +1,104 @@
+"""Check a raw table against its schema, encode it, and keep the result inside the sensitive zone."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+
+import pyarrow as pa
+
+from dpmodels.codec.encode import Codec
+from dpmodels.codec.records import Records
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import DataError
+from dpmodels.gate.expectations import Gate
+from dpmodels.privacy import Sensitive
+from dpmodels.reading.pictures import Batches
+
+Job = tuple[Batches, Path]
+Found = tuple[Gate, bool, tuple[str, str, tuple[str, ...]] | None]
+"""The gate of a part, whether the part has rows, and the fault, as its column and words, that ended its reading."""
+Map = Callable[[Callable[[Job], Found], Iterable[Job]], Iterable[Found]]
+
+
+def transform_encode(parts: Sequence[Sensitive[Batches]], gate: Gate, folder: Path, run: Map = map) -> None:
+    """Write the encoded table to a folder, a file a part, if all of it passes a gate for raw tables.
+
+    The files are the same bytes whatever ``run``, a map, does where, and in which order.
+
+    Memory: what a batch needs, for as many parts as ``run`` has under way.
+
+    Privacy: Sensitive -> Sensitive; each row is encoded by itself (stability 1). ``folder`` must be in the sensitive
+        zone, as must anything made of the gate's counts, and every machine on which ``run`` has parts encoded. That the
+        gate passed is seen by whoever sees the run at all (docs/privacy.md).
+
+    Raises:
+        DataError: the table has no rows, or breaks the schema; every broken expectation is named.
+    """
+    jobs: Iterator[Job] = ((part.reveal(), folder / f"part-{index:05d}.arrow") for index, part in enumerate(parts))
+    rows = False
+    for own, some, fault in run(Encode(gate.schema), jobs):
+        if fault is not None:
+            raise DataError(*fault)
+        gate.add(own)
+        rows |= some
+    for left in folder.glob("*.arrow.*"):  # by a worker that died
+        left.unlink()
+    gate.settle()
+    check_passed(rows, gate)
+
+
+def check_passed(rows: bool, *gates: Gate, of_users: bool = False) -> None:
+    """Refuse tables that did not pass their settled gates, or hold no rows; those of users may leave no row out.
+
+    Raises:
+        DataError: see above; every broken expectation is named.
+    """
+    if broken := [rule for gate in gates for rule in gate.broken]:
+        raise DataError("", "; ".join(map(str, broken)), [f"{rule}; {rule.fix(of_users)}" for rule in broken])
+    if not rows:
+        raise DataError("", "the data holds no rows that the schema admits")
+
+
+def encode_checked(batches: Batches, gate: Gate) -> Iterator[tuple[pa.RecordBatch, Records]]:
+    """Yield the batches that fit with their records; one that does not fit is left to the gate to judge."""
+    codec = Codec(gate.schema)
+    for batch in batches:
+        try:
+            records = codec.encode(batch)
+        except DataError:
+            if not gate.check(batch):
+                continue  # keep checking, so that one run names every fault
+            raise
+        if gate.check_encoded(batch) and len(records):
+            yield batch, records
+
+
+@dataclass(frozen=True)
+class Encode:
+    """Encodes a part of a table, on this machine or on another one that sees the folder."""
+
+    schema: Schema
+
+    def __call__(self, job: Job) -> Found:
+        """Encode one part; its file appears whole, so a part that is encoded twice at once does no harm."""
+        gate, (batches, target) = Gate(self.schema, raw=True), job
+        part = target.with_name(f"{target.name}.{token_hex(4)}")
+        try:
+            rows = _encode_part(batches, gate, part)
+        except DataError as fault:
+            return gate, False, (fault.column, fault.rule, fault.faults)
+        os.replace(part, target)
+        return gate, rows, None
+
+
+def _encode_part(batches: Batches, gate: Gate, target: Path) -> bool:
+    """Encode one part, and tell whether it has rows."""
+    codec, rows = Codec(gate.schema), False
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+    with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, codec.arrow_schema, options=options) as writer:
+        for _, records in encode_checked(batches, gate):
+            rows = True
+            writer.write_batch(codec.to_arrow(records))
+    return rows

@@ -1,0 +1,130 @@
+"""Read a table from files, from images or from a database, as a stream of batches in bounded memory."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+
+from dpmodels.codec.encode import Codec
+from dpmodels.codec.partition_rows import within
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import DataError
+from dpmodels.privacy import Sensitive
+from dpmodels.reading.data_files import DataFile, find_files, is_uri
+from dpmodels.reading.database import Query, read_query
+from dpmodels.reading.formats import Part, parts_of
+from dpmodels.reading.pictures import Batches, is_pictures, read_pictures
+from dpmodels.reading.user_ids import bounded
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """The rows of a part of a file, read from the start at each iteration, by whoever has this: it holds none itself.
+
+    What it holds, the file's place and the schema, is public, so it can be sent to a machine that reads the rows.
+    """
+
+    part: Part
+    schema: Schema
+    batch_rows: int
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        if not (is_uri(self.part.file.place) or Path(self.part.file.path).exists()):
+            raise DataError("", f"{self.part.file.place} must be readable by whoever encodes it; it is not there")
+        yield from _kept(self.part.read(self.batch_rows), self.schema)
+
+
+def are_apart(place: str | Path | Query, schema: Schema) -> bool:
+    """Tell whether the parts of a table can be read by different machines, which each find its files.
+
+    They cannot where all is read from front to back by one: images, the answer to a query, and tables of users.
+    """
+    if isinstance(place, Query) or schema.unit.user is not None:
+        return False
+    return is_uri(str(place)) or not is_pictures(Path(place))
+
+
+def load_parts(place: str | Path | Query, schema: Schema, batch_rows: int) -> list[Sensitive[Batches]]:
+    """Open a table and check its columns, as parts that can be read at the same time, in reading order.
+
+    The rows are read as they are asked for. Parquet files are cut between row groups; any other file is one part, and
+    so is whatever must be read from front to back: images, the answer to a query, and tables of users, whose first
+    rows are the ones that stay.
+
+    Memory: a part holds one batch, and a few megabytes of its file, at a time, whatever the size of a row group. Of an
+        Arrow file it holds a batch as large as it was written.
+
+    Privacy: Sensitive. With a user as the unit, rows beyond ``max_rows`` of a user, in reading order, are left out;
+        which of a user's rows stay depends on that user's rows alone, so a neighbor changes at most ``max_rows`` rows.
+        With a schema of one partition, the rows of others are left out, by a rule that looks at each row alone.
+
+    Raises:
+        DataError: no such file, not a table, damaged, no rows' worth of columns, or columns the schema does not have.
+    """
+    codec = Codec(schema)
+    if isinstance(place, Query):
+        return [Sensitive(_kept(read_query(place, codec, batch_rows), schema))]
+    if not is_uri(str(place)) and is_pictures(Path(place)):
+        types, pictures = read_pictures(Path(place), schema, batch_rows)
+        codec.check_types(types)
+        return [Sensitive(_kept(pictures, schema))]
+    parts = [part for file in find_files(str(place)) for part in parts_of(file, codec)]
+    if schema.unit.user is not None:
+        return [Sensitive(_kept(chain.from_iterable(part.read(batch_rows) for part in parts), schema))]
+    return [Sensitive(FileRows(part, schema, batch_rows)) for part in parts]
+
+
+def check_first(place: str | Path, schema: Schema) -> None:
+    """Open the first file of a table, and hold the names and types of its columns to the schema; reads no rows.
+
+    Raises:
+        DataError: as for ``load_parts``.
+    """
+    if is_uri(str(place)) or not is_pictures(Path(place)):
+        parts_of(find_files(str(place))[0], Codec(schema))
+
+
+class RawRows:
+    """The rows of a table as they are read; each iteration reads them anew. At most one batch is in memory."""
+
+    def __init__(self, place: str | Path | Query, schema: Schema, batch_rows: int) -> None:
+        self._given = place, schema, batch_rows
+
+    def check(self) -> None:
+        """Open the files, check the names of their columns, and read text to its end; of a query nothing is asked yet.
+
+        Raises:
+            DataError: as for ``load_parts``, or text is not what its kind is.
+        """
+        if isinstance(self._given[0], Query):
+            return
+        for part in load_parts(*self._given):
+            if isinstance(rows := part.reveal(), FileRows) and rows.part.is_text:
+                deque(rows, maxlen=0)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for part in load_parts(*self._given):
+            yield from part.reveal()
+
+
+def _kept(batches: Batches, schema: Schema) -> Batches:
+    """Leave out the rows that are not of the schema's partition, and those beyond a user's most rows."""
+    part = schema.partition
+    if part is not None and part.value is not None:
+        return within(batches, part, schema.columns[part.column])
+    return batches if schema.unit.user is None else bounded(batches, schema.unit)
+
+
+def files_of(path: Path) -> list[DataFile]:
+    """List the files of documents or of a client's records in reading order, all of one kind and on this machine.
+
+    Raises:
+        DataError: as for ``find_files``, or they are neither CSV nor Parquet.
+    """
+    files = find_files(str(path))
+    if files[0].format not in ("csv", "parquet"):
+        raise DataError("", f"{path} must be one .csv or .parquet file, or a folder of files of one of these kinds")
+    return files

@@ -1,0 +1,236 @@
+"""THE reader of text: a CSV file or JSON lines as a stream of batches, each record read by itself alone.
+
+Tables, documents and the records of clients are all read here. Text is held to its rule (records_of_text.py) before
+Arrow parses it, and every record fits into what Arrow takes at once, so the size of that decides nothing.
+"""
+
+import csv
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.json as pajson
+
+from dpmodels.errors import DataError
+from dpmodels.limits import LONGEST_LINE
+from dpmodels.reading.data_files import FAILURES, PACKED, DataFile, is_uri
+from dpmodels.reading.text_records import JsonLines, Malformed, Plain, Quoted, RuledText, TextRule
+
+Stream = Iterator[pa.RecordBatch]
+DELIMITERS = ",;\t|"
+WITHOUT_QUOTES = ".tsv"
+MISSING = pa.array(["NA", "N/A", "NaN", "nan", "null", "NULL"])
+DAMAGED = "the file is damaged or not what its name says"
+ALSO = {
+    "csv": ", is not in UTF-8, or a row has more or fewer fields than there are names, as where a decimal comma parts "
+    "a number in two",
+    "json": ", or a line has a kind of value that the first line has not",
+}
+"""What else may be wrong with a file of text."""
+NO_TEXT = "{} is no CSV file or JSON lines: its first line is no UTF-8 text, or is longer than a megabyte"
+"""Where a name that is empty comes from."""
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+WRITTEN = {
+    pa.float64(): ("numbers", ", with a point before the decimals (3.5, not 3,5) and nothing between thousands"),
+    pa.bool_(): ("true or false", ", in these words or as 1 and 0"),
+}
+DATES = ("dates", ", written as 2026-12-31 or 2026-12-31 23:59:59 (not 25.12.2026 or 12/25/2026)")
+"""What values of a type are called, and how they are written, which a person may have written otherwise."""
+
+
+@dataclass(frozen=True)
+class CsvForm:
+    """How a CSV file is written, which its name and its first line say.
+
+    Attributes:
+        names: of the columns, in the order of the file.
+        quoted: whether a quotation mark is one. In a file named ``.tsv`` it is a letter, unless names stand in some.
+    """
+
+    names: tuple[str, ...]
+    delimiter: str
+    quoted: bool
+
+    def rule(self, longest: int) -> TextRule:
+        """Return what the file is held to."""
+        return Quoted(longest, self.delimiter) if self.quoted else Plain(longest)
+
+
+def csv_form(file: DataFile, wanted: Collection[str] = ()) -> CsvForm:
+    """Read the first line; the delimiter is the one at which it holds most of the wanted names, which are public.
+
+    Raises:
+        DataError: the first line is too long, or the file is in UTF-16.
+    """
+    header = first_line(file).decode("utf-8-sig", "replace")
+    quoted = kind_of_text(file) != WITHOUT_QUOTES or '"' in header
+    others = dict.fromkeys(char for char in header if char.isascii() and not char.isalnum() and char not in '"\r\n')
+    delimiters = {char: split(header, char, quoted) for char in dict.fromkeys([*DELIMITERS, *others])}
+    if wanted:
+        delimiter = max(delimiters, key=lambda char: len(set(wanted) & set(delimiters[char])))
+    else:
+        delimiter = max(DELIMITERS, key=header.count)
+    return CsvForm(tuple(delimiters[delimiter]), delimiter, quoted)
+
+
+def csv_names(file: DataFile, wanted: Collection[str]) -> list[str]:
+    """Return the names of a file's columns; those of a file that cannot be opened are refused as damaged.
+
+    Raises:
+        DataError: see above, or as for ``csv_form``.
+    """
+    with suppress(*FAILURES):  # whose messages may quote the file
+        names = csv_form(file, wanted).names
+        if not any("\ufffd" in name for name in names):
+            return list(names)
+    raise DataError("", f"{file.place} cannot be read: {fault_of(file)}")
+
+
+def kind_of_text(file: DataFile) -> str:
+    """Return the suffix that says what text a file holds, packed or not."""
+    name = PurePosixPath(file.path.lower())
+    return PurePosixPath(name.stem).suffix if name.suffix in PACKED else name.suffix
+
+
+def read_csv(file: DataFile, form: CsvForm, columns: Sequence[str], longest: int, null: bool = True) -> Stream:
+    """Read some columns of a CSV file as text; no other column is parsed further than to its end.
+
+    A record has at most ``longest`` bytes. An empty field is null, or else an empty text.
+
+    Raises:
+        DataError: while reading: the file breaks its rule, is damaged, or a row has another number of fields.
+    """
+    text = pacsv.ConvertOptions(
+        column_types=dict.fromkeys(columns, pa.string()),
+        include_columns=list(columns),
+        null_values=[""],
+        strings_can_be_null=null,
+    )
+    marks: Any = '"' if form.quoted else False
+    parse = pacsv.ParseOptions(delimiter=form.delimiter, quote_char=marks, newlines_in_values=form.quoted)
+    with file.stream() as source:
+        ruled: Any = RuledText(source, form.rule(longest))
+        yield from pacsv.open_csv(ruled, pacsv.ReadOptions(block_size=longest), parse, text)
+
+
+def read_json(file: DataFile, explicit: pa.Schema, longest: int) -> Stream:
+    """Read some keys of JSON lines, each as one type; whatever else a line says is left out.
+
+    Privacy: Arrow reads a key that it is told nothing of by all values of a block: as moments, if all of its text is
+        moments. Then one record would decide what all others are.
+
+    Raises:
+        Malformed: while reading: a line is no object, or there are two in one.
+    """
+    form = pajson.ParseOptions(explicit_schema=explicit, unexpected_field_behavior="ignore")
+    rows = 0
+    with file.stream() as source:
+        ruled: Any = RuledText(source, JsonLines(longest))
+        for batch in pajson.open_json(ruled, pajson.ReadOptions(block_size=longest), form):
+            rows += batch.num_rows
+            yield batch
+    if rows != ruled.rule.records:
+        raise Malformed(JsonLines.FAULT)
+
+
+def first_object(file: DataFile) -> dict[str, Any]:
+    """Read the first line of JSON lines.
+
+    Raises:
+        DataError: it holds no object.
+    """
+    row = json.loads(first_line(file))
+    if not isinstance(row, dict):
+        raise DataError("", f"{file.place} {JsonLines.FAULT}, whose keys are the columns")
+    return row
+
+
+def first_line(file: DataFile) -> bytes:
+    """Read the first line of a text file; nothing below it is looked at.
+
+    Raises:
+        DataError: it has no end, or the file is in UTF-16.
+    """
+    with file.stream() as source:
+        line: bytes = source.read(LONGEST_LINE)
+    if line.startswith(UTF16) or (b"\0" in line[:2]):
+        raise DataError("", f"{file.place} is in UTF-16; save it as UTF-8")
+    line = line.replace(b"\r", b"\n").partition(b"\n")[0]
+    if len(line) == LONGEST_LINE:
+        raise DataError("", NO_TEXT.format(file.place))
+    return line
+
+
+def split(header: str, delimiter: str, quoted: bool = True) -> list[str]:
+    """Cut the header of a CSV file into names; a header that is none has none."""
+    if not quoted:
+        return header.split(delimiter) if header else []
+    try:
+        return next(csv.reader([header], delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return []
+
+
+def guarded(batches: Stream, file: DataFile) -> Stream:
+    """Yield the batches that have rows, and say nothing of what a damaged file holds.
+
+    Raises:
+        DataError: the file cannot be read to its end, or breaks the rule of its kind.
+    """
+    while True:
+        try:
+            batch = next(batches)
+        except StopIteration:
+            return
+        except Malformed as broken:
+            fault = f"{file.place} {broken}"
+            break
+        except FAILURES:
+            fault = f"{file.place} cannot be read to its end: {fault_of(file)}"
+            break
+        if batch.num_rows:
+            yield batch
+    raise DataError("", fault)
+
+
+def fault_of(file: DataFile) -> str:
+    """Say what may be wrong with a file that cannot be read."""
+    return ("the connection broke, or " if is_uri(file.place) else "") + DAMAGED + ALSO.get(file.format, "")
+
+
+def parsed(batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    """Turn the columns of text of a batch into the types that the schema declares."""
+    names = batch.schema.names
+    arrays = [
+        cast_text(array, kinds[name], name) if pa.types.is_string(array.type) and name in kinds else array
+        for name, array in zip(names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names)
+
+
+def cast_text(text: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
+    """Turn text into values of a type.
+
+    Raises:
+        DataError: a row holds no such value.
+    """
+    if kind == pa.string():
+        return text
+    trimmed = pc.utf8_trim_whitespace(text)
+    known = pc.if_else(pc.is_in(trimmed, MISSING), pa.scalar(None, pa.string()), trimmed)
+    try:
+        if not pa.types.is_time(kind):
+            return known.cast(kind)
+        moments = pc.binary_join_element_wise("1970-01-01 ", known, "").cast(pa.timestamp("ns"))
+        return moments.cast(pa.time64("ns")).cast(kind, safe=False)
+    except pa.ArrowException:
+        pass  # its message quotes the value
+    dated = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    called, written = DATES if dated else WRITTEN.get(kind, (f"values of type {kind}", ""))
+    raise DataError(name, f"must hold {called} in every row, as the schema says{written}")

@@ -1,0 +1,80 @@
+"""Whose row it is: one form for the ids of users, however files type them, and the rows of each that are kept."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpmodels.codec.convert import is_whole, plain, select
+from dpmodels.contract.base import is_text
+from dpmodels.errors import DataError
+from dpmodels.privacy import PrivacyUnit
+
+UNSEEN = r"[\p{Cc}\p{Cf}\x{115F}\x{1160}\x{3164}\x{FE00}-\x{FE0F}]"
+"""Characters that show nothing: two ids that differ by them alone look like one user."""
+
+
+def bounded(batches: Iterable[pa.RecordBatch], unit: PrivacyUnit) -> Iterator[pa.RecordBatch]:
+    """Keep the first ``max_rows`` rows of each user; one counter a user is held in memory.
+
+    Privacy: a user is an id. Ids are text or whole numbers, the same of both in every file, so that no user has two
+        spellings: whole numbers are compared as numbers, whatever their width; text character by character, which
+        holds "7" and "007" for two users. Text is refused with white space around it, or in a form that Unicode can
+        also write otherwise (not NFC). Which of a user's rows stay depends on that user's rows alone.
+
+    Raises:
+        DataError: an id is null, has an ambiguous spelling, or files type the column differently.
+    """
+    import pandas as pd
+
+    seen: dict[int | str, int] = {}
+    kinds: set[str] = set()
+    name = str(unit.user)
+    for batch in batches:
+        ids = read_ids(name, batch.column(name), kinds)
+        place, found = pd.factorize(ids)
+        users = found.tolist()
+        earlier = np.array([seen.get(user, 0) for user in users], dtype=np.int64)
+        order = np.argsort(place, kind="stable")
+        counts = np.bincount(place, minlength=len(users))
+        rank = np.empty(len(place), dtype=np.int64)
+        rank[order] = np.arange(len(place)) - np.repeat(np.cumsum(counts) - counts, counts)
+        seen.update(zip(users, (earlier + counts).tolist(), strict=True))
+        kept = select(batch, rank + earlier[place] < unit.max_rows)
+        if kept.num_rows:
+            yield kept
+
+
+def read_ids(name: str, column: pa.Array, kinds: set[str]) -> NDArray[Any]:
+    """Return the ids of a batch in the one form in which they are compared; ``kinds`` are those of earlier batches."""
+    array = plain(column)
+    if array.null_count:
+        raise DataError(name, "must not be null: every row belongs to a user")
+    whole = pa.types.is_integer(array.type)
+    text = is_text(array.type)
+    if not (whole or text):
+        raise DataError(name, "must hold text or whole numbers, since it names the user a row belongs to")
+    kinds.add("whole numbers" if whole else "text")
+    if len(kinds) > 1:
+        raise DataError(name, "holds text in one file and whole numbers in another; write one user in one way only")
+    if text:
+        array = array.cast(pa.large_string())
+        _check_spelling(name, array)
+    ids: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return ids
+
+
+def _check_spelling(name: str, array: pa.Array) -> None:
+    """Refuse text that may be another spelling of the same id, and what is no text."""
+    if not is_whole(array):
+        raise DataError(name, "must hold UTF-8 text in every row")
+    one_form = pc.equal(pc.utf8_trim_whitespace(array), array)
+    one_form = pc.and_(one_form, pc.invert(pc.match_substring_regex(array, UNSEEN)))
+    if not pc.all(pc.string_is_ascii(array), min_count=0).as_py():
+        one_form = pc.and_(one_form, pc.equal(pc.utf8_normalize(array, form="NFC"), array))
+    if not pc.all(one_form, min_count=0).as_py():
+        rule = "must name a user in Unicode's composed form (NFC), without white space around or unseen characters"
+        raise DataError(name, rule)

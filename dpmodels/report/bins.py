@@ -1,0 +1,111 @@
+"""How a column is shown: its public cells, joined to two dozen bins at most and named in the schema's own units."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.arrays import Floats
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.columns import Continuous, Datetime, Modelled, names_of
+
+MOST = 24
+"""Bins of an interval column, if nothing else is asked for."""
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The bins of one column.
+
+    Attributes:
+        labels: one a bin; bins of values come first, then "exactly 0" and "null" where the column has them.
+        place: from cell to bin.
+        values: bins of values; all of them are in order.
+        ordered: whether the values lie on an axis.
+    """
+
+    labels: tuple[str, ...]
+    place: NDArray[np.int64]
+    values: int
+    ordered: bool
+
+    @classmethod
+    def of(cls, column: Modelled, most: int = MOST) -> "Bins":
+        """Cut a column's cells into bins, values on an interval into ``most`` at most, from the schema alone."""
+        if not isinstance(column, Continuous):
+            return cls(_names(column), np.arange(column.size), column.size, ordered=False)
+        first, last = column.grid.bounds
+        group = np.arange(column.cells) // -(-column.cells // most)
+        if column.log and column.decimals is not None and column.cells > most:  # cells of single points are not equal
+            place = np.minimum(column.interval.to_unit(first) * most, most - 1).astype(np.int64)
+            group = np.unique(place, return_inverse=True)[1]
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        ends = zip(first[starts], last[[*(starts[1:] - 1), -1]], strict=True)
+        labels = [range_label(column, float(low), float(high)) for low, high in ends]
+        specials = _specials(column)
+        place = np.concatenate([group, len(labels) + np.arange(len(specials))])
+        return cls((*labels, *specials), place, len(labels), ordered=True)
+
+    def join(self, cells: Floats) -> Floats:
+        """Add the numbers of the cells up by bin. Shapes: [cells] -> [bins]."""
+        total: Floats = np.bincount(self.place, cells, minlength=len(self.labels)).astype(np.float64)
+        return total
+
+    @property
+    def sizes(self) -> Floats:
+        """Count the cells of each bin."""
+        return self.join(np.ones(len(self.place)))
+
+
+class CellTally:
+    """Counts a stream of records by cell, column by column."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec, self.rows = codec, 0
+        self.cells = [np.zeros(size) for size in codec.cell_sizes]
+
+    def add(self, records: Records, units: int | None = None, weights: Floats | None = None) -> None:
+        """Count one more batch; of so many ``units``, where rows of different weight make one."""
+        self.rows += len(records) if units is None else units
+        for counts, cells in zip(self.cells, self.codec.to_cells(records).T, strict=True):
+            counts += np.bincount(cells, weights, minlength=len(counts))
+
+    def join(self, other: "CellTally") -> None:
+        """Add the counts of other rows."""
+        self.rows += other.rows
+        for counts, more in zip(self.cells, other.cells, strict=True):
+            counts += more
+
+
+def cell_label(column: Modelled, cell: int) -> str:
+    """Name one cell by its values, or by the state it stands for."""
+    if not isinstance(column, Continuous):
+        return _names(column)[cell]
+    if cell >= column.cells:
+        return _specials(column)[cell - column.cells]
+    first, last = (bounds[cell] for bounds in column.grid.bounds)
+    return range_label(column, float(first), float(last))
+
+
+def _specials(column: Continuous) -> list[str]:
+    return ["exactly 0"] * (column.zero_state is not None) + ["null"] * column.nullable
+
+
+def _names(column: Modelled) -> tuple[str, ...]:
+    return (*names_of(column), *["null"] * column.nullable)
+
+
+def range_label(column: Continuous, low: float, high: float) -> str:
+    """Name a bin by the values it begins and ends with."""
+    first, last = written(column, low), written(column, high)
+    return first if first == last else f"{first} to {last}"
+
+
+def written(column: Continuous, x: float) -> str:
+    """Write one value in the units of its column."""
+    if isinstance(column, Datetime):
+        moment = np.datetime64(int(x), column.tick)  # type: ignore[call-overload]
+        return str(moment).replace("T", " ")
+    if column.decimals is None:
+        return f"{x:.4g}"
+    return f"{x:.{min(column.decimals, 4)}f}"

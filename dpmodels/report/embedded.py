@@ -1,0 +1,165 @@
+"""The publishable report on embedded documents: what was released, what epsilon means, where the embeddings lie.
+
+Privacy: post-processing of the released choices and of public candidates.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.events import PureEvent, leaves
+from dpmodels.accounting.meaning import guesses_of_budget
+from dpmodels.releases.plan import Line
+from dpmodels.report.fidelity import LOST
+
+Floats = NDArray[np.floating[Any]]
+CLUSTERS = 12
+MOST_POINTS = 1500
+"""Points that a map shows: the candidates that most documents chose."""
+SENTENCES = (1, 2, 5, 10, 25)
+NOT_PROMISED = (
+    "That a document is in the data, its id, and everything else that its contract calls public are not hidden.",
+    "Encoder, candidates and networks are public, and an embedding follows from them and from what was released alone.",
+    "The guarantee covers this release. Further releases about the same documents add up, in one ledger account.",
+    "Nothing here compares with the real documents: such figures are exact statistics of them and stay inside.",
+)
+
+
+def epsilon_of_a_document(line: Line) -> float:
+    """Return the epsilon for one sentence in one document; one user's documents are charged one after another."""
+    return max(event.epsilon for event in leaves([line.event]) if isinstance(event, PureEvent))
+
+
+def cautions(line: Line) -> list[str]:
+    """Say in sentences how weak the guarantee is for more than one sentence; of public parameters alone."""
+    each, whole = epsilon_of_a_document(line), float(spent_epsilon([line.event], line.budget.delta_exact))
+    told = [
+        f"WEAK FOR A WHOLE DOCUMENT: epsilon={each:g} hides what ONE sentence of a document says. k sentences together "
+        f"are hidden with k times as much at worst: 10 sentences with epsilon={10 * each:g}, next to nothing.",
+        "To hide whole documents, or all that a user wrote, take the collection-level release, which needs less "
+        "epsilon: `nacre synthesize --method moments` with a contract that protects documents or users.",
+    ]
+    if line.part == "user":
+        most = round(whole / each)
+        told.insert(1, f"A sentence that a user repeats in all of at most {most} documents costs epsilon={whole:g}.")
+    return told
+
+
+def too_short(counts: NDArray[np.int64], least: float) -> str | None:
+    """Say that most documents have fewer sentences than it takes; None where they have enough.
+
+    Args:
+        counts: of sentences, one a document, which are public where a sentence is protected.
+        least: how many it takes, from public inputs.
+    """
+    if not len(counts) or np.median(counts) >= least:
+        return None
+    why = f"most documents have fewer than about {math.ceil(least)} sentences, which it takes"
+    return f"{LOST.format(why)}. Spend more, or release something of all documents together: `nacre synthesize`"
+
+
+def summarise_embedded(
+    line: Line,
+    entry: str,
+    release_sha256: str,
+    candidates: Floats,
+    chosen: NDArray[np.int64],
+    policy: Sequence[str],
+    lost: str | None = None,
+) -> dict[str, Any]:
+    """Collect the publishable facts of a run on documents.
+
+    Args:
+        line: what was planned and paid for.
+        entry: the ledger's charge.
+        release_sha256: of the release's file.
+        candidates: the public embeddings.
+        chosen: for each document the index of the candidate that it was given, or that lies nearest to its embedding.
+        policy: what becomes of documents that the mechanism cannot serve, in sentences.
+        lost: says that the release does not stand out of its noise, where it does not.
+
+    Shapes: candidates [m, dim], chosen [documents].
+    """
+    each, spent = epsilon_of_a_document(line), float(spent_epsilon([line.event], line.budget.delta_exact))
+    counts = np.bincount(chosen, minlength=len(candidates))
+    return {
+        "format": 2,
+        "about": "embeddings",
+        "data_set": line.contract.name,
+        "method": line.method,
+        **({"drowned": lost} if lost else {}),
+        "cautions": cautions(line),
+        "privacy": {
+            "unit": str(line.budget.unit),
+            "adjacency": line.budget.adjacency.value,
+            "part": line.part,
+            "target_epsilon": line.budget.epsilon,
+            "epsilon_of_a_document": each,
+            "spent_epsilon": spent,
+            "total_epsilon": spent,
+            "delta": line.budget.delta,
+            "event": line.event.model_dump(mode="json"),
+            "sentences": [_worst(each, number) for number in SENTENCES],
+        },
+        "hashes": {
+            "plan_sha256": line.hash,
+            "schema_sha256": line.contract.hash,
+            "release_sha256": release_sha256,
+            "ledger_charge": entry,
+        },
+        "documents": len(chosen),
+        "dim": candidates.shape[1],
+        "candidates": len(candidates),
+        "candidates_chosen": int((counts > 0).sum()),
+        "policy": list(policy),
+        **_map(candidates, counts),
+        "not_promised": list(NOT_PROMISED),
+    }
+
+
+def _worst(epsilon: float, sentences: int) -> dict[str, Any]:
+    """Say what is left of the guarantee for so many sentences of one document: a pure epsilon for each adds up."""
+    whole = sentences * epsilon
+    return {
+        "sentences": sentences,
+        "epsilon": round(whole, 9),
+        "factor": f"{math.exp(whole):.3g}" if whole < 700 else f"10^{whole / math.log(10):.0f}",
+        "right_guesses": guesses_of_budget(whole),
+    }
+
+
+def _map(candidates: Floats, counts: NDArray[np.int64]) -> dict[str, Any]:
+    """Lay the chosen candidates out in the two directions in which all candidates vary most, in clusters.
+
+    Directions and clusters are made from the public candidates alone.
+    """
+    from sklearn.cluster import KMeans
+
+    centered = np.asarray(candidates, dtype=np.float64) - candidates.mean(axis=0)
+    values, vectors = np.linalg.eigh(centered.T @ centered)
+    places = centered @ vectors[:, ::-1][:, :2]
+    places = places / max(float(np.abs(places).max(initial=0)), 1e-12)
+    if places.shape[1] < 2:
+        places = np.pad(places, ((0, 0), (0, 1)))
+    number = min(CLUSTERS, len(np.unique(candidates, axis=0)))
+    labels = KMeans(number, n_init=1, random_state=0).fit(centered).labels_
+    sizes = np.bincount(labels, counts, minlength=number).astype(int)
+    shown = np.argsort(-counts, kind="stable")[: min(MOST_POINTS, int((counts > 0).sum()))]
+    middles = [places[labels == one].mean(axis=0) for one in range(number)]
+    share = float(values[::-1][:2].sum() / max(float(values.sum()), 1e-12))
+    return {
+        "map": [[*map(_short, places[index]), int(counts[index])] for index in shown],
+        "map_explains": round(share, 4),
+        "clusters": [
+            {"documents": int(size), "x": _short(x), "y": _short(y)}
+            for size, (x, y) in zip(sizes, middles, strict=True)
+        ],
+    }
+
+
+def _short(value: float) -> float:
+    return round(float(value), 3)

@@ -1,0 +1,219 @@
+"""The publishable report on a federation: who took part, what epsilon means for one record, what the classifier says.
+
+Privacy: post-processing of what the clients released and of public records.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.arrays import Floats
+from dpmodels.contract.federation import UNPROTECTED_BY, Federation
+from dpmodels.errors import ArtifactError
+from dpmodels.privacy import Adjacency
+from dpmodels.releases.contract import Contract
+from dpmodels.releases.plan import Line, Plan
+
+DISJOINT = "Clients are declared disjoint. A record that two clients hold is charged at each, and their costs add up."
+SHARED = (
+    "Clients are declared disjoint. A record that two clients hold is in the one total twice, which costs more than "
+    "two releases with a noise each: as much as one with half the noise."
+)
+NOT_PROMISED = (
+    "Which clients there are, that one takes part or was dropped, and everything else that the contract says are not "
+    "hidden.",
+    "The extractor and the public records are public, and no client's record may be among them.",
+    "The guarantee covers this release. Further releases of a client add up, in its own account.",
+    "It is for one record of one client. A person who has several records, at one client or more, is hidden less.",
+    "Nothing here compares with the clients' records: such figures are exact statistics of them and stay inside.",
+)
+
+
+@dataclass(frozen=True)
+class Party:
+    """A client: its account, its plan, why it was dropped if it was, and how certain it is of public records.
+
+    Shapes: ``certainty`` [n], or None where the method has no certainties or the client was dropped.
+    """
+
+    name: str
+    account: str
+    plan: Plan
+    dropped: str = ""
+    certainty: Floats | None = None
+
+    @property
+    def epsilon(self) -> Decimal:
+        """What its line costs at the line's delta."""
+        line = self.plan.release
+        return spent_epsilon([line.event], line.budget.delta_exact)
+
+
+@dataclass(frozen=True)
+class Rated:
+    """A classifier that was made, and about which public labeled records it is right; None where there are none.
+
+    Shapes: ``right`` [records] of booleans.
+    """
+
+    name: str
+    right: NDArray[np.bool_] | None = None
+
+    @property
+    def accuracy(self) -> float:
+        """The share of records that it is right about."""
+        return 0.0 if self.right is None else float(self.right.mean())
+
+
+def compare(rated: Sequence[Rated]) -> dict[str, Any]:
+    """Say how good the classifiers are that were made, the one that is handed over first, and which is better."""
+    first, *others = rated
+    if first.right is None:
+        which = f", or whether {others[0].name} would be right more often" if others else ""
+        said = f"No public labeled records were given (round.judge), so nothing tells how often it is right{which}."
+        return {"records": 0, "classifiers": [], "words": f"What is handed over is {first.name}. {said}"}
+    records = len(first.right)
+    words = [f"Of {records} public labeled records {first.name} is right about {first.accuracy:.1%}."]
+    for other in others:
+        apart = first.right.astype(float) - np.asarray(other.right, dtype=float)
+        close = abs(apart.mean()) <= 2 * apart.std() / np.sqrt(records)
+        words.append(f"{other.name[0].upper()}{other.name[1:]} is right about {other.accuracy:.1%}.")
+        if close:
+            words.append("The difference is within what so many records can tell.")
+    if others:
+        words.append(f"What is handed over is {first.name}, which no other that was made surpasses.")
+    listed = [{"name": one.name, "accuracy": round(one.accuracy, 4)} for one in rated]
+    return {"records": records, "classifiers": listed, "words": " ".join(words)}
+
+
+NOT_COMPARED = {
+    "federated-heads": "It was not compared with moments of the classes, which lose nothing to skew and may be better; "
+    "method federated-both releases both under one budget.",
+    "federated-moments": "It was not compared with heads of clients; method federated-both releases both under one "
+    "budget.",
+}
+
+
+def is_central(line: Line) -> bool:
+    """Tell whether a trusted aggregator draws one noise for all clients."""
+    return line.measurement.get("trust") == "central"
+
+
+def cautions(plan: Plan) -> list[str]:
+    """Say what the guarantee does not cover; of public parameters alone."""
+    if not plan.lines:
+        return [UNPROTECTED_BY[plan.method]]
+    line = plan.release
+    hidden = (
+        "what one record says, and not that it is there," if _replaced(line.contract) else "whether one record is there"
+    )
+    trusted = (
+        "CENTRAL TRUST: the process of the aggregator read the exact sums of every client's records, without any "
+        "noise, and drew one noise for all. Whoever controls that process or its disk could have read them."
+    )
+    if plan.method in UNPROTECTED_BY:
+        return [
+            UNPROTECTED_BY[plan.method],
+            f"Of the certainty scores, and of nothing else, epsilon hides {hidden} at one client.",
+        ]
+    return [
+        *([trusted] if is_central(line) else []),
+        f"Epsilon hides {hidden} at one client. It does not hide the client: that it takes part is public.",
+        SHARED if is_central(line) else DISJOINT,
+    ]
+
+
+def summarise_federation(
+    parties: Sequence[Party],
+    hashes: Mapping[str, str],
+    said: Floats,
+    rated: Sequence[Rated],
+    rounds: Sequence[Mapping[str, Any]] | None = None,
+    lost: str | None = None,
+) -> dict[str, Any]:
+    """Collect the publishable facts of a federation.
+
+    Args:
+        parties: all clients; one at least took part.
+        hashes: those that stand for all clients that took part.
+        said: the classifier's probabilities of public records.
+        rated: the classifiers that were made, the one that is handed over first.
+        rounds: what became of each round, where models travelled as they were trained. No epsilon is stated then.
+        lost: says that what was released does not stand out of its noise, where it does not.
+
+    Shapes: said [n, classes].
+    """
+    taken = [party for party in parties if not party.dropped]
+    plan = taken[0].plan
+    if not isinstance(contract := plan.contract, Federation):
+        raise ArtifactError(f"what {plan.method} was planned for is not a federation")
+    compared = compare(rated)
+    if len(rated) == 1 and plan.method in NOT_COMPARED:
+        compared["words"] += f" {NOT_COMPARED[plan.method]}"
+    unprotected = UNPROTECTED_BY.get(plan.method, "")
+    shares = np.bincount(said.argmax(axis=1), minlength=said.shape[1]) / max(len(said), 1)
+    return {
+        "format": 2,
+        "about": "federation",
+        "data_set": contract.whole.name,
+        "method": plan.method,
+        **({"drowned": lost} if lost else {}),
+        "cautions": cautions(plan),
+        "privacy": {
+            "unit": str(contract.unit),
+            "adjacency": contract.adjacency.value,
+            "part": contract.part,
+            **_priced(taken),
+            "rows_of_a_unit": contract.unit.max_rows,
+        },
+        "unprotected": unprotected,
+        **({"rounds": list(rounds)} if rounds is not None else {}),
+        "hashes": dict(hashes),
+        "trust": "central" if plan.lines and is_central(plan.release) else "local",
+        "compared": compared,
+        "sizes_are_public": _replaced(contract),
+        "clients": [_told(party, taken) for party in parties],
+        "public_records": len(said),
+        "classes": [
+            {"name": name, "share": round(float(share), 4)}
+            for name, share in zip(contract.classes, shares, strict=True)
+        ],
+        "measurement": plan.release.measurement if plan.lines else {},
+        "not_promised": list(NOT_PROMISED[:2] if unprotected else NOT_PROMISED),
+    }
+
+
+def _priced(taken: Sequence[Party]) -> dict[str, Any]:
+    """State the price of the release; where no epsilon holds, that of the scores, if any, under a name of its own."""
+    nothing: dict[str, Any] = dict.fromkeys(("spent_epsilon", "total_epsilon", "delta"))
+    if not taken[0].plan.lines:
+        return nothing
+    line, spent = taken[0].plan.release, float(max(party.epsilon for party in taken))
+    target, event = line.budget.epsilon, line.event.model_dump(mode="json")
+    if line.method not in UNPROTECTED_BY:
+        costs = {"target_epsilon": target, "spent_epsilon": spent, "total_epsilon": spent}
+        return {**costs, "delta": line.budget.delta, "event": event}
+    scores = {"target_epsilon": target, "spent_epsilon": spent, "delta": line.budget.delta, "event": event}
+    return {**nothing, "scores_alone": scores}
+
+
+def _replaced(contract: Contract) -> bool:
+    return contract.adjacency == Adjacency.REPLACE_ONE
+
+
+def _told(party: Party, taken: Sequence[Party]) -> dict[str, Any]:
+    """Say of one client whether it took part, what it cost, and where it is more certain than all others."""
+    told: dict[str, Any] = {"name": party.name, "account": party.account, "dropped": party.dropped}
+    if party.dropped or not party.plan.lines:
+        return told
+    told["epsilon"] = float(party.epsilon)
+    if party.certainty is not None:
+        all_of_them = np.stack([one.certainty for one in taken if one.certainty is not None])
+        told["certainty"] = round(float(party.certainty.mean()), 4)
+        told["leads"] = round(float((party.certainty >= all_of_them.max(axis=0)).mean()), 4)
+    return told

@@ -1,0 +1,125 @@
+"""How far a release may be from the real table, and the synthetic table from the release: post-processing.
+
+Privacy: reads released vectors, public noise scales and synthetic rows; no real row.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmodels.arrays import Floats
+from dpmodels.codec.embedded import labels_of
+from dpmodels.codec.encode import Codec
+from dpmodels.codec.flat import units_in
+from dpmodels.contract.documents import Documents
+from dpmodels.contract.schema import Schema
+from dpmodels.late import torch
+from dpmodels.methods.parts.marginals import Marginals, fine_codec
+from dpmodels.methods.registry import create
+from dpmodels.releases.plan import Line
+from dpmodels.releases.release import Release
+from dpmodels.releases.steps import NoisySum
+
+FIT_ROWS = 50_000
+"""Synthetic rows that are held against a release, from the start of the table."""
+DROWNED = math.sqrt(2)
+"""Size of a release, in units of its noise, below which less than half of its squared length is data."""
+LOST = "what was released does not stand out of its noise ({}): what was made says next to nothing about the real data"
+"""What is said first wherever that is so, with the reason."""
+HALF_NORMAL = math.sqrt(2 / math.pi)
+"""Mean absolute value of a standard normal."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A release, and what its system says of it: sums, marginals, noise."""
+
+    release: Release
+    sums: Sequence[NoisySum]
+    marginals: Marginals | None
+    noise: dict[str, float]
+
+    @classmethod
+    def of(cls, release: Release) -> "Measured":
+        """Ask the system that a release was measured by."""
+        line = release.line
+        system = create(line.method, line.measurement, {})
+        return cls(release, system.sums(release), system.marginals(release), system.noise(line))
+
+    @property
+    def codec(self) -> Codec:
+        """Return the encoder whose cells the report shows: those that were released, where any were."""
+        contract = self.release.line.contract
+        table = labels_of(contract) if isinstance(contract, Documents) else self.release.line.table
+        return self.marginals.codec if self.marginals else fine_codec(table)
+
+
+def drowned(looks: Sequence[Mapping[str, Any]]) -> str | None:
+    """Say that what a generator was fitted to does not stand out of its noise; None where it does.
+
+    Args:
+        looks: what ``compare_with_release`` returns; the generator follows the last one.
+    """
+    return lost_in_noise(looks[-1]["signal"]) if looks else None
+
+
+def lost_in_noise(signal: float, least: float = DROWNED) -> str | None:
+    """Say that a release of a size, in units of its noise, does not stand out of it; None where it does.
+
+    Args:
+        signal: the size.
+        least: the size at which it does.
+    """
+    if signal >= least:
+        return None
+    why = f"it is {signal:.2f} times the noise"
+    return f"{LOST.format(why)}. Spend more, or measure more records or fewer quantities"
+
+
+def expected_distance(stddev: Floats, records: float) -> float:
+    """Return the total variation that noise alone puts between released and real shares, on average.
+
+    Half the sum over cells of E|noise|, which for a normal is its standard deviation times the square root of 2/pi.
+    """
+    return float(min(1.0, HALF_NORMAL * stddev.sum() / (2 * records)))
+
+
+def compare_with_release(line: Line, sums: Sequence[NoisySum], batches: Iterable[Any]) -> list[dict[str, float | int]]:
+    """Hold the sums of the synthetic rows against the released ones, one by one, in units of the noise.
+
+    The synthetic sum is scaled to the release by one factor, since the number of rows is free. ``left`` is the root
+    mean square of what then remains over the noise: 1 is what noise alone leaves, more is what the generator missed.
+    ``explained`` is what noise and the drawing of a finite number of rows explain together; ``signal`` the same of
+    the release before anything is taken off.
+    """
+    totals = [torch.zeros(each.embedding.dim, dtype=torch.int64) for each in sums]
+    rows, units = 0, 0
+    for records in batches:
+        kept = records.take(slice(0, FIT_ROWS - rows))
+        for total, each in zip(totals, sums, strict=True):
+            total += each.embedding.lattice_sum(kept)
+        rows, units = rows + len(kept), units + units_in(line.contract, kept)
+        if rows >= FIT_ROWS:
+            break
+    contract = line.contract
+    rows_of_a_unit = contract.flat.unit.max_rows if isinstance(contract, Schema) else contract.unit.max_rows
+    result: list[dict[str, float | int]] = []
+    for total, each in zip(totals, sums, strict=True):
+        made, steps, vector = total.numpy().astype(np.float64), each.noise_stddev, each.vector
+        power = float(made @ made)
+        factor = float(made @ vector) / power if power else 0.0
+        norm = each.embedding.l2_sensitivity / rows_of_a_unit
+        drawing = factor**2 * max(units * norm**2 - power / max(units, 1), 0.0) / len(vector)
+        rest = vector - factor * made
+        result.append(
+            {
+                "coordinates": len(vector),
+                "signal": float(np.sqrt((vector.astype(np.float64) ** 2).mean()) / steps),
+                "left": float(np.sqrt((rest**2).mean()) / steps),
+                "explained": math.sqrt(1 + drawing / steps**2),
+            }
+        )
+    return result

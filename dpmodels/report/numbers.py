@@ -1,0 +1,199 @@
+"""How far off the mean and the 99 % quantile of a synthetic number column are: post-processing of released counts.
+
+Four errors add up in squares: the noise of the counts; where in its cell a value lies; the shapes of the tails that the
+counts leave open; and how far the synthetic rows are from what the counts tell. No constant is fitted to data.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpmodels.arrays import Floats, Whole
+from dpmodels.contract.columns import Integer, Modelled, Number
+from dpmodels.generators.denoise import correlated, split_by_halves
+from dpmodels.generators.ends import Ends, values_at
+from dpmodels.generators.tails import Pooled, Tail
+from dpmodels.methods.parts.marginals import Marginal
+from dpmodels.pages.page import short
+
+HIGH = 0.99
+"""The quantile whose error is reckoned."""
+STANDS = 4.0
+"""Standard deviations by which the number of values must stand out of its noise for anything to be estimated."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A number column as a release describes it: groups of cells with noise, each spread over parts of one density.
+
+    Attributes:
+        edges: where parts begin and end, as values. Shapes: [parts + 1].
+        group: of every part; the last group is the zeros that are a state of their own, which has no parts.
+        within: share of its group that a part holds.
+        noisy: the counts of the groups.
+        made: shares of the parts, and of the zeros, in the synthetic column. Shapes: [parts + 1].
+    """
+
+    edges: Floats
+    group: Whole
+    within: Floats
+    noisy: Pooled
+    ends: Ends
+    made: Floats
+
+    @classmethod
+    def of(cls, ends: Ends, made: Floats, zeros: float, zeros_stddev: float) -> "Spread":
+        """Describe a column by its ends, the synthetic shares of its cells and zeros, and the noisy number of zeros."""
+        edges, cell, share = ends.parts()
+        amounts, group = ends.expected[cell] * share, ends.group[cell]
+        sums = np.maximum(np.bincount(group, amounts), 1e-300)
+        counts = ends.pooled.grouped(ends.group)
+        size = len(counts.counts) + 1
+        covariance = np.zeros((size, size))
+        covariance[:-1, :-1], covariance[-1, -1] = counts.covariance, zeros_stddev**2
+        noisy = Pooled(np.append(counts.counts, zeros), covariance)
+        parts = np.append(made[cell] * share, made[len(ends.group) :].sum())
+        return cls(values_at(ends.column, edges), group, amounts / sums[group], noisy, ends, parts)
+
+    @cached_property
+    def total(self) -> float:
+        """Return the number of values."""
+        return float(self.noisy.counts.sum())
+
+    @property
+    def stands(self) -> bool:
+        """Tell whether the number of values stands out of its noise."""
+        return self.total > STANDS * math.sqrt(float(self.noisy.covariance.sum()))
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Return the shares of the groups: what is expected of them, but where counts differ by more than noise."""
+        zeros = min(max(float(self.noisy.counts[-1]) / self.total, 0.0), 1.0)
+        expected = np.bincount(self.ends.group, self.ends.expected).astype(np.float64)
+        spread = correlated(self.noisy.covariance[:-1, :-1])
+        return np.append((1 - zeros) * split_by_halves(self.noisy.counts[:-1], expected, spread), zeros)
+
+    @cached_property
+    def step(self) -> float:
+        """Return the distance of neighbors on the column's lattice; 0 without one."""
+        return 0.0 if self.ends.column.interval.points is None else self.ends.column.interval.step
+
+    @cached_property
+    def middles(self) -> Floats:
+        """Return the middle value of every part; of a lattice, that of its points. The last are the zeros."""
+        return np.append((self.edges[:-1] + self.edges[1:] - self.step) / 2, 0.0)
+
+    @cached_property
+    def means(self) -> Floats:
+        """Return the mean of every group; the last is that of the zeros."""
+        return np.append(np.bincount(self.group, self.within * self.middles[:-1]), 0.0)
+
+    @cached_property
+    def variances(self) -> Floats:
+        """Return the variance of a value in every part."""
+        variances: Floats = np.maximum(np.diff(self.edges) ** 2 - self.step**2, 0) / 12
+        return variances
+
+    @cached_property
+    def spreads(self) -> Floats:
+        """Return the variance of a value of every group: that of its mean, should all of its values be the same."""
+        apart = (self.middles[:-1] - self.means[self.group]) ** 2
+        return np.append(np.bincount(self.group, self.within * (apart + self.variances)), 0.0)
+
+    @cached_property
+    def tails(self) -> dict[int, tuple[Tail, Floats]]:
+        """Return the shape of every group that is a tail, and where its parts begin and end, outwards."""
+        tails, upper, lower = {}, self.ends.upper, self.ends.lower
+        if lower:
+            below = self.edges[self.edges <= self.ends.edges[self.ends.column.cells - lower.begin]]
+            tails[0] = lower, -below[::-1]
+        if upper:
+            beyond = self.edges[self.edges >= self.ends.edges[upper.begin]]
+            tails[len(self.shares) - 2] = upper, beyond
+        return tails
+
+    def stddev_of(self, amounts: Floats) -> float:
+        """Return the noise_stddev of the mean of amounts, one a group."""
+        apart = amounts - amounts @ self.shares
+        return math.sqrt(max(float(apart @ self.noisy.covariance @ apart), 0.0)) / self.total
+
+    def mean(self) -> tuple[float, float]:
+        """Return the mean that the counts tell, and the standard deviation of that of the synthetic column."""
+        mean = float(self.means @ self.shares)
+        stddevs = self.shares * np.sqrt(self.spreads)
+        for group, (tail, edges) in self.tails.items():
+            stddevs[group] = self.shares[group] * tail.mean_stddev(edges)
+        return mean, math.hypot(self.stddev_of(self.means), *stddevs.tolist(), self._made_mean - mean)
+
+    @property
+    def _made_mean(self) -> float:
+        return float(self.made @ self.middles) / float(self.made.sum())
+
+    def quantile(self, level: float) -> tuple[float, float]:
+        """Return a quantile as the counts tell it, and the standard deviation of that of the synthetic column."""
+        order = np.argsort(self.middles, kind="stable")
+        tops = np.append(self.edges[1:], 0.0)[order]
+        below, made = (
+            np.cumsum(masses[order])
+            for masses in (np.append(self.shares[self.group] * self.within, self.shares[-1]), self.made)
+        )
+        at = min(int((below < level).sum()), len(tops) - 1)
+        beyond = np.append(self.edges[:-1] >= tops[at], tops[at] < 0).astype(np.float64)
+        above = np.append(np.bincount(self.group, self.within * beyond[:-1]), beyond[-1])
+        stddev = self.stddev_of(above)
+        low, high = (np.interp(np.clip(each, 0, 1), below, tops) for each in (level - stddev, level + stddev))
+        value, synthetic = np.interp(level, below, tops), np.interp(level, made / made[-1], tops)
+        inside = self._within(int(order[at]), level)
+        return float(value), math.hypot(float(high - low) / 2, *inside, float(synthetic - value))
+
+    def _within(self, part: int, level: float) -> list[float]:
+        """Return how far a quantile in a part may lie from where its density has it: in its cell, or by its tail."""
+        if part == len(self.group):  # the zeros
+            return []
+        group = int(self.group[part])
+        if group not in self.tails:
+            return [math.sqrt(float(self.spreads[group]))]
+        tail, edges = self.tails[group]
+        outside = (1 - level if tail is self.ends.upper else level) / max(float(self.shares[group]), 1e-300)
+        return [math.sqrt(float(self.variances[part])), tail.quantile_stddev(edges, 1 - outside)]
+
+
+def errors_of(column: Modelled, noisy: Marginal, made: Floats) -> dict[str, Any]:
+    """Estimate mean and 99 % quantile of a number column, and the root mean squared error of the synthetic ones.
+
+    Nothing is said of a column that has no numbers or too large ones, or whose values do not stand out of their noise.
+
+    Shapes: made [cells and states], the synthetic shares.
+    """
+    if not isinstance(column, Integer | Number):
+        return {}
+    cells, zero = column.cells, column.zero_state
+    plain = Pooled(noisy.counts[:cells], noisy.stddev**2 * np.eye(cells))
+    ends = noisy.ends or Ends(column, plain, np.ones(cells))
+    zeros = (0.0, 0.0) if zero is None else (float(noisy.counts[cells + zero - 1]), noisy.stddev)
+    spread = Spread.of(ends, made[: cells + (zero is not None)], *zeros)
+    if not spread.stands or not spread.made.any():
+        return {}
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond what a square can be, nothing is said
+        errors = {"mean": _fact(*spread.mean()), "p99": _fact(*spread.quantile(HIGH))}
+    return errors if all(map(math.isfinite, (x for fact in errors.values() for x in fact.values()))) else {}
+
+
+def _fact(estimate: float, stddev: float) -> dict[str, float]:
+    return {"estimate": float(f"{estimate:.6g}"), "expected_error": float(f"{stddev:.3g}")}
+
+
+def doubt(column: Modelled, errors: dict[str, Any]) -> str | None:
+    """Say that the expected error of a mean exceeds the mean; None where it does not, or a mean may well be 0."""
+    if not isinstance(column, Integer | Number) or not errors or column.low < 0 < column.high:
+        return None
+    mean = errors["mean"]
+    if mean["expected_error"] <= abs(mean["estimate"]):
+        return None
+    return (
+        f"the expected error of its mean, {short(mean['expected_error'])}, exceeds it, {short(mean['estimate'])}: "
+        "use no sum and no mean of it. For the next release, declare narrower public bounds or spend more."
+    )

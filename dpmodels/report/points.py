@@ -1,0 +1,39 @@
+"""A map of synthetic embeddings in the two directions in which the released moments vary most.
+
+Privacy: post-processing of released moments and synthetic documents.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmodels.codec.embedded import BITS, Embedded
+from dpmodels.methods.documents.document_moments import Estimate
+from dpmodels.statistics.symmetric import principal_directions
+
+POINTS = 600
+"""Synthetic documents that the map shows."""
+
+
+def map_of(found: Estimate, documents: Embedded, names: tuple[str, ...]) -> dict[str, Any]:
+    """Lay the first documents and the mean of every class out on a map. Units: places from -1 to 1."""
+    shares = found.counts.clip(min=0) / max(float(found.counts.clip(min=0).sum()), 1e-12)
+    middle = shares @ found.means
+    between = np.einsum("c,ci,cj->ij", shares, found.means - middle, found.means - middle)
+    whole = found.covariance + between
+    directions = principal_directions(whole, 2)
+    places = (np.ldexp(documents.vectors[:POINTS].astype(np.float64), -BITS) - middle) @ directions
+    means = (found.means - middle) @ directions
+    reach = max(float(np.abs(places).max(initial=0)), float(np.abs(means).max(initial=0)), 1e-12)
+    explained = float(np.einsum("ik,ij,jk->", directions, whole, directions) / np.trace(whole))
+    return {
+        "points": [[*_place(place / reach)] for place in places],
+        "means": [{"name": name, "place": _place(mean / reach)} for name, mean in zip(names, means, strict=False)],
+        "explains": round(explained, 4),
+    }
+
+
+def _place(place: NDArray[np.float64]) -> list[float]:
+    x, y = [*place, 0.0][:2]
+    return [round(float(x), 3), round(float(y), 3)]

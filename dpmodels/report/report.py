@@ -1,0 +1,207 @@
+"""The publishable report: what was done, at what price, how far off it may be; of released objects only.
+
+``summarise`` collects the facts, which are the report as JSON; ``report_page.render`` lays them out as one HTML page.
+
+Privacy: post-processing of what was released, the synthetic rows and public parameters.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.events import EVENT
+from dpmodels.arrays import Floats
+from dpmodels.contract.columns import Continuous, Modelled
+from dpmodels.contract.schema import Schema
+from dpmodels.methods.parts.marginals import Marginals
+from dpmodels.releases.contract import Contract
+from dpmodels.releases.discoveries import discoveries_of, joint_cost, price_of, unpriced
+from dpmodels.releases.plan import Line
+from dpmodels.releases.release import Release
+from dpmodels.report.axis import axis_of
+from dpmodels.report.bins import Bins, CellTally
+from dpmodels.report.fidelity import (
+    HALF_NORMAL,
+    Measured,
+    compare_with_release,
+    drowned,
+    expected_distance,
+)
+from dpmodels.report.largest import counted_together, largest_cell, warning
+from dpmodels.report.numbers import doubt, errors_of
+from dpmodels.report.sheet import Sheet
+
+DISCOVERED = (
+    "The columns' names, and the bounds and categories that a person wrote into the schema, are public and not "
+    "protected; those that schema.yaml names as discovered were released with noise, and the total has their price."
+)
+UNPRICED = (
+    "Bounds and categories that schema.yaml names as from a charged release were paid for by a charge of their own, "
+    "whose price is NOT in this total: add it."
+)
+NOT_PROMISED = (
+    "The columns' names, bounds and categories come from the public schema and are not protected.",
+    "Synthetic rows are drawn from a noisy model: single rows describe nobody, and rare groups can be wrong.",
+    "The guarantee covers this release. Further releases about the same people add up, in one ledger account.",
+)
+ROWS_ALONE = (
+    "What is made are rows and not users: no synthetic row belongs to anybody, and how many rows a user has is not "
+    "kept; `users` in the schema keeps it."
+)
+UNCOMPARED = "Nothing here compares with the real rows: such figures are exact statistics of them and stay inside."
+COMPARED = "Of the real rows there are only the scores that were charged for: exact figures of them stay inside."
+
+
+def summarise(
+    measured: Measured,
+    tally: CellTally,
+    first: Sequence[Any],
+    gate: list[dict[str, Any]],
+    release_sha256: str,
+    charged: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Collect the publishable facts of a run.
+
+    Args:
+        measured: what was released.
+        tally: the synthetic rows, counted on its cells.
+        first: some of the synthetic rows, in batches.
+        gate: the expectations that held.
+        release_sha256: of the release's file.
+        charged: the scores on real rows that were charged for, if the run was asked for them.
+    """
+    release, line, marginals = measured.release, measured.release.line, measured.marginals
+    sheet = Sheet(line.contract) if isinstance(line.contract, Schema) else None
+    if sheet:
+        for records in first:
+            sheet.add(records)
+    names = _numbered([getattr(event, "mechanism", "") for event in getattr(line.event, "events", [line.event])])
+    fit = compare_with_release(line, measured.sums, first) if measured.sums else []
+    lost = drowned(fit)
+    return {
+        "format": 2,
+        "data_set": line.contract.name,
+        "method": line.method,
+        **({"drowned": lost} if lost else {}),
+        "privacy": _privacy(release, charged),
+        "hashes": {
+            "plan_sha256": line.hash,
+            "schema_sha256": line.contract.hash,
+            "release_sha256": release_sha256,
+            "ledger_charge": release.entry,
+            **({key: charged[key] for key in ("scores_sha256",) if key in charged} if charged else {}),
+        },
+        "noise_stddev": dict(measured.noise),
+        "synthetic_rows": tally.rows,
+        **({"rows_are": "users"} if isinstance(line.contract, Schema) and line.contract.users else {}),
+        "released_records": marginals.records if marginals else None,
+        "columns": [
+            _column(name, column, cells / max(tally.rows, 1), marginals, line.measurement)
+            for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True)
+        ],
+        "pairs": _pairs(marginals),
+        "fit": [{"look": name or "the release", **facts} for name, facts in zip(names, fit, strict=False)],
+        "sample_sheet": sheet.data_uri() if sheet else None,
+        "sample_classes": list(sheet.names) if sheet else [],
+        "charged": charged,
+        "gate": gate,
+        "not_promised": [
+            *_not_promised(line.contract),
+            *([ROWS_ALONE] if _makes_rows_alone(line) else []),
+            COMPARED if charged and charged["status"] == "measured" else UNCOMPARED,
+        ],
+    }
+
+
+def _not_promised(contract: Contract) -> list[str]:
+    """Say what is not promised of any table, and where the keys of its schema are from."""
+    first, *others = NOT_PROMISED
+    said = [DISCOVERED if discoveries_of(contract) else first, *others]
+    return [*said, UNPRICED] if unpriced(contract) else said
+
+
+def _makes_rows_alone(line: Line) -> bool:
+    """Tell whether users have rows in the real table that no synthetic user has."""
+    return isinstance(line.contract, Schema) and bool(line.contract.unit.user) and line.contract.users is None
+
+
+def _numbered(names: list[str]) -> list[str]:
+    """Tell looks of one name apart by their number."""
+    return [f"{name} {names[:at].count(name) + 1}" if names.count(name) > 1 else name for at, name in enumerate(names)]
+
+
+def _privacy(release: Release, charged: Mapping[str, Any] | None) -> dict[str, Any]:
+    line = release.line
+    lines = [line.event, *([EVENT.validate_python(charged["event"])] if charged and charged["charged"] else [])]
+    total, delta = joint_cost(lines, line.budget.delta, line.contract)
+    discoveries = [
+        {
+            "charge": one.charge,
+            "spent_epsilon": float(price_of(one)),
+            "delta": one.delta,
+            "events": [event.model_dump(mode="json") for event in one.events],
+        }
+        for one in discoveries_of(line.contract)
+    ]
+    return {
+        "unit": str(line.budget.unit),
+        "rows_of_a_unit": line.budget.unit.max_rows,
+        "adjacency": line.budget.adjacency.value,
+        "target_epsilon": line.budget.epsilon,
+        "spent_epsilon": float(spent_epsilon([line.event], line.budget.delta_exact)),
+        "total_epsilon": float(total),
+        "delta": line.budget.delta,
+        **({"total_delta": delta, "discoveries": discoveries} if discoveries else {}),
+        "event": line.event.model_dump(mode="json"),
+    }
+
+
+def _column(
+    name: str, column: Modelled, shares: Floats, marginals: Marginals | None, measurement: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Describe one column: its bins, the synthetic shares, and the released ones where there are any."""
+    bins = Bins.of(column)
+    made = bins.join(shares)
+    facts: dict[str, Any] = {
+        "name": name,
+        "type": getattr(column, "type", ""),
+        "labels": list(bins.labels),
+        "values": bins.values,
+        "ordered": bins.ordered,
+        "synthetic": _round(made),
+        **({"axis": axis_of(column, bins, made)} if isinstance(column, Continuous) else {}),
+    }
+    if marginals is None or name not in marginals.columns:
+        return facts
+    noisy, records = marginals.columns[name], marginals.records
+    pooled = np.bincount(noisy.place, shares, minlength=len(noisy.pooled))
+    largest = largest_cell(column, noisy.counts, records)
+    together = counted_together(column, noisy, records)
+    errors = errors_of(column, noisy, shares)
+    warned = " ".join(filter(None, (warning(column, largest, together, measurement), doubt(column, errors))))
+    return facts | {
+        "released": _round(bins.join(noisy.counts) / records),
+        "released_stddev": _round(noisy.stddev * np.sqrt(bins.sizes) / records),
+        "cells": len(noisy.pooled),
+        "expected_error_of_a_share": round(float(HALF_NORMAL * noisy.pooled_stddev.mean() / records), 8),
+        "expected_distance": round(expected_distance(noisy.pooled_stddev, records), 8),
+        "distance_to_release": round(float(np.abs(pooled - noisy.pooled / records).sum() / 2), 8),
+        "largest_cell": largest,
+        **({"counted_together": together} if together else {}),
+        **errors,
+        **({"warning": warned} if warned else {}),
+    }
+
+
+def _pairs(marginals: Marginals | None) -> dict[str, float] | None:
+    """Say how far off the share of one pair of cells of two columns is on average, as it was released."""
+    if marginals is None or marginals.pair_stddev is None or marginals.pair_cells is None:
+        return None
+    error = HALF_NORMAL * marginals.pair_stddev / marginals.records
+    return {"expected_error_of_a_share": round(error, 8), "cells_of_a_column": round(marginals.pair_cells, 1)}
+
+
+def _round(shares: Floats) -> list[float]:
+    return [round(float(share), 8) for share in shares]

@@ -1,1 +1,0 @@
-"""The public contract of a table: its columns, their bounds, and the one encoding every synthesizer reads."""

@@ -1,0 +1,1 @@
+"""What computes: threads, a cluster, and how they are kept silent and shown."""

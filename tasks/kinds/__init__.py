@@ -1,0 +1,1 @@
+"""What the stages ask of each kind of contract."""

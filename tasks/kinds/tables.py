@@ -1,0 +1,90 @@
+"""Tables in the stages: rows are read, held to their schema and encoded; a synthetic table is held to it again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import DataError
+from dpmodels.gate.expectations import Gate
+from dpmodels.reading.ingest import transform_encode
+from dpmodels.reading.load import are_apart, check_first, load_parts
+from dpmodels.report.bins import CellTally
+from dpmodels.report.fidelity import Measured
+from tasks.engine.engines import open_engine
+from tasks.engine.progress import LOG
+from tasks.kinds.gate_page import keep_gate, refused_input
+from tasks.run.parquet import read_batches
+from tasks.run.source import source_of
+from tasks.run.store import Run
+
+COMPARED = True
+
+
+def check_columns(contract: Schema, data: str, parents: str) -> None:
+    """Hold the columns of a table's first file to its schema."""
+    check_first(data, contract)
+
+
+def encode(run: Run, folder: Path) -> None:
+    """Encode the rows, and leave the gate's results in the sensitive zone."""
+    schema, settings = run.plan.release.table, run.settings
+    source, gate = source_of(settings.data, settings.query), Gate(schema, raw=True)
+    dask = run.dask if are_apart(source, schema) else None
+    if dask != run.dask:
+        LOG.info("images, answers to queries and tables of users are read on this machine, from front to back")
+    raw = load_parts(source, schema, settings.batch_rows)
+    try:
+        with open_engine(settings.threads, dask) as engine:
+            transform_encode(raw, gate, folder, engine.map)
+    except DataError as fault:
+        raise refused_input(run, fault, gate) from None
+    keep_gate(run, gate)
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """Checks one Parquet file against the schema, and counts its rows by cell if asked to.
+
+    The codec refuses values outside the schema. A batch that it can encode is judged by its witness rows; any
+    other batch is left to the whole suite, which names every fault.
+    """
+
+    schema: Schema
+    rows: int | None
+    batch_rows: int
+    cells: Codec | None = None
+
+    def gate(self) -> Gate:
+        """Return the suite of the schema."""
+        return Gate(self.schema, raw=False, rows=self.rows)
+
+    def tally(self) -> CellTally | None:
+        """Return a count of no rows, if rows are counted."""
+        return None if self.cells is None else CellTally(self.cells)
+
+    def __call__(self, file: Path) -> tuple[Gate, CellTally | None]:
+        """Check a file from its first row to its last."""
+        gate, codec, tally = self.gate(), Codec(self.schema.refusing()), self.tally()
+        for batch in read_batches(file, self.batch_rows):
+            try:
+                records = codec.encode(batch)
+            except DataError:
+                gate.check(batch)
+                continue
+            gate.check_encoded(batch)
+            if tally is not None:
+                tally.add(records)
+        return gate, tally
+
+
+def file_check(contract: Schema, rows: int | None, batch_rows: int, measured: Measured | None) -> TableCheck:
+    """Return the check of a file of rows."""
+    return TableCheck(contract, rows, batch_rows, measured.codec if measured else None)
+
+
+def further_facts(measured: Measured, first: Sequence[Any]) -> dict[str, Any]:
+    """Return nothing: the report on a table has no other facts than any report."""
+    return {}

@@ -1,0 +1,143 @@
+"""Users and their rows in the stages: two tables are read and joined, and cut apart again in the hand-off.
+
+What is encoded, drawn and checked is one flat table (dpmodels/contract/family.py).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpmodels.codec.encode import Codec
+from dpmodels.codec.flat import join, split, tables_of, units_in, weights_of
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import DataError
+from dpmodels.gate.expectations import Gate, Verdicts
+from dpmodels.gate.family_gate import FamilyGate
+from dpmodels.reading.join import transform_join
+from dpmodels.reading.load import check_first, load_parts
+from dpmodels.report.bins import CellTally
+from dpmodels.report.fidelity import Measured
+from tasks.kinds.gate_page import keep_gate, refused_input
+from tasks.run.parquet import parquet_files, read_batches
+from tasks.run.source import source_of
+from tasks.run.store import Run
+
+COMPARED = True
+
+
+def check_columns(contract: Schema, data: str, parents: str) -> None:
+    """Hold the columns of both tables' first files to the schema."""
+    check_first(data, contract.children if parents else contract.joined)
+    if parents:
+        check_first(parents, contract.parents)
+
+
+def encode(run: Run, folder: Path) -> None:
+    """Read both tables, join and encode them, and leave the gates' results in the sensitive zone."""
+    schema, settings = run.plan.release.contract, run.settings
+    if not isinstance(schema, Schema):
+        raise DataError("", "the run is not about a table")
+    parts = [(schema.children if settings.parents else schema.joined, source_of(settings.data, settings.query))]
+    if settings.parents:
+        parts.append((schema.parents, settings.parents))
+    tables = [load_parts(place, part, settings.batch_rows) for part, place in parts]
+    gates = [Gate(part, raw=True) for part, _ in parts]
+    try:
+        transform_join(schema, tables[0], tables[1] if settings.parents else None, gates, folder, settings.batch_rows)
+    except DataError as fault:
+        raise refused_input(run, fault, _of_both(schema, gates)) from None
+    keep_gate(run, _of_both(schema, gates))
+
+
+def _of_both(schema: Schema, gates: Sequence[Gate]) -> Verdicts:
+    both = Verdicts(schema, [], raw=True)
+    both.outcomes = tuple(outcome for gate in gates for outcome in gate.outcomes)
+    return both
+
+
+@dataclass(frozen=True)
+class FlatCheck:
+    """Checks one file of the flat table, and counts its rows by cell if asked to, each user as one."""
+
+    schema: Schema
+    rows: int | None
+    batch_rows: int
+    cells: Codec | None = None
+
+    def gate(self) -> FamilyGate:
+        """Return the rules of both tables and of their keys."""
+        return FamilyGate(self.schema, self.rows)
+
+    def tally(self) -> CellTally | None:
+        """Return a count of no rows, if rows are counted."""
+        return None if self.cells is None else CellTally(self.cells)
+
+    def __call__(self, file: Path) -> tuple[FamilyGate, CellTally | None]:
+        """Check a file from its first row to its last."""
+        return self.check(read_batches(file, self.batch_rows))
+
+    def check(self, batches: Iterable[Any]) -> tuple[FamilyGate, CellTally | None]:
+        """Check the rows of one file."""
+        gate, codec, tally = self.gate(), Codec(self.schema.flat.refusing()), self.tally()
+        for batch in batches:
+            gate.check(batch)
+            if tally is not None and gate.sound:
+                records = codec.encode(batch)
+                tally.add(records, units_in(self.schema, records), weights_of(self.schema, records))
+        gate.end()
+        return gate, tally
+
+
+def file_check(contract: Schema, rows: int | None, batch_rows: int, measured: Measured | None) -> FlatCheck:
+    """Return the check of a file of the flat table."""
+    return FlatCheck(contract, rows, batch_rows, measured.codec if measured else None)
+
+
+def further_facts(measured: Measured, first: Sequence[Any]) -> dict[str, Any]:
+    """Return nothing: how many children a user has is a column of the report."""
+    return {}
+
+
+def write_split(
+    contract: Any, flat: Iterable[pa.Table], folder: Path, file: str, footer: Callable[[], dict[bytes, bytes]] = dict
+) -> None:
+    """Write rows of the flat table as two tables, each to a file of this name in a folder of its own."""
+    writers: dict[str, pq.ParquetWriter] = {}
+    try:
+        for table in flat:
+            for name, part in split(contract, table).items():
+                if name not in writers:
+                    (folder / name).mkdir(exist_ok=True)
+                    writers[name] = pq.ParquetWriter(folder / name / file, part.schema, compression="zstd")
+                writers[name].write_table(part)
+        for writer in writers.values():
+            writer.add_key_value_metadata(footer())
+    finally:
+        for writer in writers.values():
+            writer.close()
+
+
+def check_tables(folder: Path, contract: Schema, rows: int | None) -> FamilyGate:
+    """Check the tables of a hand-off, joined by their keys.
+
+    Raises:
+        DataError: a table is missing or damaged, or lacks a column that joins it.
+    """
+    tables = {name: _read(folder / name) for name in tables_of(contract)}
+    key = str(contract.unit.user)
+    if any(key not in table.column_names for table in tables.values()):
+        raise DataError(key, "must be in both tables, which it joins")
+    check = file_check(contract, rows, len(tables["children"]) + 1, None)
+    gate, _ = check.check([join(contract, tables)])
+    gate.settle()
+    return gate
+
+
+def _read(folder: Path) -> pa.Table:
+    files = parquet_files(folder)
+    batches = [batch for file in files for batch in read_batches(file, 2**16)]
+    return pa.Table.from_batches(batches, pq.read_schema(files[0])).unify_dictionaries()

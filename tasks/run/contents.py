@@ -1,0 +1,195 @@
+"""What the sensitive zone remembers of contents, so that no data is charged to a second budget under another name.
+
+    NACRE_HOME/sensitive/.partitions/secret               32 bytes, made once; keys every hash below
+    NACRE_HOME/sensitive/.partitions/ACCOUNT/PARTITION    (both hashed) hash of the rows without their partition
+    NACRE_HOME/sensitive/.contents/CONTENT/ACCOUNT        (both hashed) the account and the data set that read it
+
+A content is known by the bytes of its files, where they lie on this machine, and a table also by its encoded rows in
+any order. This notices a file that is copied, linked, renamed or given a new date every night, also under a changed
+schema; and the same rows in another format under the same columns. It does not notice a table of which one row was
+changed and that comes in another order of bytes, a table that another home ingested, or anything once the sensitive
+zone was deleted.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from glob import glob
+from pathlib import Path
+from secrets import token_bytes, token_hex
+
+from dpmodels.artifact import aside, exclusive, sync, write_bytes
+from dpmodels.codec.fingerprint import Fingerprint
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import ContentCharged, DataError, LedgerError
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.reading.data_files import find_files, is_uri
+from tasks.engine.encoded import EncodedPart, EncodedTable
+from tasks.engine.engines import Threads, cores
+from tasks.run.home import ledger_of
+from tasks.run.store import Run, make_private
+
+SECRET_BYTES = 32
+
+
+def partition_account(parent: str, partition: object) -> str:
+    """Name the account of a partition by its parent, its column and its value."""
+    return f"{parent}/{partition}"
+
+
+def refuse_charged(run: Run, encoded: Path | None = None) -> None:
+    """Remember what a run has read, and refuse what was read for another account's data set; charges nothing.
+
+    Accounts below one account share its cap, and a data set has one account for each unit, so neither is another
+    budget for the same promise. What an account has read that was never opened does not count: nothing was charged.
+
+    Args:
+        run: the run that has read its data.
+        encoded: the folder of the encoded rows, where there are any.
+
+    Privacy: the hashes stay in the sensitive zone. A refusal shows that two contents are the same, as a gate shows that
+        a table breaks its schema.
+
+    Raises:
+        ContentCharged: an account of another family has read the same for another data set, and the operator did not
+            say why it is read again.
+    """
+    ledger, zone = ledger_of(run), run.home / "sensitive"
+    secret = _secret(zone / ".partitions")
+    family, dataset = family_of(run, ledger), run.plan.release.contract.name.partition(".")[0]
+    for content in _contents(run, encoded, secret):
+        folder = zone / ".contents" / content
+        make_private(folder)
+        mine = folder / _key(family)
+        _write(mine, f"{family}\n{dataset}".encode())  # before reading the others: of two at once, one sees the other
+        for other in sorted(folder.glob("[!.]*")):
+            account, _, name = other.read_text(encoding="utf-8").partition("\n")
+            if account == family or name == dataset or run.settings.again or not _is_open(ledger, account):
+                continue
+            mine.unlink()
+            raise ContentCharged(dataset, name, account)
+
+
+@contextmanager
+def not_charged_since(run: Run, encoded: Path) -> Iterator[None]:
+    """Refuse what another account was charged for since a run read it, and keep others from a first charge meanwhile.
+
+    An account counts once it is open, and that of a run that opens one is open from its charge on.
+
+    Raises:
+        ContentCharged: as for ``refuse_charged``.
+    """
+    if run.settings.opens is None:
+        yield
+        return
+    make_private(zone := run.home / "sensitive" / ".contents")
+    with exclusive(zone / "first-charge"):
+        refuse_charged(run, encoded)
+        yield
+
+
+def refuse_repeated(run: Run, encoded: Path) -> None:
+    """Remember a digest of a partition's rows, and refuse rows of the account's other partitions; charges nothing.
+
+    Privacy: the digest stays in the sensitive zone. A refusal shows that two partitions are the same, as a gate shows
+        that a table breaks its schema.
+
+    Raises:
+        DataError: another partition of the same account had the same rows.
+    """
+    schema, own = run.plan.release.contract, run.settings.account
+    partition = schema.partition if isinstance(schema, Schema) else None
+    if partition is None or partition.value is None or not own.endswith(partition_account("", partition)):
+        return
+    zone = run.home / "sensitive" / ".partitions"
+    folder = zone / _key(own.removesuffix(partition_account("", partition)))
+    make_private(folder)
+    mine, digest = folder / _key(str(partition)), _rows(run, encoded, _secret(zone))
+    _write(mine, digest.encode())  # before reading the others: of two at once, at least one sees the other
+    for other in sorted(folder.glob("[!.]*")):
+        if other != mine and other.read_bytes() == digest.encode():
+            mine.unlink()
+            raise DataError("", "the partition has the rows of another partition of its account; nothing was charged")
+
+
+def family_of(run: Run, ledger: Ledger) -> str:
+    """Return the account whose cap bounds everything a run's account may spend: the uppermost above it."""
+    name, opens = run.settings.account, run.settings.opens
+    parent = opens.parent if opens else ledger.account(name).parent
+    while parent:
+        name, parent = parent, ledger.account(parent).parent if _is_open(ledger, parent) else ""
+    return name
+
+
+def _is_open(ledger: Ledger, account: str) -> bool:
+    try:
+        return bool(ledger.account(account))
+    except LedgerError:
+        return False
+
+
+def _contents(run: Run, encoded: Path | None, secret: bytes) -> Iterator[str]:
+    """Yield the hash of the files that a run reads, and that of its encoded rows."""
+    settings = run.settings
+    if settings.data and not settings.query and not is_uri(settings.data):
+        yield _files(settings.data, secret)
+    if encoded is not None and isinstance(run.plan.release.contract, Schema):
+        yield _rows(run, encoded, secret)
+
+
+def _files(data: str, secret: bytes) -> str:
+    """Hash the bytes of all files of a path or a pattern, whatever their names and their order."""
+    try:  # those that a table is read from: beside them may lie what changes every night
+        files = [Path(file.path) for file in find_files(data)]
+    except DataError:
+        paths = [Path(name) for name in (glob(data, recursive=True) if "*" in data else [data])]
+        files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
+
+    def digest(file: Path) -> bytes:
+        with open(file, "rb") as content:
+            return hashlib.file_digest(content, lambda: hashlib.blake2b(key=secret, digest_size=32)).digest()
+
+    with suppress(OSError):  # a file that went away meanwhile is not what was read
+        found = sorted(Threads(cores()).map(digest, (file for file in sorted(set(files)) if file.is_file())))
+        return hashlib.blake2b(b"".join(found), key=secret, digest_size=32).hexdigest()
+    return token_hex(32)
+
+
+def _rows(run: Run, encoded: Path, secret: bytes) -> str:
+    """Hash the encoded rows of a table, in whatever order they come."""
+    contract, schema = run.plan.release.contract, run.plan.release.table
+
+    def read(part: EncodedPart) -> Fingerprint:
+        found = Fingerprint(schema, secret)
+        for records in part:
+            found.add(records)
+        return found
+
+    whole = Fingerprint(schema, secret)
+    for found in Threads(run.settings.threads or cores()).map(read, EncodedTable(encoded, contract).parts()):
+        whole.merge(found)
+    return whole.digest
+
+
+def _key(name: str) -> str:
+    """Turn any name into the name of a file."""
+    return hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+
+
+def _secret(zone: Path) -> bytes:
+    """Return the zone's secret; whoever comes first makes it."""
+    place = zone / "secret"
+    if not place.exists():
+        make_private(zone)
+        with aside(place) as made:  # which a sweep leaves alone as long as this process lives
+            _write(made, token_bytes(SECRET_BYTES))
+            with suppress(FileExistsError):
+                os.link(made, place)
+        sync(zone)
+    return place.read_bytes()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a small file that only its owner can read, so that it is either whole or absent."""
+    write_bytes(path, content, 0o600)

@@ -1,0 +1,198 @@
+"""Check that a home's ledger is the one that the home knows, and still has all of its entries.
+
+A ledger that was lost, or restored from a backup, would let everything be spent again. So a home keeps the newest entry
+it has seen, which the ledger must still have, and each of its releases must be committed there. A copy of a home would
+spend the cap once more; it is noticed by the ledger file's number on its disk, which no copy shares. What cannot be
+noticed from inside, an anchor elsewhere shows (run/anchors.py): a home that was restored in place with all that it
+knew, and a PostgreSQL server that was. A copy of a whole disk that goes on beside the first is noticed by whichever is
+anchored second.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dpmodels.artifact import make_folder, write_text
+from dpmodels.errors import LedgerError
+from dpmodels.files import open_plain
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.releases.release import ENTRY_KEY
+from tasks.run.anchors import check_anchored
+from tasks.run.charges import ARTIFACTS, sealed_releases
+from tasks.run.store import MADE, Run, Settings
+
+RESTORE = "Put the newest copy back; what it lacks was spent all the same"
+
+
+@dataclass(frozen=True)
+class HomeFault:
+    """What a home has seen and its ledger lacks; ``movable`` if `nacre ledger moved` may declare it to be in order."""
+
+    message: str
+    movable: bool = False
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Seen(BaseModel):
+    """What a home knows of its ledger.
+
+    Attributes:
+        ledger: its URL, empty for the home's own file.
+        seq, hash: of the newest entry that the home has seen.
+        file: the number of the ledger's file on its disk; 0 where the ledger is a server's.
+        moved: why the operator said that it is another file now.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    ledger: str = ""
+    seq: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    hash: str = ""
+    file: int = 0
+    moved: tuple[str, ...] = ()
+
+
+def open_ledger(home: Path, place: str | Path) -> Ledger:
+    """Open the ledger of a home; a ledger file that the home has seen and that is gone is not made again.
+
+    Raises:
+        LedgerError: the file is gone.
+    """
+    if isinstance(place, Path) and not place.exists() and (_seen(home) or Seen()).seq:
+        raise LedgerError(
+            f"the ledger {place} was lost: this home has seen its entries. {RESTORE}; nothing was charged"
+        )
+    return Ledger(place)
+
+
+def ledger_of(run: Run) -> Ledger:
+    """Open the ledger that a run is charged to."""
+    return open_ledger(run.home, run.ledger)
+
+
+def check_home(home: Path, url: str, ledger: Ledger) -> None:
+    """Refuse a ledger that lacks entries which this home has seen, then remember its newest entry.
+
+    Raises:
+        LedgerError: the ledger was lost, restored or replaced, or the home was copied.
+    """
+    if fault := next(home_faults(home, url, ledger), None):
+        raise LedgerError(f"{fault}; nothing was charged")
+    check_anchored(ledger)
+    remember(home, url, ledger)
+
+
+def home_faults(home: Path, url: str, ledger: Ledger) -> Iterator[HomeFault]:
+    """Name what this home has seen and its ledger lacks; ``url`` is the ledger's, empty for the home's own file."""
+    try:
+        seen = _seen(home)
+    except LedgerError as error:
+        seen = None
+        yield HomeFault(str(error), movable=True)
+    if seen and seen.ledger != url:
+        known = seen.ledger or f"{home / 'ledger.sqlite'}"
+        yield HomeFault(
+            f"this home charges {known}, and was given {url or 'none'} (--ledger, NACRE_LEDGER)", movable=True
+        )
+    if seen and _lacks(ledger, seen):
+        yield HomeFault(
+            f"the ledger lacks entry {seen.seq}, which this home has seen: it was lost, replaced, or restored from "
+            f"a backup. {RESTORE}"
+        )
+    elif seen and seen.file != _number(home) and not ledger.is_frozen:  # what cannot be written spends nothing
+        yield HomeFault(
+            "the ledger is another file than the one this home knows: it was copied or restored, and two copies would "
+            "each spend the whole cap. If no other copy is used any more, say so: `nacre ledger moved --reason TEXT`",
+            movable=True,
+        )
+    for path in sorted(home.glob("released/*/*.parquet")):
+        if path.name in (MADE["sanitize"], *ARTIFACTS.values()) and not _is_paid_elsewhere(home, path.parent.name):
+            yield from _release_faults(home, path, ledger)
+
+
+def ledger_faults(home: Path, url: str, ledger: Ledger) -> list[str]:
+    """Name everything that is wrong with a home's ledger; what a damaged file says of releases is not looked at."""
+    if ledger.damage:
+        return ledger.verify()
+    return [*ledger.verify(sealed_releases(ledger, home)), *map(str, home_faults(home, url, ledger))]
+
+
+def remember(home: Path, url: str, ledger: Ledger, reason: str = "") -> None:
+    """Keep the ledger's newest entry and its file's number; ``reason`` says why the file is another one now.
+
+    Raises:
+        LedgerError: the ledger lacks the entry that was remembered before, which must not be forgotten.
+    """
+    head = ledger.head()
+    try:
+        before = _seen(home) or Seen()
+    except LedgerError:
+        if not reason:
+            raise
+        before = Seen()  # the operator answers for what can no longer be read
+    if _lacks(ledger, before):
+        raise LedgerError(f"the ledger lacks entry {before.seq}, which this home has seen. {RESTORE}")
+    moved = (*before.moved, *([reason] if reason else []))
+    make_folder(_mark(home).parent)
+    seq, hash_ = (head.seq, head.hash) if head else (0, "")
+    seen = Seen(ledger=url, seq=seq, hash=hash_, file=_number(home), moved=moved)
+    # for its owner alone: the pool without data mounts this zone, and has no use for it
+    write_text(_mark(home), seen.model_dump_json(indent=1), 0o600)
+
+
+def _lacks(ledger: Ledger, seen: Seen) -> bool:
+    entry = ledger.entry(seen.seq) if seen.seq else None
+    return bool(seen.seq) and (entry is None or entry.hash != seen.hash)
+
+
+def _mark(home: Path) -> Path:
+    return home / "control" / "ledger.json"
+
+
+def _seen(home: Path) -> Seen | None:
+    """Return what a home knows of its ledger, or None for a home that has none yet.
+
+    Raises:
+        LedgerError: the file that says so is empty or damaged.
+    """
+    try:
+        return Seen.model_validate_json(_mark(home).read_bytes()) if _mark(home).exists() else None
+    except (OSError, ValidationError):
+        raise LedgerError(
+            f"{_mark(home)} is empty or damaged, so this home no longer knows the newest entry of its ledger. See that "
+            "it is the newest ledger (`nacre ledger verify`), and say so: `nacre ledger moved --reason TEXT`"
+        ) from None
+
+
+def _number(home: Path) -> int:
+    """Return the number of the home's ledger file on its disk; 0 where the ledger is a server's."""
+    file = home / "ledger.sqlite"
+    return file.stat().st_ino if file.exists() else 0
+
+
+def _is_paid_elsewhere(home: Path, run: str) -> bool:
+    """Tell whether a run's settings, which only we can write, say that it fits again a release that came as a file."""
+    place = home / "control" / run / "settings.json"
+    return place.is_file() and Settings.model_validate_json(place.read_text(encoding="utf-8")).is_paid_elsewhere
+
+
+def _release_faults(home: Path, path: Path, ledger: Ledger) -> Iterator[HomeFault]:
+    """Name a release that the ledger never committed. Anybody may have written its name and content."""
+    place = f"{str(path.relative_to(home))!r}"
+    try:
+        with open_plain(home / "released", path) as file:
+            key = ((pq.read_schema(file).metadata or {})[ENTRY_KEY]).decode()
+    except Exception:  # the reader's errors on a file that is no release
+        yield HomeFault(f"{place} is no release, though it lies where one should; move it out of the home")
+        return
+    held = ledger.find(key)
+    if held is None or held.state not in ("sealed", "committed"):
+        yield HomeFault(
+            f"{place} was released, and the ledger has no commit of it: it was lost, replaced, or restored from a "
+            f"backup. {RESTORE}"
+        )

@@ -1,0 +1,89 @@
+"""Check everything public that could make a run fail before anything is reserved: a typo must not spend budget."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.files import Place
+from dpmodels.late import SYNTHESIS, check_installed, torch
+from tasks.run.bucket import Bucket, local
+from tasks.run.signing import check_signing_key
+
+LEAST_FREE = 64 * 2**20
+"""Bytes that must be free where the run keeps its state and where it hands over."""
+
+
+def check_ready(device: str, out: Place | Path, signing_key: Path | None) -> None:
+    """Refuse what would make a later stage fail for a public reason.
+
+    Raises:
+        NacreError: a package that a later stage needs is not installed.
+        InvalidArgument: there is no such device, or the key cannot sign.
+        ArtifactError: the hand-off's place is taken, cannot be written, or is full.
+        InvalidArgument: its place is a URI that nobody can write to, that holds a secret, or where something lies.
+    """
+    check_installed(SYNTHESIS)
+    pick_device(device)
+    if signing_key is not None:
+        check_signing_key(signing_key)
+    folder = local(out)
+    if folder is None:
+        return Bucket(str(out)).check_free()
+    check_free(folder)
+    check_writable(folder)
+
+
+def pick_device(device: str) -> str:
+    """Return the torch device to use; ``auto`` takes a GPU where there is one.
+
+    Raises:
+        InvalidArgument: this machine lacks the device, or torch's float64 sums do not run on it.
+    """
+    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    known = ["cpu", *(["cuda", *(f"cuda:{card}" for card in range(cards))] if cards else [])]
+    if device == "auto":
+        return "cuda" if cards else "cpu"
+    if device not in known:
+        raise InvalidArgument("device", device, f"be auto or one that this machine has: {', '.join(known)}")
+    return device
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be made or written, or whose disk is full.
+
+    Raises:
+        ArtifactError: the folder cannot be made or written, or its disk is full.
+    """
+    there = next(part for part in (folder, *folder.parents) if part.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):  # permissions alone do not tell of a read-only disk
+            pass
+    except OSError:
+        said = f"{folder} cannot be written: {there} is no folder that this process may write to"
+        raise ArtifactError(said) from None
+    if shutil.disk_usage(there).free < LEAST_FREE:
+        raise ArtifactError(f"the disk of {there} is full; free some space and try again")
+
+
+def check_new_file(out: Path) -> None:
+    """Refuse a file that is there already, or whose folder cannot be made or written.
+
+    Raises:
+        ArtifactError: the place is taken, or cannot be written.
+    """
+    if os.path.lexists(out):
+        raise ArtifactError(f"{out} is there already; name a new file")
+    check_writable(out.absolute().parent)
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)
+
+
+def check_free(out: Path) -> None:
+    """Refuse a hand-off folder that is already taken.
+
+    Raises:
+        ArtifactError: the folder holds files, or is itself a file.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ArtifactError(f"--out {out} already holds files; name a new folder")

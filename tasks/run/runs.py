@@ -1,0 +1,159 @@
+"""The runs of a home: what each is about, how far it is, why it stopped there, and how it goes on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dpmodels.contract.discovery import Discovery
+from dpmodels.errors import ArtifactError, NacreError
+from dpmodels.hand_off.manifest import read_manifest
+from dpmodels.reading.data_files import is_uri
+from tasks.run.at_work import why_stopped
+from tasks.run.lock import is_at_work
+from tasks.run.remove import is_approved, took_charge
+from tasks.run.store import DELIVERED, Run
+
+PAID = ("sanitize", "score", "train", "sample", "validate")
+"""Stages after the charge: who gives the same command again instead of going on pays again."""
+UNFINISHED, UNFINISHED_PAID, AT_WORK = "unfinished", "paid for, unfinished", "at work"
+AGAIN = "nacre schema discover, with the same draft, epsilon and delta"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One run; ``stage`` is the last one that finished, ``state`` says whether there is anything left to do.
+
+    Attributes:
+        why: of an unfinished run, why the work at it stopped; next: the command that goes on with it, or deletes it.
+    """
+
+    name: str
+    day: str
+    data_set: str
+    method: str
+    stage: str
+    state: str
+    why: str = ""
+    next: str = ""
+
+
+def list_runs(home: Path, ledger_url: str | None = None) -> Iterator[Listed]:
+    """List the runs of a home, the oldest first.
+
+    Raises:
+        NacreError: there is no such home.
+    """
+    for run in runs_of(home, ledger_url):
+        yield listed(run)
+
+
+def runs_of(home: Path, ledger_url: str | None = None) -> Iterator[Run]:
+    """Yield the runs of a home, the oldest first.
+
+    Raises:
+        NacreError: there is no such home.
+    """
+    if not (home / "control").is_dir():
+        raise NacreError(f"there are no runs at {home}; name a home with --home")
+    for settings in sorted((home / "control").glob("*/settings.json"), key=lambda path: path.stat().st_mtime):
+        yield Run(home=home.absolute(), name=settings.parent.name, ledger_url=ledger_url or "")
+
+
+def is_handed_over(run: Run) -> bool:
+    """Tell whether a run was handed over: it is marked so, or the hand-off at its place is the run's own."""
+    if (run.control / DELIVERED).exists():
+        return True
+    try:
+        return read_manifest(run.settings.out).made_by == run.name
+    except ArtifactError:
+        return False
+
+
+def resume_command(run: Run) -> str:
+    """Return the command that goes on with a run, wherever it is typed."""
+    return f"nacre resume {run.name} {_where(run)}"
+
+
+def listed(run: Run) -> Listed:
+    """Say what a run is about, and what is left to do."""
+    day = f"{datetime.fromtimestamp((run.control / 'plan.json').stat().st_mtime, UTC):%Y-%m-%d}"
+    try:
+        plan = run.plan
+        return Listed(run.name, day, plan.contract.name, plan.method, run.reached, *_state(run))
+    except (NacreError, ValueError, OSError) as fault:  # of another version, or damaged
+        why = str(fault) if isinstance(fault, NacreError) else ""
+        return Listed(run.name, day, "", "", run.reached, "cannot be read", why)
+
+
+def sort_unfinished(home: Path, ledger_url: str | None = None) -> tuple[list[Run], dict[str, str]]:
+    """Return the runs that stopped before they took a charge, and by name why every other unfinished run stays."""
+    removable, kept = list[Run](), dict[str, str]()
+    for run in runs_of(home, ledger_url):
+        one = listed(run)
+        if one.state == UNFINISHED and not (reason := _reason_to_stay(run)):
+            removable.append(run)
+        elif one.state == UNFINISHED:
+            kept[run.name] = reason
+        elif one.state == UNFINISHED_PAID:
+            kept[run.name] = f"it is paid for: {one.next} goes on, for nothing"
+        elif one.state == AT_WORK:
+            kept[run.name] = "a process works on it"
+    return removable, kept
+
+
+def _reason_to_stay(run: Run) -> str:
+    """Say why a run that may have taken no charge is removed by its name alone."""
+    if is_approved(run):
+        return "it is approved, and another run would have to be approved again"
+    return "" if _took_charge(run) is False else f"its ledger is not at hand to say what it took: {run.settings.ledger}"
+
+
+def _state(run: Run) -> tuple[str, str, str]:
+    """Return the state of a run, why it stopped, and the command that goes on with it."""
+    if run.settings.federation:
+        return f"part of {run.settings.federation}", "", ""
+    discovers = isinstance(run.plan.contract, Discovery)
+    if discovers and run.reached:
+        return "discovered", "", ""
+    if is_handed_over(run):
+        return "handed over", "", ""
+    if is_at_work(run):
+        return AT_WORK, "", ""
+    paid, why = is_paid(run), why_stopped(run)
+    if not paid and (lost := _lost_data(run)):
+        return UNFINISHED, f"{why}; {lost} is gone, so it cannot go on", f"nacre remove {run.name} {_where(run)}"
+    return UNFINISHED_PAID if paid else UNFINISHED, why, AGAIN if discovers else resume_command(run)
+
+
+def is_paid(run: Run) -> bool:
+    """Tell whether a run took a charge; where its ledger is not at hand, by the stages that it reached."""
+    charged = _took_charge(run)
+    return run.reached in PAID and not run.settings.paid_by if charged is None else charged
+
+
+def _took_charge(run: Run) -> bool | None:
+    """Tell whether a run took a charge; None where its ledger is not at hand to say so."""
+    if run.settings.is_paid_elsewhere:
+        return False
+    try:
+        return took_charge(run)
+    except NacreError:
+        return None
+
+
+def _lost_data(run: Run) -> str:
+    """Name the data of a run that has yet to read it, where it lay on this machine and lies there no more."""
+    settings = run.settings
+    if settings.query or is_uri(settings.data) or "*" in settings.data or is_read(run):
+        return ""
+    return "" if not settings.data or Path(settings.data).exists() else settings.data
+
+
+def is_read(run: Run) -> bool:
+    """Tell whether a run has its rows or documents in the sensitive zone, in the form that is summed."""
+    return any((run.sensitive / name).exists() for name in ("encoded", "passages.arrow"))
+
+
+def _where(run: Run) -> str:
+    return f"--home {run.home}" + (f" --ledger {run.ledger_url}" if run.ledger_url else "")

@@ -1,0 +1,55 @@
+"""Where a run's rows come from: files, by a path or a URI, or a database, by a query and this process's password."""
+
+import os
+from pathlib import Path
+
+from dpmodels.errors import DataError, Unsuitable
+from dpmodels.reading.data_files import check_place, is_uri, settled
+from dpmodels.reading.database import Query, check_query, settled_database
+from dpmodels.reading.statement import tied
+from tasks.engine.progress import LOG
+
+PASSWORD = "NACRE_DATABASE_PASSWORD"
+"""Holds the password of a database, where its own client does not take it from elsewhere; it is written nowhere."""
+
+TIED = (
+    "warning: a record is a row of the query's answer, and %s may make one row of it come of several records, or push "
+    "others out: then one person more changes more rows than the guarantee hides (docs/inputs.md)"
+)
+
+
+def check_source(data: str, query: str = "") -> None:
+    """Refuse a source that no run can read, and one that holds a secret; nothing there is opened.
+
+    Raises:
+        NacreError: the source holds a secret, is of an unknown kind, or is a path where nothing is.
+    """
+    if query:
+        check_query(data, query)
+        if words := tied(query):
+            LOG.warning(TIED, " and ".join(f"`{word}`" for word in words))
+        return
+    check_place(data)
+    if not is_uri(data) and "*" not in data and not Path(data).exists():
+        raise DataError("", f"{data} does not exist")
+
+
+def settled_source(data: str, query: str = "") -> str:
+    """Return a source by which its rows are found from any folder."""
+    return settled_database(data) if query else settled(data)
+
+
+def source_of(data: str, query: str = "") -> str | Query:
+    """Return what the rows are read from."""
+    return Query(data, query, os.environ.get(PASSWORD, "")) if query else data
+
+
+def local(data: str) -> Path:
+    """Return the path of documents or of a client's records, which are read from this machine alone.
+
+    Raises:
+        Unsuitable: the source is a URI.
+    """
+    if is_uri(data):
+        raise Unsuitable("documents and clients' records are read from a path on this machine; copy them there")
+    return Path(data)

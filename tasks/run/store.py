@@ -1,0 +1,473 @@
+"""Where a run keeps its files, separated by who may write them, and where the ledger lies.
+
+    NACRE_HOME/ledger.sqlite
+    NACRE_HOME/sensitive/RUN/    0700; may be deleted as soon as the release is sealed
+    NACRE_HOME/control/RUN/      what is believed: plan, settings, approval, records of stages that read data, report;
+                                 stages without data access read it and cannot write it
+    NACRE_HOME/released/RUN/     release, charged scores, generator, synthetic table: stages that are not trusted write
+                                 here too, so nothing in it is believed before it was received
+
+A stage that finished leaves a record of its artifact; a resumed run skips every stage whose record still holds. Only
+the digest in a record is relied on: this module and not the record says which file a stage makes.
+"""
+
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from types import MappingProxyType
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dpmodels.artifact import aside, make_folder, replace_folder, sweep, write_text
+from dpmodels.errors import ArtifactError, Unsuitable, shortened
+from dpmodels.files import Place, list_plain, read_plain, sha256_plain
+from dpmodels.ledger.declared import Declared
+from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.formats import read_plan
+from dpmodels.releases.plan import Plan
+from tasks.engine.engines import cores
+
+T = TypeVar("T")
+REPORT_PLAN = "report-plan.json"
+BEGUN, DELIVERED = "begun", "delivered"
+"""Names of the mark in a run's control folder, before and after its hand-off is complete (tasks/run/unfinished.py)."""
+MADE = {
+    "round": "round.json",
+    "sanitize": "release.parquet",
+    "train": "generator.safetensors",
+    "sample": "synthetic",
+    "score": "scores.parquet",
+    "validate": "report",
+}
+"""The artifact of each stage, in their order: a file, or a folder of the files in ``PARTS``."""
+NAME = r"^[A-Za-z0-9_-]{1,200}$"
+"""The names that a run may have: each is one folder in each zone, and no path to another place."""
+LARGEST_STAGE = 2**20
+"""Bytes of the record of a stage."""
+FREE = {"train", "sample"}
+"""Stages that run where no data can be read; they write the released zone, and keep their records there."""
+REPEATABLE = {*FREE, "validate"}
+"""Stages that make the same again of released objects and a seed: what is lost of them is made again."""
+PARTS = {
+    "synthetic": re.compile(r"part-\d{5}\.parquet|parts\.json"),
+    "report": re.compile(r"report\.html|report\.json|checks\.html"),
+}
+
+
+class Opening(BaseModel):
+    """The terms of an account that the run opens when it is charged, if nobody opened it before.
+
+    ``alone`` lets it do so only in a ledger that still has no account by then.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    cap: PrivacyBudget
+    note: str
+    parent: str = ""
+    partition: str = ""
+    alone: bool = False
+
+
+class Settings(BaseModel):
+    """What the stages of one run need besides the plan; nothing here can change what is charged.
+
+    Attributes:
+        data: a path, a pattern or a URI; of a database where there is a ``query``. parents: that of the users' table,
+            empty where there is none.
+        ledger: the URL of the ledger that the run was started with, empty for the home's own. It is compared with the
+            ledger that a process is given, and never opened.
+        opens: the account's terms, if the run is to open it.
+        out: the folder of the hand-off; bucket: its URI, if it goes to an object store, and otherwise empty. The folder
+            then keeps all of it but a table that was drawn into the object store.
+        account: the account that pays; empty where a ledger that is not at hand has paid.
+        train_on: ``here``, or who trains and samples apart; those who approve the run are told.
+        paid_by: the run whose release this run samples or fits again; empty for a run that pays for its own release.
+        fits: the charge in the footer of the release that this run fits again, or that it samples from such a fit of.
+        public_sha256: of the files of public documents; none of them may be a file of the data.
+        format: in which the hand-off has its table in one file too, beside the Parquet; empty for none.
+        clients: of a federation, in the order of the plan's lines; each has a run of its own, with its own data.
+        federation: the run of the federation that a client's run belongs to; above: the terms of its account.
+        purpose, recipient, license, retention, again: what the operator declares; empty where nothing.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    data: Place
+    query: str = ""
+    parents: Place = ""
+    out: Path
+    bucket: str = ""
+    account: str
+    opens: Opening | None = None
+    rows: int | None
+    format: str = ""
+    seed: int
+    device: str
+    train_on: str = "here"
+    batch_rows: int
+    threads: int = 0
+    internal_report: bool = True
+    training: dict[str, Any]
+    ledger: str = ""
+    signing_key: Path | None = None
+    approval_hours: float = 24
+    paid_by: str = ""
+    fits: str = ""
+    public_sha256: tuple[str, ...] = ()
+    clients: tuple[str, ...] = ()
+    federation: str = ""
+    above: Opening | None = None
+    purpose: str = ""
+    recipient: str = ""
+    license: str = ""
+    retention: str = ""
+    again: str = ""
+
+    @property
+    def declared(self) -> Declared:
+        """What the operator says of the hand-off, for the ledger, the manifest and the public pages."""
+        return Declared(**{name: getattr(self, name) for name in Declared.model_fields})
+
+    @property
+    def is_paid_elsewhere(self) -> bool:
+        """Tell whether the release came as a file, without the ledger that paid for it."""
+        return bool(self.fits) and not self.account
+
+
+class Made(BaseModel):
+    """What made the artifact of a stage: the version and its settings, as the stage wrote them into its record.
+
+    The record of a free stage lies in the released zone, so it is shown and never relied on.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    nacre_version: str = ""
+    seed: int | None = None
+    settings: dict[str, Any] = {}
+
+
+class Handle(BaseModel):
+    """An artifact of a finished stage: its place and the SHA-256 of its bytes (empty in the sensitive zone)."""
+
+    model_config = ConfigDict(frozen=True)
+    path: Path
+    sha256: str = ""
+
+
+class Run(BaseModel):
+    """One run of the pipeline: its home, its name, and the ledger and cluster that this process was given.
+
+    Attributes:
+        ledger_url, dask: the ledger (empty for the home's own) and the cluster that this process works with. They come
+            from its own command line or environment, never from a file of the run.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    home: Path
+    name: Annotated[str, Field(pattern=NAME)]
+    ledger_url: str = ""
+    dask: str | None = None
+
+    @property
+    def parties(self) -> list["Run"]:
+        """The runs that are charged: those of a federation's clients, otherwise this one."""
+        own = [self.model_copy(update={"name": party_name(self.name, client)}) for client in self.settings.clients]
+        return own or [self]
+
+    @property
+    def sensitive(self) -> Path:
+        """The run's folder in the sensitive zone."""
+        return self.home / "sensitive" / self.name
+
+    @property
+    def control(self) -> Path:
+        """The run's folder in the control zone, whose files are believed."""
+        return self.home / "control" / self.name
+
+    @property
+    def released(self) -> Path:
+        """The run's folder in the released zone."""
+        return self.home / "released" / self.name
+
+    @property
+    def ledger(self) -> str | Path:
+        """The ledger that pays: its URL, or the file that all runs of a home share.
+
+        Raises:
+            InvalidArgument: the run was started with another ledger.
+        """
+        if self.ledger_url != self.settings.ledger:
+            started = self.settings.ledger or "the ledger in its home"
+            raise Unsuitable(f"run {self.name} was started with another ledger; name that one: {started}")
+        return self.ledger_url or self.home / "ledger.sqlite"
+
+    @property
+    def settings(self) -> Settings:
+        """The run's settings, as they were when it was created."""
+        return self.believed("settings.json", lambda: Settings.model_validate_json(self._read("settings.json")))
+
+    @property
+    def plan(self) -> Plan:
+        """The run's plan, as it was when it was created; earlier versions wrote the report's line to a second file."""
+        report = self._read(REPORT_PLAN) if (self.control / REPORT_PLAN).is_file() else None
+        return self.believed("plan.json", lambda: read_plan(self._read("plan.json"), report))
+
+    def create(
+        self, settings: Settings, plan: Plan, adopted: bool = False, files: Mapping[str, bytes] = MappingProxyType({})
+    ) -> "Run":
+        """Make the folders of a new run and write public files, plan and settings, which make it a run and come last.
+
+        Raises:
+            ArtifactError: somebody put files, or a link, where the run's folder in the released zone is to be.
+        """
+        if (
+            os.path.lexists(self.released)
+            and (self.released.is_symlink() or _files_below(self.released))
+            and not adopted
+        ):
+            raise ArtifactError(f"{self.released} is there already, and no run of this name was started; remove it")
+        close_home(self.home)
+        make_folder(self.control.parent)
+        for folder in (".", self.control.parent.name):
+            sweep(self.home, folder, deep=False)
+        with aside(self.control) as part:  # it is a run from here on; `recover` makes the folders below if need be
+            (part / "stages").mkdir(parents=True)
+            for name, content in files.items():
+                (part / name).write_bytes(content)
+            if not adopted:
+                (part / BEGUN).touch()
+            (part / "plan.json").write_text(plan.model_dump_json(indent=1), encoding="utf-8")
+            (part / "settings.json").write_text(settings.model_dump_json(indent=1), encoding="utf-8")
+            replace_folder(part, self.control)
+        make_private(self.sensitive)
+        make_folder(self.released / "stages")
+        return self
+
+    @property
+    def exists(self) -> bool:
+        """Tell whether the run was created."""
+        return (self.control / "settings.json").is_file()
+
+    @classmethod
+    def find(cls, home: str | Path, name: str, ledger: str | None = None, dask: str | None = None) -> "Run":
+        """Return an existing run, to go on with it on this ledger and this cluster.
+
+        Raises:
+            ArtifactError: there is no run of this name.
+        """
+        check_name(name)
+        run = cls(home=Path(home).absolute(), name=name, ledger_url=ledger or "", dask=dask)
+        if run.exists:
+            return run
+        if (run.released / "settings.json").is_file():
+            raise ArtifactError(
+                f"run {name} was started by an earlier version, whose plan and settings lie where stages without data "
+                f"access can write; read them with `nacre adopt {name}`, which takes the run over"
+            )
+        known = sorted(run.home.glob("control/*/settings.json"), key=lambda path: path.stat().st_mtime)
+        latest = ", ".join(path.parent.name for path in known[-5:])
+        raise ArtifactError(f"no run {name} under {run.home}; the latest are: {latest or 'none'}")
+
+    def settle(self, settings: Settings) -> None:
+        """Write the run's settings down."""
+        write_text(self.control / "settings.json", settings.model_dump_json(indent=1))
+
+    def place(self, stage: str) -> Path:
+        """Return where the artifact of a stage belongs."""
+        return (self.control if stage in ("validate", "round") else self.released) / MADE[stage]
+
+    def finished(self, stage: str) -> Handle | None:
+        """Return the artifact of a stage, if the stage finished and the artifact is still there, unchanged.
+
+        What is made for free of released objects and a seed is not missed: if it was changed, its stage runs again.
+
+        Raises:
+            ArtifactError: an artifact that was paid for was changed, or one is or holds a file that no stage makes.
+        """
+        record, path = self._record(stage), self.place(stage)
+        if not os.path.lexists(record) or not os.path.lexists(path):
+            return None
+        sha256 = self._recorded(stage)
+        if sha256 and digest(self._root(stage), path) == sha256:
+            return Handle(path=path, sha256=sha256)
+        if stage in REPEATABLE:
+            return None
+        raise ArtifactError(f"artifact {path.relative_to(self.home)} was changed after stage {stage} finished")
+
+    @property
+    def reached(self) -> str:
+        """The last stage that left a record; empty before the first. What it made is not looked at."""
+        return next((stage for stage in reversed(MADE) if os.path.lexists(self._record(stage))), "")
+
+    def read(self, stage: str) -> bytes:
+        """Return the bytes of a file that a trusted stage made, as they were when it finished.
+
+        Raises:
+            ArtifactError: the stage has not finished, or its file was changed.
+        """
+        content = read_plain(self._root(stage), self.place(stage))
+        if not self._record(stage).is_file() or hashlib.sha256(content).hexdigest() != self._recorded(stage):
+            raise ArtifactError(f"{self.place(stage)} is not what stage {stage} of run {self.name} left")
+        return content
+
+    def finish(self, stage: str, sha256: str = "", made: Made | None = None) -> Handle:
+        """Record a finished stage with the digest of its artifact: the ledger's digest, if the ledger sealed it.
+
+        Hashes of sensitive artifacts are never written down.
+        """
+        path = self.place(stage)
+        handle = Handle(path=path, sha256=sha256 or digest(self._root(stage), path))
+        if stage == "train" and os.path.lexists(self._record(stage)) and self._recorded(stage) != handle.sha256:
+            self.forget("sample")  # a device or a version that computes otherwise: these rows are of another generator
+        record = {"sha256": handle.sha256, **(made.model_dump(mode="json") if made else {})}
+        write_text(self._record(stage), json.dumps(record))
+        return handle
+
+    def made(self, stage: str) -> Made:
+        """Return what the record of a stage says of its making; records of earlier versions say nothing."""
+        try:
+            return Made.model_validate_json(read_plain(self._zone(stage).parent, self._record(stage), LARGEST_STAGE))
+        except (ArtifactError, ValidationError):
+            return Made()
+
+    def forget(self, stage: str) -> None:
+        """Have a stage run once more; its artifact stays until it is replaced."""
+        self._record(stage).unlink(missing_ok=True)
+
+    def _recorded(self, stage: str) -> str:
+        """Return the digest in a stage's record, or none if the record is damaged and the stage may run again.
+
+        Raises:
+            ArtifactError: the record is damaged, and the stage may not run again unasked.
+        """
+        record = self._record(stage)
+        try:
+            return str(json.loads(read_plain(self._zone(stage).parent, record, LARGEST_STAGE))["sha256"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            if stage in REPEATABLE:
+                return ""
+        raise ArtifactError(f"{record} is damaged; delete it and resume the run, which charges nothing a second time")
+
+    def _record(self, stage: str) -> Path:
+        return self._zone(stage) / "stages" / f"{stage}.json"
+
+    def _zone(self, stage: str) -> Path:
+        """Return where a stage keeps its record."""
+        return self.released if stage in FREE else self.control
+
+    def _root(self, stage: str) -> Path:
+        """Return the zone that a stage's artifact lies in: the last folder of its path that only we can rename."""
+        return self.place(stage).parents[1]
+
+    def believed(self, name: str, read: Callable[[], T]) -> T:
+        """Return what a file of the run says.
+
+        Raises:
+            ArtifactError: it is damaged.
+        """
+        try:
+            return read()
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # whose words quote the file
+            raise ArtifactError(
+                f"{self.control / name} is damaged, and what it says cannot be made again: put it back from a backup, "
+                "or start a new run"
+            ) from None
+
+    def _read(self, name: str) -> str:
+        return (self.control / name).read_text(encoding="utf-8")
+
+
+def _files_below(folder: Path) -> bool:
+    return any(path.is_symlink() or not path.is_dir() for path in folder.rglob("*"))
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of a run, since it would be that of another folder.
+
+    Raises:
+        ArtifactError: it is none.
+    """
+    if not re.fullmatch(NAME, name):
+        raise ArtifactError(f"{shortened(name)!r} is no name of a run: that has 1 to 200 letters, digits, - and _")
+
+
+def party_name(run: str, client: str) -> str:
+    """Name the run of a client of a federation."""
+    return f"{run}-{client}"
+
+
+def new_name() -> str:
+    """Return a fresh name with the day but not the time, which with the ledger's times would tell a run's length."""
+    return f"{datetime.now(UTC):%Y%m%d}-{token_hex(5)}"
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and its missing parents, that only its owner can open, from the moment that it is there."""
+    make_folder(folder, mode=0o700)
+
+
+def close_home(home: Path) -> None:
+    """Make a home, or take from one that exists what lets others in, so that its owner alone can open it.
+
+    Git is told to leave it out of whatever repository it lies in, unless it is one itself.
+
+    Raises:
+        ArtifactError: others can open it, and this process may not change that.
+    """
+    make_private(home)
+    ignored, repository = home / ".gitignore", home / ".git"
+    if not os.path.lexists(ignored) and not os.path.lexists(repository):
+        ignored.write_text("*\n", encoding="utf-8")
+    for folder in (home, home / "sensitive"):
+        try:
+            mode = stat.S_IMODE(folder.stat().st_mode) if folder.exists() else 0
+            if mode & 0o077:
+                folder.chmod(mode & 0o700)
+        except OSError:
+            raise ArtifactError(
+                f"{folder} can be opened by others, and this process may not change that: have its owner close it "
+                "(chmod 700), or name another --home; nothing was charged"
+            ) from None
+
+
+def write_report(run: Run, files: Mapping[str, str]) -> None:
+    """Write the folder of a run's publishable report, whole or not at all."""
+    target = run.place("validate")
+    with aside(target) as part:
+        part.mkdir()
+        for name, text in files.items():
+            (part / name).write_text(text, encoding="utf-8")
+        replace_folder(part, target)
+
+
+def members(root: Path, folder: Path) -> list[Path]:
+    """List the files of a stage's folder below a zone.
+
+    Raises:
+        ArtifactError: the folder holds something that the stage does not make.
+    """
+    known, names = PARTS[folder.name], list_plain(root, folder)
+    if strange := [name for name in names if not known.fullmatch(name)]:
+        raise ArtifactError(
+            f"{folder} holds {len(strange)} file(s) that no stage makes there; nothing is read from it. "
+            "Find out who put them there, remove them, and resume the run"
+        )
+    return [folder / name for name in names]
+
+
+def digest(root: Path, path: Path) -> str:
+    """Hash a stage's file, or the names and hashes of its folder's files, without following a link below a zone."""
+    if path.name not in PARTS:
+        return sha256_plain(root, path)
+    files = members(root, path)
+    with ThreadPoolExecutor(cores()) as pool:
+        hashes = list(pool.map(lambda file: sha256_plain(root, file), files))
+    lines = [f"{file.name} {sha256}" for file, sha256 in zip(files, hashes, strict=True)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

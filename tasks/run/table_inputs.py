@@ -1,0 +1,76 @@
+"""Tables that are compared or checked, from whatever tool: what a run reads, they may be given as."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import DataError
+from dpmodels.privacy import PrivacyUnit
+from dpmodels.reading.data_files import FAILURES, find_files
+from dpmodels.reading.load import RawRows
+from dpmodels.reading.text_files import csv_names
+
+BATCH_ROWS = 65_536
+
+
+@contextmanager
+def as_parquet(path: Path, contract: object, private: Path | None = None) -> Iterator[Path]:
+    """Lend a table as Parquet: itself, or a copy in a private folder that is deleted afterwards.
+
+    Raises:
+        DataError: as for ``load_parts``; columns that are not modeled may be missing.
+    """
+    if not isinstance(contract, Schema) or _is_parquet(path):
+        yield path
+        return
+    with TemporaryDirectory(prefix="nacre-", dir=private) as folder:  # which its owner alone can enter
+        yield _copied(path, _reading(path, contract), Path(folder) / f"{path.stem}.parquet")
+
+
+def _is_parquet(path: Path) -> bool:
+    """Tell by name; what is not there is told by whoever reads it."""
+    try:
+        return not path.exists() or path.suffix == ".npz" or find_files(str(path))[0].format == "parquet"
+    except DataError:
+        return True
+
+
+def _reading(path: Path, schema: Schema) -> Schema:
+    """Return the schema without what says which rows are read, and without dropped columns that a file lacks."""
+    file = find_files(str(path))[0]
+    there = set(csv_names(file, schema.columns)) if file.format == "csv" else set(schema.columns)
+    columns = {name: column for name, column in schema.columns.items() if name in there or name in schema.modelled}
+    return schema.model_construct(
+        name=schema.name, unit=PrivacyUnit(), target=schema.target, columns=columns, constraints=schema.constraints
+    )
+
+
+def _copied(path: Path, schema: Schema, target: Path) -> Path:
+    types = {field.name: field.type for field in Codec(schema).output_schema}
+    writer: pq.ParquetWriter | None = None
+    try:
+        for batch in (_typed(batch, types) for batch in RawRows(path, schema, BATCH_ROWS)):
+            writer = writer or pq.ParquetWriter(target, batch.schema)
+            writer.write_batch(batch)
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None:
+        raise DataError("", f"{path} holds no rows")
+    return target
+
+
+def _typed(batch: pa.RecordBatch, types: dict[str, pa.DataType]) -> pa.RecordBatch:
+    """Give columns the types of the schema where no value changes: a text file has no types of its own."""
+    arrays = []
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        with suppress(*FAILURES):  # the gate says that the type is another
+            array = array.cast(types.get(name, array.type))
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, batch.schema.names)

@@ -1,0 +1,87 @@
+"""Runs that were paid for and not handed over: going on with one costs nothing, starting it anew costs as much again.
+
+A run's control folder holds the file ``begun`` from the run's creation to its hand-off, and ``delivered`` from then
+on. So a run that was cut off can be told from one whose hand-off was taken elsewhere.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from dpmodels.contract.discovery import Discovery
+from dpmodels.errors import BudgetExhausted, NacreError, PaidUnfinished
+from dpmodels.ledger.ledger import Ledger
+from dpmodels.releases.plan import Line
+from tasks.run.accounts import charges_of
+from tasks.run.in_memory import GIVEN
+from tasks.run.lock import is_at_work
+from tasks.run.runs import is_handed_over
+from tasks.run.store import BEGUN, Run, Settings
+
+MOST_NAMED = 3
+
+
+def refuse_paid(home: Path, ledger: Ledger, url: str, asked: Sequence[tuple[Settings, Sequence[Line]]]) -> None:
+    """Refuse to start what an unfinished run of this home was charged for; ``asked`` are a run's parties.
+
+    The same are account, place of the data and plan. Rows that are given in memory have all one place.
+
+    Raises:
+        PaidUnfinished: there is such a run, and the operator did not say why it is to be charged again.
+    """
+    again, same = asked[0][0].again, _identity(home, asked)
+    for run in () if again else _cut_off(home, url):
+        parties = [(own.settings, own.plan.lines) for own in run.parties]
+        if _identity(home, parties) == same and _accounts(ledger, run):
+            raise PaidUnfinished(run.name, asked[0][0].account)
+
+
+@contextmanager
+def naming_paid(home: Path, ledger: Ledger, url: str) -> Iterator[None]:
+    """Have a cap's refusal name the runs of its account that are paid for and unfinished."""
+    try:
+        yield
+    except BudgetExhausted as refusal:
+        paid = (run.name for run in _cut_off(home, url) if refusal.account in _accounts(ledger, run))
+        raise refusal.beside(list(islice(paid, MOST_NAMED))) from None
+
+
+def _cut_off(home: Path, url: str) -> Iterator[Run]:
+    """Yield the runs of a home that pay for themselves, were not handed over, and that no process works on."""
+    for mark in sorted(home.glob(f"control/*/{BEGUN}")):
+        with suppress(NacreError, ValueError, OSError):  # it is damaged, or of another ledger or version
+            run = Run(home=home, name=mark.parent.name, ledger_url=url)
+            settings, kind = run.settings, run.plan.contract
+            if settings.federation or settings.paid_by or settings.fits or isinstance(kind, Discovery):
+                continue
+            if run.ledger and not is_at_work(run) and not is_handed_over(run):
+                yield run
+
+
+def _accounts(ledger: Ledger, run: Run) -> set[str]:
+    """Return the accounts that a run was charged to, with those above them."""
+    names = set[str]()
+    with suppress(NacreError):
+        for charge in charges_of(run):
+            held, name = ledger.find(charge.key), charge.account
+            while held and held.state != "voided" and name and name not in names:
+                names.add(name)
+                name = ledger.account(name).parent
+    return names
+
+
+def _identity(home: Path, parties: Sequence[tuple[Settings, Sequence[Line]]]) -> list[Any]:
+    inside = f"{home / 'sensitive'}{os.sep}"
+    return [
+        (
+            settings.account,
+            GIVEN if settings.data.startswith(inside) else settings.data,
+            settings.query,
+            settings.parents,
+            [line.hash for line in lines],
+        )
+        for settings, lines in parties
+    ]

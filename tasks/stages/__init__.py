@@ -1,0 +1,1 @@
+"""The stages: each resolves handles to files, calls ``dpmodels`` once, stores the result and returns a handle."""

@@ -1,0 +1,125 @@
+"""Draw rows from a run's generator beside its hand-off, under conditions if there are any.
+
+Privacy: post-processing; no data is read, no ledger is opened and nothing is charged.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dpmodels.artifact import aside, replace_folder, write_whole
+from dpmodels.codec.embedded import codec_of
+from dpmodels.codec.flat import tables_of, units_in
+from dpmodels.codec.rules import Conditions
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.generators.conditional import sample_where
+from dpmodels.generators.constraints import sample_valid
+from tasks.engine.pools import limited_pools
+from tasks.kinds.users import write_split
+from tasks.run.ready import check_new_file, pick_device
+from tasks.run.receive import check_received
+from tasks.run.store import Run
+from tasks.run.table_file import check_ending, write_table
+from tasks.stages.sample import read_generator
+
+FOOTER = b"nacre.sample"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What is known of drawn rows; ``share``: of the rows of a plain sample that meet the conditions, as far as known.
+
+    ``records`` is the released (noisy) number of records that meet them.
+    """
+
+    run: str
+    release: str
+    method: str
+    seed: int
+    where: tuple[str, ...]
+    rows: int = 0
+    share: float = 1.0
+    records: float = 0.0
+
+
+def draw_rows(
+    run: Run, rows: int, where: Sequence[str], seed: int | None, device: str = "auto"
+) -> Iterator[tuple[pa.Table, Drawn]]:
+    """Yield tables of synthetic rows that meet all conditions, each with what is known by then.
+
+    Of users and their rows, ``rows`` counts users, and the tables are flat (dpmodels/contract/family.py).
+
+    Without a seed they are drawn by the one after the run's, so that they are other rows than the run's own.
+
+    Raises:
+        ArtifactError: the run has no generator.
+        Unsuitable: a condition is none, or no row meets them.
+        DataError: too few rows meet them.
+    """
+    made = run.finished("train")
+    if made is None:
+        raise ArtifactError(f"run {run.name} has no trained generator; resume it first, if it trains one")
+    check_received(run, made)
+    device, drawn = pick_device(device), 0
+    seed = (run.settings.seed + 1) % 2**31 if seed is None else seed
+    with limited_pools():
+        model = read_generator(made.path, made.sha256)
+        codec = codec_of(model.schema)
+        facts = Drawn(run.name, model.release_entry, run.plan.release.method, seed, tuple(where))
+        if where and isinstance(model.schema, Schema) and model.schema.users:
+            raise Unsuitable("users are drawn with all their rows, so no condition can be set; filter the tables")
+        if where and isinstance(model.schema, Schema):
+            batches = sample_where(model, Conditions(model.schema, where), rows, seed, device)
+        else:
+            batches = ((records, 1.0) for records in sample_valid(model, rows, seed, device))
+        for records, share in batches:
+            table = codec.decode(records, drawn)
+            drawn += units_in(model.schema, records)
+            yield (
+                table,
+                Drawn(**asdict(facts) | {"rows": drawn, "share": share, "records": share * model.default_rows()}),
+            )
+
+
+def write_rows(run: Run, out: Path, rows: int, where: Sequence[str], seed: int | None, device: str = "auto") -> Drawn:
+    """Write drawn rows to one file, in the format of its ending; a Parquet footer says where they are from.
+
+    The file is whole or absent. Of users and their rows it is a folder of two tables.
+
+    Raises:
+        ArtifactError: the path is taken or cannot be written.
+        InvalidArgument: the ending names no format.
+    """
+    check_new_file(out)
+    two_tables = tables_of(run.plan.release.contract)
+    if not two_tables:
+        check_ending(out)
+    facts: list[Drawn] = []
+
+    def tables() -> Iterator[pa.Table]:
+        for table, known in draw_rows(run, rows, where, seed, device):
+            facts.append(known)
+            yield table
+
+    def footer() -> dict[bytes, bytes]:
+        said: dict[str, Any] = asdict(facts[-1]) | {"nacre_version": version("nacre")}
+        return {FOOTER: json.dumps(said).encode()}
+
+    if two_tables:
+        _write_two(run.plan.release.contract, tables(), out, footer)
+    else:
+        write_whole(out, lambda path: write_table(tables(), path, out.suffix.lower(), footer))
+    return facts[-1]
+
+
+def _write_two(contract: Any, flat: Iterator[pa.Table], out: Path, footer: Callable[[], dict[bytes, bytes]]) -> None:
+    with aside(out) as part:
+        part.mkdir()
+        write_split(contract, flat, part, "part-00000.parquet", footer)
+        replace_folder(part, out.absolute())

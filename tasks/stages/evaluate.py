@@ -1,0 +1,94 @@
+"""Evaluate: the exact comparison with the real rows, whose results never leave the sensitive zone."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpmodels.codec.flat import tables_of
+from dpmodels.comparison.compare import compare_tables, distinct_names, write_comparison
+from dpmodels.comparison.frame import ParquetBatches
+from dpmodels.comparison.report import QUICK, Options, evaluate_run, write_report
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.privacy import Sensitive
+from dpmodels.releases.release import read_release
+from tasks.engine.encoded import EncodedTable
+from tasks.engine.engines import Threads, cores
+from tasks.engine.pools import limit_pools
+from tasks.engine.progress import progress_bar
+from tasks.run.receive import receive
+from tasks.run.store import Handle, Run, make_private
+from tasks.run.table_inputs import as_parquet
+from tasks.stages.stage import stage
+
+
+@stage("evaluate", sensitive=True)
+def evaluate(
+    run: Run, ingested: Handle, synthetic: Handle, test: Path | None = None, options: Options | None = None
+) -> Handle:
+    """Write the internal report, by default only with metrics that take seconds.
+
+    ``test`` holds rows of the same population that the run was not given; without them nothing can be said about
+    memorization or membership.
+    """
+    schema, settings = run.plan.release.table, run.settings
+    if test is not None and tables_of(run.plan.release.contract):
+        raise Unsuitable("rows of other users cannot be compared with: leave --test out for users and their rows")
+    real = Sensitive(EncodedTable(ingested.path, schema))
+    release = read_release(run.read("sanitize")).value
+    options = _on_limited_threads(options or Options(seed=settings.seed, only=QUICK))
+    threads = Threads(settings.threads or cores())
+    with (
+        progress_bar("evaluate"),
+        receive(run).here() as folder,
+        as_parquet(test or folder, schema, run.sensitive) as rows,
+    ):
+        held = None if test is None else Sensitive(ParquetBatches(rows, schema, settings.batch_rows))
+        made = ParquetBatches(folder, schema, settings.batch_rows)
+        return Handle(path=write_report(evaluate_run(real, held, made, release, options, threads.map), run.sensitive))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A private folder for comparisons that belong to no run."""
+
+    sensitive: Path
+
+
+@stage("compare", sensitive=True)
+def compare(
+    place: Place, tables: Sequence[Path], real: Path, test: Path | None, schema: Schema, options: Options
+) -> Path:
+    """Judge any synthetic tables against the same real rows; write figures and page into the private folder."""
+    if schema.users:
+        raise Unsuitable("users and their rows are two tables, and tables are compared one by one")
+    make_private(place.sensitive)
+    named = dict(zip(distinct_names(tables), tables, strict=True))
+    with ExitStack() as stack:
+        lend = stack.enter_context
+        *made, real = [lend(as_parquet(path, schema, place.sensitive)) for path in (*named.values(), real)]
+        test = lend(as_parquet(test, schema, place.sensitive)) if test else None
+        named, map_ = dict(zip(named, made, strict=True)), Threads(options.workers).map
+        found = compare_tables(named, real, test, schema, _on_limited_threads(options), map_)
+    return write_comparison(found, place.sensitive)
+
+
+def evaluate_again(run: Run, test: Path | None, lenet: Path | None, jobs: int | None, real_rows: bool = False) -> Path:
+    """Evaluate a finished run with every metric, and show a few real rows if asked.
+
+    Raises:
+        ArtifactError: the run has no synthetic table, or its sensitive zone is gone.
+    """
+    synthetic, encoded = run.finished("sample"), run.sensitive / "encoded"
+    if synthetic is None:
+        raise ArtifactError(f"run {run.name} has no synthetic table yet; resume it first")
+    if not encoded.exists():
+        raise ArtifactError(f"run {run.name} has lost its sensitive zone, and with it the real rows to compare with")
+    workers = jobs or min(8, cores())
+    options = Options(seed=run.settings.seed, workers=workers, lenet=lenet, real_rows=real_rows)
+    return evaluate(run, Handle(path=encoded), synthetic, test, options).path
+
+
+def _on_limited_threads(options: Options) -> Options:
+    return options.model_copy(update={"begin_thread": limit_pools})

@@ -1,0 +1,150 @@
+"""Export: copy the synthetic table of a hand-off to a folder or an object store, whole or not at all.
+
+Privacy: post-processing.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+
+from dpmodels.artifact import aside, left_by, settle, sweep, write_whole
+from dpmodels.authoring.lint import load_schema
+from dpmodels.contract.columns import Discrete
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable
+from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.reading.data_files import FAILURES, is_uri, open_system, settled
+from dpmodels.reading.pictures import write_pictures
+from tasks.run.ready import check_free, check_new_file
+from tasks.run.store import MADE
+from tasks.run.table_file import check_ending, write_table
+
+PICTURES = 1024
+EXPORT = "export"
+DONE = "_SUCCESS"
+"""The file that an object store gets last: without it, the rest is not whole."""
+
+
+def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -> None:
+    """Write the synthetic table of a hand-off to one file, in the format of its ending, or as Parquet to a folder.
+
+    With columns ``by``, the folder has one for each of their values. With ``png``, write images as PNG files on this
+    machine, in a folder for each label.
+
+    A file or a folder on this machine appears at once. In an object store, ``_SUCCESS`` is written last, and what was
+    written before a failure is removed.
+
+    Raises:
+        NacreError: the hand-off has faults or no table, a column has no listed values, or the place cannot be written,
+            or holds something.
+    """
+    table = hand_off / MADE["sample"]
+    if faults := verify_hand_off(hand_off).faults:
+        raise ArtifactError(f"the hand-off {hand_off} has {len(faults)} fault(s), and is not exported: {faults[0]}")
+    if not table.is_dir():
+        raise ArtifactError(f"the hand-off {hand_off} holds no synthetic table")
+    schema = load_schema(hand_off / "schema.yaml")
+    if schema.users:
+        raise Unsuitable(f"{table} holds a table of users and one of their rows; copy these folders as they are")
+    columns = schema.columns
+    if wrong := [name for name in by if not isinstance(columns.get(name), Discrete)]:
+        raise InvalidArgument("by", wrong[0], "be a column that lists its values, or is true or false")
+    if to.startswith("https:"):
+        raise InvalidArgument("to", "https://…", "be a folder, or a URI that can be written")
+    to = to.removeprefix("file://")
+    if png and (by or is_uri(to)):
+        raise InvalidArgument("png", to, "go to a folder on this machine, and without columns")
+    if is_file(to):
+        if by or png or is_uri(to):
+            raise InvalidArgument("to", to, "be without that ending: it is a folder of several files")
+        return _to_file(table, Path(settled(to)))
+    if is_uri(to):
+        written = _to_store(table, to, by)
+    else:
+        written = _to_folder(table, Path(settled(to)), by, schema if png else None)
+    if not written:
+        raise DataError("", f"{to} cannot be written: check that it may be, and the credentials in the environment")
+
+
+def is_file(to: str) -> bool:
+    """Tell whether a place is one file, by its ending.
+
+    Raises:
+        InvalidArgument: it has an ending that says no format, and is no folder.
+    """
+    path = Path(to)
+    if not path.suffix or to.endswith("/") or path.is_dir():
+        return False
+    check_ending(path, "to", "; a folder has no ending, or a / after it")
+    return True
+
+
+def _to_file(table: Path, to: Path) -> None:
+    check_new_file(to)
+    batches = ds.dataset(table, format="parquet").to_batches(batch_size=PICTURES)
+    write_whole(
+        to, lambda path: write_table((pa.Table.from_batches([each]) for each in batches), path, to.suffix.lower())
+    )
+
+
+def _to_folder(table: Path, to: Path, by: Sequence[str], pictures: Schema | None) -> bool:
+    check_free(to)
+    sweep(to.parent, ".", left_by(EXPORT), deep=False)
+    try:
+        with aside(to, EXPORT) as part:
+            if pictures:
+                write_pictures(ds.dataset(table, format="parquet").to_batches(batch_size=PICTURES), pictures, part)
+            else:
+                _write(table, pafs.LocalFileSystem(), str(part), by)
+            settle(part, to)
+    except FAILURES:
+        return False
+    return True
+
+
+def _to_store(table: Path, to: str, by: Sequence[str]) -> bool:
+    system, path = open_system(to)
+    there = None
+    with suppress(*FAILURES):
+        there = system.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
+    if there:
+        raise InvalidArgument("to", to, "be empty")
+    if there is None:
+        return False
+    try:
+        _write(table, system, path, by)
+        with system.open_output_stream(f"{path.rstrip('/')}/{DONE}"):
+            pass
+    except BaseException as error:
+        with suppress(*FAILURES):
+            system.delete_dir_contents(path, missing_dir_ok=True)
+        if not isinstance(error, FAILURES):
+            raise
+        return False
+    return True
+
+
+def _write(table: Path, system: pafs.FileSystem, path: str, by: Sequence[str]) -> None:
+    rows = ds.dataset(table, format="parquet")
+    plain = [field.with_type(_plain(field.type)) if field.name in by else field for field in rows.schema]
+    ds.write_dataset(
+        (batch.cast(pa.schema(plain)) for batch in rows.to_batches()),
+        path,
+        schema=pa.schema(plain),
+        filesystem=system,
+        format="parquet",
+        basename_template="part-{i}.parquet",
+        partitioning=list(by) or None,
+        partitioning_flavor="hive" if by else None,
+        max_partitions=2**15,
+        max_rows_per_file=2**22,
+        max_rows_per_group=2**17,
+    )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -1,0 +1,66 @@
+"""Write the noisy tables of a run's release beside its hand-off.
+
+Privacy: post-processing; no data is read, no ledger is opened and nothing is charged.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from dpmodels.artifact import write_whole
+from dpmodels.errors import ArtifactError
+from dpmodels.releases.release import read_release
+from dpmodels.report.noisy_tables import noisy_tables
+from tasks.run.ready import check_new_file
+from tasks.run.store import Run
+from tasks.run.table_file import check_ending, write_table
+
+FOOTER = b"nacre.release"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written, and of which release."""
+
+    run: str
+    method: str
+    release: str
+    tables: int
+    counts: int
+
+
+def read_tables(run: Run) -> Iterator[pa.Table]:
+    """Yield the rows of all noisy tables of a run's release; the footer of each names the charge that paid.
+
+    Raises:
+        ArtifactError: the run has released nothing yet.
+        Unsuitable: its method releases no counts.
+    """
+    if run.finished("sanitize") is None:
+        raise ArtifactError(f"run {run.name} has released nothing yet; resume it first")
+    release = read_release(run.read("sanitize")).value
+    for table in noisy_tables(release):
+        yield table.replace_schema_metadata({FOOTER: release.entry})
+
+
+def write_tables(run: Run, out: Path) -> Written:
+    """Write the noisy tables of a run's release to one file, in the format of its ending; it is whole or absent.
+
+    Raises:
+        ArtifactError: the path is taken or cannot be written.
+        InvalidArgument: the ending names no format.
+    """
+    check_new_file(out)
+    check_ending(out)
+    counts, last, entry = 0, 0, b""
+
+    def tables() -> Iterator[pa.Table]:
+        nonlocal counts, last, entry
+        for table in read_tables(run):
+            counts, last, entry = counts + len(table), table["table"][-1].as_py(), table.schema.metadata[FOOTER]
+            yield table
+
+    write_whole(out, lambda path: write_table(tables(), path, out.suffix.lower(), dict))
+    return Written(run.name, run.plan.release.method, entry.decode(), last + 1, counts)

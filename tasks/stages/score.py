@@ -1,0 +1,64 @@
+"""Score: compare models and margins of the synthetic table with the real rows, under the plan's line for the report.
+
+The line was reserved together with the release. Only noisy counts of real rows are released, once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.schema import Schema
+from dpmodels.privacy import Sensitive
+from dpmodels.releases.plan import REPORT
+from dpmodels.report.charged import Scores
+from tasks.engine.encoded import EncodedTable
+from tasks.engine.engines import Threads, cores
+from tasks.run.accounts import desk_of
+from tasks.run.parquet import parquet_files, read_batches
+from tasks.run.receive import receive
+from tasks.run.store import Handle, Run
+from tasks.stages.stage import stage
+
+LOST = "the sensitive zone was deleted before the report was scored"
+
+
+@stage("score", sensitive=True)
+def score(run: Run, synthetic: Handle) -> Handle:
+    """Measure the charged scores; if the real rows are gone, void the charge that was reserved for the scores."""
+    line, encoded, place = run.plan.report, run.sensitive / "encoded", Handle(path=run.place("score"))
+    if line is None or run.finished("score"):
+        return place
+    desk = desk_of(run, REPORT)
+    held = desk.held()
+    if held is not None and held.state == "voided":
+        return place
+    if encoded.exists():
+        settings, schema = run.settings, line.table
+        # on this machine's threads: models are not sent to a cluster, whose libraries may compute otherwise
+        real = Sensitive(EncodedTable(encoded, schema, Threads(settings.threads or cores())))
+        with receive(run).here() as folder:
+            made = SyntheticTable(folder, schema, settings.batch_rows)
+            Scores.reading(line, made, settings.seed).measure(real, line, desk)
+    elif held is not None and held.state == "reserved":
+        desk.ledger.void(desk.charge.key, LOST)
+    elif desk.staged.exists() or desk.released.exists():
+        desk.ledger.recover(desk.charge.key, staged=desk.staged, released=desk.released)
+    held = desk.held()
+    if held is None or held.state != "committed":  # a file that lies there was not released by us
+        return place
+    return run.finish("score", held.artifact_hash)
+
+
+@dataclass(frozen=True)
+class SyntheticTable:
+    """A synthetic table as records, read from the start at each iteration; at most one batch is in memory."""
+
+    folder: Path
+    schema: Schema
+    batch_rows: int
+
+    def __iter__(self) -> Iterator[Records]:
+        codec = Codec(self.schema)
+        for file in parquet_files(self.folder):
+            yield from map(codec.encode, read_batches(file, self.batch_rows))

@@ -1,0 +1,162 @@
+"""Validate: a gate and a publishable report, both made from released objects alone."""
+
+import json
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from dpmodels.authoring.lint import load_contract
+from dpmodels.codec.embedded import codec_of
+from dpmodels.contract.documents import Documents
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import ArtifactError, DataError, Unsuitable
+from dpmodels.gate.expectations import Verdicts
+from dpmodels.generators.constraints import caution_of_rules
+from dpmodels.generators.load import load_generator
+from dpmodels.hand_off.manifest import MANIFEST, read_manifest
+from dpmodels.pages.checks import render_checks
+from dpmodels.pages.report import render
+from dpmodels.releases.plan import REPORT
+from dpmodels.releases.release import read_release
+from dpmodels.report.bins import CellTally
+from dpmodels.report.charged_facts import charged_facts, line_facts
+from dpmodels.report.fidelity import FIT_ROWS, Measured
+from dpmodels.report.report import summarise
+from tasks.engine.engines import Engine, Threads, cores, open_engine
+from tasks.engine.progress import progress_bar
+from tasks.kinds.protocol import FileCheck, kind_of
+from tasks.kinds.users import check_tables
+from tasks.run.accounts import desk_of
+from tasks.run.bucket import Bucket, Fetched
+from tasks.run.parquet import parquet_files, read_batches
+from tasks.run.receive import Received, receive, reject
+from tasks.run.store import MADE, Handle, Run, write_report
+from tasks.run.table_inputs import as_parquet
+from tasks.stages.stage import stage
+
+BATCH_ROWS = 65_536
+
+
+@stage("validate", sensitive=False)
+def validate(run: Run, release: Handle, synthetic: Handle) -> Handle:
+    """Check the synthetic table against the schema's expectations and write the publishable report."""
+    if done := run.finished("validate"):
+        return done
+    received = receive(run)
+    try:
+        return _judge(run, release, received)
+    except (ArtifactError, DataError):
+        reject(run)  # so that the run goes on once what it received is in order
+        raise
+
+
+def _judge(run: Run, release: Handle, received: Received) -> Handle:
+    """Check what was received and write the report.
+
+    Raises:
+        ArtifactError: the generator or the table is damaged.
+        DataError: the table breaks its schema.
+    """
+    released = read_release(run.read("sanitize")).value
+    contract, settings = released.line.contract, run.settings
+    kind = kind_of(contract)
+    model = load_generator(received.generator)
+    rows = settings.rows or model.default_rows()
+    measured = Measured.of(released)
+    check = kind.file_check(contract, rows, settings.batch_rows, measured)
+    with progress_bar("validate"), open_engine(settings.threads, run.dask) as engine:
+        gate, tally = check_table(received.synthetic, check, engine, received)
+    checks = {"checks.html": render_checks(gate)}
+    if gate.broken or tally is None:
+        write_report(run, checks)
+        broken = "; ".join(map(str, gate.broken))
+        raise DataError("", f"the synthetic table breaks its schema and is not handed over: {broken}")
+    with received.here(most=1) as folder:  # a file holds more rows than are read
+        first = first_records(folder, contract, FIT_ROWS)
+    facts = summarise(measured, tally, first, gate.results(), release.sha256, charged_section(run))
+    facts |= kind.further_facts(measured, first)
+    if said := caution_of_rules(model, rows, settings.seed):
+        facts["cautions"] = [said]
+    write_report(run, {**checks, "report.json": json.dumps(facts, indent=1), "report.html": render(facts)})
+    return run.finish("validate")
+
+
+def charged_section(run: Run) -> dict[str, Any] | None:
+    """Return the facts of the report's charged section, or of its loss; None for a run that was not asked for one."""
+    line = run.plan.report
+    if line is None:
+        return None
+    if done := run.finished("score"):
+        scores = read_release(run.read("score")).value
+        return {"status": "measured", "charged": True, **charged_facts(scores), "scores_sha256": done.sha256}
+    held = desk_of(run, REPORT).held()
+    return {"status": "lost", "charged": held is not None and held.state != "voided", **line_facts(line)}
+
+
+def render_again(report: Handle) -> str:
+    """Render a publishable report again from its facts, with this version's layout; the hand-off's page stays."""
+    return render(json.loads((report.path / "report.json").read_text(encoding="utf-8")))
+
+
+def check_table(
+    path: Path, check: FileCheck, engine: Engine, received: Received | None = None
+) -> tuple[Verdicts, CellTally | None]:
+    """Check a Parquet file, or a folder of them, against the expectations of a synthetic table.
+
+    What was ``received`` may lie in an object store, from which it is read by whoever checks a file.
+
+    Raises:
+        DataError: there is no such file, it is damaged, or a column cannot hold its declared values.
+    """
+    gate, tally = check.gate(), check.tally()
+    if received and received.parts:
+        results = engine.map(Fetched(Bucket(received.bucket), check), received.parts.items())
+    else:
+        results = engine.map(check, parquet_files(path))
+    for own, counts in results:
+        gate.add(own)
+        if tally is not None and counts is not None:
+            tally.join(counts)
+    gate.settle()
+    return gate, tally
+
+
+def first_records(path: Path, contract: Any, rows: int) -> list[Any]:
+    """Read the first rows of a table that fits its contract."""
+    codec, read = codec_of(contract), list[Any]()
+    for batch in chain.from_iterable(read_batches(file, rows) for file in parquet_files(path)):
+        if (missing := rows - sum(map(len, read))) <= 0:
+            break
+        read.append(codec.encode(batch).take(slice(0, missing)))
+    return read
+
+
+def check_hand_off(folder: Path, schema_file: Path | None) -> Verdicts:
+    """Check a hand-off against the schema that came with it, or any table against the schema that is named.
+
+    Raises:
+        InvalidArgument: the folder is no hand-off, and no schema is named.
+        DataError: there is nothing that can be checked.
+    """
+    if not (folder / MANIFEST).is_file():
+        if schema_file is None:
+            raise Unsuitable(f"{folder} is no hand-off with a schema of its own; name a schema with --schema")
+        contract = load_contract(schema_file)
+        with as_parquet(folder, contract) as table:
+            return _checked(table, contract, None)
+    if read_manifest(folder).part:
+        raise Unsuitable(
+            f"{folder} holds embeddings that were made one by one; `nacre verify {folder}` checks all of it"
+        )
+    contract = load_contract(schema_file or folder / "schema.yaml")
+    try:
+        rows = int(json.loads((folder / "report.json").read_text(encoding="utf-8"))["synthetic_rows"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError("", f"{folder} has no report.json that can be read") from None
+    return _checked(folder / MADE["sample"], contract, rows)
+
+
+def _checked(path: Path, contract: Schema | Documents, rows: int | None) -> Verdicts:
+    if isinstance(contract, Schema) and contract.users:
+        return check_tables(path, contract, rows)
+    return check_table(path, kind_of(contract).file_check(contract, rows, BATCH_ROWS, None), Threads(cores()))[0]

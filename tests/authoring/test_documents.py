@@ -1,0 +1,323 @@
+"""Each kind of public documentation, read into the same facts about the same columns."""
+
+import json
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from dpmodels.authoring.ddl import checked
+from dpmodels.authoring.facts import Bound, Facts
+from dpmodels.authoring.source import Source, read_source
+from dpmodels.errors import NacreError
+
+DICTIONARY = """\
+Column Name;Data Type;Minimum;Maximum;Allowed values;Definition;Nullable
+age;int;0;120;;Age in years;no
+state;varchar(8);;;new | paid | void;;yes
+fee;decimal(8,2);0;999.99;;;
+born;date;1900-01-01;2020-12-31;;;no
+"""
+DBT = """
+version: 2
+models:
+  - name: patients
+    columns:
+      - name: age
+        data_type: int
+        description: Age in years
+        data_tests: [not_null, {dbt_utils.accepted_range: {min_value: 0, max_value: 120}}]
+      - {name: state, data_type: varchar(8), tests: [{accepted_values: {arguments: {values: [new, paid, void]}}}]}
+      - name: fee
+        data_type: "numeric(8, 2)"
+        constraints: [{type: check, expression: "fee >= 0 and fee <= 999.99"}]
+      - name: born
+        data_type: date
+        constraints: [{type: not_null}]
+        data_tests:
+          - dbt_expectations.expect_column_values_to_be_between: {min_value: "1900-01-01", max_value: "2020-12-31"}
+"""
+JSON_SCHEMA = {
+    "type": "array",
+    "items": {"$ref": "#/$defs/row"},
+    "$defs": {
+        "row": {
+            "type": "object",
+            "required": ["age", "fee", "born"],
+            "properties": {
+                "age": {"type": "integer", "minimum": 0, "exclusiveMaximum": 121, "description": "Age in years"},
+                "state": {"anyOf": [{"enum": ["new", "paid", "void"], "type": "string"}, {"type": "null"}]},
+                "fee": {"type": "number", "minimum": 0, "maximum": 999.99, "multipleOf": 0.01},
+                "born": {
+                    "type": "string",
+                    "format": "date",
+                    "formatMinimum": "1900-01-01",
+                    "formatMaximum": "2020-12-31",
+                },
+            },
+        }
+    },
+}
+DDL = """
+-- written by a database; it's fine
+CREATE TYPE public.progress AS ENUM ('new', 'paid', 'void');
+CREATE TABLE IF NOT EXISTS public."Patients" (
+    "age" integer NOT NULL, /* years */
+    state progress,
+    fee numeric(8, 2) DEFAULT (0 + 1),
+    born date NOT NULL CHECK (born BETWEEN DATE '1900-01-01' AND '2020-12-31'::date),
+    CONSTRAINT sane CHECK (((age >= 0) AND (121 > age))),
+    CHECK (fee >= 0 AND fee <= 999.99)
+);
+COMMENT ON COLUMN public."Patients".age IS 'Age in years';
+CREATE TABLE other (x text);
+"""
+PANDERA = """
+schema_type: dataframe
+columns:
+  age: {dtype: int64, nullable: false, description: Age in years, checks: {in_range: {min_value: 0, max_value: 120}}}
+  state: {dtype: str, nullable: true, checks: [{value: [new, paid, void], options: {check_name: isin}}]}
+  fee: {dtype: "decimal(8, 2)", nullable: false, greater_than_or_equal_to: 0, checks: {le: {value: 999.99}}}
+  born: {dtype: date, nullable: false, checks: {ge: "1900-01-01", le: 2020-12-31}}
+"""
+
+
+def expectation(name: str, column: str, **more: object) -> dict[str, object]:
+    return {"type": name, "kwargs": {"column": column, **more}}
+
+
+SUITE = {
+    "name": "patients",
+    "expectations": [
+        expectation("expect_column_values_to_be_of_type", "age", type_="INTEGER"),
+        expectation("expect_column_values_to_be_between", "age", min_value=0, max_value=121, strict_max=True),
+        expectation("expect_column_values_to_not_be_null", "age"),
+        expectation("expect_column_values_to_be_in_set", "state", value_set=["new", "paid", "void"]),
+        expectation("expect_column_values_to_be_in_type_list", "state", type_list=["VARCHAR", "StringType"]),
+        expectation("expect_column_min_to_be_between", "fee", min_value=0, max_value=3),
+        expectation("expect_column_max_to_be_between", "fee", min_value=900, max_value=999.99),
+        expectation("expect_column_values_to_be_of_type", "fee", type_="DECIMAL(8,2)"),
+        expectation("expect_column_values_to_be_of_type", "born", type_="DateType"),
+        expectation("expect_column_values_to_be_between", "born", min_value="1900-01-01", max_value="2020-12-31"),
+        expectation("expect_column_values_to_not_be_null", "born"),
+        {"type": "expect_table_row_count_to_be_between", "kwargs": {"min_value": 1}},
+    ],
+}
+WRITTEN = {
+    "dictionary.csv": DICTIONARY,
+    "schema.yml": DBT,
+    "schema.json": json.dumps(JSON_SCHEMA),
+    "table.sql": DDL,
+    "pandera.yaml": PANDERA,
+    "pandera.json": json.dumps(yaml.safe_load(PANDERA), default=str),
+    "suite.json": json.dumps(SUITE),
+}
+COLUMNS = ("age", "state", "fee", "born")
+
+
+def documented(folder: Path, name: str, text: str) -> Source:
+    (folder / name).write_text(text)
+    return read_source(folder / name)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_every_kind_of_document_says_the_same_of_a_column(tmp_path: Path, name: str) -> None:
+    source = documented(tmp_path, name, WRITTEN[name])
+    assert name in source.origin and "sha256" in source.origin
+    columns = source.columns(COLUMNS)
+    age, state, fee, born = (columns[column] for column in COLUMNS)
+    assert age.kind == "integer" and age.low == (0, False) and age.high in ((120, False), (121, True))
+    assert age.nullable in (False, None) and state.nullable in (True, None) and born.nullable is not True
+    assert state.kind == "text" and state.values == ("new", "paid", "void")
+    assert (fee.kind, fee.decimals, fee.low, fee.high) == ("number", 2, (0, False), (999.99, False))
+    assert (born.kind, born.low, born.high) == ("date", (date(1900, 1, 1), False), (date(2020, 12, 31), False))
+    assert not any(facts.unread for facts in columns.values())
+    if name != "suite.json":
+        assert age.description == "Age in years"
+    if name in ("dictionary.csv", "schema.json", "table.sql", "pandera.yaml"):
+        assert (age.nullable, state.nullable, born.nullable) == (False, True, False)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("x,int,1-7,,", Facts(kind="integer", low=Bound(1), high=Bound(7))),
+        ("x,int,-5..-1,,", Facts(kind="integer", low=Bound(-5), high=Bound(-1))),
+        ('x,,,"1 = male, 2 = female",', Facts(values=(1, 2))),
+        ('x,text,,"1: male; 2: female",', Facts(kind="text", values=("1", "2"))),
+        ("x,,,01|02,", Facts(values=("01", "02"))),
+        ('x,,,"[""a"", null]",', Facts(values=("a",), nullable=True)),
+        ("x,boolean,,yes/no,", Facts(kind="boolean", unread=("values",))),
+        ("x,bool,,yes|no,", Facts(kind="boolean", values=(False, True))),
+        ("x,,,a|b|...,", Facts(unread=("values",))),
+        ('x,,,"see the manual of the old system, page 3",', Facts(unread=("values",))),
+        ("x,,about ten,,", Facts(unread=("range",))),
+        ("x,geometry,,,yes", Facts(unread=("type geometry",), nullable=False)),
+    ],
+)
+def test_a_dictionary_is_read_as_people_write_it(tmp_path: Path, row: str, expected: Facts) -> None:
+    text = f"variable,type,range,values,required\n{row}\n"
+    assert documented(tmp_path, "d.csv", text).columns(["x"])["x"] == expected
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("x,timestamp,,Minute,,", Facts(kind="moment", resolution="minute")),
+        ("x,timestamp,,fortnight,,", Facts(kind="moment", unread=("resolution fortnight",))),
+        ("x,free text,,,,", Facts(kind="identifier")),
+        ("x,int,,,y // 100,", Facts(kind="integer", derived={"formula": "y // 100"})),
+        ("x,int,,,n/a,", Facts(kind="integer", unread=("formula",))),
+        ("x,int,,,as in chapter 3,", Facts(kind="integer", unread=("formula",))),
+        ('x,,"a = Ash | b = Elm",,,y', Facts(derived={"of": "y", "values": {"a": "Ash", "b": "Elm"}})),
+        ('x,,"a = Ash | b",,,y', Facts(unread=("the names of y",))),
+        ("x,text,a|b,,,z", Facts(kind="text", values=("a", "b"))),
+    ],
+)
+def test_a_dictionary_says_what_a_column_follows_from(tmp_path: Path, row: str, expected: Facts) -> None:
+    text = f"name,type,values,granularity,formula,lookup\n{row}\ny,text,a|b,,,\n"
+    assert documented(tmp_path, "d.csv", text).columns(["x"])["x"] == expected
+
+
+UNREAD = {"x": Facts(unread=("a CHECK",))}
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("x IN (1, -2, 3)", {"x": Facts(values=(1, -2, 3))}),
+        (
+            "((x)::text = ANY ((ARRAY['a'::character varying, 'it''s'::text])::text[]))",
+            {"x": Facts(values=("a", "it's"))},
+        ),
+        ("x > 0 AND y IS NOT NULL", {"x": Facts(low=Bound(0, True)), "y": Facts(nullable=False)}),
+        ("10 >= x", {"x": Facts(high=Bound(10))}),
+        ("x BETWEEN 1 AND 5 AND x BETWEEN 3 AND 9", {"x": Facts(low=Bound(3), high=Bound(5))}),
+        ("(x >= 1 AND (x < 9 AND x <= 9))", {"x": Facts(low=Bound(1), high=Bound(9, True))}),
+        ("x = 'a'", {"x": Facts(values=("a",))}),
+        ("x > 0 OR x < -5", UNREAD),
+        ("(x > 0) OR (x < -5)", UNREAD),
+        ("NOT (x > 0)", UNREAD),
+        ("NOT x IN (1, 2)", UNREAD),
+        ("x NOT IN (1, 2)", UNREAD),
+        ("x NOT BETWEEN 1 AND 2", UNREAD),
+        ("(x > 0) IS FALSE", UNREAD),
+        ("lower(x) IN ('a')", UNREAD),
+        ("x + 1 > 0", UNREAD),
+        ("x * 2 <= 10", UNREAD),
+        ("x > y", UNREAD),
+        ("x <> 3", UNREAD),
+        ("x > 1 - 5", UNREAD),
+        ("date >= DATE '2020-01-01'", {"date": Facts(low=Bound(date(2020, 1, 1)))}),
+        ("x IN (1 - 5, 3)", UNREAD),
+        ("x > (3) - 5", UNREAD),
+        ("x > - (5)", UNREAD),
+        ("CASE WHEN x > 1 THEN y > 2 END", UNREAD),
+        ("x IN (1, y)", UNREAD),
+        ("x > 1 AND (y > 1 OR y < 0)", {"x": Facts(low=Bound(1, True)), "y": Facts(unread=("a CHECK",))}),
+    ],
+)
+def test_a_check_is_read_only_where_it_bounds_a_column_by_itself(condition: str, expected: Mapping[str, Facts]) -> None:
+    found = checked(condition)
+    assert {name: facts for name, facts in found.items() if name in ("x", "y", "date")} == (
+        {name: UNREAD["x"] for name in found if name in ("x", "y")} if expected is UNREAD else expected
+    )
+    assert found.keys() >= expected.keys()
+
+
+def test_ddl_of_several_dialects(tmp_path: Path) -> None:
+    mysql = (
+        "CREATE TABLE `t` (`id` bigint(20) unsigned NOT NULL AUTO_INCREMENT,"
+        " `kind` enum('a','b') NOT NULL COMMENT 'a; b',"
+        " `on` tinyint(1), PRIMARY KEY (`id`), KEY `k` (`kind`)) ENGINE=InnoDB;"
+    )
+    columns = documented(tmp_path, "m.sql", mysql).columns(["id", "kind", "on"])
+    assert columns["id"] == Facts(kind="identifier", nullable=False)
+    assert columns["kind"].values == ("a", "b") and columns["kind"].description == "a; b"
+    server = "CREATE TABLE [dbo].[t] ([Amount] [decimal](10, 2) NOT NULL, [At] datetime2(7) NULL, who uniqueidentifier)"
+    columns = documented(tmp_path, "s.sql", server).columns(["amount", "At", "who"])
+    assert (columns["amount"].kind, columns["amount"].decimals) == ("number", 2)
+    assert (columns["At"].kind, columns["who"].kind) == ("moment", "identifier")
+    dump = "CREATE TABLE public.t (id int NOT NULL); ALTER TABLE ONLY t ADD CONSTRAINT p PRIMARY KEY (id);"
+    many = "CREATE TABLE t (x int CHECK (x > 0 AND x % 2 = 0), y int, z int, CHECK (z < 9), CHECK (x > y));"
+    columns = documented(tmp_path, "c.sql", many).columns(["x", "y", "z"])
+    assert columns["x"].low == (0, True) and columns["x"].unread == ("a CHECK", "a CHECK")
+    assert columns["y"].unread and columns["z"].high == (9, True)
+    assert documented(tmp_path, "p.sql", dump).columns(["id"])["id"].kind == "identifier"
+
+
+def test_a_check_of_dbt_says_nothing_of_another_column(tmp_path: Path) -> None:
+    column = {"name": "x", "constraints": [{"type": "check", "expression": "y > 0 and X < 5"}]}
+    text = yaml.safe_dump({"models": [{"name": "t", "columns": [column]}]})
+    assert documented(tmp_path, "c.yml", text).columns(["x"])["x"] == Facts(high=Bound(5, True))
+
+
+def test_the_table_that_is_meant_is_found_or_asked_for(tmp_path: Path) -> None:
+    source = documented(tmp_path, "t.sql", "CREATE TABLE a (x int, y int); CREATE TABLE b (X date, z int, y text);")
+    assert source.columns(["x", "y", "z"])["x"].kind == "date"  # b has more of the names
+    assert source.columns(["x", "y"], "a")["x"].kind == "integer"
+    with pytest.raises(NacreError, match=r"choose one by --table: a, b"):
+        source.columns(["x"])
+    with pytest.raises(NacreError, match="has no table c"):
+        source.columns(["x"], "c")
+    with pytest.raises(NacreError, match="none of the columns"):
+        source.columns(["other"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "match"),
+    [
+        ("a.csv", "age,min\n3,4\n", "headings"),
+        ("a.csv", "", "headings"),
+        ("a.csv", "name,max,notes\nx,3,one, two\n", "row 1 of the data dictionary has more cells"),
+        ("a.sql", "SELECT 1", "no CREATE TABLE"),
+        ("a.sql", "CREATE TABLE a (x int", "not closed"),
+        ("a.sql", "CREATE TABLE a (x int DEFAULT 'x)", "not closed"),
+        ("a.sql", "CREATE TABLE (", "not closed"),
+        ("a.sql", "CREATE TABLE", "no CREATE TABLE"),
+        ("a.sql", "ALTER TABLE ADD; COMMENT ON COLUMN IS;", "CREATE TABLE"),
+        ("a.json", "{", "not written as"),
+        ("a.json", "[" * 100_000, "not written as"),
+        ("a.json", "3", "none of the documents"),
+        ("a.yml", "a: [", "not written as"),
+        ("a.yml", "models: 3", "none of the documents"),
+        ("a.yml", "columns: [a]", "none of the documents"),
+        ("a.json", '{"expectations": [3, {"kwargs": {"column": "x"}}], "x": 1}', None),
+        ("a.yml", "models: [3, {columns: {a: b}}, {columns: [1, {name: x, data_tests: 3, constraints: [1]}]}]", None),
+        ("a.json", '{"properties": {"x": 3, "y": {"$ref": "#/properties/y"}, "z": {"anyOf": [{"$ref": "#"}]}}}', None),
+        ("a.yml", "columns: {x: 3, y: {checks: {isin: 3, ge: [1]}}}", None),
+    ],
+)
+def test_a_document_that_cannot_be_read_is_refused_in_a_sentence(
+    tmp_path: Path, name: str, text: str, match: str | None
+) -> None:
+    if match is None:
+        assert documented(tmp_path, name, text).columns(["x"])["x"].kind is None
+        return
+    with pytest.raises(NacreError, match=match) as refused:
+        documented(tmp_path, name, text)
+    assert refused.value.__cause__ is None and "\n" not in str(refused.value)
+
+
+def test_a_public_sample_gives_types_extremes_and_categories(tmp_path: Path) -> None:
+    text = "age,state,fee,born,word,on\n" + "".join(
+        f"{17 + i},{'new' if i % 2 else 'paid'},{i}.25,2020-01-{1 + i % 9:02},w{i},{'true' if i % 3 else ''}\n"
+        for i in range(40)
+    )
+    (tmp_path / "s.csv").write_text(text)
+    source = read_source(tmp_path / "s.csv", sample=True)
+    assert source.origin.startswith("derived from a public sample: s.csv, sha256 ")
+    columns = source.columns(["age", "state", "fee", "born", "word", "on"])
+    assert columns["age"] == Facts(kind="integer", low=Bound(17), high=Bound(56), nullable=False)
+    assert columns["state"].values == ("new", "paid") and columns["word"].values is None and columns["word"].unread
+    assert (columns["fee"].decimals, columns["fee"].high) == (2, Bound(39.25))
+    assert columns["born"].high == Bound(date(2020, 1, 9)) and columns["on"].nullable
+    pq.write_table(pa.table({"x": pa.array([None, float("nan")])}), tmp_path / "s.parquet")
+    assert read_source(tmp_path / "s.parquet", sample=True).columns(["x"])["x"].low is None
+    (tmp_path / "e.csv").write_text("a,b\n")
+    with pytest.raises(NacreError, match="public sample"):
+        read_source(tmp_path / "e.csv", sample=True)

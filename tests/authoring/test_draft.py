@@ -1,0 +1,205 @@
+"""A draft with documentation: what is known is filled in, what is not stays a TODO, and no value is looked at."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+from dpmodels.authoring.column import drafted
+from dpmodels.authoring.draft import Known, draft
+from dpmodels.authoring.facts import Bound, Facts, between
+from dpmodels.authoring.lint import KINDS, parse
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import NacreError
+from dpmodels.reading.header import DoubtfulNames
+from dpmodels.reading.load import load_parts
+from tests.every_kind import make
+
+SECRET = "unique-private-string-8412"
+TABLE = pa.table(
+    {
+        "age": pa.array([731, None], pa.int16()),
+        "Fee": pa.array([913.75, 2.5]),
+        "ward": pa.array([SECRET, "b"]),
+        "born": pa.array([date(1931, 7, 9), date(1955, 1, 1)]),
+        "seen": pa.array([datetime(1931, 7, 9)] * 2, pa.timestamp("us")),
+        "code 4821 x": pa.array([1, 2], pa.int8()),
+    }
+)
+DICTIONARY = f"""\
+name,type,min,max,values,description,nullable
+age,int,0,120,,Age in years: TODO # now\u2028x,yes
+fee,"decimal(8,2)",0,999.99,,,
+ward,text,,,no|012|north,,
+born,date,1900-01-01,2020-12-31,,,
+code 4821 x,int,0,9,,,
+unheard,int,0,1,,{"long " * 200},
+"""
+
+
+OPEN = {"min": "TODO", "max": "TODO"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    pq.write_table(TABLE, tmp_path / "data" / "t.parquet")
+    TABLE.to_pandas().to_csv(tmp_path / "data.csv", index=False)
+    (tmp_path / "d.csv").write_text(DICTIONARY)
+    return tmp_path
+
+
+@pytest.mark.parametrize("data", ["data", "data/t.parquet", "data.csv"])
+def test_what_is_documented_is_filled_in_and_the_rest_stays_open(folder: Path, data: str) -> None:
+    with pytest.raises(DoubtfulNames):  # a name with four digits in a row, which the documentation tells for a name
+        draft(folder / data)
+    text = draft(folder / data, known=Known(folder / "d.csv"))
+    assert not [value for value in (SECRET, "731", "913", "1931", "1955") if value in text]
+    schema, faults = parse(text)
+    assert schema is None and {fault.where.split(".")[1] for fault in faults} == {"seen"}
+    whole = draft(folder / data, known=Known(folder / "d.csv", accept=True))
+    if data == "data.csv":  # nobody says what `seen` holds
+        whole = whole.replace("{type: TODO}", "{type: datetime, min: 1970-01-01, max: 2099-12-31}")
+    columns = make(whole).columns
+    assert columns["age"].model_dump(exclude_defaults=True).items() >= {"min": 0, "max": 120, "nullable": True}.items()
+    assert columns["Fee"].model_dump(exclude_defaults=True).items() >= {"max": 999.99, "round": 2}.items()
+    assert columns["ward"].values == ("no", "012", "north") and columns["born"].max == date(2020, 12, 31)
+    (source,) = make(whole).sources
+    assert source.startswith("documented in a data dictionary: d.csv, sha256 ")
+    assert make(make(whole).to_yaml()) == make(whole) and make(whole).hash != make(_without(whole, "sources")).hash
+
+
+def _without(text: str, key: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.startswith(key))
+
+
+def test_a_public_sample_fills_in_what_the_document_does_not_and_the_schema_says_so(folder: Path) -> None:
+    public = {"age": [1, 99], "seen": [datetime(2020, 1, 1), datetime(2021, 1, 1)], "ward": ["b", "a"]}
+    pq.write_table(pa.table(public), folder / "public.parquet")
+    text = draft(folder / "data", known=Known(folder / "d.csv", folder / "public.parquet"))
+    schema = make(text.replace("resolution: TODO", "resolution: day"))
+    assert schema.columns["age"].max == 120 and schema.columns["seen"].max == datetime(2021, 1, 1)
+    assert [source.split(":")[0] for source in schema.sources] == [
+        "documented in a data dictionary",
+        "derived from a public sample",
+    ]
+
+
+def test_the_data_is_no_documentation_of_itself(folder: Path) -> None:
+    (folder / "link.parquet").symlink_to(folder / "data" / "t.parquet")
+    for data, given in (
+        ("data/t.parquet", "data/t.parquet"),
+        ("data/t.parquet", "link.parquet"),
+        ("data", "data/t.parquet"),
+        ("data", "link.parquet"),
+    ):
+        with pytest.raises(NacreError, match="is the data itself"):
+            draft(folder / data, known=Known(sample=folder / given))
+    with pytest.raises(NacreError, match="does not exist"):
+        draft(folder / "data", known=Known(folder / "none.csv"))
+
+
+def test_a_description_cannot_become_a_key(folder: Path) -> None:
+    (folder / "d.csv").write_text('name,description\nage,"a\nb\r\x85c: 1\u2029 d\x00"\n')
+    text = draft(folder / "data", True, Known(folder / "d.csv"))
+    assert "  # a b c: 1 d\n" in text
+
+
+NUMBER, DAY = pa.float64(), pa.date32()
+
+
+@pytest.mark.parametrize(
+    ("found", "facts", "keys"),
+    [
+        (pa.int32(), Facts(low=Bound(0.5), high=Bound(9.5)), {"type": "integer", "min": 1, "max": 9, "dtype": "int32"}),
+        (pa.int64(), Facts(low=Bound(0, True), high=Bound(9, True)), {"type": "integer", "min": 1, "max": 8}),
+        (NUMBER, Facts(low=Bound(0, True), high=Bound(9, True)), {"type": "number", "min": 0.0, "max": 9.0}),
+        (
+            NUMBER,
+            Facts(low=Bound(0, True), high=Bound(0.3), decimals=1),
+            {"type": "number", "min": 0.1, "max": 0.3, "round": 1},
+        ),
+        (NUMBER, Facts(kind="integer", low=Bound(0), high=Bound(5)), {"type": "integer", "min": 0, "max": 5}),
+        (pa.float32(), Facts(low=Bound(0)), {"type": "number", "min": 0.0, "max": "TODO", "dtype": "float32"}),
+        (pa.int8(), Facts(values=("1", "2")), {"type": "categorical", "values": [1, 2], "dtype": "int8"}),
+        (pa.int64(), Facts(kind="boolean"), {"type": "categorical", "values": [0, 1]}),
+        (pa.int64(), Facts(values=(False, True)), {"type": "categorical", "values": [0, 1]}),
+        (NUMBER, Facts(values=(0, 1)), {"type": "categorical", "values": [0, 1]}),
+        (pa.string(), Facts(values=(1, 2)), {"type": "categorical", "values": ["1", "2"]}),
+        (pa.string(), Facts(kind="integer", low=Bound(0)), {"type": "categorical", "values": "TODO"}),
+        (pa.string(), Facts(kind="identifier"), {"type": "identifier"}),
+        (NUMBER, Facts(kind="identifier"), {"type": "number", "min": "TODO", "max": "TODO"}),
+        (pa.bool_(), Facts(values=(0, 1), nullable=True), {"type": "boolean", "nullable": True}),
+        (None, Facts(kind="boolean"), {"type": "boolean"}),
+        (None, Facts(values=(True, False)), {"type": "boolean"}),
+        (None, Facts(kind="text", values=("a", "b")), {"type": "categorical", "values": ["a", "b"]}),
+        (None, Facts(kind="date"), {"type": "datetime", "min": "TODO", "max": "TODO", "resolution": "day"}),
+        (
+            DAY,
+            Facts(low=Bound(date(2020, 1, 1), True), high=Bound(datetime(2021, 1, 1, 5))),
+            {"type": "datetime", "min": date(2020, 1, 2), "max": date(2021, 1, 1), "resolution": "day"},
+        ),
+        (DAY, Facts(low=Bound(3)), {"type": "datetime", "min": "TODO", "max": "TODO", "resolution": "day"}),
+        (pa.int64(), Facts(low=Bound(9), high=Bound(1)), {"type": "integer", "min": "TODO", "max": 1}),
+        (pa.int8(), Facts(low=Bound(0), high=Bound(300)), {"type": "integer", "min": 0, "max": 300}),
+        (pa.int64(), Facts(low=Bound(0), high=Bound(2**60)), {"type": "integer", "min": 0, "max": "TODO"}),
+        (pa.string(), Facts(values=("a", True)), {"type": "categorical", "values": "TODO"}),
+        (pa.decimal128(8, 2), Facts(kind="number"), {**OPEN, "type": "number", "round": 2, "dtype": "decimal(8, 2)"}),
+        (pa.time32("s"), Facts(), {**OPEN, "type": "integer", "dtype": "time32[s]"}),
+        (pa.duration("us"), Facts(high=Bound(9)), {**OPEN, "type": "integer", "max": 9, "dtype": "duration[us]"}),
+    ],
+)
+def test_the_type_in_the_file_and_the_document_make_one_column(
+    found: pa.DataType | None, facts: Facts, keys: dict[str, Any]
+) -> None:
+    made = drafted("x", found, facts)
+    assert made.keys == keys
+    if "TODO" not in keys.values():
+        assert Schema.model_validate({"name": "a", "columns": {"y": {"type": "boolean"}, "x": keys}})
+
+
+@pytest.mark.parametrize("found", [None, pa.int64(), NUMBER, pa.float32(), DAY, pa.timestamp("us"), pa.string()])
+def test_no_odd_fact_ends_a_draft(found: pa.DataType | None) -> None:
+    odd = [Facts(low=Bound(date.max, True), high=Bound(date.min, True)), Facts(decimals=10**6, low=Bound(1e299))]
+    odd += [between("inf", 10**400), between("9" * 5000, "-1e999"), Facts(values=(float("nan"), "nan", "inf", 1e308))]
+    odd += [Facts(kind="moment", low=Bound(datetime(1, 1, 1, tzinfo=UTC))), Facts(kind="number", values=("x",))]
+    for facts in odd:
+        for accept in (False, True):
+            made = drafted("x", found, facts, accept)
+            assert made.keys["type"] in ("TODO", *KINDS) and isinstance(made.remarks, tuple)
+
+
+def test_what_cannot_be_used_is_told() -> None:
+    assert "not read: a CHECK" in drafted("x", pa.int64(), Facts(unread=("a CHECK",))).remarks
+    assert "documented as number, which is not what the file holds" in drafted("x", DAY, Facts(kind="number")).remarks
+    assert "reversed" in drafted("x", pa.int64(), Facts(low=Bound(9), high=Bound(1))).remarks[0]
+    assert Decimal(str(drafted("x", NUMBER, Facts(high=Bound(0.29), decimals=2)).keys["max"])) == Decimal("0.29")
+
+
+TABLES = {
+    "integers": pa.array([0, 1]),
+    "numbers": pa.array([0.0, 1.0]),
+    "texts": pa.array(["0", "1"]),
+    "booleans": pa.array([False, True]),
+}
+
+
+@pytest.mark.parametrize("written", ["csv", "parquet"])
+def test_values_that_a_codebook_lists_are_of_the_type_that_the_table_has(tmp_path: Path, written: str) -> None:
+    table = pa.table({name: column for name, column in TABLES.items() if written == "parquet" or name == "integers"})
+    data, book = tmp_path / f"t.{written}", tmp_path / "book.csv"
+    (csv.write_csv if written == "csv" else pq.write_table)(table, data)
+    book.write_text("name,type,values\n" + "".join(f"{name},categorical,0|1\n" for name in table.column_names))
+    text = draft(data, known=Known(document=book), affirmed=True)
+    schema, faults = parse(text)
+    assert not faults and "not what the file holds" not in text
+    wanted = {"integers": int, "numbers": int, "texts": str}
+    for name, column in schema.columns.items():
+        assert {type(value) for value in column.values} == {wanted.get(name, bool)}, name
+    (made,) = [part.reveal() for part in load_parts(data, schema, 64)]
+    assert sum(len(batch) for batch in made) == 2

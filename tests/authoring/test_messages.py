@@ -1,0 +1,174 @@
+"""What a newcomer gets wrong is named by its cause, and with what to do about it."""
+
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dpmodels.authoring.draft import draft
+from dpmodels.authoring.lint import lint
+from dpmodels.authoring.suggest import suggestion
+from dpmodels.codec.encode import Codec
+from dpmodels.codec.rules import Conditions
+from dpmodels.contract.documents import Documents, Encoder
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import DataError, NacreError, Unsuitable
+from dpmodels.gate.suite import suite_for
+from dpmodels.privacy import Sensitive
+from dpmodels.reading.frames import load_given
+from dpmodels.reading.load import load_parts
+from dpmodels.text.candidates import Recipe, make_candidates
+from dpmodels.text.reading import load_documents
+from dpmodels.text.sentences import split_sentences
+
+SCHEMA = Schema.model_validate_json(
+    '{"name": "visits", "columns": {"ward": {"type": "categorical", "values": ["north", "south"]},'
+    '"dose": {"type": "number", "min": 0, "max": 60}, "seen": {"type": "datetime", "min": "2024-01-01",'
+    '"max": "2024-12-31", "resolution": "day"}}}'
+)
+GOOD = "ward,dose,seen\nnorth,1.5,2024-05-01\n"
+
+
+def refusal(path: Path, content: bytes) -> str:
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        for part in load_parts(str(path), SCHEMA, 100):
+            deque(part.reveal(), maxlen=0)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "cause"),
+    [
+        (GOOD.encode("utf-16"), "is in UTF-16; save it as UTF-8"),
+        (GOOD.replace(",", ";").replace("1.5", "1,5").encode(), "column dose: must hold numbers in every row"),
+        (GOOD.replace("1.5", "1,5").encode(), "as where a decimal comma parts a number in two"),
+        (GOOD.replace("1.5", '"1.234,5"').encode(), "a point before the decimals (3.5, not 3,5)"),
+        (GOOD.replace("2024-05-01", "01.05.2024").encode(), "dates in every row, as the schema says, written as 2026-"),
+        (GOOD.replace("2024-05-01", "5/1/2024").encode(), "(not 25.12.2026 or 12/25/2026)"),
+        (GOOD.replace("ward", "Ward").encode(), "write it as the schema does"),
+        (GOOD.replace("ward", ",ward").replace("north", "0,north").encode(), "(write the file with index=False)"),
+    ],
+)
+def test_a_text_file_is_refused_by_its_cause(tmp_path: Path, content: bytes, cause: str) -> None:
+    said = refusal(tmp_path / "t.csv", content)
+    assert cause in said and "double" not in said and "timestamp" not in said and "north" not in said
+
+
+def test_a_draft_of_an_index_that_pandas_wrote_names_it(tmp_path: Path) -> None:
+    pd.DataFrame({"ward": ["north"], "dose": [1.5]}).to_csv(tmp_path / "t.csv")
+    with pytest.raises(DataError, match=r"an index that pandas wrote .*index=False"):
+        draft(tmp_path / "t.csv")
+
+
+def test_text_for_dates_and_numbers_says_how_pandas_reads_it() -> None:
+    frame = pd.DataFrame({"ward": ["north"], "dose": [1.5], "seen": ["2024-05-01"]})
+    for column, values, call in (("seen", ["2024-05-01"], "to_datetime"), ("dose", ["1.5"], "to_numeric")):
+        given: Any = {"seen": pd.to_datetime(frame.seen), column: values}
+        rows = load_given(Sensitive(frame.assign(**given)))
+        with pytest.raises(DataError, match=f"it holds text; turn it into .* as pandas.{call} does") as caught:
+            Codec(SCHEMA).check_types(rows.reveal().schema)
+        assert "string" not in str(caught.value)
+
+
+def test_values_in_other_letters_are_a_cause_that_is_named() -> None:
+    (rule,) = [one for one in suite_for(SCHEMA, raw=True) if one.column == "ward" and "InSet" in one.expectation]
+    assert "upper and lower case and spaces count" in rule.fix(of_users=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("dose>3 and ward=north", "is several conditions: give each by itself, as 'dose>3' and 'ward=north'"),
+        ("dose>3, ward=north", "as 'dose>3' and 'ward=north'"),
+        ("dose>3&ward=north", "as 'dose>3' and 'ward=north'"),
+        ("dose>3 or dose<1", "cannot be joined by `or`"),
+        ("dose>3,5", "write 3.5"),
+        ("Ward=north", "the column is called ward"),
+        ("ward=North", "North is no value of column ward; it has north, south"),
+    ],
+)
+def test_a_condition_is_refused_by_its_cause(text: str, cause: str) -> None:
+    with pytest.raises(Unsuitable) as caught:
+        Conditions(SCHEMA, [text])
+    assert cause in str(caught.value)
+
+
+def letters(folder: Path, rows: list[str], name: str = "letters.csv") -> str:
+    """Return why public documents make no candidates."""
+    file = folder / name
+    pd.DataFrame({"id": range(len(rows)), "text": rows}).to_csv(file, index=False)
+    contract = Documents(name="letters", text="text", encoder=Encoder(name="hashed", dim=8))
+    with pytest.raises(NacreError) as caught:
+        make_candidates(Cut(file, contract), contract.encoder, Recipe())
+    return str(caught.value)
+
+
+class Batch:
+    """Documents that are cut and not embedded: why there are too few is told by the counts alone."""
+
+    def __init__(self, counts: list[int]) -> None:
+        self.counts = np.array(counts)
+
+    def means(self) -> Any:
+        return np.zeros((len(self.counts), 8), dtype=np.float32)
+
+
+class Cut:
+    def __init__(self, file: Path, contract: Documents) -> None:
+        self.documents, self.contract = load_documents(file, contract).reveal(), contract
+
+    def __iter__(self) -> Any:
+        for batch in self.documents:
+            yield Batch([len(split_sentences(text, "en", 200)) for text in batch["content"].to_pylist()])
+
+
+def test_too_few_long_public_documents_are_told_from_sentences_in_one_row(tmp_path: Path) -> None:
+    sentence = "The patient slept well and ate a little."
+    one = letters(tmp_path, [" ".join([sentence] * 40)])
+    assert "there is 1 document, the longest of 40 sentences" in one and "a row for each document" in one
+    short = letters(tmp_path, [sentence] * 40)
+    assert "there are 40 documents, the longest of 1 sentence" in short and "a row is a document" in short
+
+
+def test_a_file_of_plain_text_is_told_to_become_a_table(tmp_path: Path) -> None:
+    (tmp_path / "letters.txt").write_text("The patient slept well. " * 40)
+    with pytest.raises(DataError, match="a text file has no columns: write a CSV file with a row for each document"):
+        load_documents(
+            tmp_path / "letters.txt", Documents(name="letters", text="text", encoder=Encoder(name="hashed", dim=8))
+        )
+
+
+def test_a_file_of_one_column_of_texts_is_told_of_its_ids(tmp_path: Path) -> None:
+    pd.DataFrame({"text": ["It rained."]}).to_csv(tmp_path / "letters.csv", index=False)
+    with pytest.raises(DataError, match=r"column id: is in the contract, .* something else, say so"):
+        load_documents(
+            tmp_path / "letters.csv", Documents(name="letters", text="text", encoder=Encoder(name="hashed", dim=8))
+        )
+
+
+@pytest.mark.parametrize("name", ["visit_day", "birthday", "busy day", "first_month_day"])
+def test_a_day_of_something_may_be_a_date_and_gets_no_suggestion(name: str) -> None:
+    assert suggestion(name, {"type": "TODO"}) is None
+
+
+def test_a_day_of_a_month_gets_one() -> None:
+    for name in ("day", "day_of_month", "visit_day_of_month", "mday"):
+        found = suggestion(name, {"type": "TODO"})
+        assert found is not None and (found.keys["min"], found.keys["max"]) == (1, 31)
+
+
+def test_lint_notices_a_table_that_no_run_takes(tmp_path: Path) -> None:
+    columns = "\n".join(f"  c{number}: {{type: boolean}}" for number in range(1001))
+    (tmp_path / "wide.yaml").write_text(f"name: wide\nunit: record\ncolumns:\n{columns}\n")
+    (fault,) = lint(tmp_path / "wide.yaml")
+    assert fault.where == "columns" and "1,001 columns, and a run takes 1,000 at most" in fault.message
+
+
+def test_types_are_named_in_words() -> None:
+    with pytest.raises(DataError, match=r"it holds whole numbers$"):
+        Codec(SCHEMA).check_types(pa.schema({"ward": pa.int64(), "dose": pa.float64(), "seen": pa.date32()}))

@@ -1,0 +1,115 @@
+"""The page on schemas has every key of every model, with an example that is right, and no other; editors learn them."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from dpmodels.authoring.lint import KINDS, lint, parse
+from dpmodels.contract.family import Users
+from dpmodels.contract.partition import Partition
+from dpmodels.contract.schema import RowCount, Schema
+from dpmodels.privacy import PrivacyUnit
+from tests.every_kind import EVERY_KIND, make
+from tests.support import run_cli
+
+PAGE = (Path(__file__).parents[2] / "docs" / "schema.md").read_text()
+ROWS = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in PAGE.splitlines() if line.startswith("| `")]
+BASE = """
+name: visits
+target: sick
+columns:
+  patient: {type: identifier}
+  start: {type: datetime, min: 2020-01-01, max: 2029-12-31}
+  end: {type: datetime, min: 2020-01-01, max: 2029-12-31}
+  sick: {type: boolean}
+"""
+OF_FILE = [row for row in ROWS if len(row) == 3]
+OF_PARTS = [row for row in ROWS if len(row) == 4 and row[0].strip("`") in Schema.model_fields]
+OF_COLUMNS = [row for row in ROWS if len(row) == 4 and row not in OF_PARTS]
+PARTS: dict[str, type[BaseModel]] = {"unit": PrivacyUnit, "users": Users, "rows": RowCount, "partition": Partition}
+
+
+def test_every_key_is_on_the_page_and_every_key_on_the_page_exists() -> None:
+    assert [row[0] for row in OF_FILE] == [f"`{key}`" for key in Schema.model_fields if key != "discovered"]
+    assert "`discovered` has the charge" in PAGE  # which a command writes, and nobody by hand
+    keys = {(name, key) for name, model in PARTS.items() for key in model.model_fields}
+    assert {(row[0].strip("`"), row[1].strip("`")) for row in OF_PARTS} == keys - {("unit", "kind")}  # of documents
+    told = [(kind, row[0].strip("`")) for row in OF_COLUMNS for kind in row[1].split(", ")]
+    assert sorted(told) == sorted((kind, key) for kind, model in KINDS.items() for key in model.model_fields)
+
+
+@pytest.mark.parametrize("row", OF_FILE + OF_PARTS, ids=lambda row: row[-1])
+def test_every_example_of_a_key_of_the_file_is_right(row: list[str]) -> None:
+    key, example = row[0].strip("`"), yaml.safe_load(row[-1].strip("`"))
+    bare = {"name": "x", "columns": yaml.safe_load(BASE)["columns"]}
+    if key == "users":
+        bare["unit"] = {"user": "patient", "max_rows": 4}
+        bare["columns"]["patient"]["keep"] = "regenerate"
+    made = make(yaml.safe_dump({**bare, **example}))
+    assert example.keys() == {key} and getattr(made, key) != getattr(make(yaml.safe_dump(bare)), key)
+
+
+@pytest.mark.parametrize("row", OF_COLUMNS, ids=lambda row: row[-1])
+def test_every_example_of_a_key_of_a_column_is_right(row: list[str]) -> None:
+    key, example = row[0].strip("`"), yaml.safe_load(row[-1].strip("`"))
+    assert key in example and example["type"] in row[1].split(", ")
+    beside = "  sick: {type: boolean}\n"
+    beside += "  age: {type: integer, min: 0, max: 120}\n" if example["type"] != "image" else ""
+    made = make(f"name: x\ntarget: sick\ncolumns:\n{beside}  x: {row[-1].strip('`')}\n")
+    assert getattr(made.columns["x"], key) != type(made.columns["x"]).model_fields[key].get_default()
+
+
+def test_the_schemas_of_the_page_have_no_faults(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "s.yaml").write_text(block)
+    assert lint(tmp_path / "s.yaml") == []
+
+
+class Editor(yaml.SafeLoader):
+    """Reads YAML as a language server does, to which a date is text."""
+
+
+Editor.yaml_implicit_resolvers = {
+    letter: [each for each in known if not each[0].endswith(":timestamp")]
+    for letter, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def test_an_editor_takes_what_the_lint_takes_and_explains_every_key(schemas: list[Path]) -> None:
+    code, out, _ = run_cli("schema", "json-schema")
+    assert code == 0
+    known = jsonschema.Draft202012Validator(json.loads(out), format_checker=jsonschema.FormatChecker())
+    rules = BASE + 'constraints: [start <= end, "when sick then start > 2020-06-01"]'
+    for text in (EVERY_KIND, BASE, rules, *(path.read_text() for path in schemas)):
+        known.validate(yaml.load(text, Editor))
+    for wrong in (
+        "unit: user",
+        "unit: {user: a, rows: 3}",
+        "nmae: x",
+        "target: 3",
+        "constraints: a < b",
+        "constraints: [when sick]",
+        "partition: {}",
+    ):
+        (key,) = yaml.safe_load(wrong)
+        text = "\n".join(line for line in BASE.splitlines() if not line.startswith(f"{key}:")) + f"\n{wrong}\n"
+        assert parse(text)[0] is None and not known.is_valid(yaml.load(text, Editor)), wrong
+    for column in (
+        "type: TODO",
+        "type: integer",
+        "type: integer, min: TODO, max: 3",
+        "type: boolean, min: 1",
+        "type: image",
+    ):
+        text = BASE + f"  x: {{{column}}}\n"
+        assert parse(text)[0] is None and not known.is_valid(yaml.load(text, Editor)), column
+    models = [known.schema, *(one for name, one in known.schema["$defs"].items() if not name.endswith("Event"))]
+    explained = {
+        key: one.get("description") for model in models for key, one in model["properties"].items() if key != "kind"
+    }
+    assert all(explained.values()), explained

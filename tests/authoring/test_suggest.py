@@ -1,0 +1,105 @@
+"""Suggestions by name and type: safe, written as comments, refused by the lint until somebody takes them."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpmodels.authoring.column import drafted
+from dpmodels.authoring.draft import Known, draft
+from dpmodels.authoring.facts import Bound, Facts
+from dpmodels.authoring.lint import parse
+from tests.every_kind import make
+
+NUMBER, WHOLE, TEXT = pa.float64(), pa.int64(), pa.string()
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "low", "high", "more"),
+    [
+        ("age", WHOLE, 0, 120, {}),
+        ("AgeYears", WHOLE, 0, 120, {}),
+        ("birth_year", WHOLE, 1900, 2100, {}),
+        ("month", NUMBER, 1, 12, {}),
+        ("sched_hour", WHOLE, 0, 23, {}),
+        ("pct_paid", NUMBER, 0, 100, {}),
+        ("error_percent", WHOLE, 0, 100, {}),
+        ("ratio", NUMBER, 0, 1, {}),
+        ("start_lat", NUMBER, -90, 90, {"round": 6}),
+        ("longitude", NUMBER, -180, 180, {"round": 6}),
+        ("whatever", pa.int8(), -128, 127, {}),
+    ],
+)
+def test_a_name_suggests_bounds_that_are_a_column(
+    name: str, found: pa.DataType, low: int, high: int, more: dict[str, Any]
+) -> None:
+    made = drafted(name, found, Facts())
+    assert "TODO" in made.keys.values() and "suggested, as " in made.remarks[-1]
+    taken = drafted(name, found, Facts(), accept=True)
+    assert taken.keys.items() >= {"min": low, "max": high, **more}.items() and "accepted" in taken.remarks[-1]
+    assert {"scale", "round"} & taken.keys.keys() == set(more)
+
+
+@pytest.mark.parametrize("accept", [False, True])
+@pytest.mark.parametrize(
+    "name", ["bill_eur", "fare_amount", "totalPrice", "visit_count", "n_children", "trip_distance"]
+)
+def test_no_bound_is_suggested_of_what_is_paid_or_counted_but_how_to_choose_one(name: str, accept: bool) -> None:
+    for found in (NUMBER, WHOLE, None):
+        made = drafted(name, found, Facts(), accept=accept)
+        assert "TODO" in made.keys.values() and not any(isinstance(value, int | float) for value in made.keys.values())
+        assert "public documents" in made.remarks[-1] and "suggested, as" not in made.remarks[-1]
+    half = drafted(name, NUMBER, Facts(low=Bound(5)), accept=accept)
+    assert half.keys == {"type": "number", "min": 5.0, "max": "TODO"}
+    whole = drafted(name, NUMBER, Facts(low=Bound(5), high=Bound(10)), accept=accept)
+    assert not whole.remarks
+
+
+def test_nothing_is_suggested_where_the_name_and_the_type_do_not_go_together() -> None:
+    for name, found in (("age", TEXT), ("message", WHOLE), ("average", NUMBER), ("stage", WHOLE), ("x", TEXT)):
+        assert not drafted(name, found, Facts()).remarks, name
+    assert drafted("patient_id", NUMBER, Facts(), accept=True).keys["min"] == "TODO"
+
+
+def test_what_names_a_person_and_free_text_are_suggested_to_be_left_out() -> None:
+    for name, found in (("patient_id", WHOLE), ("uuid", TEXT), ("Last Name", TEXT), ("remarks", TEXT), ("email", None)):
+        assert drafted(name, found, Facts(nullable=True), accept=True).keys == {"type": "identifier"}, name
+
+
+def test_a_suggestion_fills_in_what_is_open_and_overrides_nothing() -> None:
+    half = drafted("latitude", NUMBER, Facts(low=Bound(5)), accept=True)
+    assert half.keys == {"type": "number", "min": 5.0, "max": 90.0}  # and no rounding that nobody asked for
+    whole = drafted("age", WHOLE, Facts(low=Bound(18), high=Bound(65)), accept=True)
+    assert whole.keys == {"type": "integer", "min": 18, "max": 65} and not whole.remarks
+    odd = drafted("age", WHOLE, Facts(low=Bound(200)), accept=True)
+    assert odd.keys == {"type": "integer", "min": "TODO", "max": 120} and "reversed" in odd.remarks[-1]
+    assert drafted("user_id", TEXT, Facts(values=("a", "b")), accept=True).keys["type"] == "categorical"
+
+
+def test_the_lint_refuses_a_suggestion_that_nobody_took(tmp_path: Path) -> None:
+    columns = {
+        "user_id": pa.array(["a"]),
+        "age": pa.array([1]),
+        "born": pa.array([0], pa.date32()),
+        "seen": pa.array([0], pa.timestamp("ms")),
+        "is_new": pa.array([True]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    text = draft(tmp_path / "t.parquet")
+    assert "# suggested, as an age in years: {min: 0, max: 120}; to confirm it" in text
+    schema, faults = parse(text)
+    assert schema is None and {fault.where.split(".")[1] for fault in faults} == {"user_id", "age", "born", "seen"}
+    taken = make(draft(tmp_path / "t.parquet", known=Known(accept=True)))
+    assert [column.type for column in taken.columns.values()] == [
+        "identifier",
+        "integer",
+        "datetime",
+        "datetime",
+        "boolean",
+    ]
+    names = "user_id,age,share,is_new\n"
+    (tmp_path / "t.csv").write_text(names)
+    assert "type: TODO" in draft(tmp_path / "t.csv")
+    assert len(make(draft(tmp_path / "t.csv", known=Known(accept=True))).columns) == 4

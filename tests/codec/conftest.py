@@ -1,0 +1,5 @@
+"""The schema of every kind of column, and its table."""
+
+from tests.every_kind import schema, schemas, table
+
+__all__ = ["schema", "schemas", "table"]

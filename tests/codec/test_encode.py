@@ -1,0 +1,190 @@
+"""Round trips, policies and types of the encoding."""
+
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import DataError, InvalidArgument
+from tests.every_kind import make, one
+
+
+def same(left: Records, right: Records) -> bool:
+    return np.array_equal(left.states, right.states) and np.array_equal(left.values, right.values)
+
+
+def test_every_kind_of_column_survives_the_round_trip_with_its_type(schema: Schema, table: pa.Table) -> None:
+    codec = Codec(schema)
+    codec.check_types(table.schema)
+    records = codec.encode(table)
+    decoded = codec.decode(records, first_row=10)
+    expected = table.drop_columns(["patient"])
+    assert decoded.schema.equals(codec.output_schema)
+    for name in expected.column_names:
+        assert decoded[name].type == expected[name].type, name
+        if name == "ratio":  # no lattice: the nearest of 2**31 steps
+            assert np.allclose(decoded[name].to_numpy(), expected[name].to_numpy(), rtol=0, atol=2**-31)
+        else:
+            assert decoded[name].to_pylist() == expected[name].to_pylist(), name
+    assert records.states.dtype == np.int32 and records.values.dtype == np.float64
+    assert records.values.min() >= 0 and records.values.max() <= 1
+    assert same(codec.from_arrow(codec.to_arrow(records)), records)
+
+
+def test_dictionary_keeps_the_schemas_order(schema: Schema, table: pa.Table) -> None:
+    codec = Codec(schema)
+    colour = codec.decode(codec.encode(table))["colour"].chunk(0)
+    assert colour.dictionary.to_pylist() == ["red", "green", "?"]
+
+
+def test_states_are_in_the_documented_order(schema: Schema, table: pa.Table) -> None:
+    records, names = Codec(schema).encode(table), list(schema.modelled)
+    states = {name: records.states[:, names.index(name)].tolist() for name in names}
+    assert states["colour"] == [0, 3, 2, 1] and states["smoker"] == [1, 0, 2, 1]
+    assert states["gain"] == [1, 0, 2, 0] and states["change"] == [0, 1, 0, 0] and states["visited"] == [0, 1, 0, 0]
+    assert (records.values[records.states != 0] == 0).all()
+    assert schema.classes == 3 and schema.target_index == names.index("smoker")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_chunks_do_not_matter(schema: Schema, table: pa.Table, rows: int) -> None:
+    codec = Codec(schema)
+    parts = [codec.encode(batch) for batch in table.to_batches(max_chunksize=rows)]
+    chunked = pa.Table.from_batches(table.to_batches(max_chunksize=rows))
+    assert same(Records.concat(parts), codec.encode(table))
+    assert same(codec.encode(chunked), codec.encode(table))
+
+
+def test_zero_rows_are_no_special_case(schema: Schema, table: pa.Table) -> None:
+    codec = Codec(schema)
+    records = codec.encode(table.slice(0, 0))
+    assert len(records) == 0 and codec.decode(records).num_rows == 0 and codec.to_cells(records).shape == (0, 12)
+
+
+INTEGER = "type: integer, min: 0, max: 9"
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "kept"),
+    [
+        (f"{{{INTEGER}, outside: clip}}", [-4, 5, 12], [0, 5, 9]),
+        (f"{{{INTEGER}, outside: reject-row}}", [-4, 5, None, 12], [5]),
+        (f"{{{INTEGER}, outside: reject-row, nullable: true}}", [-4, 5, None], [5, None]),
+        ("{type: integer, min: 0, max: 9, outside: clip}", [float("inf"), 4.0, -float("inf")], [9, 4, 0]),
+        ("{type: integer, min: 0, max: 9, nullable: true}", [float("nan"), 4.0], [None, 4]),
+        ("{type: integer, min: 0, max: 9007199254740, outside: clip}", [2**63 - 1, 3], [9007199254740, 3]),
+        ("{type: number, min: 0, max: 1, outside: clip}", [-float("inf"), 0.5, 3.0], [0.0, 0.5, 1.0]),
+        ("{type: number, min: 0, max: 1, round: 1}", [0.04, 0.55, 0.96], [0.0, 0.6, 1.0]),
+        ("{type: categorical, values: [a, rest], outside: other, other: rest}", ["a", "b", "c"], ["a", "rest", "rest"]),
+        ("{type: categorical, values: [a], outside: reject-row}", ["a", "b", None], ["a"]),
+        ("{type: categorical, values: [0, 1]}", [0.0, -0.0, 1.0], [0, 0, 1]),
+        ("{type: boolean, outside: reject-row}", [True, None], [True]),
+        (
+            "{type: datetime, min: 2020-01-01, max: 2020-01-02, resolution: hour, outside: clip}",
+            [datetime(2019, 1, 1), datetime(2020, 1, 1, 5, 59), datetime(2021, 1, 1)],
+            [datetime(2020, 1, 1), datetime(2020, 1, 1, 5), datetime(2020, 1, 2, 23)],
+        ),
+    ],
+)
+def test_policies(column: str, given: list[object], kept: list[object]) -> None:
+    codec = Codec(one(column))
+    assert codec.decode(codec.encode(pa.table({"x": given})))["x"].to_pylist() == kept
+
+
+@pytest.mark.parametrize(
+    ("column", "given"),
+    [
+        (f"{{{INTEGER}}}", [4, 987654321]),
+        (f"{{{INTEGER}, outside: clip}}", [4.0, 987654321.5]),
+        ("{type: number, min: 0, max: 1}", [987654321.0]),
+        ("{type: number, min: 0, max: 1}", [float("inf")]),
+        ("{type: number, min: 0, max: 1, outside: clip}", [None, 0.5]),
+        ("{type: number, min: 0, max: 1}", [float("nan")]),
+        ("{type: categorical, values: [a]}", ["987654321"]),
+        ("{type: categorical, values: [0.144292]}", [0.1442921]),
+        ("{type: boolean}", [None, True]),
+        ("{type: datetime, min: 2020-01-01, max: 2020-12-31}", [datetime(2021, 1, 1)]),
+    ],
+)
+def test_refusal_names_column_and_rule_and_no_value(column: str, given: list[object]) -> None:
+    with pytest.raises(DataError) as caught:
+        Codec(one(column)).encode(pa.table({"x": given}))
+    error = caught.value
+    assert error.column == "x" and error.rule and "987654321" not in str(error) and "inf" not in str(error)
+    assert error.__cause__ is None and error.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("column", "given"),
+    [
+        (f"{{{INTEGER}}}", pa.array(["4"])),
+        (f"{{{INTEGER}}}", pa.array([True])),
+        ("{type: number, min: 0, max: 1}", pa.array(["x"]).dictionary_encode()),
+        ("{type: categorical, values: [a]}", pa.array([1])),
+        ("{type: categorical, values: [1]}", pa.array(["1"])),
+        ("{type: boolean}", pa.array([1])),
+        ("{type: datetime, min: 2020-01-01, max: 2020-12-31}", pa.array(["2020-01-01"])),
+        ("{type: datetime, min: 2020-01-01, max: 2020-12-31}", pa.array([0], pa.timestamp("s", tz="UTC"))),
+    ],
+)
+def test_wrong_types_are_refused(column: str, given: pa.Array) -> None:
+    codec, data = Codec(one(column)), pa.table({"x": given})
+    with pytest.raises(DataError, match="column x: must hold"):
+        codec.check_types(data.schema)
+    with pytest.raises(DataError, match="column x: must hold"):
+        codec.encode(data)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string()), pa.null()]
+)
+def test_any_arrow_text_is_text(kind: pa.DataType) -> None:
+    codec = Codec(one("{type: categorical, values: [a, b], nullable: true}"))
+    values = [None, None] if kind == pa.null() else ["b", None]
+    data = pa.table({"x": pa.array(values).cast(kind)})
+    codec.check_types(data.schema)
+    assert codec.decode(codec.encode(data))["x"].to_pylist() == values
+
+
+def test_float32_compares_in_its_own_precision() -> None:
+    data = pa.table({"x": pa.array([0.1, 0.7], pa.float32())})
+    for column in (
+        "{type: number, min: 0.1, max: 0.7, dtype: float32}",
+        "{type: categorical, values: [0.1, 0.7], dtype: float32}",
+    ):
+        codec = Codec(one(column))
+        assert codec.decode(codec.encode(data))["x"].to_pylist() == data["x"].to_pylist()
+
+
+def test_double_data_meets_float32_categories() -> None:
+    codec = Codec(one("{type: categorical, values: [0.1, 0.7], dtype: float32}"))
+    assert codec.encode(pa.table({"x": [0.7, 0.1]})).states[:, 0].tolist() == [1, 0]
+
+
+def test_names_must_match_and_the_message_says_those_of_the_schema_only() -> None:
+    codec = Codec(make("name: a\ncolumns:\n  income: {type: boolean}\n  id: {type: identifier}\n"))
+    with pytest.raises(DataError, match="column income: is in the schema but not in the data; the data has 1 ") as told:
+        codec.check_names(["Salary", "id"])
+    assert "Salary" not in str(told.value)
+    with pytest.raises(DataError, match="column income: is in the data in other letters") as told:
+        codec.check_names([" Income", "id"])
+    assert "Income" not in str(told.value)
+    with pytest.raises(DataError, match=r"the data has 2 column\(s\) that the schema lacks") as told:
+        codec.check_names(["income", "id", "extra", "extra"])
+    assert "extra" not in str(told.value)
+    with pytest.raises(DataError, match="column id: is in the data more than once"):
+        codec.check_names(["income", "id", "id"])
+    with pytest.raises(DataError, match="column income: must be in the data exactly once"):
+        codec.encode(pa.table({"id": [1]}))
+
+
+def test_a_stranger_s_records_are_refused(schema: Schema, table: pa.Table) -> None:
+    records = Codec(schema).encode(table)
+    other = Codec(one("{type: boolean}"))
+    with pytest.raises(InvalidArgument):
+        other.decode(records)
+    with pytest.raises(DataError):
+        other.from_arrow(Codec(schema).to_arrow(records))

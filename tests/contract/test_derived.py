@@ -1,0 +1,207 @@
+"""Columns that follow from others: read, refused, held at the gate, and exact in every synthetic row."""
+
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpmodels.authoring.lint import parse
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.formula import Misread, names_in, reckon
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import DataError
+from dpmodels.gate.expectations import Gate
+
+FLIGHTS = """
+name: flights
+columns:
+  sched: {type: integer, min: 0, max: 2359}
+  delay: {type: number, min: -60, max: 600, nullable: true}
+  tax: {type: number, min: 0, max: 100}
+  day: {type: datetime, min: 2020-01-01, max: 2020-12-31}
+  left: {type: datetime, min: 2020-01-01, max: 2020-12-31, resolution: minute}
+  airport: {type: categorical, values: [JFK, LGA, SFO], nullable: true}
+  hour: {type: derived, formula: sched // 100}
+  late: {type: derived, formula: "max(delay, 0) + 2 * tax"}
+  weekday: {type: derived, formula: weekday(day)}
+  minute: {type: derived, formula: minute(left)}
+  waited: {type: derived, formula: "days_between(day, left)"}
+  share: {type: derived, formula: tax / sched, dtype: float32}
+  city: {type: derived, of: airport, values: {JFK: New York, LGA: New York, SFO: San Francisco}}
+  coast: {type: derived, of: airport, values: {JFK: 1, LGA: 1, SFO: 2}}
+"""
+
+
+def make_schema(text: str = FLIGHTS) -> Schema:
+    schema, faults = parse(text)
+    assert isinstance(schema, Schema), faults
+    return schema
+
+
+def make_table(rows: int = 400, seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    sched = rng.integers(0, 24, rows) * 100 + rng.integers(0, 60, rows)
+    delay, tax = rng.uniform(-60, 600, rows), rng.integers(0, 10_000, rows) / 100
+    day = np.datetime64("2020-01-01") + rng.integers(0, 366, rows)
+    left = np.datetime64("2020-01-01T00:00") + rng.integers(0, 366 * 1440, rows)
+    airport = rng.choice(["JFK", "LGA", "SFO"], rows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (tax / sched).astype(np.float32)
+    null = rng.random(rows) < 0.1
+    return pa.table(
+        {
+            "sched": sched,
+            "delay": pa.array(delay, mask=null),
+            "tax": tax,
+            "day": pa.array(day.astype("datetime64[D]")),
+            "left": pa.array(left.astype("datetime64[us]")),
+            "airport": pa.array(airport, mask=null),
+            "hour": sched // 100,
+            "late": pa.array(np.maximum(delay, 0) + 2 * tax, mask=null),
+            "weekday": [one.astype(datetime).weekday() for one in day],
+            "minute": [one.astype(datetime).minute for one in left],
+            "waited": ((left - day.astype("datetime64[m]")) // np.timedelta64(1, "D")).astype(np.int64),
+            "share": pa.array(share, mask=~np.isfinite(share)),
+            "city": pa.array(np.where(airport == "SFO", "San Francisco", "New York"), mask=null),
+            "coast": pa.array(np.where(airport == "SFO", 2, 1), mask=null),
+        }
+    )
+
+
+def test_true_columns_pass_the_gate_and_a_single_wrong_value_does_not() -> None:
+    schema, table = make_schema(), make_table()
+    gate = Gate(schema, raw=True)
+    assert gate.check(table.combine_chunks().to_batches()[0]) and not gate.broken
+    for place, name in enumerate(schema.columns):
+        if name in schema.derived:
+            values = table[name].to_pylist()
+            row = next(index for index, value in enumerate(values) if value is not None)
+            values[row] = "Boston" if isinstance(values[row], str) else values[row] + 1
+            table = table.set_column(place, name, pa.array(values))
+    assert not gate.check(table.combine_chunks().to_batches()[0])
+    assert [rule.column for rule in gate.broken] == list(schema.derived)
+    assert all(outcome.failed == 1 for outcome in gate.outcomes if outcome.rule in gate.broken)
+
+
+def test_the_fast_gate_finds_it_too_wherever_the_row_is() -> None:
+    schema, table = make_schema(), make_table()
+    for row in (0, 200, 399):
+        hours = table["hour"].to_pylist()
+        hours[row] += 1
+        [batch] = table.set_column(6, "hour", pa.array(hours)).combine_chunks().to_batches()
+        gate = Gate(schema, raw=True)
+        gate.check_encoded(batch)
+        gate.settle()
+        assert [rule.column for rule in gate.broken] == ["hour"]
+
+
+def test_a_null_keeps_the_rule_on_either_side() -> None:
+    schema, table = make_schema(), make_table()
+    [batch] = table.set_column(6, "hour", pa.nulls(400, pa.int64())).combine_chunks().to_batches()
+    gate = Gate(schema, raw=True)
+    assert gate.check(batch) and not gate.broken
+
+
+def test_every_decoded_row_is_exact_and_passes_the_synthetic_gate() -> None:
+    schema, table = make_schema(), make_table()
+    codec = Codec(schema)
+    assert list(codec.columns) == ["sched", "delay", "tax", "day", "left", "airport"]
+    rng = np.random.default_rng(1)
+    records = codec.encode(table)
+    again = codec.decode(codec.from_cells(codec.to_cells(records), rng))
+    assert again.schema.names == table.schema.names
+    kinds = {name: str(again.schema.field(name).type) for name in schema.derived}
+    assert kinds == {
+        "hour": "int64", "late": "double", "weekday": "int64", "minute": "int64", "waited": "int64", "share": "float",
+        "city": "string", "coast": "int64",
+    }  # fmt: skip
+    assert again["hour"].to_pylist() == [one // 100 for one in again["sched"].to_pylist()]
+    pairs = zip(again["airport"].to_pylist(), again["city"].to_pylist(), strict=True)
+    assert set(pairs) == {("JFK", "New York"), ("LGA", "New York"), ("SFO", "San Francisco"), (None, None)}
+    gate = Gate(schema, raw=False, rows=400)
+    assert gate.check(again.combine_chunks().to_batches()[0]) and not gate.broken
+
+
+def test_what_it_reckons_is_what_python_does() -> None:
+    columns = make_schema().columns
+    numbers = {"sched": np.array([7.0, -7.0, 0.0, np.nan]), "tax": np.array([2.0, 2.0, 0.0, 1.0])}
+    for text, wanted in {
+        "sched // 2": [3, -4, 0, np.nan],
+        "sched % 4": [3, 1, 0, np.nan],
+        "-sched + 3 * (tax - 1)": [-4, 10, -3, np.nan],
+        "sched / tax": [3.5, -3.5, np.nan, np.nan],
+        "min(sched, 1) + abs(sched)": [8, 0, 0, np.nan],
+    }.items():
+        np.testing.assert_array_equal(reckon(text, numbers, columns), wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("__import__('os')", "calls `__import__`"),
+        ("sched.real", "may hold only"),
+        ("sched ** 9", "may hold only"),
+        ("[x for x in sched]", "may hold only"),
+        ("lambda: 1", "may hold only"),
+        ("sched if 1 else 2", "may hold only"),
+        ("sched //", "is no formula"),
+        ("abs(sched, tax)", "takes 1"),
+        ("True + sched", "may hold only"),
+        ("(" * 190, "is no formula"),
+        ("-" * 199 + "(", "is no formula"),
+        ("sched + " + "9" * 190, "too large"),
+        ("sched + 1e999", "too large"),
+        ("sched + 1j", "may hold only"),
+        ("sched\x00", "is no formula"),
+    ],
+)
+def test_nothing_but_arithmetic_is_read(text: str, message: str) -> None:
+    with pytest.raises(Misread, match=message.replace("(", r"\(")):
+        names_in(text)
+
+
+@pytest.mark.parametrize(
+    ("column", "where", "message"),
+    [
+        ("{type: derived}", "columns.hour.formula", "or else `of` and `values`"),
+        ("{type: derived, formula: day + 1}", "columns.hour.formula", "a datetime, as with a number"),
+        ("{type: derived, formula: year(sched)}", "columns.hour.formula", "something other than a datetime"),
+        ("{type: derived, formula: nowhere + 1}", "columns.hour.formula", "no column"),
+        ("{type: derived, formula: weekday + 1}", "columns.hour.formula", "is none of them"),
+        ("{type: derived, formula: 1 + 1}", "columns.hour.formula", "names no column"),
+        ("{type: derived, of: airport, values: {JFK: a, LGA: b}}", "columns.hour.values", "`SFO` of `airport`"),
+        ("{type: derived, of: sched, values: {JFK: a}}", "columns.hour.of", "categorical or boolean"),
+        ("{type: derived, of: airport, values: {JFK: a, LGA: 1, SFO: b}}", "columns.hour.values", "all text"),
+        (
+            "{type: derived, of: airport, values: {JFK: a, LGA: a, SFO: b}, dtype: int64}",
+            "columns.hour.dtype",
+            "formula",
+        ),
+    ],
+)
+def test_a_wrong_declaration_is_named_with_its_line(column: str, where: str, message: str) -> None:
+    text = FLIGHTS.replace("{type: derived, formula: sched // 100}", column)
+    schema, faults = parse(text)
+    assert schema is None
+    [fault] = [one for one in faults if one.where == where]
+    assert message in fault.message and text.splitlines()[fault.line - 1].strip().startswith("hour")
+
+
+def test_it_is_no_target() -> None:
+    schema, faults = parse(FLIGHTS.replace("name: flights", "name: flights\ntarget: hour"))
+    assert schema is None and "not derived" in faults[0].message
+
+
+def test_a_schema_with_derived_columns_is_written_and_read_alike() -> None:
+    schema = make_schema()
+    assert parse(schema.to_yaml())[0] == schema
+    assert Schema.model_validate_json(schema.model_dump_json()).hash == schema.hash
+
+
+def test_a_raw_column_of_another_type_is_refused_without_its_values() -> None:
+    schema, table = make_schema(), make_table()
+    [batch] = table.set_column(6, "hour", pa.array(["nine"] * 400)).combine_chunks().to_batches()
+    with pytest.raises(DataError, match="must hold whole numbers, as the schema derives it; it holds text") as told:
+        Gate(schema, raw=True).check(batch)
+    assert "nine" not in str(told.value)

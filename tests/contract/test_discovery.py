@@ -1,0 +1,233 @@
+"""A draft that marks what is to be discovered: refused everywhere else, completed without touching anything beside."""
+
+import json
+
+import pytest
+
+from dpmodels.authoring.completion import Found, complete
+from dpmodels.authoring.lint import lint, load_contract, load_draft, load_named, parse
+from dpmodels.contract.discovery import MARKABLE, editor_schema
+from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.errors import SchemaError
+
+DRAFT = """\
+# what is known
+name: visits
+unit: {user: patient, max_rows: 4}
+constraints: [start <= end]
+columns:
+  patient: {type: identifier}
+  ward: {type: categorical, values: discover}  # of the north house
+  fee:
+    type: number
+    min: 0
+    max: discover
+    round: 2
+  age: {type: integer, min: discover, max: discover, dtype: uint8, nullable: true, max_null_share: discover}
+  start: {type: datetime, min: discover, max: discover}
+  end: {type: datetime, min: 2020-01-01, max: discover}
+  twice: {type: derived, formula: age * 2}
+"""
+NOTHING = Found((), None, None, 0.5, 1000.0, 0.0, 10.0, 60.0)
+
+
+def found(**given: object) -> Found:
+    return Found(**{**NOTHING.__dict__, **given})  # type: ignore[arg-type]
+
+
+FOUND = {
+    "ward": found(values=("no", "north")),
+    "fee": found(low=0.0, high=0.05),
+    "age": found(low=0.0, high=500.0, null_share=0.07),
+    "start": found(low=2020.0, high=2023.0),
+    "end": found(low=2020.0, high=2024.0),
+}
+CHARGE = DiscoveryCharge(
+    charge="0" * 63 + "1",
+    account="visits",
+    run="discover-1",
+    unit="record",
+    epsilon=0.1,
+    delta=1e-6,
+    events=({"kind": "gaussian", "noise_multiplier": 40.0}, {"kind": "threshold", "delta": 5e-7}),
+    plan_sha256="2" * 64,
+    release_sha256="3e5" + "3" * 61,
+)
+OF_USERS = CHARGE.model_copy(update={"unit": "user (patient, at most 4 rows)"})
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "draft.yaml"
+    path.write_text(DRAFT)
+    return path
+
+
+def test_one_sentence_that_names_the_command_refuses_it_everywhere_else(path):
+    (fault,) = lint(path)
+    assert fault.line == 7 and "nacre schema discover DATA --schema THIS_FILE" in fault.message
+    with pytest.raises(SchemaError, match="waits for a charged release: nacre schema discover"):
+        load_contract(path)
+    assert load_named(path).name == "visits"
+
+
+def test_its_contract_holds_what_is_asked_and_nothing_else(path):
+    text, contract = load_draft(path)
+    assert text == DRAFT and contract.unit.max_rows == 4
+    asked = {name: (wanted.counts, wanted.keys) for name, wanted in contract.wanted.items()}
+    assert asked == {
+        "ward": ("values", ("values",)),
+        "fee": ("cells", ("max",)),
+        "age": ("cells", ("min", "max", "max_null_share")),
+        "start": ("years", ("min", "max")),
+        "end": ("years", ("max",)),
+    }
+    path.write_text(DRAFT.replace("round: 2", "round: 3").replace("# what is known", ""))
+    assert load_draft(path)[1].hash == contract.hash
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("dtype: uint8", "dtypo: uint8", "columns.age.dtypo"),
+        ("nullable: true, ", "", "columns.age.max_null_share"),
+        ("max: discover\n    round", "max: TODO\n    round", "columns.fee.max"),
+        ("{type: identifier}", "{type: identifier, keep: discover}", "columns.patient.keep"),
+    ],
+)
+def test_other_faults_are_told_beside_it(path, old, new, where):
+    assert old in DRAFT
+    path.write_text(DRAFT.replace(old, new))
+    assert where in [fault.where for fault in lint(path)]
+    with pytest.raises(SchemaError, match=where):
+        load_draft(path)
+
+
+def test_a_schema_that_marks_nothing_is_no_draft(path):
+    path.write_text("name: a\ncolumns: {x: {type: categorical, values: [discover]}}")
+    assert lint(path) == []
+    with pytest.raises(SchemaError, match="marks nothing"):
+        load_draft(path)
+
+
+def test_what_was_found_is_written_and_the_rest_stays():
+    made = complete(DRAFT, FOUND, "charged release RUN, epsilon=0.1, delta=1e-06", OF_USERS)
+    schema, faults = parse(made.text)
+    assert schema is not None, faults
+    assert schema.columns["ward"].values == ("no", "north", "other")
+    assert schema.columns["ward"].outside == schema.columns["ward"].other == "other"
+    assert (schema.columns["fee"].min, schema.columns["fee"].max, schema.columns["fee"].outside) == (0, 0.05, "clip")
+    age = schema.columns["age"]
+    assert (age.min, age.max, age.max_null_share) == (0, 255, 0.07)  # at most what its dtype holds
+    start, end = schema.columns["start"], schema.columns["end"]
+    assert [str(day) for day in (start.min, start.max, end.min, end.max)] == [
+        "2020-01-01", "2023-12-31", "2020-01-01", "2024-12-31",
+    ]  # fmt: skip
+    assert schema.sources == (
+        "charged release RUN, epsilon=0.1, delta=1e-06: values of ward; max of fee; min, max, max_null_share of age; "
+        "min, max of start; max of end",
+    )
+    assert "# of the north house" in made.text and made.text.startswith("# what is known\nname: visits\n")
+    assert made.remarks == ()
+
+
+@pytest.mark.parametrize(
+    "given", ["sources: [a book]\n", "sources:\n  - a book\n", "sources:\n- a book\n", "sources: []\n"]
+)
+def test_sources_that_are_there_stay(given):
+    schema, faults = parse(complete(DRAFT.replace("columns:", given + "columns:"), FOUND, "RUN", OF_USERS).text)
+    assert schema is not None, faults
+    assert [source.split(":")[0] for source in schema.sources] == (["RUN", "a book"] if "book" in given else ["RUN"])
+
+
+LONG = "name: a\ncolumns:\n  x:\n    type: categorical\n    values: |-\n      discover\n    nullable: true\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"name": "a", "columns": {"x": {"type": "categorical", "values": "discover"}}}', LONG],
+    ids=["json", "block"],
+)
+def test_a_draft_in_braces_or_with_a_block_is_completed_too(text):
+    schema, faults = parse(complete(text, {"x": found(values=("1", "b"))}, "RUN", CHARGE).text)
+    assert schema is not None and schema.columns["x"].values == ("1", "b", "other"), faults
+
+
+def test_numbers_that_were_found_leave_rows_out_or_beside_users_end_the_run_and_both_is_told():
+    text = "name: a\n{}columns:\n  who: {{type: identifier, keep: {}}}\n  x: {{type: categorical, values: discover}}\n"
+    alone = complete(text.format("", "drop"), {"x": found(values=(1, 2))}, "RUN", CHARGE)
+    assert "outside: reject-row" in alone.text and "rows that hold another are left out" in alone.remarks[0]
+    users = "unit: {user: who, max_rows: 2}\nusers: {}\n"
+    charge = CHARGE.model_copy(update={"unit": "user (who, at most 2 rows)"})
+    beside = complete(text.format(users, "regenerate"), {"x": found(values=(1, 2))}, "RUN", charge)
+    schema, faults = parse(beside.text)
+    assert schema is not None and schema.columns["x"].outside == "refuse", faults
+    assert "a row that holds another ends the run" in beside.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "expected"),
+    [
+        ("values: discover", (1, 2), {"values": (1, 2), "outside": "reject-row"}),
+        ("values: discover", (True,), {"values": (True,), "outside": "reject-row"}),
+        ("values: discover, outside: other, other: rest", ("a",), {"values": ("a", "rest"), "other": "rest"}),
+        ("values: discover, outside: other, other: a", ("a",), {"values": ("a",), "other": "a"}),
+        ("values: discover, outside: refuse", ("no", "1"), {"values": ("no", "1"), "outside": "refuse"}),
+        ("values: discover", ("other", 'a"b', "\u00e9, #: x"), {"other": "(other)"}),
+        ("values: discover", tuple(f"value {n}" for n in range(500)), {"outside": "other"}),
+    ],
+)
+def test_values_come_back_as_they_were_whatever_they_are(column, values, expected):
+    text = f"name: a\ncolumns:\n  x: {{type: categorical, {column}}}\n  y: {{type: boolean}}\n"
+    made = complete(text, {"x": found(values=values)}, "RUN", CHARGE).text
+    schema, faults = parse(made)
+    assert schema is not None, faults
+    assert schema.columns["x"].values[: len(values)] == values
+    assert {key: getattr(schema.columns["x"], key) for key in expected} == expected
+    assert max(map(len, made.splitlines())) < 200
+
+
+def test_what_was_not_found_is_a_todo_and_is_told():
+    made = complete(DRAFT, dict.fromkeys(FOUND, NOTHING), "RUN", OF_USERS)
+    assert parse(made.text)[0] is None and made.text.count("TODO") == 7
+    assert any("column ward: values could not be found" in remark and "60 rows" in remark for remark in made.remarks)
+    odd = complete(DRAFT, {**FOUND, "age": found(low=5.0, high=1.0, unread=900.0)}, "RUN", OF_USERS)
+    assert odd.text.count("TODO") == 2 and "900 of 1,000 rows hold what its type does not" in odd.remarks[1]
+
+
+def test_editors_are_told_of_the_word():
+    written = json.loads(json.dumps(editor_schema()))
+    for kind, keys in MARKABLE.items():
+        for key in keys:
+            assert {"const": "discover"} in written["$defs"][kind.capitalize()]["properties"][key]["anyOf"]
+
+
+@pytest.mark.parametrize("given", ["", "sources: [a book]\n", "sources:\n- a book\n"])
+def test_a_schema_says_what_every_discovery_was_charged(given):
+    once = complete(DRAFT.replace("columns:", given + "columns:"), FOUND, "RUN", OF_USERS).text
+    again = once.replace("max: 0.05", "max: discover")
+    later = OF_USERS.model_copy(update={"charge": "1" * 64, "delta": 1e-9})
+    schema, faults = parse(complete(again, {"fee": FOUND["fee"]}, "LATER", later).text)
+    assert schema is not None and schema.discovered == (later, OF_USERS), faults
+    assert parse(schema.to_yaml())[0] == schema
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"unit": "record"}, "discovered.0.unit"),
+        ({"charge": "1" * 63}, "discovered.0.charge"),
+        ({"delta": 0}, "discovered.0.delta"),
+        ({"events": []}, "discovered.0.events"),
+        ({"epsilons": 1}, "discovered.0.epsilons"),
+        ({"events": [{"kind": "pure", "epsilon": 1}]}, "discovered.0.events.0"),
+    ],
+)
+def test_lint_holds_what_a_discovery_was_charged_to_its_form(change, where):
+    charge = OF_USERS.model_dump(mode="json") | change
+    text = complete(DRAFT, FOUND, "RUN", OF_USERS).text
+    start, end = text.index("discovered:"), text.index("columns:")
+    (fault,) = parse(f"{text[:start]}discovered: [{json.dumps(charge)}]\n{text[end:]}")[1]
+    assert fault.where == where, fault
+    twice = f"{text[:start]}discovered: {json.dumps([OF_USERS.model_dump(mode='json')] * 2)}\n{text[end:]}"
+    assert [one.where for one in parse(twice)[1]] == ["discovered.1.charge"]

@@ -1,0 +1,294 @@
+"""Nacre from plan to generator: what it charges, what noise it draws, and that it learns."""
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.schema import Schema
+from dpmodels.embeddings.moments import Moments, pairs_within
+from dpmodels.embeddings.residuals import centered
+from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.generators.mixture import MixtureModel
+from dpmodels.generators.moment_matching import MixtureSpec
+from dpmodels.generators.targets import moment_target
+from dpmodels.methods.parts.marginals import moment_tables
+from dpmodels.methods.registry import create
+from dpmodels.methods.tables.nacre import Looks, Nacre, NacreMeasurement
+from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.plan import Line
+from dpmodels.releases.steps import NoisySum
+from dpmodels.releases.system import Craft
+from tests import support
+from tests.support import make_records, make_schema
+
+BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
+NACRE = Nacre(training=MixtureSpec(components=128, steps=120))
+
+
+def measured(tmp_path, plan: Line, records: Records, method: Nacre = NACRE):
+    return support.measured(method, tmp_path, plan, records)
+
+
+def seen(looks: Looks, first: np.ndarray, noise_stddev: float) -> NoisySum:
+    """Return what the first look would have released on the schema's own cells."""
+    return NoisySum(first, noise_stddev, looks.first)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.8])
+def test_the_two_looks_together_cost_the_budget_and_not_more(epsilon, share):
+    budget = PrivacyBudget(epsilon=epsilon, delta=1e-5)
+    plan = Nacre(NacreMeasurement(fine_share=share)).plan(make_schema(), budget)
+    spent = spent_epsilon([plan.event], Decimal("1e-5"))
+    assert Decimal(repr(0.999 * epsilon)) < spent <= Decimal(repr(epsilon))
+
+
+def test_each_look_is_charged_for_its_own_sensitivity_at_the_noise_that_is_drawn():
+    plan = NACRE.plan(make_schema(), BUDGET)
+    looks = NACRE.of(plan)
+    noise = plan.noise_stddev(looks.zooms, looks.first.l2_sensitivity)
+    second = looks.second(seen(looks, np.zeros(looks.first.dim, dtype=np.int64), noise))
+    for event, embedding in zip(plan.event.events[looks.zooms :], (looks.first, second), strict=True):
+        assert event.noise_multiplier * embedding.l2_sensitivity <= noise
+        assert event.noise_multiplier * embedding.l2_sensitivity == pytest.approx(noise, rel=1e-4)  # whole steps
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("pooled_share", [None, 0.5, 0.75, 0.95])
+def test_the_second_bound_holds_whatever_the_first_look_says(seed, pooled_share):
+    looks = Looks(NacreMeasurement(pooled_share=pooled_share), make_schema())
+    first = np.random.default_rng(seed).integers(-(10**9), 10**9, looks.first.dim)
+    second = looks.second(seen(looks, first, 1e6))
+    assert 0.999 * looks.second_radius < second.l2_sensitivity <= looks.second_radius
+    one = second.lattice_sum(make_records(1)).numpy().astype(object)
+    assert (one**2).sum() == second.squared_norm <= looks.second_radius**2
+
+
+@pytest.mark.parametrize("smallest", [-5.0, 0.0, 10.0, 900.0, 1500.0, 3000.0, 1e6])
+def test_margins_weigh_more_where_a_class_is_small_and_the_norm_stays_within_the_plan(smallest):
+    for spec in (NacreMeasurement(), NacreMeasurement(one_way_weight=0.01), NacreMeasurement(one_way_weight=7)):
+        looks = Looks(spec, make_schema())
+        one_way, two_way = looks.weights(smallest, 45.0)
+        squared = looks.columns * one_way**2 + looks.pairs * two_way**2
+        assert 0.999 * looks.second_radius < squared**0.5 <= looks.second_radius
+        factor = 1 if smallest > 2700 else 3 if smallest <= 900 else 1.8
+        assert one_way / two_way == pytest.approx(factor * spec.one_way_weight, rel=0.01)
+
+
+def test_columns_are_cut_into_fewer_runs_the_more_noise_there_is():
+    looks = NACRE.of(NACRE.plan(make_schema(), BUDGET))
+    least, most, ratios = NacreMeasurement().least_runs, NacreMeasurement().runs, (0.0, 20.0, 400.0, 800.0, 1e9)
+    found = [looks.runs(50.0 * ratio, 50.0) for ratio in ratios]
+    assert found == sorted(found) and found[0] == found[1] == least < found[3] < found[4] == most
+    assert looks.runs(-5.0, 0.0) == most and looks.runs(-5.0, 1.0) == least
+    coarse = looks.second(seen(looks, np.full(looks.first.dim, looks.first.one_way), 1e3 * looks.two_way))
+    assert max(coarse.partition.sizes) <= least + 2
+
+
+def test_settings_that_leave_no_whole_step_for_a_residual_are_refused_before_anything_is_charged():
+    codes = {"type": "categorical", "values": [f"c{i}" for i in range(4000)]}
+    columns = {"x": codes, "y": codes, "z": {"type": "boolean"}}
+    schema = Schema.model_validate({"name": "codes", "target": "z", "columns": columns})
+    limits = {"square_limit": 2**26, "pair_limit": 2**24, "most_weight": 9}
+    with pytest.raises(InvalidArgument, match="square_limit"):
+        Looks(NacreMeasurement(pooled_share=0.95, **limits), schema)
+    for spec in (NacreMeasurement(), NacreMeasurement(pooled_share=0.95)):
+        looks = Looks(spec, schema)  # whose cells are as many as the limits let two columns have, and weigh least
+        second = looks.second(seen(looks, np.full(looks.first.dim, 10**12), 1e-9 * looks.two_way))
+        least = looks.second(seen(looks, np.full(looks.first.dim, 10**12), 1e12 * looks.two_way))
+        assert sum(second.partition.sizes) > 0.9 * looks.most_cells
+        assert second.scales.min() >= 1 and least.scales.min() >= 1
+
+
+def test_a_sum_of_ten_billion_records_is_within_what_can_be_added_up():
+    number = {"type": "number", "min": -1.0, "max": 1.0}
+    for columns in (2, 64):
+        names = {f"x{i}": number for i in range(columns)}
+        looks = Looks(NacreMeasurement(), Schema.model_validate({"name": "w", "columns": names}))
+        most = math.isqrt(
+            looks.norm // columns
+        )  # of a first moment, where pairs of single cells leave it all of the norm
+        assert max(most, looks.first.one_way) * 10**10 < 2**62
+
+
+def test_a_user_is_charged_for_all_rows():
+    schema = make_schema(unit={"user": "patient", "max_rows": 2})
+    plan = NACRE.plan(schema, PrivacyBudget(epsilon=1, delta=1e-5, unit=schema.unit))
+    assert NACRE.of(plan).l2_sensitivity == pytest.approx(
+        2 * NACRE.of(NACRE.plan(make_schema(), BUDGET)).l2_sensitivity, rel=1e-5
+    )
+    with pytest.raises(InvalidArgument, match="unit"):
+        NACRE.plan(schema, BUDGET)
+
+
+def test_the_drawn_noise_has_the_charged_scale(tmp_path):
+    """A confidence band of 5 standard errors accepts the true scale and excludes 2/3 and 3/2 of it."""
+    plan, records = NACRE.plan(make_schema(), BUDGET), make_records(2000)
+    release, _ = measured(tmp_path, plan, records)
+    sums = NACRE.sums(release.value)
+    drawn = np.concatenate([(s.vector - s.embedding.lattice_sum(records).numpy()) / s.noise_stddev for s in sums])
+    assert len(sums) == NACRE.of(plan).zooms + 2 and len(drawn) == len(release.value.vector)
+    band = 5 / np.sqrt(2 * len(drawn))
+    assert abs(drawn.std() - 1) < band < 1 / 3 and abs(drawn.mean()) < 5 / np.sqrt(len(drawn))
+
+
+def correlation(records: Records, label: int) -> float:
+    chosen = records.states[:, 4] == label
+    return float(np.corrcoef(records.values[chosen, 0] > 0.6, records.states[chosen, 3])[0, 1])
+
+
+def dependent_records(rows: int) -> Records:
+    """Return clinic rows in which smoking follows age among the sick and opposes it among the others."""
+    records, rng = make_records(rows), np.random.default_rng(1)
+    old, sick = records.values[:, 0] > 0.6, records.states[:, 4] == 1
+    records.states[:, 3] = np.where(rng.random(rows) < 0.9, old == sick, old != sick)
+    return records
+
+
+def test_with_a_large_budget_it_recovers_class_conditional_dependence_and_one_charge_is_made(tmp_path):
+    plan, real = NACRE.plan(make_schema(), PrivacyBudget(epsilon=50, delta=1e-5)), dependent_records(5000)
+    release, ledger = measured(tmp_path, plan, real)
+    assert [entry.kind for entry in ledger.entries() if entry.kind != "open"].count("reserve") == 1
+    model = NACRE.fit(release, Craft())
+    assert abs(model.default_rows() - 5000) < 50
+    (synthetic,) = model.sample(5000, 0)
+    for label in (0, 1):
+        assert correlation(synthetic, label) == pytest.approx(correlation(real, label), abs=0.12)
+    for column in (1, 2, 3, 4):
+        shares = [np.bincount(r.states[:, column], minlength=3) / len(r) for r in (real, synthetic)]
+        assert np.abs(shares[0] - shares[1]).max() < 0.02
+
+
+def test_fitting_again_from_the_same_release_gives_the_same_generator(tmp_path):
+    release, _ = measured(tmp_path, NACRE.plan(make_schema(), BUDGET), make_records(300))
+    models = [NACRE.fit(release, Craft(seed=3)) for _ in range(2)]
+    (a,), (b,) = (model.sample(200, 1) for model in models)
+    assert np.array_equal(a.states, b.states) and np.array_equal(a.values, b.values)
+
+
+def synthetic_of(tmp_path, schema: Schema, records: Records) -> tuple[MixtureModel, pa.Table]:
+    release, _ = measured(tmp_path, NACRE.plan(schema, BUDGET), records)
+    model = NACRE.fit(release, Craft())
+    (sampled,) = model.sample(100, 0)
+    return model, Codec(schema).decode(sampled)
+
+
+@pytest.mark.parametrize("target", [None, "age"])
+def test_without_a_categorical_target_there_is_one_class(tmp_path, target):
+    model, table = synthetic_of(tmp_path, make_schema(target=target), make_records(300))
+    assert model.probabilities.shape[0] == 1 and table.num_rows == 100
+    assert table["sick"].null_count == 0
+
+
+@pytest.mark.parametrize("rows", [0, 1, 50])
+@pytest.mark.parametrize(("names", "target"), [(["ward"], "ward"), (["ward"], None), (["age", "dose", "sick"], "sick")])
+def test_few_rows_few_columns_and_constant_columns_give_a_table(tmp_path, rows, names, target):
+    columns = {name: make_schema().columns[name] for name in names}
+    constant = Records(np.zeros((rows, len(names)), dtype=np.int32), np.zeros((rows, len(names))))
+    _, table = synthetic_of(tmp_path, Schema(name="clinic", target=target, columns=columns), constant)
+    assert table.num_rows == 100
+
+
+@pytest.mark.parametrize(("columns", "classes"), [(64, 2), (178, 2), (60, 26), (617, 2), (617, 26)])
+def test_wide_tables_stay_within_the_public_limits(columns, classes):
+    number = {"type": "number", "min": -1.0, "max": 1.0}
+    letters = {"type": "categorical", "values": [f"c{i}" for i in range(classes)]}
+    wide = {f"x{i}": number for i in range(columns)} | {"y": letters}
+    schema = Schema.model_validate({"name": "wide", "target": "y", "columns": wide})
+    spec = NacreMeasurement()
+    looks = Looks(spec, schema)
+    assert looks.first.dim <= max(spec.fine_limit, 16 * looks.fine.classes * columns)
+    second = looks.second(seen(looks, np.full(looks.first.dim, 10**9), 0.0))
+    cells, conditional = sum(second.partition.sizes), second.partition.classes == classes
+    assert second.partition.classes * cells**2 <= spec.square_limit or (not conditional and cells <= 2 * (columns + 1))
+    assert len(second.first) * second.partition.classes <= spec.pair_limit or not conditional
+    assert second.reach >= columns - 1 if columns <= spec.paired_columns or not conditional else second.reach in (3, 11)
+
+
+def test_no_more_pairs_are_measured_than_the_widest_table_that_is_wholly_paired_has():
+    spec = NacreMeasurement()
+    most = pairs_within(spec.paired_columns, spec.paired_columns)
+    assert all(columns - 1 <= pairs_within(columns, spec.reach(columns)) <= most for columns in range(1, 2000))
+
+
+def test_a_plan_of_other_cells_is_refused():
+    plan = NACRE.plan(make_schema(), BUDGET)
+    with pytest.raises(ArtifactError, match="other cells"):
+        NACRE.of(plan.model_copy(update={"measurement": {**plan.measurement, "fine_cells": 8}}))
+
+
+def test_the_registry_knows_it_and_checks_its_settings():
+    assert create("nacre", {}, {}) == Nacre()
+    with pytest.raises(InvalidArgument, match="fine_share"):
+        create("nacre", {"fine_share": 2.0}, {})
+    with pytest.raises(InvalidArgument, match="no_such"):
+        create("nacre", {}, {"no_such": 1})
+
+
+def test_bounds_far_too_wide_cost_a_column_its_shape_without_zooms_and_with_them_hardly_anything(tmp_path):
+    """Ages lie between 0 and 99; a total variation of quarters is what the seed of no noise could move so far."""
+    wide = {"age": {"type": "integer", "min": -100_000, "max": 100_000}, "sick": {"type": "boolean"}}
+    schema = Schema.model_validate({"name": "wide", "target": "sick", "columns": wide})
+    rng = np.random.default_rng(0)
+    age, sick = rng.integers(0, 100, 4000), rng.random(4000) < 0.4
+    records = Codec(schema).encode(pa.table({"age": age, "sick": sick}))
+    quarters, distances = [-200_001, 25, 50, 75, 200_001], {}
+    for zooms in (0, 3):
+        method = Nacre(NacreMeasurement(zooms=zooms), NACRE.training)
+        release, _ = measured(tmp_path / str(zooms), method.plan(schema, BUDGET), records, method)
+        made = np.concatenate([r.values[:, 0] for r in method.fit(release, Craft()).sample(4000, 0)])
+        drawn = schema.columns["age"].interval.from_unit(made)
+        shares = [np.histogram(x, quarters)[0] / 4000 for x in (age, drawn)]
+        distances[zooms] = np.abs(shares[0] - shares[1]).sum() / 2
+    assert distances[3] < 0.1 < 0.3 < distances[0], distances
+
+
+def test_a_schema_without_columns_of_many_values_is_not_zoomed_into_and_pays_nothing_for_it():
+    columns = {"age": {"type": "integer", "min": 0, "max": 50}, "sick": {"type": "boolean"}}
+    schema = Schema.model_validate({"name": "few", "target": "sick", "columns": columns})
+    with_zooms, without = (Nacre(NacreMeasurement(zooms=zooms)).plan(schema, BUDGET) for zooms in (3, 0))
+    assert with_zooms.event == without.event and len(without.event.events) == 2
+
+
+def test_the_tables_of_a_release_are_the_counts_with_error_bars_that_are_true(tmp_path):
+    """Of one draw: 5 standard errors accept the stated deviations and exclude 2/3 and 3/2 of them."""
+    records = make_records(2000)
+    release, _ = measured(tmp_path, NACRE.plan(make_schema(), BUDGET), records)
+    *_, second = NACRE.sums(release.value)
+    exact = moment_tables(replace(second, vector=second.embedding.lattice_sum(records).numpy()))
+    one_by_one = Moments(second.embedding.partition, 1, 1, 1)
+    true = moment_tables(NoisySum(one_by_one.lattice_sum(records).numpy(), 1.0, one_by_one))
+    errors = []
+    for released, without_noise, counts in zip(moment_tables(second), exact, true, strict=True):
+        assert np.allclose(without_noise.counts, counts.counts, atol=1e-6) and released.names == counts.names
+        errors.append(((released.counts - counts.counts) / released.stddev).ravel())
+    band = 5 / np.sqrt(2 * len(second.vector) / 2)  # margins are in many tables, so there are fewer free numbers
+    assert abs(np.concatenate(errors).std() - 1) < band < 1 / 3
+
+
+@pytest.mark.parametrize("pooled_share", [None, 0.75])
+def test_what_a_mixture_is_fitted_to_has_margins_that_agree_and_names_its_noise(tmp_path, pooled_share):
+    records, system = make_records(2000), Nacre(NacreMeasurement(pooled_share=pooled_share), NACRE.training)
+    release, _ = measured(tmp_path, system.plan(make_schema(), BUDGET), records, system)
+    *_, fine, second = system.sums(release.value)
+    first, moments, noise = fine.embedding, second.embedding, second.noise_stddev
+    target, counts = moment_target(first, moments, np.concatenate([fine.vector, second.vector]), noise)
+    exact = centered(moments.unpack(moments.lattice_sum(records).numpy())[1], moments.partition.offsets)
+    noisy = centered(target.noisy.double().numpy(), moments.partition.offsets) * counts.sum() - exact
+    free, sizes = 0, moments.partition.sizes
+    for i, j in np.argwhere(moments.paired).tolist():
+        free += (sizes[i] - 1) * (sizes[j] - 1) * len(counts)
+    found = float((noisy**2).sum() / free) ** 0.5 / counts.sum()
+    assert found == pytest.approx(target.noise, rel=5 / free**0.5) and 5 / free**0.5 < 1 / 3
+    for each in (target.noisy, target.two_way):
+        for c, one_way in enumerate(target.one_way):
+            tables = [t.sum(dim=1) for t in each[c].split(sizes, dim=1)]
+            for j in range(1, len(sizes)):
+                assert torch.allclose(tables[j][: sizes[0]], one_way[: sizes[0]], atol=1e-5)

@@ -1,0 +1,49 @@
+"""The few lines at the end of a run: they follow the publishable report, and a ruined column is no good one."""
+
+import pytest
+
+from dpmodels.pages.glance import error_at_worst, fits, glance, worst_first
+
+PRIVACY = {"spent_epsilon": 1.0, "delta": 1e-5, "unit": "record"}
+
+
+def column(name: str, noise: float, fit: float, **more: object) -> dict:
+    return {"name": name, "released": [1.0], "expected_distance": noise, "distance_to_release": fit, **more}
+
+
+COLUMNS = [
+    column("noisy", 0.03, 0.01),
+    column("missed", 0.001, 0.2),
+    column("ruined", 0.0001, 0.0001, warning="99 % of the records lie in one cell."),
+    {"name": "never counted"},
+]
+
+
+def test_a_column_with_a_warning_is_named_first_however_little_noise_it_has() -> None:
+    assert [one["name"] for one in worst_first(COLUMNS)] == ["ruined", "missed", "noisy"]
+    said = glance({"privacy": PRIVACY, "method": "nacre", "columns": COLUMNS})["worst columns"]
+    assert said.startswith("ruined (not resolved), missed 20.1\N{NO-BREAK SPACE}%, noisy 4")
+    assert said.endswith("; of 1 more nothing is known")
+    assert error_at_worst(column("far", 0.9, 0.9)) == 1
+
+
+def test_what_was_paid_for_is_shown_in_the_place_of_what_is_expected() -> None:
+    charged = {"status": "measured", "columns": [{"name": "x", "low": 0.1, "high": 0.2}]}
+    facts = {"privacy": PRIVACY | {"total_epsilon": 1.1}, "method": "nacre", "columns": COLUMNS, "charged": charged}
+    assert glance(facts)["worst columns"].startswith("x 10\N{NO-BREAK SPACE}% to 20\N{NO-BREAK SPACE}%")
+    assert glance(facts)["spent"] == "epsilon 1.1 at delta 1e-5, unit record"
+    lost = glance(facts | {"charged": {"status": "lost"}})
+    assert lost["worst columns"].startswith("ruined")
+
+
+@pytest.mark.parametrize(("left", "close"), [(1.0, True), (1.32, True), (1.33, False)])
+def test_a_fit_is_close_up_to_what_noise_and_drawing_explain(left: float, close: bool) -> None:
+    look = {"look": "pairs", "left": left, "explained": 1.2}
+    assert fits(look) is close
+    said = glance({"privacy": PRIVACY, "fit": [look, {"look": "fine", "left": 1.0, "explained": 1.0}]})["fit"]
+    assert said == ("as close to the release as its noise allows" if close else said)
+    assert ("further from the released pairs than noise explains: 1.33" in said) is not close
+
+
+def test_where_no_epsilon_holds_none_is_named() -> None:
+    assert glance({"privacy": PRIVACY, "unprotected": "models travelled"}) == {}

@@ -1,0 +1,109 @@
+"""Histograms drawn as densities: what a bar stands for is where it stands, and labels can be read."""
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmodels.comparison.beside import _shares
+from dpmodels.contract.columns import Continuous
+from dpmodels.pages.internal import _column as internal_figure
+from dpmodels.pages.plots import FLOOR, LEFT, WIDTH
+from dpmodels.pages.report import column_figure
+from dpmodels.report.report import _column
+from tests.every_kind import make
+
+AMOUNT = "{type: number, round: 2, min: 0, max: 1000}"
+
+
+def drawn(column: str, edges: list[float], shares: list[float]) -> Any:
+    """Draw a column that was cut at these values, by the publishable report."""
+    modelled = make(f"name: t\ncolumns:\n  x: {column}\n").modelled["x"]
+    assert isinstance(modelled, Continuous)
+    ranks = [*modelled.interval.rank(np.array(edges[:-1])), modelled.edges[-1]]
+    cut = modelled.cut(np.array(ranks, dtype=np.int64))
+    return column_figure(_column("x", cut, np.array(shares), None, {}))
+
+
+def bars_of(figure: Any) -> np.ndarray:
+    """Return left edge, width and height of every bar."""
+    found = re.findall(r'<rect class="bar" x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="([\d.]+)"', str(figure.svg))
+    return np.array(found, dtype=float)
+
+
+def labels_of(figure: Any) -> list[tuple[float, float, str]]:
+    """Return from where to where each label beneath the axis reaches, and what it says."""
+    labels = []
+    for x, anchor, words in re.findall(
+        rf'<text x="([\d.]+)" y="{FLOOR + 15}" text-anchor="(\w+)">([^<]*)<', figure.svg
+    ):
+        width = 7.0 * len(words)
+        left = float(x) - {"start": 0, "middle": width / 2, "end": width}[anchor]
+        labels.append((left, left + width, words))
+    return sorted(labels)
+
+
+def test_cells_of_unequal_width_are_drawn_as_wide_as_they_are_and_by_density() -> None:
+    figure = drawn(AMOUNT, [0, 100, 200, 1000], [0.25, 0.25, 0.5])
+    left, width, height = bars_of(figure).T
+    middle = (left + width / 2 - LEFT) / (WIDTH - LEFT)
+    dense, sparse = height[middle < 0.2], height[middle > 0.2]
+    assert len(dense) + len(sparse) == len(height) > 20 and (dense.max() - dense.min()) < 0.2
+    assert sparse.max() == pytest.approx(dense.min() / 4, rel=0.02)  # half of the rows on eight tenths of the axis
+    assert {"0", "400", "1000"} <= {words for *_, words in labels_of(figure)}
+    assert "share per 25" in figure.note and figure.rows[0][1].startswith("25")
+
+
+def test_a_value_that_half_of_the_rows_have_stands_out() -> None:
+    height = bars_of(drawn(AMOUNT, [0, 500, 501, 1000], [0.25, 0.5, 0.25])).T[2]
+    assert (height > 0.5 * height.max()).sum() == 1 and np.median(height) < 0.05 * height.max()
+
+
+def test_bounds_that_are_far_too_wide_do_not_hide_the_rows() -> None:
+    figure = drawn("{type: integer, min: 0, max: 1000000}", [0, 10, 20, 30, 1_000_000], [0.3, 0.4, 0.298, 0.002])
+    assert (bars_of(figure).T[2] > 20).sum() > 20 and "0.2\N{NO-BREAK SPACE}% beyond" in figure.note
+    assert max(float(words) for *_, words in labels_of(figure)) == 20
+
+
+@pytest.mark.parametrize(
+    ("column", "edges"),
+    [
+        ("{type: datetime, min: 2013-01-01, max: 2014-12-31, resolution: minute}", None),
+        ("{type: datetime, min: 2013-01-01, max: 2013-01-02, resolution: second}", None),
+        ("{type: datetime, min: 1900-01-01, max: 2030-12-31}", None),
+        ("{type: number, round: 2, min: -1234567, max: 7654321}", None),
+        ("{type: number, min: 0, max: 10000000, scale: log}", None),
+        ("{type: integer, min: 1999, max: 2003}", None),
+    ],
+)
+def test_labels_of_an_axis_do_not_overlap_in_either_report(column: str, edges: None) -> None:
+    modelled = make(f"name: t\ncolumns:\n  x: {column}\n").modelled["x"]
+    assert isinstance(modelled, Continuous)
+    even = np.full(modelled.size, 1 / modelled.size)
+    values = np.linspace(modelled.low, modelled.high, 500)
+    beside = {"name": "x", "type": modelled.type, **_shares(modelled, values, values)}
+    for figure in (column_figure(_column("x", modelled, even, None, {})), internal_figure(beside, None)):
+        labels = labels_of(figure)
+        assert len(labels) >= 2 and all(first[1] < second[0] for first, second in pairwise(labels)), labels
+        assert labels[0][0] >= 0 and labels[-1][1] <= WIDTH
+
+
+def test_no_value_is_written_beneath_an_axis_that_the_column_cannot_have() -> None:
+    assert [words for *_, words in labels_of(drawn("{type: integer, min: 0, max: 1}", [0, 1, 2], [0.9, 0.1]))] == [
+        "0",
+        "1",
+    ]
+
+
+def test_a_report_of_an_earlier_version_is_still_drawn() -> None:
+    facts = {"name": "x", "type": "number", "labels": ["0 to 1", "1 to 2"], "values": 2, "ordered": True}
+    assert len(bars_of(column_figure({**facts, "synthetic": [0.25, 0.75]}))) == 2
+
+
+@pytest.mark.parametrize("axis", [{"edges": [0, 0.5, 1], "bars": 10**9}, {"edges": [0.5] * 10**5, "bars": 40}])
+def test_an_axis_that_nobody_drew_is_refused_before_it_fills_the_memory(axis: dict[str, Any]) -> None:
+    facts = {"name": "x", "type": "number", "labels": ["0", "1"], "values": 2, "ordered": True, "synthetic": [0.5, 0.5]}
+    with pytest.raises(ValueError, match="bars"):
+        column_figure({**facts, "axis": {**axis, "ticks": [], "note": "", "beyond": 0}})

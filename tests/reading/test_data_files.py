@@ -1,0 +1,72 @@
+"""Where a table may lie: no URI chooses who is sent the worker's credentials."""
+
+import socket
+from threading import Thread
+
+import pytest
+
+from dpmodels.errors import DataError, InvalidArgument
+from dpmodels.reading.data_files import check_place, find_files
+
+ELSEWHERE = [
+    "s3://visits/t.csv?endpoint_override={host}&scheme=http",
+    "s3://visits/t.csv?endpoint_override={host}",
+    "s3://visits/t.csv?scheme=http",
+    "s3://visits/t.csv?proxy_options={host}",
+    "s3://visits/t.csv?allow_bucket_creation=true",
+    "s3://visits/t.csv?region=us@{host}/",
+    "s3://visits/t.csv?region=",
+    "s3://{host}%2f/t.csv",
+    "gs://visits/t.csv?endpoint_override={host}&scheme=http",
+    "gs://{host}/t.csv",
+    "abfs://{host}/visits/t.csv",
+    "abfs://visits@{host}/t.csv",
+    "abfss://visits@example.org/t.csv",
+    "abfs://account.dfs.core.windows.net.example.org/visits",
+    "abfs://visits@account.dfs.core.windows.net/t.csv?enable_tls=false",
+    "abfs://visits@account.dfs.core.windows.net/t.csv?blob_storage_authority={host}",
+]
+
+
+@pytest.fixture
+def listener():
+    """Listen on loopback; yield the address and what came."""
+    came: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                came.append(connection.recv(4096))
+                connection.close()
+
+        Thread(target=accept, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}", came
+
+
+@pytest.mark.parametrize("place", ELSEWHERE)
+def test_a_place_that_names_another_server_is_refused_before_anything_is_sent(place, listener, monkeypatch) -> None:
+    host, came = listener
+    for name, value in {"ACCESS_KEY_ID": "nacre", "SECRET_ACCESS_KEY": "key", "SESSION_TOKEN": "token"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    with pytest.raises(InvalidArgument) as caught:
+        find_files(place.format(host=host))
+    assert host not in str(caught.value) and not came
+
+
+def test_the_environment_names_a_server_over_tls_alone(monkeypatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://192.0.2.1:9000")
+    with pytest.raises(DataError, match="AWS_ENDPOINT_URL must begin with https://"):
+        find_files("s3://visits/t.csv?region=us-east-1")
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["s3://visits/a/*.csv?region=eu-west-1", "gs://visits-1.org/t.csv", "abfs://v@account.dfs.core.windows.net/t.csv",
+     "abfss://account.blob.core.windows.net/visits", "abfs://account@visits/t.csv", "hdfs://name:8020/t.csv", "a.csv"],
+)  # fmt: skip
+def test_a_place_in_a_store_is_taken(place) -> None:
+    check_place(place)

@@ -1,0 +1,118 @@
+"""Rows that are given in memory: taken over, written whole or not at all, and never shown."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpmodels.errors import DataError
+from dpmodels.privacy import Sensitive
+from dpmodels.reading.frames import load_given, transform_write, write_names
+
+FRAME = pd.DataFrame({"ward": ["north", "south"], "age": [1.0, None]}, index=["Anna", "Ben"])
+
+
+def test_the_index_and_the_names_of_its_owners_stay_out(tmp_path: Path) -> None:
+    transform_write(load_given(Sensitive(FRAME)), tmp_path / "given.parquet")
+    table = pq.read_table(tmp_path / "given.parquet")
+    assert table.column_names == ["ward", "age"] and table["age"].null_count == 1
+    assert table.schema.metadata is None and b"Anna" not in (tmp_path / "given.parquet").read_bytes()
+    assert (tmp_path / "given.parquet").stat().st_mode & 0o777 == 0o600
+
+
+def test_names_are_written_without_rows(tmp_path: Path) -> None:
+    path = write_names(load_given(Sensitive(FRAME)), tmp_path / "names.parquet")
+    assert pq.read_table(path).num_rows == 0 and b"north" not in path.read_bytes()
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    intervals = pa.table({"a": pa.array([(1, 15, -30)], pa.month_day_nano_interval())})
+    with pytest.raises(DataError, match="cannot be written as Parquet"):
+        transform_write(load_given(Sensitive(intervals)), tmp_path / "given.parquet")
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("No space left")))
+    with pytest.raises(DataError, match="the disk is full") as caught:
+        transform_write(load_given(Sensitive(FRAME)), tmp_path / "given.parquet")
+    assert caught.value.__context__ is None and not list(tmp_path.iterdir())
+
+
+TABLE = pa.table(
+    {
+        "ward": pa.array(["north", None, "south"]),
+        "cost": pa.array([Decimal("1.10"), Decimal("2.00"), None], pa.decimal128(8, 2)),
+        "wait": pa.array([timedelta(seconds=1), None, timedelta(days=1)], pa.duration("us")),
+        "seen": pa.array([datetime(2024, 1, 1, tzinfo=UTC)] * 3, pa.timestamp("us", "Europe/Berlin")),
+        "at": pa.array([time(1), None, time(2, 3, 4)], pa.time64("ns")),
+    }
+)
+
+
+def of_dask() -> Any:
+    return pytest.importorskip("dask.dataframe").from_pandas(TABLE.to_pandas(types_mapper=pd.ArrowDtype), npartitions=2)
+
+
+FRAMES = {
+    "pandas": lambda: TABLE.to_pandas(types_mapper=pd.ArrowDtype),
+    "arrow": lambda: TABLE,
+    "a batch": lambda: TABLE.combine_chunks().to_batches()[0],
+    "a reader": lambda: TABLE.to_reader(max_chunksize=1),
+    "polars": lambda: pytest.importorskip("polars").from_arrow(TABLE),
+    "polars, lazy": lambda: pytest.importorskip("polars").from_arrow(TABLE).lazy(),
+    "dask": of_dask,
+}
+
+
+@pytest.mark.parametrize("case", FRAMES)
+def test_frames_of_every_library_are_taken_over_with_their_types(tmp_path: Path, case: str) -> None:
+    """Libraries differ in how they lay text out, and in how fine their times are; values and kinds stay."""
+    transform_write(load_given(Sensitive(FRAMES[case]())), tmp_path / "given.parquet")
+    found = pq.read_table(tmp_path / "given.parquet")
+    assert found.cast(TABLE.schema).equals(TABLE)
+    assert found.schema.field("seen").type.tz is not None and pa.types.is_decimal(found.schema.field("cost").type)
+    assert pa.types.is_duration(found.schema.field("wait").type) and pa.types.is_time(found.schema.field("at").type)
+
+
+def test_dask_is_computed_partition_by_partition_and_never_all_at_once(tmp_path: Path) -> None:
+    frame, computed = of_dask(), list[int]()
+    watched = frame.map_partitions(lambda part: computed.append(len(part)) or part, meta=frame._meta)
+    rows = load_given(Sensitive(watched))
+    assert len(computed) == 1
+    transform_write(rows, tmp_path / "given.parquet")
+    assert len(computed) == 2 and pq.read_metadata(tmp_path / "given.parquet").num_rows == 3
+
+
+def test_an_error_while_frames_are_computed_shows_no_value(tmp_path: Path) -> None:
+    def broken(part: pd.DataFrame) -> pd.DataFrame:
+        if part["ward"].iloc[0] == "south":
+            raise ValueError("south")
+        return part
+
+    frame = of_dask()
+    rows = load_given(Sensitive(frame.map_partitions(broken, meta=frame._meta)))
+    with pytest.raises(DataError) as caught:
+        transform_write(rows, tmp_path / "given.parquet")
+    assert "south" not in str(caught.value) + repr(caught.value.__context__) and not list(tmp_path.iterdir())
+
+
+MIXED = {
+    "bytes beside text": ["x", "y", b"secret"],
+    "a moment beside days": [date(2020, 1, 1), None, datetime(2020, 1, 1, 23)],
+}
+
+
+@pytest.mark.parametrize("case", MIXED)
+def test_a_value_for_which_arrow_would_read_all_others_otherwise_is_refused(case: str) -> None:
+    frame = pd.DataFrame({"x": pd.Series(MIXED[case], dtype=object)})
+    with pytest.raises(DataError, match="a column mixes types"):
+        load_given(Sensitive(frame))
+    assert len(load_given(Sensitive(frame[:2])).reveal().read_all()) == 2
+
+
+def test_what_is_no_table_is_refused() -> None:
+    for data in ([1, 2], {"a": [1]}, pa.array([1]), pa.array([{"a": 1}]), object()):
+        with pytest.raises(DataError, match=r"the data must be a pandas DataFrame|cannot be read as a table"):
+            load_given(Sensitive(data))

@@ -1,0 +1,90 @@
+"""What a report says of means and large values: about as far off as it says, and a warning where that is hopeless."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.schema import Schema
+from dpmodels.generators.moment_matching import MixtureSpec
+from dpmodels.methods.parts.marginals import Marginal
+from dpmodels.methods.tables.nacre import Nacre
+from dpmodels.pages.glance import glance
+from dpmodels.privacy import Released
+from dpmodels.releases.system import Craft
+from dpmodels.report.bins import CellTally
+from dpmodels.report.numbers import doubt, errors_of
+from tests.reports import release_of
+
+KEYS = {"type": "number", "round": 2, "min": 0, "max": 10_000_000, "scale": "log"}
+
+
+def columns() -> dict[str, tuple[dict[str, object], np.ndarray]]:
+    """Make columns as people have them: with a long tail, with round amounts, with many zeros and one largest value."""
+    rng = np.random.default_rng(1)
+    wage = np.round(rng.lognormal(10, 0.7, 8000), -4).clip(0, 10**6)
+    gain = np.where(rng.random(20_000) < 0.9, 0, rng.choice([3103, 7688, 15_024, 99_999], 20_000)).astype(np.int64)
+    return {
+        "bill": (KEYS, rng.lognormal(6.5, 1, 8000).round(2)),
+        "wage": ({"type": "integer", "min": 0, "max": 10**6, "scale": "log"}, wage.astype(np.int64)),
+        "gain": ({"type": "integer", "min": 0, "max": 99_999, "scale": "log", "zero_inflated": True}, gain),
+    }
+
+
+def test_synthetic_means_and_quantiles_are_as_far_off_as_is_said() -> None:
+    errors: dict[str, list[list[float]]] = {}
+    for name, (keys, values) in columns().items():
+        schema = Schema.model_validate({"name": "t", "columns": {"x": keys, "paid": {"type": "boolean"}}})
+        records = Codec(schema).encode(pa.table({"x": values, "paid": values > 500}))
+        for seed in range(4):
+            release = release_of(Nacre(), records, schema)
+            marginals, model = (
+                Nacre().marginals(release),
+                Nacre(training=MixtureSpec(components=64, steps=100)).fit(Released(release), Craft(seed=seed)),
+            )
+            rows = next(iter(model.sample(len(values), seed)))
+            tally = CellTally(marginals.codec)
+            tally.add(rows)
+            made = Codec(schema).decode(rows)["x"].to_numpy()
+            said = errors_of(marginals.codec.columns["x"], marginals.columns["x"], tally.cells[0] / tally.rows)
+            for key, true, real in (("mean", np.mean(values), made.mean()), ("p99", *quantiles(values, made))):
+                errors.setdefault(f"{name} {key}", []).append([said[key]["expected_error"], real - true])
+    ratios = {name: float(np.divide(*np.sqrt(np.mean(np.square(each), axis=0)))) for name, each in errors.items()}
+    for key in ("mean", "p99"):
+        together = float(np.exp(np.mean([math.log(x) for name, x in ratios.items() if name.endswith(key)])))
+        assert 0.7 < together < 2.5, ratios
+    assert min(ratios.values()) > 0.25, ratios
+
+
+def quantiles(*tables: np.ndarray) -> list[float]:
+    """Return the 99 % quantile of each column."""
+    return [float(np.quantile(each, 0.99)) for each in tables]
+
+
+@pytest.mark.parametrize("low", [0, -10_000_000])
+def test_a_mean_that_noise_exceeds_is_warned_of_unless_it_may_be_nothing(low: int) -> None:
+    columns = {"x": {**KEYS, "min": low, "scale": "linear", "cells": 3}, "y": {"type": "boolean"}}
+    column = Codec(Schema.model_validate({"name": "t", "columns": columns})).columns["x"]
+    noisy = Marginal.plain(np.array([1000.0, -40.0, 10.0]), 60.0)
+    errors = {"mean": {"estimate": 10.0, "expected_error": 20.0}, "p99": {"estimate": 50.0, "expected_error": 5.0}}
+    assert (doubt(column, errors) is not None) == (low == 0)
+    made = np.array([1.0, 0.0, 0.0])
+    assert errors_of(column, noisy, made)["mean"]["expected_error"] > 0
+    assert errors_of(column, Marginal.plain(np.zeros(3), 60.0), made) == {}
+
+
+def test_nothing_is_said_of_numbers_whose_squares_are_none(recwarn: pytest.WarningsRecorder) -> None:
+    columns = {"x": {"type": "number", "min": 0, "max": 1e299, "cells": 8}, "y": {"type": "boolean"}}
+    column = Codec(Schema.model_validate({"name": "t", "columns": columns})).columns["x"]
+    counts = np.array([5000.0, 900, 300, 100, 30, 10, 3, 1])
+    assert errors_of(column, Marginal.plain(counts, 5.0), counts / counts.sum()) == {} and not recwarn.list
+
+
+def test_the_worst_means_are_named_at_the_end_of_a_run() -> None:
+    fact = {"estimate": 200.0, "expected_error": 10.0}
+    column = {"name": "bill", "mean": fact, "p99": {"estimate": 1000.0, "expected_error": 200.0}}
+    facts = {"privacy": {"spent_epsilon": 1, "delta": 1e-5, "unit": "record"}, "method": "nacre", "columns": [column]}
+    said = glance(facts)["means"].replace("\N{NO-BREAK SPACE}", " ")
+    assert said.startswith("bill ±5 %, its 99 % quantile ±20 %")
