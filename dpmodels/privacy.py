@@ -4,7 +4,9 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Generic, Literal, NoReturn, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from dpmodels.frozen import Frozen
 
 T = TypeVar("T", covariant=True)
 
@@ -21,7 +23,7 @@ class Adjacency(StrEnum):
     REPLACE_ONE = "replace_one"
 
 
-class PrivacyUnit(BaseModel):
+class PrivacyUnit(Frozen):
     """Whose presence is hidden: one record, all the rows of one user, a sentence of a document, or a document.
 
     Attributes:
@@ -32,7 +34,6 @@ class PrivacyUnit(BaseModel):
             hashed in plans, ledgers and releases.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     user: Annotated[str | None, Field(description="The identifier column that tells whose row it is.")] = None
     max_rows: Annotated[int, Field(ge=1, description="The most rows of a user that are used.")] = 1
     kind: Literal["record", "user", "sentence", "document"] = "record"
@@ -71,14 +72,13 @@ class PrivacyUnit(BaseModel):
         return "sentence of a document" if self.kind == "sentence" else self.kind
 
 
-class PrivacyBudget(BaseModel):
+class PrivacyBudget(Frozen):
     """An (epsilon, delta) target under one adjacency and unit; the only form in which epsilon travels to a plan.
 
     A delta of 0 is pure differential privacy, which only pure releases keep: those of the Laplace and the exponential
     mechanism and whatever is made of them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     epsilon: Annotated[float, Field(ge=1e-3, le=1e3)]
     delta: Annotated[float, Field(ge=0, lt=1)]
     adjacency: Adjacency = Adjacency.ADD_OR_REMOVE_ONE

@@ -3,24 +3,19 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from dpmodels.errors import InvalidArgument
+from dpmodels.frozen import Frozen
 from dpmodels.privacy import Adjacency
 
 MAX_PARTS = 1000
 
 
-class _EventModel(BaseModel):
-    """Frozen, closed, finite; floats keep every bit through JSON, which writes their shortest repr."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
 NoiseMultiplier = Annotated[float, Field(ge=1e-4, le=1e12)]
 
 
-class GaussianEvent(_EventModel):
+class GaussianEvent(Frozen):
     """One Gaussian release.
 
     Units:
@@ -32,7 +27,7 @@ class GaussianEvent(_EventModel):
     mechanism: str = ""
 
 
-class LaplaceEvent(_EventModel):
+class LaplaceEvent(Frozen):
     """One Laplace release.
 
     Units:
@@ -44,7 +39,7 @@ class LaplaceEvent(_EventModel):
     mechanism: str = ""
 
 
-class SampledGaussianEvent(_EventModel):
+class SampledGaussianEvent(Frozen):
     """Steps of DP-SGD: each is a Gaussian release about a Poisson sample of the records.
 
     Units:
@@ -59,7 +54,7 @@ class SampledGaussianEvent(_EventModel):
     mechanism: str = ""
 
 
-class PureEvent(_EventModel):
+class PureEvent(Frozen):
     """One epsilon-DP release of which nothing else is known, such as a draw from the exponential mechanism."""
 
     kind: Literal["pure"] = "pure"
@@ -67,7 +62,7 @@ class PureEvent(_EventModel):
     mechanism: str = ""
 
 
-class ThresholdEvent(_EventModel):
+class ThresholdEvent(Frozen):
     """The keys of a noisy count that the data itself names, such as the values of a column; only its delta is here.
 
     The counts have noise of their own, charged as an event of its own. A key that one unit alone brings passes the
@@ -85,14 +80,14 @@ class ThresholdEvent(_EventModel):
     mechanism: str = ""
 
 
-class ComposedEvent(_EventModel):
+class ComposedEvent(Frozen):
     """Several releases from the same data, adaptively chosen or not."""
 
     kind: Literal["composed"] = "composed"
     events: Annotated[tuple["Event", ...], Field(min_length=1)]
 
 
-class ParallelEvent(_EventModel):
+class ParallelEvent(Frozen):
     """Releases from disjoint parts of the data, one of which holds a privacy unit; together they cost the heaviest.
 
     ``events`` holds one event for each part, or a single one for all of them: a family whose number of parts is

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from dpmodels.accounting.events import (
     Event,
@@ -26,6 +26,7 @@ from dpmodels.accounting.events import (
     leaves,
 )
 from dpmodels.errors import Unsuitable
+from dpmodels.frozen import Frozen
 from dpmodels.privacy import exact_decimal
 
 # Sums are whole multiples of 2^-160: finer than the last bit of 1/z^2 for every z an event may have.
@@ -36,7 +37,7 @@ MAX_TEXT = 2**16
 """Signs of parts in parallel as they are written: of parts within parts every level doubles the quotes of the last."""
 
 
-class Tally(BaseModel):
+class Tally(Frozen):
     """What counts against a cap.
 
     Attributes:
@@ -49,9 +50,8 @@ class Tally(BaseModel):
             at which everything else is added up.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     gaussian: Annotated[int, Field(ge=0)] = 0
-    others: dict[str, Annotated[int, Field(ge=1)]] = {}
+    others: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     renyi: Annotated[int, Field(ge=0)] = 0
     delta: Annotated[int, Field(ge=0)] = 0
 
@@ -132,10 +132,9 @@ class Tally(BaseModel):
         )
 
 
-class Parallel(BaseModel):
+class Parallel(Frozen):
     """The costs of parallel parts of which none is surely the heaviest; each way of accounting takes its largest."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     kind: Literal["parallel"] = "parallel"
     parts: tuple[Tally, ...]
 

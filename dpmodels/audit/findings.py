@@ -1,6 +1,6 @@
 """What an audit found: facts that are written as JSON and drawn on a page."""
 
-from pydantic import BaseModel, ConfigDict
+from dpmodels.frozen import Frozen
 
 CHECKS = {
     "budget": "The events of the plan spend the budget, and no more.",
@@ -31,11 +31,7 @@ CHECKS = {
 """What each check holds a method to."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Recovered(_Model):
+class Recovered(Frozen):
     """How much of its claim a draw was seen to lose.
 
     Attributes:
@@ -66,7 +62,7 @@ class Recovered(_Model):
         return max(found) / self.claimed
 
 
-class Finding(_Model):
+class Finding(Frozen):
     """One check: what it holds to what, whether that held, and what was seen. No number in it is of private data."""
 
     check: str
@@ -74,7 +70,7 @@ class Finding(_Model):
     says: str
 
 
-class Audit(_Model):
+class Audit(Frozen):
     """The audit of one method.
 
     Attributes:

@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from dpmodels.artifact import write_text
 from dpmodels.codec.encode import Records
 from dpmodels.comparison.beside import column_shares, sample_rows
@@ -30,6 +28,7 @@ from dpmodels.comparison.two_sample import pmse_facts, two_sample_facts
 from dpmodels.comparison.utility import column_facts, target_facts
 from dpmodels.comparison.verdicts import run_checks
 from dpmodels.contract.schema import Schema
+from dpmodels.frozen import Frozen
 from dpmodels.pages.internal import render_internal
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.release import Release
@@ -55,7 +54,7 @@ QUICK = (
 )
 
 
-class Options(BaseModel):
+class Options(Frozen):
     """How to evaluate; nothing here changes what is compared.
 
     Attributes:
@@ -65,7 +64,6 @@ class Options(BaseModel):
         real_rows: whether a few real rows are shown as they are.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     seed: int = 0
     workers: int = 2
     begin_thread: Callable[[], None] | None = None

@@ -11,7 +11,9 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
+
+from dpmodels.frozen import Frozen, Strict
 
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """Parts of a second."""
@@ -19,7 +21,7 @@ OUTSIDE = "What becomes of a value that the schema does not admit."
 DTYPE = "The type of the synthetic column, where it is not the usual one."
 
 
-class CanonicalContract(BaseModel):
+class CanonicalContract(Frozen):
     """The hash of a contract that is not of a table, and how it is written."""
 
     @cached_property
@@ -42,10 +44,9 @@ class ColumnFaults(ValueError):
         self.faults = tuple(faults)
 
 
-class Modelled(BaseModel):
+class Modelled(Strict):
     """What every modeled column has: discrete states, the last of which is null when the column is nullable."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     continuous: ClassVar[bool] = False
     nullable: Annotated[bool, Field(description="Whether values may be missing.")] = False
     # left out at its default, so that a schema without it keeps the hash it had before this key existed

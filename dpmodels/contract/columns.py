@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
 from dpmodels.contract.base import DTYPE, OUTSIDE, ColumnFaults, Modelled, overflow
 from dpmodels.contract.continuous import Continuous
@@ -16,6 +16,7 @@ from dpmodels.contract.image import Image
 from dpmodels.contract.numbers import Integer, IntegerType, Number
 from dpmodels.contract.pattern import Pattern, read_pattern
 from dpmodels.errors import DataError
+from dpmodels.frozen import Strict
 
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 PATTERN, TEXT = "pattern:", "text:"
@@ -26,14 +27,13 @@ TextType = Literal["string", "large_string"]
 EXACT = 2**53 - 1  # the largest integer a float64 tells from its neighbors
 
 
-class Identifier(BaseModel):
+class Identifier(Strict):
     """A column that is never modeled, such as a name, a number or a free text: dropped, or made without the data.
 
     ``keep`` is ``drop``; ``regenerate``, fresh sequential numbers; ``pattern:`` and a pattern after which they are
     made; or ``text:`` and a text that stands in every row.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     type: Annotated[Literal["identifier"], Field(description="What names a record or a user; it is never modeled.")]
     keep: Annotated[
         str, Field(description="What synthetic rows get instead.", json_schema_extra={"pattern": KEEPS})

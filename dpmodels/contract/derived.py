@@ -5,13 +5,14 @@ They are never modeled, and exact in every synthetic row. What a column follows 
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
 from dpmodels.contract.base import DTYPE, ColumnFaults
 from dpmodels.contract.formula import LONGEST, Misread, names_in
+from dpmodels.frozen import Strict
 
 
-class Derived(BaseModel):
+class Derived(Strict):
     """A column whose value a formula or a lookup gives.
 
     Attributes:
@@ -21,7 +22,6 @@ class Derived(BaseModel):
         dtype: of a formula: int64 where it gives whole numbers, else float64, unless another is named.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     type: Annotated[Literal["derived"], Field(description="What follows from other columns, and is never modeled.")]
     formula: Annotated[str | None, Field(max_length=LONGEST, description="What it is, of columns on an interval.")] = (
         None

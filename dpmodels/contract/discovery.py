@@ -12,11 +12,12 @@ from datetime import date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.contract.base import CanonicalContract
 from dpmodels.contract.columns import Identifier
 from dpmodels.contract.schema import Schema
+from dpmodels.frozen import Frozen
 from dpmodels.limits import LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
@@ -34,10 +35,9 @@ COMMAND = "nacre schema discover DATA --schema THIS_FILE --epsilon 0.1 --delta 1
 WAITING = f"holds `{WORD}`, which waits for a charged release: {COMMAND}"
 
 
-class Wanted(BaseModel):
+class Wanted(Frozen):
     """What is to be discovered of one column: the keys that the draft marks."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     type: Literal["categorical", "boolean", "integer", "number", "datetime"]
     keys: tuple[str, ...]
 
@@ -55,7 +55,6 @@ class Discovery(CanonicalContract):
     It holds nothing else of the draft, so that a draft may be changed elsewhere and what was paid for still fits.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=LONGEST_NAME)]
     unit: PrivacyUnit = PrivacyUnit()
     columns: tuple[str, ...]

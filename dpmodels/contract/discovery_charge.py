@@ -5,16 +5,17 @@ A completed schema may be carried elsewhere, without the ledger that paid. So it
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.accounting.events import GaussianEvent, ThresholdEvent
+from dpmodels.frozen import Frozen
 
 MOST_DISCOVERIES, MOST_EVENTS = 100, 10
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Named = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
-class DiscoveryCharge(BaseModel):
+class DiscoveryCharge(Frozen):
     """One discovery that a schema was completed from; everything in it is public.
 
     Attributes:
@@ -24,7 +25,6 @@ class DiscoveryCharge(BaseModel):
         events: what was charged, and what it costs follows from them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     charge: Annotated[Sha256, Field(description="The key of the charge.")]
     account: Annotated[Named, Field(description="The account that paid.")]
     run: Annotated[Named, Field(description="The run that paid.")]

@@ -2,14 +2,15 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from dpmodels.contract.base import CanonicalContract
+from dpmodels.frozen import Strict
 from dpmodels.limits import LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
 
-class Encoder(BaseModel):
+class Encoder(Strict):
     """The public function that embeds a sentence.
 
     Attributes:
@@ -19,7 +20,6 @@ class Encoder(BaseModel):
         sha256: hash of the encoder's weights, which is compared before they are used; empty where there are none.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     name: str
     dim: Annotated[int, Field(ge=1, le=8192)]
     sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
@@ -40,7 +40,7 @@ class Documents(CanonicalContract):
         most_sentences: of a document; those after them are left out.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=LONGEST_NAME)]
     protects: Literal["sentence", "document", "user"] = "document"
     id: str = "id"

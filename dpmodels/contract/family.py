@@ -16,10 +16,11 @@ Privacy: what a user's rows in the flat table are depends on that user's own row
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.contract.base import Modelled
 from dpmodels.contract.columns import Categorical, Column, Continuous, Derived, Identifier, Image
+from dpmodels.frozen import Strict
 
 CHILDREN, POSITION = "children", "position"
 """Columns of the flat table: how many children the user has, and which of them the row is, from 1 on; 0 for none."""
@@ -27,10 +28,9 @@ MOST_CHILDREN = 100
 """Upper bound on ``max_rows``: lattice steps are whole, and a hundredth of a row's is exact to a thousandth."""
 
 
-class Users(BaseModel):
+class Users(Strict):
     """Which columns are the same in all rows of a user, and by which column these rows are in order."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     columns: Annotated[
         tuple[str, ...],
         Field(strict=False, description="The columns that are the same in all rows of a user: the parents' table."),

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from dpmodels.contract.base import CanonicalContract
+from dpmodels.frozen import Strict
 from dpmodels.limits import LONGEST_CLIENT, LONGEST_NAME
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
@@ -31,14 +32,13 @@ UNPROTECTED_BY = {SCORES: UNPROTECTED, ROUNDS: UNCHARGED}
 """By method what is said where models travel as they were trained."""
 
 
-class Client(BaseModel):
+class Client(Strict):
     """One party.
 
     Attributes:
         size: its number of records, where the sizes are public; None where they are private.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=LONGEST_CLIENT)]
     size: Annotated[int, Field(ge=1)] | None = None
 
@@ -59,7 +59,7 @@ class Federation(CanonicalContract):
         most_records: of a client; where the sizes are private, a client with more is refused.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+(\.[a-z0-9_-]+)?$", max_length=LONGEST_NAME)]
     clients: Annotated[tuple[Client, ...], Field(min_length=1, strict=False)]
     features: Annotated[int, Field(ge=1, le=8192)]

@@ -3,21 +3,21 @@
 from typing import Annotated, Literal, Self
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from dpmodels.contract.base import ColumnFaults
+from dpmodels.frozen import Strict
 
 Side = Annotated[int, Field(ge=4, le=128)]
 MOST_COLOR_SIDE = 64
 
 
-class Image(BaseModel):
+class Image(Strict):
     """Images, row by row; never null.
 
     Gray ones have one number a pixel, 0 for background and 255 for full ink; color ones red, green and blue.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     type: Annotated[Literal["image"], Field(description="Pixels of one fixed size.")]
     height: Annotated[Side, Field(description="Pixels of a column of the image.")]
     width: Annotated[Side, Field(description="Pixels of a row of the image.")]

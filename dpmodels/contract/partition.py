@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.contract.base import Modelled
 from dpmodels.contract.columns import Categorical, Column, Datetime, Identifier
+from dpmodels.frozen import Strict
 
 KINDS = "must be a datetime, a categorical column of text or whole numbers, or an identifier with `keep: drop`"
 
 
-class Partition(BaseModel):
+class Partition(Strict):
     """The column that tells partitions apart and, for one partition, its value: a day as 2026-01-31, or text."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     column: Annotated[str, Field(description="The column that tells partitions apart.")]
     value: Annotated[str | None, Field(description="The one partition that the schema is about.")] = None
 

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     ValidationError,
     field_serializer,
@@ -26,6 +24,7 @@ from dpmodels.contract.family import Users, flat_columns, users_faults
 from dpmodels.contract.implications import Implication, is_implication
 from dpmodels.contract.partition import Partition, narrowed, partition_faults
 from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.frozen import Strict
 from dpmodels.limits import LONGEST_NAME, MOST_RULES
 from dpmodels.privacy import Adjacency, PrivacyUnit
 
@@ -37,10 +36,9 @@ CONSTRAINT = "^(when .+ then .+|.+(<|>).+)$"
 VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
 
 
-class RowCount(BaseModel):
+class RowCount(Strict):
     """How many rows the raw table should have, from public knowledge: a gate, never a parameter of the noise."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     min: Annotated[int, Field(ge=0, description="The fewest rows.")] = 0
     max: Annotated[int | None, Field(ge=0, description="The most rows.")] = None
 
@@ -56,10 +54,9 @@ def _written(description: str, **more: Any) -> Any:
     return Field(exclude_if=lambda given: not given, description=description, **more)
 
 
-class Schema(BaseModel):
+class Schema(Strict):
     """The public contract of one table; everything in it is public by declaration, including the column names."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     name: Annotated[
         str,
         Field(

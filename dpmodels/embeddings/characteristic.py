@@ -11,12 +11,13 @@ from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.codec.encode import Records
 from dpmodels.embeddings.base import VALUE_BITS, Layout, ProductRows
 from dpmodels.embeddings.kernels import add_turns
 from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.frozen import Frozen
 from dpmodels.late import Tensor, compiled, torch
 from dpmodels.mechanisms.lattice import GRAIN_BITS, integer_radius, truncate
 
@@ -24,7 +25,7 @@ PHASE_BITS = 16
 TURN = 2**PHASE_BITS
 
 
-class FrequencySpec(BaseModel):
+class FrequencySpec(Frozen):
     """The public description of the frequencies; nothing in it may come from data.
 
     Attributes:
@@ -35,7 +36,6 @@ class FrequencySpec(BaseModel):
         columns_per_frequency: a frequency looks at 1 to this many columns, 0 for all of them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     kind: Literal["characteristic_function"] = "characteristic_function"
     count: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
     seed: Annotated[int, Field(ge=0)] = 2022

@@ -10,13 +10,14 @@ Source: Rahimi and Recht, "Random features for large-scale kernel machines" (200
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.characteristic import CharacteristicFunction, FrequencySpec
+from dpmodels.frozen import Frozen
 
 
-class FourierSpec(BaseModel):
+class FourierSpec(Frozen):
     """The public description of the frequencies; nothing in it may come from data.
 
     Attributes:
@@ -25,7 +26,6 @@ class FourierSpec(BaseModel):
         bandwidth: of the kernel, where a category's coordinate and a value's whole interval have length 1.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     kind: Literal["fourier_features"] = "fourier_features"
     count: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
     seed: Annotated[int, Field(ge=0)] = 2022

@@ -14,16 +14,17 @@ from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.arrays import Floats
 from dpmodels.embeddings.image_moments import CODE_BITS, DIRECTION_BITS, ImageMoments
+from dpmodels.frozen import Frozen
 from dpmodels.generators.images import Painter
 from dpmodels.generators.loop import Progress
 from dpmodels.statistics.symmetric import factor_of
 
 
-class MatchingSpec(BaseModel):
+class MatchingSpec(Frozen):
     """How the fit is made; free, since it reads the release only.
 
     Attributes:
@@ -35,7 +36,6 @@ class MatchingSpec(BaseModel):
             with less, images vary more like real ones.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     rounds: Annotated[int, Field(ge=0, le=1000)] = 10
     images: Annotated[int, Field(ge=100, le=100_000)] = 1000
     rate: Annotated[float, Field(gt=0, le=1)] = 0.7

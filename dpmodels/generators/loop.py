@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.errors import ArtifactError
+from dpmodels.frozen import Frozen
 from dpmodels.generators.checkpoint import Part, load_state, save_state
 from dpmodels.late import Tensor, torch
 
@@ -23,10 +24,9 @@ REPORT_EVERY = 20
 """Steps between two progress reports; reading the loss off a GPU more often would hold it up."""
 
 
-class LoopSpec(BaseModel):
+class LoopSpec(Frozen):
     """Training hyper-parameters; none of them can change what was charged."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     steps: Annotated[int, Field(ge=1)]
     checkpoint_every: Annotated[int, Field(ge=1)]
 

@@ -2,18 +2,19 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from dpmodels.frozen import Frozen
 
 
-class NetworkSpec(BaseModel):
+class NetworkSpec(Frozen):
     """Size of the generator network."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     latent_dim: Annotated[int, Field(ge=1)] = 32
     hidden_dim: Annotated[int, Field(ge=1)] = 256
 
 
-class VaeSpec(BaseModel):
+class VaeSpec(Frozen):
     """Sizes of the networks; public, part of the plan.
 
     Attributes:
@@ -27,7 +28,6 @@ class VaeSpec(BaseModel):
         seed: public, of first weights and imitation.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     hidden: Annotated[int, Field(ge=1, le=4096)] = 100
     draws: Annotated[int, Field(ge=1, le=64)] = 2
     kl_weight: Annotated[float, Field(ge=0, le=100)] = 1.0
@@ -38,7 +38,7 @@ class VaeSpec(BaseModel):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
 
-class GanSpec(BaseModel):
+class GanSpec(Frozen):
     """Sizes and free steps of a critic and a generator; public, part of the plan.
 
     Attributes:
@@ -64,7 +64,6 @@ class GanSpec(BaseModel):
         seed: public, of first weights and of the generator's steps.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     latent: Annotated[int, Field(ge=1, le=1024)] = 32
     hidden: Annotated[int, Field(ge=1, le=4096)] = 256
     critic_hidden: Annotated[int, Field(ge=1, le=4096)] = 128

@@ -27,13 +27,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AliasChoices, Field, ValidationError, model_validator
 
 from dpmodels.accounting.events import Event
 from dpmodels.contract.discovery_charge import MOST_DISCOVERIES, DiscoveryCharge
 from dpmodels.errors import ArtifactError
 from dpmodels.escapes import on_one_line
 from dpmodels.files import open_plain
+from dpmodels.frozen import Frozen
 from dpmodels.ledger.approval import Approval
 from dpmodels.ledger.declared import Declared
 from dpmodels.ledger.store import digest
@@ -73,25 +74,21 @@ class ManifestError(ArtifactError):
         super().__init__("; ".join(self.faults))
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Target(_Model):
+class Target(Frozen):
     """The budget that a line of the plan asked for."""
 
     epsilon: Annotated[float, Field(gt=0, le=1000)]
     delta: Delta
 
 
-class Cost(_Model):
+class Cost(Frozen):
     """The cost of one line, or of all together: epsilon rounded up to 1e-12."""
 
     epsilon: Annotated[Decimal, Field(ge=0, max_digits=20, decimal_places=12)]
     delta: Delta
 
 
-class Entry(_Model):
+class Entry(Frozen):
     """An entry of the ledger: its place, its day, and the hash that nobody without the ledger could know.
 
     The time of day is left out, because the time that a run takes grows with the data. Early manifests held the time.
@@ -103,7 +100,7 @@ class Entry(_Model):
     hash: Sha256
 
 
-class Payment(_Model):
+class Payment(Frozen):
     """Who paid for a line: the key of the charge, and, where the ledger is at hand, its account and its entries."""
 
     account: Text | None = None
@@ -111,7 +108,7 @@ class Payment(_Model):
     entries: Annotated[tuple[Entry, ...], Field(fail_fast=True, min_length=1)] | None = None
 
 
-class Family(_Model):
+class Family(Frozen):
     """Under which account and run an officer signed for the charges of a family."""
 
     account: Text
@@ -126,7 +123,7 @@ class Price(NamedTuple):
     events: tuple[Event, ...]
 
 
-class Line(_Model):
+class Line(Frozen):
     """One line of the plan: what it asked for, what it cost, and who paid.
 
     Attributes:
@@ -223,7 +220,7 @@ class DiscoveryLine(Line):
         return self
 
 
-class _Head(_Model):
+class _Head(Frozen):
     format: Annotated[int, Field(ge=1, le=NEWEST)]
     nacre_version: Text
     run: Text | None = None

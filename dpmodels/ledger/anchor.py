@@ -12,9 +12,10 @@ import base64
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from dpmodels.errors import LedgerError
+from dpmodels.frozen import Frozen
 from dpmodels.keys import key_text, private_key, signed_by
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.store import canonical_json
@@ -24,11 +25,7 @@ LARGEST_ANCHOR = 2**12
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Anchor(_Model):
+class Anchor(Frozen):
     """Where a ledger stood.
 
     Attributes:
@@ -82,7 +79,7 @@ class Anchor(_Model):
         return ""
 
 
-class SignedAnchor(_Model):
+class SignedAnchor(Frozen):
     """An anchor as it lies in its file."""
 
     anchor: Anchor

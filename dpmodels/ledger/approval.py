@@ -11,18 +11,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.errors import LedgerError
+from dpmodels.frozen import Frozen
 from dpmodels.keys import key_text, private_key, public_key, signed_by
 from dpmodels.ledger.store import canonical_json
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Officer(_Model):
+class Officer(Frozen):
     """Who must approve an account's charges.
 
     Attributes:
@@ -38,7 +35,7 @@ class Officer(_Model):
         return cls(name=name, public_key=key_text(public_key(key, "key")))
 
 
-class Approval(_Model):
+class Approval(Frozen):
     """An officer's signature for the charges of one run, or of a family.
 
     Attributes:

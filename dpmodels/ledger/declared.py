@@ -2,12 +2,14 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from dpmodels.frozen import Frozen
 
 Said = Annotated[str, Field(max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
-class Declared(BaseModel):
+class Declared(Frozen):
     """What whoever runs says of a release and its hand-off, word for word; public, and no part of any promise.
 
     Attributes:
@@ -18,7 +20,6 @@ class Declared(BaseModel):
         again: why data is charged again, for which another account pays, or an unfinished run has paid.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     purpose: Said = ""
     recipient: Said = ""
     license: Said = ""

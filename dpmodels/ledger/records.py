@@ -5,11 +5,12 @@ from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from dpmodels.accounting.events import Event, priced
 from dpmodels.accounting.tally import Tally
 from dpmodels.errors import LedgerError
+from dpmodels.frozen import Frozen
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.store import ACCOUNT_KINDS, UNCHARGED, Entry, digest
 from dpmodels.privacy import PrivacyBudget
@@ -33,11 +34,7 @@ CAP_TERMS = ("cap", "run_cap", "expires", "officer")
 Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Account(_Model):
+class Account(Frozen):
     """A data set, a privacy unit and an adjacency, with a hard cap on everything ever released about them.
 
     Attributes:
@@ -116,7 +113,7 @@ class Account(_Model):
         }
 
 
-class Charge(_Model):
+class Charge(Frozen):
     """One release that a plan wants to make: its event, its target, and the public hashes that identify it.
 
     Attributes:
@@ -151,7 +148,7 @@ class Charge(_Model):
         return priced(self.event, self.part)
 
 
-class Reservation(_Model):
+class Reservation(Frozen):
     """A charge, its state, and what it added to its account's tally."""
 
     charge: Charge
@@ -166,7 +163,7 @@ class Reservation(_Model):
         return self.charge.key
 
 
-class Quote(_Model):
+class Quote(Frozen):
     """What ``reserve`` would answer; epsilons at the account's delta.
 
     Attributes:
@@ -188,7 +185,7 @@ class Quote(_Model):
     delta: Decimal
 
 
-class Balance(_Model):
+class Balance(Frozen):
     """What an account has spent and can still spend; epsilons at the account's delta.
 
     Attributes:
@@ -214,7 +211,7 @@ class Balance(_Model):
         return float(self.spent_epsilon / self.cap)
 
 
-class Standing(_Model):
+class Standing(Frozen):
     """Where an account stood when it was charged for a run: what it had spent before, and what remained after.
 
     Attributes:

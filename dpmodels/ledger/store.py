@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -32,6 +31,7 @@ from sqlalchemy import (
 )
 
 from dpmodels.errors import LedgerError
+from dpmodels.frozen import Frozen
 
 VERSION_TABLE = "ledger_version"  # Alembic's, under a name that no other program's has
 FIRST_HASH = "0" * 64
@@ -106,10 +106,9 @@ _APPEND_LOCK = 0x6E6163726531  # an advisory lock's number, "nacre1" in ASCII
 _AT_ONCE = 5000  # names or numbers in one statement; databases allow some tens of thousands
 
 
-class Entry(BaseModel):
+class Entry(Frozen):
     """One row of the ledger."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     seq: int
     account: str
     charge: str

@@ -17,6 +17,7 @@ from dpmodels.accounting.events import Event, GaussianEvent, leaves
 from dpmodels.contract.federation import ROUNDS, Federation
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError
+from dpmodels.frozen import Frozen
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.contract import AnyContract, Contract, read_contract, write_contract
@@ -25,7 +26,7 @@ RELEASE, REPORT = "release", "report"
 """Names of the lines of a run on a table: its release, and the charged scores of its report if they were asked for."""
 
 
-class Former(BaseModel):
+class Former(Frozen):
     """What is kept of a line that was written in format 1, or in format 2 with fewer parameters.
 
     Attributes:
@@ -34,7 +35,6 @@ class Former(BaseModel):
             None where every sum had a scale of its own. The last bits of the scale may decide where cells were cut.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     hash: str
     scale: tuple[int, float] | None = None
 
@@ -95,14 +95,13 @@ class Line(BaseModel):
         return lattice_noise_stddev(*self.noise(event, l2_sensitivity))
 
 
-class Plan(BaseModel):
+class Plan(Frozen):
     """The lines of one run, all about the same data, or one for each client of a federation.
 
     Attributes:
         about: the federation, or the client of it, of a plan without lines: nothing is drawn, so nothing is charged.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     format: Literal[2] = 2
     lines: tuple[Line, ...]
     about: AnyContract | None = None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent
@@ -25,6 +25,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.cell_counts import STEP, CellCounts
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import InvalidArgument, Unsuitable, refused
+from dpmodels.frozen import Frozen
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.plan import REPORT, Line
 from dpmodels.releases.steps import Keep, Programme, Sum
@@ -48,7 +49,7 @@ def _even(bins: int) -> int:
     return bins
 
 
-class ScoreMeasurement(BaseModel):
+class ScoreMeasurement(Frozen):
     """Which scores are released: public parameters that decide the vector and so are part of the plan.
 
     Attributes:
@@ -59,7 +60,6 @@ class ScoreMeasurement(BaseModel):
         training_rows: synthetic rows that classifiers are trained on, at most.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     classifiers: tuple[Classifier, ...] | None = None
     marginals: bool = True
     cells: Annotated[int, Field(ge=2, le=256)] = 12

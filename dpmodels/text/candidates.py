@@ -13,11 +13,12 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.arrays import Floats
 from dpmodels.contract.documents import Encoder
 from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.frozen import Frozen
 from dpmodels.text.encoders import Vectors
 from dpmodels.text.passages import Passages
 from dpmodels.text.recoder import Recoder, check_exact, on_lattice, train_recoder
@@ -26,7 +27,7 @@ from dpmodels.text.sketch import Sketch, best_dim, train_sketch
 KEY = "nacre.candidates"
 
 
-class Sketching(BaseModel):
+class Sketching(Frozen):
     """How sketches are trained.
 
     Attributes:
@@ -34,14 +35,13 @@ class Sketching(BaseModel):
         hidden, steps: of the networks.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     epsilon: Annotated[float, Field(gt=0, le=1e3)]
     numbers: Annotated[int, Field(ge=0, le=1024)] = 0
     hidden: Annotated[int, Field(ge=1, le=4096)] = 128
     steps: Annotated[int, Field(ge=1)] = 1000
 
 
-class Recipe(BaseModel):
+class Recipe(Frozen):
     """How candidates are made of public documents, and are measured.
 
     Attributes:
@@ -51,7 +51,6 @@ class Recipe(BaseModel):
         seed: of the public choices.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     candidates: Annotated[int, Field(ge=2, le=100_000)] = 5000
     least_sentences: Annotated[int, Field(ge=1)] = 8
     clusters: Annotated[int, Field(ge=1)] = 50
@@ -61,8 +60,7 @@ class Recipe(BaseModel):
     seed: int = 0
 
 
-class _About(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class _About(Frozen):
     format: int = 1
     encoder: Encoder
     recipe: Recipe

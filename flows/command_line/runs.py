@@ -247,30 +247,6 @@ def approve(
 
 
 @app.command()
-def adopt(
-    run: str,
-    home: Home = None,
-    ledger: Url = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Take it over without asking.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Take over a run that an earlier version started, once you have read what its files say.
-
-    Example: nacre adopt RUN
-    """
-    from flows.command_line.console import confirm, say
-    from flows.command_line.show import facts_found
-    from tasks.run.adopt import find_old
-
-    found = find_old(home or HOME, run, ledger or "")
-    facts = facts_found(found)
-    confirm("plan and settings, as they were found", facts, "Is all of this as you know it?", yes, as_json)
-    found.take_over()
-    then = f"nacre resume {run} --home {(home or HOME).absolute()}"
-    say(f"next: {then}", {"run": run, **facts, "next": then}, as_json)
-
-
-@app.command()
 def remove(
     run: Annotated[str, typer.Argument(help="Run to delete.")] = "",
     unfinished: Annotated[

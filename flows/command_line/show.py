@@ -19,9 +19,7 @@ from flows.command_line.console import exit_on, print_facts, print_json, print_t
 from flows.command_line.printing import echo
 from flows.command_line.summary import show_outcome
 from flows.config import ClientPrivacyConfig, PrivacyConfig, PureConfig
-from flows.description import describe
 from flows.planning import cautions_about, cautions_of
-from tasks.run.adopt import Found, quote_old
 from tasks.run.refit import Changes
 from tasks.run.remove import charged_for, folders_of
 from tasks.run.runs import UNFINISHED_PAID, Listed, is_handed_over, listed, resume_command
@@ -143,12 +141,6 @@ def show_approved(run: Run, approval: Approval, asked: Asked, as_json: bool) -> 
     )
     signed = {"run": run.name, "officer": approval.officer, "signed": asked.text, "signature": approval.signature}
     say(f"{said}\nnext: {then}", {**signed, "next": then}, as_json)
-
-
-def facts_found(found: Found) -> dict[str, str]:
-    """Say what a run of an earlier version will do if it is taken over, and its settings, as they were found."""
-    settings = {f"setting {name}": str(value) for name, value in found.settings if value not in ("", None)}
-    return describe(found.plan.lines, quote_old(found)) | settings
 
 
 def facts_of_removal(run: Run) -> dict[str, str]:

@@ -12,9 +12,10 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
 from dpmodels.errors import ParameterRefused
+from dpmodels.frozen import Frozen
 from dpmodels.hand_off.manifest import MANIFEST
 from tasks.run.store import NAME
 
@@ -28,7 +29,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 Keys = tuple[str, ...]
 
 
-class Rule(BaseModel):
+class Rule(Frozen):
     """Which values a free parameter may have; one kind of rule each.
 
     Attributes:
@@ -39,7 +40,6 @@ class Rule(BaseModel):
         kind: a day, or the name of a run.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     within: tuple[Path, ...] = ()
     one_of: tuple[StrictBool | StrictInt | StrictFloat | StrictStr, ...] = ()
     at_least: float | None = None

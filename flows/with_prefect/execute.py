@@ -9,15 +9,13 @@ from importlib import import_module
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
-
+from dpmodels.frozen import Frozen
 from flows.with_prefect.allowance import shown
 
 
-class Order(BaseModel):
+class Order(Frozen):
     """What a worker has a process of its own run."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     flow_run: UUID
     flow: str
     parameters: dict[str, Any]

@@ -8,10 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from dpmodels.errors import InvalidArgument, Unsuitable, refused
 from dpmodels.files import read_at_most
+from dpmodels.frozen import Frozen
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import read_yaml
 from flows.config import home_here
@@ -34,35 +35,32 @@ _NEVER = "config.runtime."
 _TEXTS = "config.statement."
 
 
-class Schedule(BaseModel):
+class Schedule(Frozen):
     """When a deployment runs by itself."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     cron: str
     timezone: str = "UTC"
     active: bool = False
     slug: str
 
 
-class WorkPool(BaseModel):
+class WorkPool(Frozen):
     """The pool whose workers run a deployment."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     name: str = POOL
 
 
-class Deployment(BaseModel):
+class Deployment(Frozen):
     """One deployment: a flow, its parameters that are fixed, and what a flow run may choose."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")
     entrypoint: Literal[FLOWS]  # type: ignore[valid-type]
     description: str = ""
     tags: tuple[str, ...] = ()
     work_pool: WorkPool = WorkPool()
     schedules: tuple[Schedule, ...] = ()
-    parameters: dict[str, Any] = {}
-    allow: dict[str, Rule] = {}
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    allow: dict[str, Rule] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dpmodels.artifact import write_text
 from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.files import open_plain
+from dpmodels.frozen import Frozen
 from tasks.engine.progress import progress_bar
 from tasks.run.store import NAME, Handle, Run
 
@@ -37,10 +38,9 @@ REASONS = {
 _TOKEN = r"^[0-9a-f]{16}$"
 
 
-class Request(BaseModel):
+class Request(Frozen):
     """That a run waits for its free stages; a new attempt has a new token."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     token: str = Field(pattern=_TOKEN)
 
 

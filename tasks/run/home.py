@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Annotated
 
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from dpmodels.artifact import make_folder, write_text
 from dpmodels.errors import LedgerError
 from dpmodels.files import open_plain
+from dpmodels.frozen import Frozen
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.releases.release import ENTRY_KEY
 from tasks.run.anchors import check_anchored
@@ -39,7 +40,7 @@ class HomeFault:
         return self.message
 
 
-class Seen(BaseModel):
+class Seen(Frozen):
     """What a home knows of its ledger.
 
     Attributes:
@@ -49,7 +50,6 @@ class Seen(BaseModel):
         moved: why the operator said that it is another file now.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     ledger: str = ""
     seq: Annotated[int, Field(ge=0, lt=2**63)] = 0
     hash: str = ""

@@ -29,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dpmodels.artifact import aside, make_folder, replace_folder, sweep, write_text
 from dpmodels.errors import ArtifactError, Unsuitable, shortened
 from dpmodels.files import Place, list_plain, read_plain, sha256_plain
+from dpmodels.frozen import Frozen
 from dpmodels.ledger.declared import Declared
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.formats import read_plan
@@ -62,13 +63,12 @@ PARTS = {
 }
 
 
-class Opening(BaseModel):
+class Opening(Frozen):
     """The terms of an account that the run opens when it is charged, if nobody opened it before.
 
     ``alone`` lets it do so only in a ledger that still has no account by then.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     cap: PrivacyBudget
     note: str
     parent: str = ""
@@ -76,7 +76,7 @@ class Opening(BaseModel):
     alone: bool = False
 
 
-class Settings(BaseModel):
+class Settings(Frozen):
     """What the stages of one run need besides the plan; nothing here can change what is charged.
 
     Attributes:
@@ -98,7 +98,6 @@ class Settings(BaseModel):
         purpose, recipient, license, retention, again: what the operator declares; empty where nothing.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     data: Place
     query: str = ""
     parents: Place = ""
@@ -219,19 +218,13 @@ class Run(BaseModel):
         report = self._read(REPORT_PLAN) if (self.control / REPORT_PLAN).is_file() else None
         return self.believed("plan.json", lambda: read_plan(self._read("plan.json"), report))
 
-    def create(
-        self, settings: Settings, plan: Plan, adopted: bool = False, files: Mapping[str, bytes] = MappingProxyType({})
-    ) -> "Run":
+    def create(self, settings: Settings, plan: Plan, files: Mapping[str, bytes] = MappingProxyType({})) -> "Run":
         """Make the folders of a new run and write public files, plan and settings, which make it a run and come last.
 
         Raises:
             ArtifactError: somebody put files, or a link, where the run's folder in the released zone is to be.
         """
-        if (
-            os.path.lexists(self.released)
-            and (self.released.is_symlink() or _files_below(self.released))
-            and not adopted
-        ):
+        if os.path.lexists(self.released) and (self.released.is_symlink() or _files_below(self.released)):
             raise ArtifactError(f"{self.released} is there already, and no run of this name was started; remove it")
         close_home(self.home)
         make_folder(self.control.parent)
@@ -241,8 +234,7 @@ class Run(BaseModel):
             (part / "stages").mkdir(parents=True)
             for name, content in files.items():
                 (part / name).write_bytes(content)
-            if not adopted:
-                (part / BEGUN).touch()
+            (part / BEGUN).touch()
             (part / "plan.json").write_text(plan.model_dump_json(indent=1), encoding="utf-8")
             (part / "settings.json").write_text(settings.model_dump_json(indent=1), encoding="utf-8")
             replace_folder(part, self.control)
@@ -266,11 +258,6 @@ class Run(BaseModel):
         run = cls(home=Path(home).absolute(), name=name, ledger_url=ledger or "", dask=dask)
         if run.exists:
             return run
-        if (run.released / "settings.json").is_file():
-            raise ArtifactError(
-                f"run {name} was started by an earlier version, whose plan and settings lie where stages without data "
-                f"access can write; read them with `nacre adopt {name}`, which takes the run over"
-            )
         known = sorted(run.home.glob("control/*/settings.json"), key=lambda path: path.stat().st_mtime)
         latest = ", ".join(path.parent.name for path in known[-5:])
         raise ArtifactError(f"no run {name} under {run.home}; the latest are: {latest or 'none'}")

@@ -18,7 +18,6 @@ from dpmodels.ledger.ledger import Ledger
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, pipeline, start
 from tasks.run.accounts import charges_of, sign_run
-from tasks.run.adopt import find_old
 from tasks.run.receive import sample_again
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
@@ -116,17 +115,6 @@ def sampled_again(folder: Path) -> Path:
     return again.settings.out
 
 
-def adopted(folder: Path) -> Path:
-    """Take over a run of the version that kept plan and settings in the released zone."""
-    run = finished(folder)
-    settings = json.loads((run.control / "settings.json").read_text())
-    settings |= {"dask": None, "approver": "", "out": str(folder / "more")}
-    shutil.move(run.control / "plan.json", run.released / "plan.json")
-    (run.released / "settings.json").write_text(json.dumps(settings))
-    shutil.rmtree(run.control)
-    return carry_out(find_old(run.home, run.name).take_over(), prefect=False).settings.out
-
-
 def fitted_again(folder: Path) -> Path:
     """Fit a run's release again where the ledger is at hand."""
     return fitted(folder, finished(folder), "home")
@@ -174,7 +162,6 @@ def discovered(folder: Path) -> Path:
 
 SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
     "FORMAT-1": {
-        "adopted": adopted,
         "approved": approved,
         "lost-scores": lost_scores,
         "sampled-again": sampled_again,

@@ -21,7 +21,8 @@ from tests.releases import make_golden
 from tests.support import digest, run_cli
 
 CHARGED = make_golden.GOLDEN / "FORMAT-1" / "hand-off"
-FOLDERS = [CHARGED, *(GOLDEN / number / name for number, shapes in SHAPES.items() for name in shapes)]
+ADOPTED = GOLDEN / "FORMAT-1" / "adopted"  # of a run that a command which is gone took over
+FOLDERS = [CHARGED, ADOPTED, *(GOLDEN / number / name for number, shapes in SHAPES.items() for name in shapes)]
 golden = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 SAYS = {
     "hand-off": {"report", "total_spent"},

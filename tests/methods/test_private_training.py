@@ -151,9 +151,10 @@ def test_a_plan_is_public_and_refuses_what_its_batches_cannot_promise():
 
 
 def test_it_learns_what_goes_with_the_target(tmp_path):
-    """In the mean of twelve releases: so short a training leaves a bias of .068, and one release .01 about it.
+    """In the mean of twelve releases: so short a training leaves a bias of .073, and one release .009 about it.
 
-    The number of records has a noise of 51 by this budget, so its mean one of 15.
+    The number of records has a noise of 51 by this budget, so its mean one of 15; the share of the sick one of .006.
+    All bounds are five deviations and more away.
     """
     changes = {"sgd": {"steps": 80, "sampling_probability": 0.05}, "vae": {"hidden": 16, "imitation_steps": 300}}
     system, real = small("p3gm", **changes), make_records(4000)
@@ -162,12 +163,12 @@ def test_it_learns_what_goes_with_the_target(tmp_path):
     for number in range(12):
         model = fit(system, measured(tmp_path / str(number), system, make_schema(), real, budget)[0])
         made = Records.concat(list(model.sample(4000, seed=0)))
-        assert abs(made.states[:, sick].mean() - real.states[:, sick].mean()) < 0.02
+        assert abs(made.states[:, sick].mean() - real.states[:, sick].mean()) < 0.03
         shares = [[r.states[r.states[:, sick] == state, smoker].mean() for state in (0, 1)] for r in (real, made)]
         apart.append(np.abs(np.subtract(*shares)))
         numbers.append(model.default_rows())
     assert abs(np.mean(numbers) - 4000) < 90
-    assert np.mean(apart, axis=0).max() < 0.08
+    assert np.mean(apart, axis=0).max() < 0.09
 
 
 def test_the_state_of_a_draw_belongs_to_one_charge_and_one_plan(tmp_path):

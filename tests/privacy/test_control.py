@@ -21,7 +21,6 @@ from dpmodels.releases.plan import Former
 from dpmodels.report.charged import Scores
 from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, start
-from tasks.run.adopt import find_old
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
 from tasks.stages.sanitize import sanitize
@@ -237,35 +236,6 @@ def test_a_first_run_that_fails_at_ingest_opens_no_account(tmp_path):
     assert code == 0, err
     code, _, err = run_cli(*synthesize_words(tmp_path, delta=1e-7, out=tmp_path / "more"))
     assert code == 1 and "at that delta the request, which is for delta=1e-7, costs" in err
-
-
-def test_a_run_of_an_earlier_version_is_taken_over_as_far_as_the_ledger_bears_it_out(tmp_path):
-    write_clinic(tmp_path)
-    run = finish(start(config(tmp_path)))
-    before = charges(run.home)
-    shutil.move(run.control / "plan.json", run.released / "plan.json")
-    settings = json.loads((run.control / "settings.json").read_text())
-    settings |= {"dask": None, "approver": "", "out": str(tmp_path / "again")}
-    (run.released / "settings.json").write_text(json.dumps(settings))
-    shutil.rmtree(run.control)
-    code, _, err = run_cli("resume", run.name, "--home", run.home, "--no-prefect")
-    assert code == 1 and f"nacre adopt {run.name}" in err
-    plan = (run.released / "plan.json").read_text()
-    (run.released / "plan.json").write_text(plan.replace('"epsilon": 1.0', '"epsilon": 100.0'))
-    with pytest.raises(ArtifactError, match="never charged for the plan"):
-        find_old(run.home, run.name)
-    (run.released / "plan.json").write_text(plan)
-    release = (run.released / "release.parquet").read_bytes()
-    (run.released / "release.parquet").write_bytes(b"damaged")
-    code, _, err = run_cli("adopt", run.name, "--home", run.home, "--yes")
-    assert (
-        code == 1 and "put the sealed one back" in err and not run.exists
-    )  # nothing is believed before all is checked
-    (run.released / "release.parquet").write_bytes(release)
-    code, out, err = run_cli("adopt", run.name, "--home", run.home, "--yes")
-    assert code == 0 and "setting approval_hours: " in out and "next: nacre resume" in out, err
-    assert run_cli("resume", run.name, "--home", run.home, "--no-prefect")[0] == 0
-    assert verify_hand_off(tmp_path / "again").faults == [] and charges(run.home) == before
 
 
 def test_scores_that_lie_where_ours_should_are_not_published(tmp_path):

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from dpmodels.frozen import Frozen
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,7 +19,7 @@ _FIRST = ("sampling_probability", "steps", "clip_norm", "learning_rate", "averag
 """The parameters that every plan has had."""
 
 
-class SgdSpec(BaseModel):
+class SgdSpec(Frozen):
     """Public parameters of DP-SGD; part of the plan.
 
     Attributes:
@@ -42,7 +44,6 @@ class SgdSpec(BaseModel):
         density_radius, density_points: of DBSCAN; the radius is in octaves of the root mean square of a gradient.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     sampling_probability: Annotated[float, Field(ge=1e-6, le=0.5)] = 0.02
     steps: Annotated[int, Field(ge=1, le=10**6)] = 600
     clip_norm: Annotated[float, Field(gt=0, le=1e6)] = 1.0

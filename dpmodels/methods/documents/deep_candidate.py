@@ -18,10 +18,10 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from dpmodels.contract.documents import Documents
 from dpmodels.errors import ArtifactError
+from dpmodels.frozen import Frozen
 from dpmodels.mechanisms.exponential import pure_scale
 from dpmodels.methods.documents.each_document import Choice, EachDocument, epsilon_of
 from dpmodels.releases.plan import Line
@@ -31,7 +31,7 @@ from dpmodels.text.encoders import Vectors
 from dpmodels.text.passages import public_columns, transform_each
 
 
-class DeepCandidateMeasurement(BaseModel):
+class DeepCandidateMeasurement(Frozen):
     """The public parameters.
 
     Attributes:
@@ -39,7 +39,6 @@ class DeepCandidateMeasurement(BaseModel):
         utility: ``worst``: the depth along the worst direction, as in the paper; ``sum``: along all of them together.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     candidates: str = ""
     utility: Literal["worst", "sum"] = "worst"
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
@@ -31,6 +31,7 @@ from dpmodels.contract.documents import Documents
 from dpmodels.embeddings.document_moments import DocumentMean, DocumentMoments
 from dpmodels.embeddings.whitening import Whitening
 from dpmodels.errors import Unsuitable
+from dpmodels.frozen import Frozen
 from dpmodels.generators.points import PointModel
 from dpmodels.methods.parts.marginals import Marginals, of_classes
 from dpmodels.methods.trained.private_training import Untrained
@@ -47,7 +48,7 @@ WHITENING = 0.7
 """Exponent that suits an encoder which comes with a table of words."""
 
 
-class DocumentMeasurement(BaseModel):
+class DocumentMeasurement(Frozen):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
@@ -62,7 +63,6 @@ class DocumentMeasurement(BaseModel):
             plan without it is of a version that did not whiten.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     centre_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.03
     radius: Annotated[float, Field(gt=0, le=10)] = 1.0
     first_count_weight: Annotated[float, Field(gt=0, le=10)] = 0.3

@@ -16,10 +16,10 @@ nothing of another document. The number k of sentences is public, and is release
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from dpmodels.contract.documents import Documents
 from dpmodels.errors import Unsuitable
+from dpmodels.frozen import Frozen
 from dpmodels.mechanisms.k_norm import k_norm_scale
 from dpmodels.methods.documents.each_document import ROWS, Choice, EachDocument, embeddings_of, epsilon_of
 from dpmodels.releases.plan import Line
@@ -28,10 +28,9 @@ from dpmodels.text.passages import public_columns, transform_each
 from dpmodels.text.sketch import BOUND, SENSITIVITY
 
 
-class DocumentSketchMeasurement(BaseModel):
+class DocumentSketchMeasurement(Frozen):
     """The public parameters; ``candidates`` is the SHA-256 of the public file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     candidates: str = ""
 
 

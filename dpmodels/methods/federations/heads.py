@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
@@ -24,6 +24,7 @@ from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import digest_of
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
+from dpmodels.frozen import Frozen
 from dpmodels.privacy import Adjacency, PrivacyBudget, Released, Sensitive
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -42,7 +43,7 @@ LARGEST, LEAST_STRENGTH = 10.0, 2e-4
 weaker ones cannot be certified."""
 
 
-class ScoresMeasurement(BaseModel):
+class ScoresMeasurement(Frozen):
     """What a certainty head is measured by: public parameters that decide the release and so are part of the plan.
 
     Attributes:
@@ -53,7 +54,6 @@ class ScoresMeasurement(BaseModel):
         tolerance: of the gradient's norm at the optimum; see ``Logistic``.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     records: Annotated[int, Field(ge=1)] | None = None
     score_lambda: Annotated[float, Field(ge=1e-6, le=LARGEST)] | None = None
     bias: Annotated[float, Field(ge=0, lt=1)] = 0.3

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.arrays import Whole
 from dpmodels.contract.federation import Federation
 from dpmodels.errors import InvalidArgument
+from dpmodels.frozen import Frozen
 from dpmodels.methods.federations.heads import FederatedHeads, HeadProblems, Heads, HeadsMeasurement
 from dpmodels.methods.federations.moments_head import Discriminant, MomentsHead, MomentsMeasurement, added
 from dpmodels.privacy import PrivacyBudget, Released
@@ -28,10 +29,9 @@ from dpmodels.releases.system import System, fingerprint_of
 from dpmodels.statistics.class_moments import ClassMoments
 
 
-class BothMeasurement(BaseModel):
+class BothMeasurement(Frozen):
     """What is measured, all of it part of the plan; ``heads_share`` is the heads' share of the budget's squared mu."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     heads: HeadsMeasurement = HeadsMeasurement()
     moments: MomentsMeasurement = MomentsMeasurement()
     heads_share: Annotated[float, Field(ge=0.01, le=0.99)] = 0.5

@@ -8,15 +8,17 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor, nn
+
+from dpmodels.frozen import Frozen
 
 Architecture = Literal["resnet8", "mobilenet", "shufflenet", "mlp"]
 State = Mapping[str, Tensor]
 """Weights by name."""
 
 
-class ModelSpec(BaseModel):
+class ModelSpec(Frozen):
     """The records' shape and the models' size.
 
     Attributes:
@@ -24,7 +26,6 @@ class ModelSpec(BaseModel):
         width: channels of the first stage, or an eighth of a table's hidden units; the features are eight times that.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     inputs: Annotated[tuple[int, ...], Field(min_length=1, max_length=3)]
     classes: Annotated[int, Field(ge=2)]
     width: Annotated[int, Field(ge=4, le=256, multiple_of=4)] = 16

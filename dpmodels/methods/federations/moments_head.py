@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from scipy.special import softmax
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
@@ -29,6 +29,7 @@ from dpmodels.accounting.events import GaussianEvent
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.federation import CENTRAL, Federation
 from dpmodels.errors import InvalidArgument
+from dpmodels.frozen import Frozen
 from dpmodels.privacy import Adjacency, PrivacyBudget, Released, Sensitive
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -40,7 +41,7 @@ from dpmodels.statistics.partial_sums import transform_added
 from dpmodels.statistics.symmetric import DIAGONAL, shrink, shrink_classes
 
 
-class MomentsMeasurement(BaseModel):
+class MomentsMeasurement(Frozen):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
@@ -50,7 +51,6 @@ class MomentsMeasurement(BaseModel):
             all clients draws one noise for all.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     pooled: bool = True
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.15
     mean_weight: Annotated[float, Field(gt=0, le=10)] = 1.0

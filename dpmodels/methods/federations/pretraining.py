@@ -9,16 +9,17 @@ other records (SCARF; Bahri et al., 2022). All of it is public: no client's reco
 from typing import Annotated
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dpmodels.frozen import Frozen
 from dpmodels.generators.loop import Progress
 from dpmodels.generators.randomness import stream
 from dpmodels.methods.federations.models import Architecture, ModelSpec, build, state_of
 
 
-class PretrainingSpec(BaseModel):
+class PretrainingSpec(Frozen):
     """Settings of pre-training.
 
     Attributes:
@@ -27,7 +28,6 @@ class PretrainingSpec(BaseModel):
         columns: share of a table's columns that a view takes from other records.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     steps: Annotated[int, Field(ge=1)] = 1000
     batch_size: Annotated[int, Field(ge=2)] = 512
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.arrays import Whole
 from dpmodels.embeddings.frozen import Examples, FrozenFeatures, digest_of
 from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
+from dpmodels.frozen import Frozen
 from dpmodels.generators.loop import Progress
 from dpmodels.late import Tensor, nn, torch
 from dpmodels.methods.federations.models import Architecture, ModelSpec, build, loaded
@@ -23,7 +24,7 @@ from dpmodels.methods.federations.records import RecordsSpec
 LEAST_PUBLIC = 64
 
 
-class ExtractorSpec(BaseModel):
+class ExtractorSpec(Frozen):
     """How the public extractor is made.
 
     Attributes:
@@ -32,7 +33,6 @@ class ExtractorSpec(BaseModel):
         negatives: most public records that clients tell their own from.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     architecture: Architecture = "mlp"
     width: Annotated[int, Field(ge=4, le=256, multiple_of=4)] = 16
     features: Annotated[int, Field(ge=1, le=8192)] = 32

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from dpmodels.codec.convert import laid_out, plain, types_laid_out
 from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import Examples
 from dpmodels.errors import DataError
+from dpmodels.frozen import Frozen
 from dpmodels.late import Tensor, torch
 from dpmodels.limits import LONGEST_RECORD
 from dpmodels.privacy import Sensitive
@@ -23,7 +24,7 @@ from dpmodels.reading.load import files_of
 from dpmodels.reading.text_files import csv_form, csv_names, fault_of, guarded, parsed, read_csv
 
 
-class RecordsSpec(BaseModel):
+class RecordsSpec(Frozen):
     """Which columns a record has; all of it is public.
 
     Attributes:
@@ -32,7 +33,6 @@ class RecordsSpec(BaseModel):
             channels, height and width.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     label: str = "label"
     inputs: Annotated[tuple[str, ...], Field(min_length=1)]
     shape: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=3)] = ()

@@ -21,13 +21,14 @@ from typing import Annotated, Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
 from dpmodels.arrays import Floats
 from dpmodels.embeddings.frozen import Examples
 from dpmodels.errors import InvalidArgument
+from dpmodels.frozen import Frozen
 from dpmodels.generators.randomness import stream
 from dpmodels.methods.federations.heads import weighted_ensemble
 from dpmodels.methods.federations.models import Architecture, Classifier, ModelSpec, State, build, loaded, state_of
@@ -37,16 +38,15 @@ PREDICTED = 512
 """Records that a model looks at at once when nothing is learned."""
 
 
-class Descent(BaseModel):
+class Descent(Frozen):
     """How a model is trained, by Adam."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     epochs: Annotated[int, Field(ge=1)] = 1
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
     batch_size: Annotated[int, Field(ge=1)] = 32
 
 
-class RoundSpec(BaseModel):
+class RoundSpec(Frozen):
     """What all rounds have in common.
 
     Attributes:
@@ -54,7 +54,6 @@ class RoundSpec(BaseModel):
         proximal: mu of FedProx; drawn: number of models that FedBE draws; sharpness: power of FedAUX's certainties.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     algorithm: Algorithm
     model: ModelSpec
     local: Descent = Descent()

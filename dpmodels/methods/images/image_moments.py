@@ -23,7 +23,7 @@ from itertools import islice
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
@@ -42,6 +42,7 @@ from dpmodels.embeddings.image_moments import (
 )
 from dpmodels.embeddings.pose import Frame
 from dpmodels.errors import ArtifactError
+from dpmodels.frozen import Frozen
 from dpmodels.generators.image_matching import MatchingSpec, match
 from dpmodels.generators.images import ImageModel, Painter
 from dpmodels.methods.parts.marginals import Marginals, of_classes
@@ -57,7 +58,7 @@ MOST_SIGNS = 2**15
 TEXTURE = 0.235
 
 
-class ImageMeasurement(BaseModel):
+class ImageMeasurement(Frozen):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
@@ -77,7 +78,6 @@ class ImageMeasurement(BaseModel):
             drew none.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     coefficients: Annotated[int, Field(ge=1, le=400)] = 100
     smoothness: Annotated[float, Field(ge=0.5, le=20)] = 1.5
     pose_weight: Annotated[float, Field(gt=0, le=100)] = 1.0

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
@@ -29,6 +29,7 @@ from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.image_moments import CODE_BITS
 from dpmodels.embeddings.photo_moments import COUNTED, UNIT, PhotoCode, PhotoMoments, PhotoSpread
+from dpmodels.frozen import Frozen
 from dpmodels.generators.photos import PhotoModel
 from dpmodels.methods.parts.marginals import Marginals, of_classes
 from dpmodels.privacy import PrivacyBudget, Released
@@ -42,7 +43,7 @@ MOST_RATIO, MOST_UNUSUAL = 10.0, 4.0
 """A class's variance is within the first factor of that of all; the norm of codes within the second of the prior's."""
 
 
-class PhotoMeasurement(BaseModel):
+class PhotoMeasurement(Frozen):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
@@ -57,7 +58,6 @@ class PhotoMeasurement(BaseModel):
         texture: standard deviation of the public texture, as a multiple of what the prior says.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     coefficients: Annotated[int, Field(ge=1, le=400)] = 100
     chroma: Annotated[float, Field(gt=0, le=1)] = 0.06
     evening: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -69,14 +69,13 @@ class PhotoMeasurement(BaseModel):
     texture: Annotated[float, Field(ge=0, le=4)] = 1.0
 
 
-class PhotoTraining(BaseModel):
+class PhotoTraining(Frozen):
     """How the fit is made; free, since it reads the release only.
 
     Attributes:
         shrinkage: share of the noise's edge that covariances are shrunk by.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     shrinkage: Annotated[float, Field(ge=0, le=2)] = 0.3
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.arrays import Whole
@@ -15,13 +15,14 @@ from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.contingency import SCORE_STEP, SHARE_BITS, Family, Views
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
+from dpmodels.frozen import Frozen
 from dpmodels.generators.denoise import project
 from dpmodels.mechanisms.lattice import integer_radius
 from dpmodels.releases.steps import NoisySum
 from dpmodels.releases.system import fingerprint_of
 
 
-class PrivBayesMeasurement(BaseModel):
+class PrivBayesMeasurement(Frozen):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
@@ -39,7 +40,6 @@ class PrivBayesMeasurement(BaseModel):
             tell little.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     degree: Annotated[int, Field(ge=0, le=8)] = 3
     fine_cells: Annotated[int, Field(ge=2, le=4096)] = 256
     fine_share: Annotated[float, Field(ge=0.01, le=0.45)] = 0.15

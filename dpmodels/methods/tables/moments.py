@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent
@@ -21,6 +21,7 @@ from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.frozen import Frozen
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
 from dpmodels.generators.targets import moment_target
@@ -39,7 +40,7 @@ It bounds memory and the time of a training step.
 """
 
 
-class MomentsMeasurement(BaseModel):
+class MomentsMeasurement(Frozen):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
@@ -47,7 +48,6 @@ class MomentsMeasurement(BaseModel):
         one_way_weight: weight of a first moment, where a second moment has 1.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     cells: Annotated[int, Field(ge=2, le=4096)] = 32
     one_way_weight: Annotated[float, Field(ge=0.01, le=100)] = 1.0
 

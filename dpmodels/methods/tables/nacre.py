@@ -24,7 +24,7 @@ from itertools import chain
 from typing import Annotated, ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
@@ -38,6 +38,7 @@ from dpmodels.embeddings.per_user import UserMoments, UserResiduals, UserZoomCou
 from dpmodels.embeddings.residuals import Residuals, mix_of, mixed_stddevs, scaled_to, squared_mix
 from dpmodels.embeddings.zoom import Zoom, ZoomCounts
 from dpmodels.errors import InvalidArgument
+from dpmodels.frozen import Frozen
 from dpmodels.generators.ends import Ends
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching
@@ -58,7 +59,7 @@ no coordinate of a record of up to 64 columns reaches 2**28.6, so a sum of 10**1
 """
 
 
-class NacreMeasurement(BaseModel):
+class NacreMeasurement(Frozen):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
@@ -89,7 +90,6 @@ class NacreMeasurement(BaseModel):
             noise would drown that many pairs.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     zooms: Annotated[int, Field(ge=0, le=4)] = 3
     zoom_share: Annotated[float, Field(ge=0.001, le=0.2)] = 0.03
     coarse_cells: Annotated[int, Field(ge=2, le=4096)] = 16

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import GaussianEvent, leaves
@@ -21,6 +21,7 @@ from dpmodels.embeddings.characteristic import CharacteristicFunction, Frequency
 from dpmodels.embeddings.fourier import FourierFeatures, FourierSpec
 from dpmodels.embeddings.joint import ConditionalEmbedding
 from dpmodels.errors import Unsuitable
+from dpmodels.frozen import Frozen
 from dpmodels.generators.reconstruction import Reconstruction, Target, TrainingSpec
 from dpmodels.generators.tabular import TabularModel
 from dpmodels.late import torch
@@ -33,10 +34,9 @@ from dpmodels.releases.steps import Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer, without_image
 
 
-class PearlMeasurement(BaseModel):
+class PearlMeasurement(Frozen):
     """What is measured: public parameters that decide the release and so are part of the plan."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     frequencies: FrequencySpec | FourierSpec = FrequencySpec()
     count_weight: Annotated[float, Field(gt=0, le=10)] = 0.05
 

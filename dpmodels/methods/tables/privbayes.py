@@ -28,13 +28,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent, leaves
 from dpmodels.arrays import Whole
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.contingency import SCORE_STEP, ContingencyTables, Family, Views
+from dpmodels.frozen import Frozen
 from dpmodels.generators.bayes_net import BayesNetModel, Estimate, conditional
 from dpmodels.generators.targets import details
 from dpmodels.mechanisms.exponential import exponential_scale
@@ -47,10 +47,8 @@ from dpmodels.releases.steps import Choose, Data, NoisySum, Programme, Sum
 from dpmodels.releases.system import Craft, Synthesizer, without_image
 
 
-class PrivBayesTraining(BaseModel):
+class PrivBayesTraining(Frozen):
     """Settings of fitting: none, for there is nothing to choose once the network is measured."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @dataclass(frozen=True)

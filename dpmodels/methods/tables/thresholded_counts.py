@@ -32,7 +32,7 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ThresholdEvent, leaves
@@ -40,6 +40,7 @@ from dpmodels.accounting.tally import Tally
 from dpmodels.authoring.completion import Found
 from dpmodels.contract.discovery import Discovery
 from dpmodels.errors import InvalidArgument
+from dpmodels.frozen import Frozen
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev
 from dpmodels.mechanisms.threshold import Bringing
 from dpmodels.privacy import PrivacyBudget
@@ -52,7 +53,7 @@ from dpmodels.statistics.key_counts import NULL, UNREAD, Coordinates, Figures, t
 COUNTING, NAMING = "counts of keys", "names of keys"
 
 
-class DiscoveryMeasurement(BaseModel):
+class DiscoveryMeasurement(Frozen):
     """The public parameters; every rule that shapes the release or its reading.
 
     Attributes:
@@ -66,7 +67,6 @@ class DiscoveryMeasurement(BaseModel):
         null_room: standard deviations of noise that a share of nulls has room for.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     threshold_share: Annotated[float, Field(gt=0, lt=1)] = 0.5
     steps_per_row: Annotated[int, Field(ge=1, le=2**20)] = 1024
     longest: Annotated[int, Field(ge=1, le=10_000)] = 200

@@ -11,7 +11,7 @@ rate of DP-SGD is public and the same in every cluster.
 from typing import Annotated, ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.accounting.events import ParallelEvent, SampledGaussianEvent
 from dpmodels.arrays import Floats, Whole
@@ -22,6 +22,7 @@ from dpmodels.embeddings.vectors import (
     transform_cluster,
     transform_numbers,
 )
+from dpmodels.frozen import Frozen
 from dpmodels.methods.trained.private_training import Looks, Phase, Phases, Reader
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.steps import Data, Parallel, Programme
@@ -33,7 +34,7 @@ from dpmodels.statistics.cluster_sums import (
 )
 
 
-class ClusterMeasurement(BaseModel):
+class ClusterMeasurement(Frozen):
     """What the clusters are made of: public parameters that decide the release and so are part of the plan.
 
     Attributes:
@@ -44,7 +45,6 @@ class ClusterMeasurement(BaseModel):
         image_radius: norm that images are clipped to, in root mean square ink a pixel.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     clusters: Annotated[int, Field(ge=1, le=64)] = 5
     iterations: Annotated[int, Field(ge=1, le=20)] = 3
     start_radius: Annotated[float, Field(gt=0, le=1)] = 0.5

@@ -7,11 +7,12 @@ sample    y by its released share, z ~ N(0, I), decode
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_designs
+from dpmodels.frozen import Frozen
 from dpmodels.generators.heads import VALUE_STDDEV, head_of
 from dpmodels.generators.sizes import VaeSpec
 from dpmodels.late import torch
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from dpmodels.generators.vae import Objective
 
 
-class DpVaeMeasurement(BaseModel):
+class DpVaeMeasurement(Frozen):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
@@ -32,7 +33,6 @@ class DpVaeMeasurement(BaseModel):
         count_share: share of the budget's squared mu that the counts of the classes take; DP-SGD has the rest.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     latent: Annotated[int, Field(ge=1, le=400)] = 15
     count_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.02
     sgd: SgdSpec = SgdSpec()

@@ -9,12 +9,13 @@ A warm start's generator changes nothing at first, so that it begins at the qual
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.arrays import Floats
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_targets
 from dpmodels.errors import Unsuitable
+from dpmodels.frozen import Frozen
 from dpmodels.generators.gan_model import Base, GanModel
 from dpmodels.generators.heads import head_of
 from dpmodels.generators.sizes import GanSpec
@@ -30,7 +31,7 @@ REFINING_RATE = 2e-4
 """Learning rate of a generator that refines; with it, images stayed level with what they started from."""
 
 
-class GanMeasurement(BaseModel):
+class GanMeasurement(Frozen):
     """What systems of adversarial networks share of what is measured.
 
     Attributes:
@@ -40,7 +41,6 @@ class GanMeasurement(BaseModel):
         sgd, gan: parameters of the steps and of the networks; by default what suits tables or images (``suited``).
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     suited: ClassVar[dict[str, dict[str, Any]]]
     warm_share: Annotated[float, Field(ge=0, le=0.9)] = 0.0
     warm: NacreMeasurement | ImageMeasurement | None = None

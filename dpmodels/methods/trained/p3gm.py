@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.schema import Schema
@@ -31,6 +31,7 @@ from dpmodels.embeddings.vectors import (
     transform_scales,
     transform_training,
 )
+from dpmodels.frozen import Frozen
 from dpmodels.generators.heads import CellHead, Head, head_of
 from dpmodels.generators.sizes import VaeSpec
 from dpmodels.generators.vae_start import inverse_log_shares
@@ -65,7 +66,7 @@ The decoder of an image learns little beyond the inverse projection.
 """
 
 
-class P3gmMeasurement(BaseModel):
+class P3gmMeasurement(Frozen):
     """What is measured: public parameters that decide the release and so are part of the plan.
 
     Attributes:
@@ -83,7 +84,6 @@ class P3gmMeasurement(BaseModel):
         count_weight, mean_weight: weights of a count and of a first moment, where a second moment has 1.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     directions: Annotated[int, Field(ge=1, le=400)] | None = None
     least_variance: Annotated[float, Field(ge=0, le=100)] | None = None
     components: Annotated[int, Field(ge=1, le=64)] = 1

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ParallelEvent, SampledGaussianEvent, leaves
@@ -28,6 +28,7 @@ from dpmodels.arrays import Whole
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
 from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.frozen import Frozen
 from dpmodels.generators.sampling import Sampler
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.late import Tensor, torch
@@ -53,10 +54,8 @@ Looks = list[NoisySum]
 """What the looks have released so far."""
 
 
-class Untrained(BaseModel):
+class Untrained(Frozen):
     """Settings of fitting: none, for everything is trained inside the charge."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @dataclass(frozen=True)
