@@ -1,7 +1,8 @@
 """The kinds of column a schema may declare: categorical, boolean, identifier, image, derived, and on an interval."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -102,7 +103,7 @@ class Categorical(Modelled):
         TextType | IntegerType | FloatType | Literal["dictionary", "bool"] | None, Field(description=DTYPE)
     ] = None
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """Name what the values are: text, integer, number, boolean, or mixed."""
         kinds = frozenset(map(type, self.values))
@@ -201,7 +202,7 @@ def names_of(column: Modelled) -> list[str]:
     """Write the values that a column lists, false and true as in YAML; none of a column on an interval."""
     values = column.values if isinstance(column, Discrete) else ()
     if set(map(type, values)) == {str}:
-        return list(map(str, values))
+        return list(cast(tuple[str, ...], values))
     return [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
 
 
