@@ -16,7 +16,7 @@ from dpmodels.schema.federation import UNPROTECTED_BY, Federation
 from dpmodels.schema.given import transform_write
 from flows import embed_documents
 from flows.config import SynthesizeConfig
-from flows.planning import MayOpen, create_run, make_plans
+from flows.planning import MayOpen, check_paths, create_run, make_plans
 from flows.with_prefect.approval import ask_approver
 from flows.with_prefect.budget import balances, publish_budget
 from tasks.at_work import at_work
@@ -31,7 +31,6 @@ from tasks.recover import recover
 from tasks.sample import sample
 from tasks.sanitize import sanitize
 from tasks.score import score
-from tasks.source import check_source
 from tasks.store import Handle, Run
 from tasks.train import train
 from tasks.validate import validate
@@ -77,12 +76,9 @@ def start(
     Raises:
         NacreError: the run would fail for a public reason, or the budget is exhausted.
     """
-    plans, runtime = make_plans(config, partition), config.runtime
-    check_ready(runtime.device, config.out, runtime.signing_key)
-    if given is None:
-        check_source(config.data, config.query)
-    if config.parents:
-        check_source(config.parents)
+    plans = make_plans(config, partition)
+    check_ready(config.runtime.device, config.out, config.runtime.signing_key)
+    check_paths(config, has_data=given is None)
 
     def check_data() -> None:
         if given is None and not config.query:
