@@ -212,6 +212,7 @@ def _found(name: str, counts: NoisyCounts, design: Counting) -> Found:
         unread=unread,
         noise_stddev=stddev,
         least_rows=spec.threshold / spec.steps_per_row,
+        tail=spec.tail,
     )
 
 
