@@ -78,8 +78,8 @@ class ParameterRefused(NacreError):
 RULES = {
     "extra_forbidden": "be left out: there is no such setting",
     "missing": "be given",
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "be a mapping, which YAML writes {key: value}"),
-    **dict.fromkeys(("list_type", "tuple_type"), "be a list, which YAML writes [one, two]"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "be a mapping, as YAML has it: {key: value}"),
+    **dict.fromkeys(("list_type", "tuple_type"), "be a list, as YAML has it: [one, two]"),
     "path_type": "be a path",
 }
 """Rules of settings by pydantic's name of what breaks them, where its own words speak of Python."""

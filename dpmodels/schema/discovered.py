@@ -38,6 +38,7 @@ class Found:
         rows: the noisy number of rows; noise_stddev: of each count, in rows.
         least_rows: the number of rows at which a value is released half of the time.
         tail: share of the counted rows that a bound may leave out, by the settings of the discovery.
+        hidden: the number of rows below which a cell or a year does not count for a bound, by settings and noise.
     """
 
     values: tuple[Any, ...]
@@ -49,6 +50,7 @@ class Found:
     noise_stddev: float
     least_rows: float
     tail: float = 0.0
+    hidden: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -177,9 +179,9 @@ def _remarks(name: str, said: Mapping[str, Any], found: Found, outside: str) -> 
     bounds = [key for key in ("min", "max") if said.get(key, TODO) != TODO]
     if bounds and found.tail:
         yield (
-            f"column {name}: {' and '.join(bounds)} may leave out {found.tail:.2%} of the rows at each end that was "
-            "found, and values so rare that noise hides them: a discovery aims at that, whatever the rows are, and "
-            f"`outside: {outside}` says what becomes of them"
+            f"column {name}: beyond {' and '.join(bounds)} may lie {found.tail:.2%} of the rows at each end that was "
+            f"found, and cells of fewer than about {found.hidden:,.0f} rows each, which noise hides; that follows from "
+            f"the settings alone, and `outside: {outside}` says what becomes of them"
         )
     if found.unread > 4 * found.noise_stddev:
         yield (

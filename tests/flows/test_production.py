@@ -138,17 +138,17 @@ MALFORMED = {
     "a word": NO_LIST,
     "[one, two]": NO_LIST,
     "deployments: [\n": "is no YAML that is read here: line 2: did not find expected node content",
-    "deployments: [text]": "deployment 0: it must be a mapping, which YAML writes {key: value}",
+    "deployments: [text]": "deployment 0: it must be a mapping, as YAML has it: {key: value}",
     f"{AD_HOC}    alow: {{}}": f"{ENTRY}alow must be left out: there is no such setting",
-    f"{AD_HOC}    allow: all": f"{ENTRY}allow must be a mapping, which YAML writes {{key: value}}",
+    f"{AD_HOC}    allow: all": f"{ENTRY}allow must be a mapping, as YAML has it: {{key: value}}",
     f"{AD_HOC}    allow: {{config.data: in}}": (
-        f"{ENTRY}allow.config.data must be a mapping, which YAML writes {{key: value}}"
+        f"{ENTRY}allow.config.data must be a mapping, as YAML has it: {{key: value}}"
     ),
     f"{AD_HOC}    allow: {{config.data: {{inside: [in]}}}}": (
         f"{ENTRY}allow.config.data.inside must be left out: there is no such setting"
     ),
     f"{AD_HOC}    allow: {{config.data: {{within: in}}}}": (
-        f"{ENTRY}allow.config.data.within must be a list, which YAML writes [one, two]"
+        f"{ENTRY}allow.config.data.within must be a list, as YAML has it: [one, two]"
     ),
     f"{AD_HOC}    allow: {{config.data: {{within: [[in]]}}}}": f"{ENTRY}allow.config.data.within.0 must be a path",
     f"{AD_HOC}    allow: {{config.data: {{one_of: [[in]]}}}}": (
