@@ -75,10 +75,20 @@ class ParameterRefused(NacreError):
         self.field, self.reason = field, reason
 
 
+RULES = {
+    "extra_forbidden": "be left out: there is no such setting",
+    "missing": "be given",
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "be a mapping, as YAML has it: {key: value}"),
+    **dict.fromkeys(("list_type", "tuple_type"), "be a list, as YAML has it: [one, two]"),
+    "path_type": "be a path",
+}
+"""Rules of settings by pydantic's name of what breaks them, where its own words speak of Python."""
+
+
 def rule_of(fault: "ErrorDetails") -> str:
     """Return the rule that a setting breaks, in words that follow "must", from what pydantic found."""
-    if fault["type"] == "extra_forbidden":
-        return "be left out: there is no such setting"
+    if fault["type"] in RULES:
+        return RULES[fault["type"]]
     rule, found = re.subn(r"^(Value error, must|\w+( \w+)? should) ", "", fault["msg"])
     return (rule if found else f"satisfy: {fault['msg']}") + taken_for_text(fault["input"])
 

@@ -40,7 +40,7 @@ class YamlFault(ValueError):
     """A text is no YAML that is read here; ``twice`` is the key, where a mapping has one twice."""
 
     def __init__(self, line: int, problem: str, twice: str = "") -> None:
-        super().__init__(f"line {line}: {problem}")
+        super().__init__(f"line {line}: {problem}" if line else problem)
         self.line, self.problem, self.twice = line, problem, twice
 
 

@@ -38,11 +38,17 @@ def serve_waiting(home: Path, is_over: Callable[[], bool], look: float = LOOK) -
     """Train and sample the runs that wait, one after the other, until this process is to stop.
 
     Raises:
-        NacreError: this process can read what is sensitive, or could ask a server or a ledger for something.
+        NacreError: this process can read what is sensitive or write what others believe, or could ask a server or a
+            ledger for something.
     """
     check_blind(home)
-    if os.access(home / "control", os.W_OK):
-        LOG.warning("this worker can write %s, which others believe: mount it read-only", home / "control")
+    if os.access(home / "control", os.W_OK):  # root can, whatever the modes say, unless it is mounted so
+        raise NacreError(f"this worker can write {home / 'control'}, which others believe: mount it read-only there")
+    serve_requests(home, is_over, look)
+
+
+def serve_requests(home: Path, is_over: Callable[[], bool], look: float = LOOK) -> None:
+    """Train and sample the runs that wait, and give signs of life, until this process is to stop."""
     over, tried = threading.Event(), dict[str, str]()
     beats = threading.Thread(target=_beat, args=(home, over), daemon=True)
     beats.start()

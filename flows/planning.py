@@ -37,7 +37,7 @@ from tasks.run.accounts import accounts_to_open, charge_of
 from tasks.run.bucket import landing, local
 from tasks.run.home import check_home, open_ledger
 from tasks.run.ready import check_writable
-from tasks.run.source import settled_source
+from tasks.run.source import check_source, settled_source
 from tasks.run.store import Opening, Run, Settings, close_home, new_name
 from tasks.run.unfinished import naming_paid, refuse_paid
 from tasks.run.zone import check_place
@@ -92,6 +92,19 @@ def check_format(config: SynthesizeConfig, contract: Contract) -> None:
     if local(config.out) is None:
         rule = "be left out: a hand-off in an object store has its table as Parquet; export it once it is there"
         raise InvalidArgument("format", config.format, rule)
+
+
+def check_paths(config: SynthesizeConfig, has_data: bool = True) -> None:
+    """Refuse data that no run could read, by its place alone, and a home that it could not write; opens no file.
+
+    Raises:
+        NacreError: there is no data, the home cannot be, or a URI holds a secret.
+    """
+    check_writable(config.runtime.home.absolute())
+    if has_data:
+        check_source(config.data, config.query)
+    if config.parents:
+        check_source(config.parents)
 
 
 def make_quote(config: SynthesizeConfig | EmbedConfig, plans: Sequence[Line]) -> Quote | None:

@@ -16,7 +16,7 @@ from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import transform_write
 from flows import embed_documents
 from flows.config import SynthesizeConfig
-from flows.planning import MayOpen, create_run, make_plans
+from flows.planning import MayOpen, check_paths, create_run, make_plans
 from flows.with_prefect.approval import ask_approver
 from flows.with_prefect.budget import balances, publish_budget
 from tasks.kinds.protocol import kind_of
@@ -25,7 +25,6 @@ from tasks.run.in_memory import GIVEN, forget_given
 from tasks.run.ready import check_ready, pick_device
 from tasks.run.receive import redirected
 from tasks.run.recover import recover
-from tasks.run.source import check_source
 from tasks.run.store import Handle, Run
 from tasks.stages.evaluate import evaluate
 from tasks.stages.ingest import ingest
@@ -77,12 +76,9 @@ def start(
     Raises:
         NacreError: the run would fail for a public reason, or the budget is exhausted.
     """
-    plans, runtime = make_plans(config, partition), config.runtime
-    check_ready(runtime.device, config.out, runtime.signing_key)
-    if given is None:
-        check_source(config.data, config.query)
-    if config.parents:
-        check_source(config.parents)
+    plans = make_plans(config, partition)
+    check_ready(config.runtime.device, config.out, config.runtime.signing_key)
+    check_paths(config, has_data=given is None)
 
     def check_data() -> None:
         if given is None and not config.query:

@@ -37,6 +37,8 @@ class Found:
         null_share: an upper bound of the share of nulls; unread: the noisy number of rows that hold no such value.
         rows: the noisy number of rows; noise_stddev: of each count, in rows.
         least_rows: the number of rows at which a value is released half of the time.
+        tail: share of the counted rows that a bound may leave out, by the settings of the discovery.
+        hidden: the number of rows below which a cell or a year does not count for a bound, by settings and noise.
     """
 
     values: tuple[Any, ...]
@@ -47,6 +49,8 @@ class Found:
     unread: float
     noise_stddev: float
     least_rows: float
+    tail: float = 0.0
+    hidden: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def complete(text: str, found: Mapping[str, Found], origin: str, charge: Discove
     for name, keys in marks(data).items():
         node, column = _value(columns, name), data["columns"][name]
         said = _said(column, keys, found[name], of_users="users" in data)
-        remarks += _remarks(name, said, found[name])
+        remarks += _remarks(name, said, found[name], str(column.get("outside", "clip")))
         told.append(f"{', '.join(keys)} of {name}")
         for index, key in enumerate(keys):
             mark = _value(node, key)
@@ -156,8 +160,8 @@ def _checked(column: Mapping[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     return days
 
 
-def _remarks(name: str, said: Mapping[str, Any], found: Found) -> Iterator[str]:
-    """Say what was not found, and why."""
+def _remarks(name: str, said: Mapping[str, Any], found: Found, outside: str) -> Iterator[str]:
+    """Say what was not found, and why; and what share of the rows a bound that was found may leave out."""
     open_keys = [key for key in ("values", "min", "max") if said.get(key) == TODO]
     if open_keys:
         needs = (
@@ -172,6 +176,13 @@ def _remarks(name: str, said: Mapping[str, Any], found: Found) -> Iterator[str]:
     }
     if "values" in said and said.get("outside") in ends:
         yield f"column {name}: its values are those that enough rows hold; {ends[said['outside']]}"
+    bounds = [key for key in ("min", "max") if said.get(key, TODO) != TODO]
+    if bounds and found.tail:
+        yield (
+            f"column {name}: beyond {' and '.join(bounds)} may lie {found.tail:.2%} of the rows at each end that was "
+            f"found, and cells of fewer than about {found.hidden:,.0f} rows each, which noise hides; that follows from "
+            f"the settings alone, and `outside: {outside}` says what becomes of them"
+        )
     if found.unread > 4 * found.noise_stddev:
         yield (
             f"column {name}: about {found.unread:,.0f} of {found.rows:,.0f} rows hold what its type does not, such as "

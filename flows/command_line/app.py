@@ -34,7 +34,10 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(schemas.app, name="schema")
 
 
-LOADING = ("synthesize", "plan", "resume", "fit", "schema")
+LOADING = (
+    *("synthesize", "embed-documents", "federate", "plan", "plan-documents", "plan-federation"),
+    *("resume", "fit", "schema"),
+)
 """Commands that load for seconds before they begin anything. A Ctrl-C ends them at once: libraries may swallow it."""
 LOUDNESS = ("-q", "--quiet", "-v", "--verbose")
 AS_JSON = "--json"

@@ -59,9 +59,14 @@ def plan(config: SynthesizeConfig, as_json: AsJson = False) -> None:
     """
     from flows.command_line.show import caution, show_plan
     from flows.description import describe_config
+    from flows.planning import check_paths
+    from tasks.run.ready import check_out
 
     caution(config.privacy)
-    show_plan(*describe_config(config), as_json)
+    planned = describe_config(config)
+    check_out(config.out)
+    check_paths(config)
+    show_plan(*planned, as_json)
 
 
 @app.command("embed-documents")

@@ -3,18 +3,20 @@
 A worker believes this file and not the server's copy of it.
 """
 
+import logging
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from dpmodels.errors import InvalidArgument, Unsuitable, refused
+from dpmodels.errors import InvalidArgument, Unsuitable, rule_of
 from dpmodels.files import read_at_most
 from dpmodels.frozen import Frozen
 from dpmodels.limits import LARGEST_YAML
-from dpmodels.plain_yaml import read_yaml
+from dpmodels.plain_yaml import YamlFault, read_yaml
 from flows.config import home_here
 from flows.with_prefect.allowance import ANY, Keys, Rule, leaves, permitted
 
@@ -110,10 +112,17 @@ class Deployment(Frozen):
         values = dict(self.parameters)
         for name, rule in self.allow.items():
             _fill(values, tuple(name.split(".")), rule.example(home_here()))
+        known = self.flow.parameters.model_dump()["properties"]
+        if unknown := values.keys() - known.keys():
+            raise Unsuitable(f"{min(unknown)} must be left out: its flow has {', '.join(known)}")
         try:
-            self.flow.validate_parameters(values)
-        except (ParameterTypeError, ValueError, TypeError) as error:
-            raise Unsuitable(f"the parameters of {self.name} do not fit their flow: {error}") from None
+            with _unlogged():
+                self.flow.validate_parameters(values)
+        except ParameterTypeError as error:
+            if not isinstance(cause := error.__context__, ValidationError):
+                raise Unsuitable("its parameters must be values, and no references to blocks") from None
+            where = " under `parameters`, or free under `allow`" if cause.errors()[0]["type"] == "missing" else ""
+            raise Unsuitable(_sentence(cause) + where) from None
 
     def form(self) -> dict[str, Any]:
         """Return the JSON schema of what may be chosen, for Prefect's form: it shows, and decides nothing."""
@@ -129,25 +138,60 @@ def read_deployments(file: Path) -> dict[str, Deployment]:
     Raises:
         InvalidArgument: the file cannot be read, or a deployment does not fit.
     """
-    try:
-        content = read_yaml(read_at_most(file, LARGEST_YAML).decode())
-        entries = list(content["deployments"])
-    except (OSError, KeyError, TypeError, ValueError):
-        raise InvalidArgument("file", file, "be a readable list of deployments") from None
     found: dict[str, Deployment] = {}
-    for number, entry in enumerate(entries):
+    for number, entry in enumerate(_entries(file)):
+        name = entry.get("name", number) if isinstance(entry, Mapping) else number
         try:
             one = Deployment.model_validate(entry)
             one.check()
         except ValidationError as fault:
-            name = entry.get("name", number) if isinstance(entry, dict) else number
-            raise refused(fault, "deployments", str(name), whole="deployments") from None
+            raise Unsuitable(f"{file}: deployment {name}: {_sentence(fault)}") from None
         except Unsuitable as fault:
-            raise Unsuitable(f"{file}: {fault.fact}") from None
+            raise Unsuitable(f"{file}: deployment {name}: {fault.fact}") from None
         if one.full_name in found:
             raise Unsuitable(f"{file}: deployment {one.name} stands there twice")
         found[one.full_name] = one
     return found
+
+
+def _entries(file: Path) -> list[Any]:
+    """Read the list of deployments in a file; what is in them is looked at afterwards.
+
+    Raises:
+        InvalidArgument: it cannot be read, or has no such list.
+    """
+    try:
+        content = read_yaml(read_at_most(file, LARGEST_YAML).decode())
+    except YamlFault as fault:
+        raise Unsuitable(f"{file} is no YAML that is read here: {fault}") from None
+    except (OSError, ValueError):
+        raise InvalidArgument("file", file, "be a text file that can be read") from None
+    entries = content.get("deployments") if isinstance(content, Mapping) else None
+    if not isinstance(entries, list):
+        rule = "have a readable list of deployments under `deployments`, as `nacre deploy --show` prints one"
+        raise InvalidArgument("file", file, rule)
+    return entries
+
+
+def _sentence(fault: ValidationError) -> str:
+    """Say what pydantic found wrong first, by its key, and with no value: a file may hold what nobody shall read."""
+    first = fault.errors(include_url=False)[0]
+    keys = [str(key) for key in first["loc"]]
+    if "one_of" in keys:  # pydantic names each kind that a value of the list could be
+        return f"{'.'.join(keys[: keys.index('one_of') + 1])} must be a list of texts, numbers, true or false"
+    name = ".".join(key for key in keys if key != "[key]")
+    return f"{name} must {rule_of(first)}" if name else f"it must {rule_of(first)}"
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep Prefect's log line about parameters that do not fit from the terminal: it repeats all of them."""
+    log = logging.getLogger("prefect.flows")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 def _fill(values: dict[str, Any], keys: Keys, value: Any) -> None:

@@ -107,16 +107,15 @@ class Bucket:
             return seen.hexdigest()
 
     def check_free(self) -> None:
-        """Refuse a place that cannot hold a hand-off, or where something lies, before anything is charged.
+        """Refuse a place that cannot hold a hand-off, or where something lies; writes nothing.
 
         Raises:
             InvalidArgument: the URI is none that can be written, or holds a secret, or something lies there.
-            ArtifactError: this process cannot write there.
+            ArtifactError: this process cannot reach it.
         """
         check_place(self.place, "out")
         if self.place.startswith("https:"):
             raise InvalidArgument("out", "https://…", "be a folder, or a URI that can be written")
-        self.check()
         if self.names():
             raise InvalidArgument("out", self.place, EMPTY)
 

@@ -28,6 +28,18 @@ def check_ready(device: str, out: Place | Path, signing_key: Path | None) -> Non
     pick_device(device)
     if signing_key is not None:
         check_signing_key(signing_key)
+    check_out(out)
+    if local(out) is None:
+        Bucket(str(out)).check()
+
+
+def check_out(out: Place | Path) -> None:
+    """Refuse a place for a hand-off that is taken or that nothing can be made in; leaves nothing there.
+
+    Raises:
+        ArtifactError: the folder is taken, cannot be written, or its disk is full.
+        InvalidArgument: it is a URI that nobody can write to, that holds a secret, or where something lies.
+    """
     folder = local(out)
     if folder is None:
         return Bucket(str(out)).check_free()

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels.artifact import aside, replace_folder, write_text, write_whole
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.files import copy_plain, size_plain
 from dpmodels.releases.plan import Plan
-from tasks.run.bucket import Bucket, here, landing, read_listing
+from tasks.run.bucket import Bucket, here, landing, local, read_listing
 from tasks.run.ready import LEAST_FREE
 from tasks.run.store import MADE, Handle, Run, members
 
@@ -101,7 +101,7 @@ def sample_again(run: Run, name: str, out: str | Path, rows: int | None, seed: i
     """
     made = {stage: run.finished(stage) for stage in ("sanitize", "train")}
     payer = run.settings.paid_by or ("" if run.settings.is_paid_elsewhere else run.name)
-    changes = {**landing(out, run.home), "rows": rows, "seed": seed, "opens": None, "paid_by": payer}
+    changes = {**landing_of(run, out), "rows": rows, "seed": seed, "opens": None, "paid_by": payer}
     if made["train"] is not None:
         check_received(run, made["train"])
     again = run.model_copy(update={"name": name})
@@ -118,11 +118,27 @@ def sample_again(run: Run, name: str, out: str | Path, rows: int | None, seed: i
 
 def redirected(run: Run, out: str | Path) -> dict[str, Any]:
     """Return the settings of another place for a run's hand-off; a table that lies in the old one is drawn again."""
+    elsewhere = landing_of(run, out)
     if place := run.settings.bucket:
         Bucket(place).abandon(run.name)
         for stage in ("validate", "sample"):
             run.forget(stage)
         reject(run)
+    return elsewhere
+
+
+def landing_of(run: Run, out: str | Path) -> dict[str, Any]:
+    """Return the settings of another place for what a run hands over.
+
+    Raises:
+        InvalidArgument: the run was asked for its table in one file too, which an object store does not get.
+    """
+    if run.settings.format and local(out) is None:
+        rule = (
+            f"be a folder: run {run.name} was started with --format {run.settings.format}, and a hand-off in an object "
+            "store has its table as Parquet alone; export it there once it is in a folder"
+        )
+        raise InvalidArgument("out", out, rule)
     return landing(out, run.home)
 
 

@@ -23,10 +23,9 @@ from dpmodels.releases.release import Release, read_release
 from dpmodels.report import charged
 from dpmodels.report.fidelity import Measured
 from tasks.run.accounts import desk_of
-from tasks.run.bucket import landing
 from tasks.run.home import open_ledger
 from tasks.run.ready import check_ready, check_writable
-from tasks.run.receive import reject
+from tasks.run.receive import landing_of, reject
 from tasks.run.store import Made, Run, Settings
 
 UNKNOWN, NOT_AT_HAND = "not recorded", "not at hand"
@@ -110,8 +109,9 @@ def forget_fit(run: Run, out: str | Path) -> Run:
             f"the report of run {run.name} has scores that were charged for the rows it made, and other rows have "
             f"none; `nacre fit {release.path}` makes a run of its own, without scores"
         )
+    elsewhere = landing_of(run, out)
     check_ready(settings.device, out, settings.signing_key)
-    run.settle(settings.model_copy(update=landing(out, run.home)))
+    run.settle(settings.model_copy(update=elsewhere))
     for stage in ("validate", "sample", "train"):  # the earliest last, so that a cut-off changes nothing
         run.forget(stage)
     reject(run)

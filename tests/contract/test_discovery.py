@@ -195,6 +195,18 @@ def test_what_was_not_found_is_a_todo_and_is_told():
     assert odd.text.count("TODO") == 2 and "900 of 1,000 rows hold what its type does not" in odd.remarks[1]
 
 
+def test_what_share_of_the_rows_a_found_bound_may_leave_out_is_told_as_the_settings_have_it():
+    bounded = {name: found(low=0.0, high=5.0, tail=0.0005, hidden=71.2) for name in FOUND}
+    aims = "may lie 0.05% of the rows at each end that was found, and cells of fewer than about 71 rows each"
+    remarks = complete(DRAFT, {**FOUND, "fee": bounded["fee"], "age": bounded["age"]}, "RUN", OF_USERS).remarks
+    assert [remark.split(" may")[0] for remark in remarks] == [
+        "column fee: beyond max",
+        "column age: beyond min and max",
+    ]
+    assert all(aims in remark and "`outside: clip`" in remark for remark in remarks)
+    assert not [one for one in complete(DRAFT, dict.fromkeys(FOUND, NOTHING), "RUN", OF_USERS).remarks if aims in one]
+
+
 def test_editors_are_told_of_the_word():
     written = json.loads(json.dumps(editor_schema()))
     for kind, keys in MARKABLE.items():

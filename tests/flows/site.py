@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.privacy import PrivacyBudget
 from flows.with_prefect.operators import SHIPPED
 from tests.flows.api import Api, wait_until
-from tests.support import write_clinic
+from tests.support import read_only, write_clinic
 
 ROOT = Path(__file__).parents[2]
 CAP = PrivacyBudget(epsilon=2, delta=1e-5)
@@ -89,11 +90,14 @@ class Site:
         """Start the worker that does not, with nothing of Prefect in its environment."""
         known = ("PREFECT_", "NACRE_", "PG")
         environment = {name: value for name, value in os.environ.items() if not name.startswith(known)}
-        return self._start(["train-worker", "--home", str(home)], {**environment, "PYTHONPATH": str(ROOT)})
+        above = read_only(self.home / "control")
+        return self._start(["train-worker", "--home", str(home)], {**environment, "PYTHONPATH": str(ROOT)}, above)
 
-    def _start(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    def _start(
+        self, words: list[str], environment: dict[str, str], above: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
         with open(self.log(len(self.workers)), "wb") as log:
-            command = [sys.executable, "-m", "nacre", *words]
+            command = [*above, sys.executable, "-m", "nacre", *words]
             worker = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log)
         self.workers.append(worker)
         return worker

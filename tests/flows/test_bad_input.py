@@ -192,6 +192,32 @@ def test_an_out_folder_that_already_holds_a_run(tmp_path):
     assert "already holds files" in refused(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "match"),
+    [
+        ("data", "absent.parquet", "absent.parquet does not exist"),
+        ("data", "clinic.parquet/more", "clinic.parquet/more does not exist"),
+        ("data", "https://name:word@host/rows.csv", "must hold no user, password, key"),
+        ("out", "taken", "taken already holds files; name a new folder"),
+        ("out", "clinic.yaml/out", "clinic.yaml is no folder that this process may write to"),
+        ("out", "https://host/out", "be a folder, or a URI that can be written"),
+        ("home", "clinic.yaml/home", "clinic.yaml is no folder that this process may write to"),
+        ("parents", "absent.parquet", "be left out: the schema does not say which columns"),
+    ],
+)
+def test_a_plan_refuses_the_places_that_its_run_refuses(tmp_path, option, value, match):
+    write_clinic(tmp_path)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").touch()
+    words = synthesize_words(tmp_path, **{option: value if "://" in value else tmp_path / value})
+    said = []
+    for asked in (words, ["plan", *(word for word in words[1:] if word != "--no-prefect")]):
+        code, out, err = run_cli(*asked)
+        assert code == 1 and out == "" and match in err and len(err.splitlines()) == 1, err
+        said.append(err)
+    assert said[0] == said[1] and not (tmp_path / "home").exists()
+
+
 def test_an_unknown_run_and_a_missing_ledger(tmp_path):
     code, _, err = run_cli("resume", "no-such-run", "--home", tmp_path)
     assert code == 1 and "no run no-such-run" in err

@@ -123,7 +123,7 @@ def test_guesses_and_odds_are_those_of_gaussian_noise(site: Path) -> None:
 
 def test_plan_report_card_and_sheet_say_one_share_of_right_guesses(site: Path) -> None:
     """Plan and report said what epsilon and delta alone allow, 73.2 %, and the sheet what the noise allows, 55.4 %."""
-    words = synthesize_words(site, rows=40, report_epsilon=0.5)[1:]
+    words = synthesize_words(site, out=site / "next", rows=40, report_epsilon=0.5)[1:]
     _, plan, _ = run_cli("plan", *(word for word in words if word != "--no-prefect"))
     assert "whoever sees this wins 55.4 % of even bets on one record at most" in plan
     for folder in ("out", "second"):

@@ -50,6 +50,7 @@ def test_from_a_draft_to_a_synthetic_table_in_one_account(tmp_path):
     open_account(tmp_path)
     code, out, err = run_cli(*asked, "--out", tmp_path / "clinic.yaml.new")
     assert code == 0 and out == "" and "charged once" in err, err
+    assert "column age: beyond min and max may lie 0.05% of the rows at each end" in err
     written = (tmp_path / "clinic.yaml.new").read_text()
     schema, faults = parse(written)
     assert schema is not None, faults

@@ -9,10 +9,11 @@ import pytest
 import yaml
 
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.mechanisms import gaussian
 from tests.flows.test_discover import open_account, write_draft
 from tests.flows.test_synthesize_documents import mails, write
 from tests.letters import embed_words, write_letters
-from tests.support import make_schema, make_table, run_cli, synthesize_words
+from tests.support import make_schema, make_table, repeated_noise, run_cli, synthesize_words
 from tests.wards import write_wards
 
 SKETCH = {"epsilon": 0.5, "numbers": 4, "hidden": 8, "steps": 50}
@@ -77,12 +78,15 @@ def small_wards(method: str, folder: Path) -> tuple[list[object], list[object]]:
 OTHERS = {
     "choices for each document": few_letters,
     "sketches of each document": few_sketches,
+    "heads of clients": partial(small_wards, "federated-heads"),
     "moments of clients": partial(small_wards, "federated-moments"),
 }
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_what_is_no_sum_of_all_data_says_it_too(tmp_path: Path, kind: str) -> None:
+def test_what_is_no_sum_of_all_data_says_it_too(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """30 records move a head by 0.2 times its noise at most; one noise in fifty would seem to be more than noise."""
+    monkeypatch.setattr(gaussian, "_sampler", repeated_noise())
     plan, words = OTHERS[kind](tmp_path)
     code, text, err = run_cli(*plan)
     assert code == 0 and "stands out: only with more than about" in " ".join(text.split()), err

@@ -1,5 +1,6 @@
 """A Ctrl-C at any moment ends with one sentence: while a command is still being loaded, too."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -8,10 +9,27 @@ from pathlib import Path
 
 import pytest
 
+from tests.letters import embed_words, write_letters
 from tests.support import synthesize_words, write_clinic
+from tests.wards import write_wards
 
 NUMPY, ARROW, TORCH, PREFECT = "/numpy/", "/pyarrow/", "/torch/lib/", "/pydantic_core/"
 """What a process has mapped once it loads a library."""
+SWALLOWING = """
+import os, signal, sys
+
+class Swallowing:
+    def find_spec(self, name, *_):
+        if name == "torch":
+            sys.meta_path.remove(self)
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt:
+                pass
+
+sys.meta_path.insert(0, Swallowing())
+"""
+"""A library that takes a Ctrl-C which comes while it is being loaded for an error of its own."""
 
 
 def interrupted(folder: Path, library: str, *words: object) -> tuple[int, str]:
@@ -43,3 +61,20 @@ def test_a_ctrl_c_in_the_first_seconds_says_that_nothing_was_charged(
     code, err = interrupted(tmp_path, library, *named[command])
     assert (code, err.splitlines()) == (130, ["interrupted: nothing was charged"])
     assert not (tmp_path / "home" / "control").exists()
+
+
+@pytest.mark.parametrize("command", ["embed-documents", "federate", "plan-federation"])
+def test_a_ctrl_c_that_a_library_swallows_ends_a_command_about_documents_or_clients(
+    tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SWALLOWING)
+    if command == "embed-documents":
+        write_letters(tmp_path)
+        words = embed_words(tmp_path)[1:]
+    else:
+        words = [write_wards(tmp_path)]
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    asked = [sys.executable, "-m", "nacre", command, *map(str, words)]
+    done = subprocess.run(asked, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, timeout=120)
+    assert (done.returncode, done.stderr.splitlines()) == (130, ["interrupted: nothing was charged"])
+    assert not (tmp_path / "home").exists()

@@ -83,7 +83,7 @@ def test_report_pages_and_plan_state_the_whole_price(made: Path) -> None:
         assert "come from the public schema" not in text
     text = (made / "out" / "report.html").read_text()
     assert "<code>nacre schema discover</code> released under charge" in text and f"{total:.4g} composed" in text
-    code, out, err = run_cli("plan", *synthesize_words(made)[1:-2], "--home", made / "home")
+    code, out, err = run_cli("plan", *synthesize_words(made, out=made / "next")[1:-2], "--home", made / "home")
     assert code == 0 and f"epsilon={manifest.whole_cost.epsilon}" in out.replace("\n", ""), out + err
     assert "charged to clinic before" in " ".join(out.split())
 

@@ -23,7 +23,7 @@ from flows.with_prefect.budget import balances
 from flows.with_prefect.operators import POOL, SHIPPED, read_deployments
 from tasks.run.accounts import accounts_to_open, charges_of
 from tasks.run.store import Run
-from tests.support import write_clinic, write_key
+from tests.support import run_cli, write_clinic, write_key
 
 UNIT = {"unit": {"user": "patient", "max_rows": 2}}
 
@@ -128,6 +128,57 @@ def test_a_file_that_lists_no_deployments_is_one_sentence(tmp_path: Path) -> Non
     (tmp_path / "prefect.yaml").write_text("name: nacre")
     with pytest.raises(InvalidArgument, match="readable list of deployments"):
         read_deployments(tmp_path / "prefect.yaml")
+
+
+AD_HOC = "deployments:\n  - name: mine\n    entrypoint: flows.table.synthesize_table\n"
+NO_LIST = "must have a readable list of deployments under `deployments`, as `nacre deploy --show` prints one"
+ENTRY = "deployment mine: "
+MALFORMED = {
+    "": NO_LIST,
+    "a word": NO_LIST,
+    "[one, two]": NO_LIST,
+    "deployments: [\n": "is no YAML that is read here: line 2: did not find expected node content",
+    "deployments: [text]": "deployment 0: it must be a mapping, as YAML has it: {key: value}",
+    f"{AD_HOC}    alow: {{}}": f"{ENTRY}alow must be left out: there is no such setting",
+    f"{AD_HOC}    allow: all": f"{ENTRY}allow must be a mapping, as YAML has it: {{key: value}}",
+    f"{AD_HOC}    allow: {{config.data: in}}": (
+        f"{ENTRY}allow.config.data must be a mapping, as YAML has it: {{key: value}}"
+    ),
+    f"{AD_HOC}    allow: {{config.data: {{inside: [in]}}}}": (
+        f"{ENTRY}allow.config.data.inside must be left out: there is no such setting"
+    ),
+    f"{AD_HOC}    allow: {{config.data: {{within: in}}}}": (
+        f"{ENTRY}allow.config.data.within must be a list, as YAML has it: [one, two]"
+    ),
+    f"{AD_HOC}    allow: {{config.data: {{within: [[in]]}}}}": f"{ENTRY}allow.config.data.within.0 must be a path",
+    f"{AD_HOC}    allow: {{config.data: {{one_of: [[in]]}}}}": (
+        f"{ENTRY}allow.config.data.one_of must be a list of texts, numbers, true or false"
+    ),
+    f"{AD_HOC}    allow: {{config.runtime.device: {{one_of: [cpu]}}}}": (
+        f"{ENTRY}it must not free config.runtime.device: keys, devices and places of state are the worker's own"
+    ),
+    f"{AD_HOC}    allow: {{knight: {{kind: day}}}}": (
+        f"{ENTRY}knight must be left out: its flow has config, train_on, wait_hours"
+    ),
+    f"{AD_HOC}    parameters: {{config: {{data: 'postgresql://dana:hunter2@host/db', schema: a, out: b}}}}": (
+        f"{ENTRY}config.privacy must be given under `parameters`, or free under `allow`"
+    ),
+}
+
+
+@pytest.mark.parametrize("content", MALFORMED)
+def test_a_malformed_file_is_one_sentence_with_file_and_key_and_no_value(
+    tmp_path: Path, capfd, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    """Prefect logged a list of pydantic's with all parameters, a password among them, above the sentence."""
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "home"))  # the command sets it, for its children
+    (tmp_path / "mine.yaml").write_text(content)
+    code, out, err = run_cli("serve", "--file", tmp_path / "mine.yaml", "--home", tmp_path / "home")
+    (sentence,) = (err + capfd.readouterr().err).splitlines()
+    name = "error: file=" if MALFORMED[content] == NO_LIST else "error: "
+    between = " " if MALFORMED[content].startswith(("must", "is")) else ": "
+    assert (code, out, sentence) == (1, "", f"{name}{tmp_path / 'mine.yaml'}{between}{MALFORMED[content]}")
+    assert not (tmp_path / "home").exists()
 
 
 def add_days(folder: Path, days: list[date]) -> None:

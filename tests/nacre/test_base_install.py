@@ -78,7 +78,7 @@ def test_schemas_are_drafted_and_checked(installed: Path, place: Path) -> None:
 
 def test_every_method_plans(installed: Path, place: Path) -> None:
     methods = [method for method in METHODS if method not in ("nacre-images", "nacre-photos", "document-moments")]
-    words = [("plan", "absent.parquet", *PLAN, "--method", method, "--report-epsilon", 0.1) for method in methods]
+    words = [("plan", "clinic.parquet", *PLAN, "--method", method, "--report-epsilon", 0.1) for method in methods]
     said = run(installed, place, "-c", ONE_AFTER_ANOTHER, "nacre.flows", *words)
     assert said.count("report: charge") == len(methods)
 
@@ -87,7 +87,7 @@ def test_the_ledger_is_kept(installed: Path, place: Path) -> None:
     nacre(installed, place, "ledger", "open", "clinic", "--schema", "clinic.yaml", *CAP, "--home", "home")
     assert "clinic" in nacre(installed, place, "ledger", "show", "--home", "home")
     assert "whole" in nacre(installed, place, "ledger", "verify", "--home", "home")
-    assert "would be accepted" in nacre(installed, place, "plan", "absent.parquet", *PLAN)
+    assert "would be accepted" in nacre(installed, place, "plan", "clinic.parquet", *PLAN)
 
 
 def test_a_hand_off_is_verified(installed: Path, place: Path) -> None:
@@ -114,7 +114,7 @@ def test_where_everything_is_installed_a_light_command_imports_none_of_it(place:
         ("--help",),
         ("schema", "init", "clinic.parquet"),
         ("schema", "lint", "clinic.yaml"),
-        ("plan", "absent.parquet", *PLAN),
+        ("plan", "clinic.parquet", *PLAN),
         ("ledger", "open", "clinic", "--schema", "clinic.yaml", *CAP, "--home", "home"),
         ("ledger", "show", "--home", "home"),
         ("verify", "hand-off"),

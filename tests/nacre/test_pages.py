@@ -69,6 +69,12 @@ def test_the_tutorial_can_be_typed_from_top_to_bottom(demo: Path) -> None:
     assert sections(EXAMPLE) == sections(demo / "hand-off")
 
 
+def test_every_page_of_the_example_is_compared_and_none_differs() -> None:
+    """When this fails, a page has changed: make the example again as docs/index.md says, and what quotes it."""
+    found = verify_hand_off(EXAMPLE)
+    assert (found.faults, found.notes) == ([], [])
+
+
 def test_the_tutorial_of_documents_can_be_typed_from_top_to_bottom(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpmodels.authoring.completion import Found
 from dpmodels.contract.discovery import Discovery, Wanted
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.privacy import PrivacyBudget
@@ -44,6 +45,12 @@ def make_rows() -> pa.Table:
     )
 
 
+def read_of(found: Found) -> dict[str, Any]:
+    """Return what a column's counts are read as, without the settings that a remark repeats."""
+    read = json.loads(json.dumps(asdict(found)))
+    return {name: value for name, value in read.items() if name not in ("tail", "hidden")}
+
+
 def facts_of(path: Path) -> dict[str, Any]:
     """Return what must be read of a release for ever."""
     release = read_release(path).value
@@ -52,7 +59,7 @@ def facts_of(path: Path) -> dict[str, Any]:
         "sha256": sha256(path.read_bytes()),
         "plan_sha256": release.line.hash,
         "released": int(release.vector.sum()),
-        "found": json.loads(json.dumps({name: asdict(one) for name, one in found.items()})),
+        "found": {name: read_of(one) for name, one in found.items()},
     }
 
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dpmodels.errors import NacreError
-from flows.generate import SECRETS, CanRead, check_blind, serve_waiting
+from flows.generate import SECRETS, CanRead, check_blind, serve_requests, serve_waiting
 from tasks.run.apart import (
     BEAT,
     SILENCE,
@@ -26,6 +28,8 @@ from tasks.run.apart import (
     withdraw,
 )
 from tasks.run.store import Run, write_text
+from tests.flows.api import wait_until
+from tests.support import read_only, run_cli
 
 
 @pytest.fixture
@@ -139,9 +143,23 @@ def test_a_train_worker_that_can_read_what_is_sensitive_does_not_start(run: Run,
     assert refusal.value.paths == [str(run.home / sensitive)]
 
 
+def test_a_train_worker_that_can_write_what_others_believe_says_so_and_ends(run: Run) -> None:
+    code, _, err = run_cli("train-worker", "--home", run.home)
+    sentence = f"error: this worker can write {run.home}/control, which others believe: mount it read-only there"
+    assert (code, err.splitlines()) == (1, [sentence]) and not is_alive(run.home)
+
+
+@pytest.mark.skipif(subprocess.run([*read_only(Path("/tmp")), "true"]).returncode != 0, reason="nobody may mount here")
+def test_a_train_worker_whose_control_zone_is_mounted_read_only_begins(run: Run) -> None:
+    command = [*read_only(run.control.parent), sys.executable, "-m", "nacre", "train-worker", "--home", str(run.home)]
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}) as worker:
+        wait_until(lambda: is_alive(run.home), 60)
+        worker.terminate()
+
+
 def test_a_run_that_cannot_be_served_is_told_once_and_the_others_go_on(run: Run) -> None:
     asked, looks = request(run), []
-    serve_waiting(run.home, lambda: len(looks) > 3 or looks.append(1) is not None, look=0.01)
+    serve_requests(run.home, lambda: len(looks) > 3 or looks.append(1) is not None, look=0.01)
     status = heard_of(run, asked)
     assert status is not None and (status.state, status.reason) == ("failed", "")  # it has no settings
     assert is_alive(run.home)

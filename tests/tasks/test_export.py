@@ -155,6 +155,13 @@ def test_a_hand_off_may_hold_its_table_in_another_format_too_and_verify_checks_i
     file = tmp_path / "out" / "synthetic.csv"
     assert read(file) == sorted(pq.read_table(tmp_path / "out" / "synthetic").to_pylist(), key=str)
     assert verify_hand_off(tmp_path / "out").faults == []
+    settings = next((tmp_path / "home" / "control").glob("*/settings.json"))
+    kept, run = settings.read_bytes(), settings.parent.name
+    for more in ((), ("--refit",)):
+        home = ("--home", tmp_path / "home", "--no-prefect")
+        code, _, err = run_cli("resume", run, *home, "--out", "s3://bucket/out", *more)
+        assert code == 1 and len(err.splitlines()) == 1 and "be a folder" in err and "--format csv" in err, err
+    assert settings.read_bytes() == kept
     file.write_text(file.read_text().replace("north", "south"))
     assert verify_hand_off(tmp_path / "out").faults == ["synthetic.csv was changed"]
 

@@ -189,6 +189,8 @@ class DiscoverySystem(System[Counting]):
 
 def _found(name: str, counts: NoisyCounts, design: Counting) -> Found:
     """Read one column of the counts."""
+    from scipy.special import ndtri
+
     spec, wanted = design.spec, design.contract.wanted[name]
     named = counts.names.append_column("n", pa.array(counts.vector / spec.steps_per_row))
     own = named.slice(1).filter(pc.equal(named.slice(1)["column"], name))  # the first count is that of the rows
@@ -197,7 +199,10 @@ def _found(name: str, counts: NoisyCounts, design: Counting) -> Found:
     stddev = counts.noise_stddev / spec.steps_per_row
     room = spec.null_room * stddev
     share = (max(nulls, 0.0) + room) / max(rows - room, 1.0)
-    ends = _ends({int(key): n for key, n in of.items()}, stddev, spec) if wanted.counts in ("cells", "years") else None
+    hidden = -float(ndtri(spec.false_alarm / max(len(of), 1))) * stddev
+    ends = None
+    if wanted.counts in ("cells", "years"):
+        ends = _ends({int(key): n for key, n in of.items()}, hidden, spec.tail)
     low = high = None
     if ends and wanted.counts == "years":
         low, high = float(ends[0]), float(ends[1])
@@ -212,6 +217,8 @@ def _found(name: str, counts: NoisyCounts, design: Counting) -> Found:
         unread=unread,
         noise_stddev=stddev,
         least_rows=spec.threshold / spec.steps_per_row,
+        tail=spec.tail,
+        hidden=hidden,
     )
 
 
@@ -221,15 +228,12 @@ def _value(key: str) -> Any:
     return text if kind == "s" else int(text) if kind == "i" else text == "true"
 
 
-def _ends(noisy: Mapping[int, float], stddev: float, spec: DiscoveryMeasurement) -> tuple[int, int] | None:
+def _ends(noisy: Mapping[int, float], least: float, share: float) -> tuple[int, int] | None:
     """Return the outermost cells that surely hold rows, less those at either end in which almost nothing is."""
-    from scipy.special import ndtri
-
-    least = -float(ndtri(spec.false_alarm / len(noisy))) * stddev
     sure = sorted((cell, n) for cell, n in noisy.items() if n > least)
     if not sure:
         return None
-    tail = spec.tail * sum(n for _, n in sure)
+    tail = share * sum(n for _, n in sure)
     return _outermost(sure, tail), _outermost(sure[::-1], tail)
 
 
