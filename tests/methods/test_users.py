@@ -5,6 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpmodels.accounting.composition import spent_epsilon
@@ -83,20 +84,22 @@ def test_hardly_any_users_go_through(tmp_path, customers):
 
 
 def test_counts_parents_and_what_depends_on_them_are_kept(tmp_path):
-    """With little noise; how good they are at epsilon 1 is printed by benchmarks/tables.py."""
+    """In the mean of four releases with little noise; how good one is at epsilon 1 benchmarks/tables.py prints."""
     system = create("nacre", {"fine_cells": 64}, {"components": 128, "steps": 150})
     line = system.plan(SCHEMA, PrivacyBudget(epsilon=8.0, delta=1e-5, unit=SCHEMA.unit))
-    release, _ = measured(system, tmp_path / "run", line, shop.make_records(3000))
-    model = system.fit(release, Craft(seed=0))
-    assert model.default_rows() == pytest.approx(3000, rel=0.01)
-    (drawn,) = model.sample(3000, seed=1)
-    real, made = (FlatCodec(SCHEMA).decode(records) for records in (shop.make_records(3000), drawn))
-    users = [table.to_pandas().query("position <= 1") for table in (real, made)]
+    real, made = FlatCodec(SCHEMA).decode(shop.make_records(3000)).to_pandas(), []
+    for number in range(4):
+        release, _ = measured(system, tmp_path / str(number), line, shop.make_records(3000))
+        model = system.fit(release, Craft(seed=0))
+        assert model.default_rows() == pytest.approx(3000, rel=0.01)
+        (drawn,) = model.sample(3000, seed=1)
+        made.append(FlatCodec(SCHEMA).decode(drawn).to_pandas())
     for name in ("children", "region"):
-        x, y = (own[name].value_counts(normalize=True) for own in users)
+        x, y = (own.query("position <= 1")[name].value_counts(normalize=True) for own in (real, pd.concat(made)))
         assert x.sub(y, fill_value=0).abs().sum() / 2 < 0.03
-    rows = [table.to_pandas().query("position > 0") for table in (real, made)]
+    rows = [own.query("position > 0") for own in (real, pd.concat(made))]
     shares = [own.groupby("region")["product"].value_counts(normalize=True).unstack() for own in rows]
     assert np.abs(shares[0] - shares[1]).to_numpy().max() < 0.08
+    users = [own.query("position <= 1") for own in (real, pd.concat(made))]
     more = [own.groupby(own["age"] > 45)["children"].mean() for own in users]
     assert math.isclose(more[0][True] - more[0][False], more[1][True] - more[1][False], rel_tol=0.25)
