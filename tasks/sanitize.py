@@ -43,10 +43,14 @@ def sanitize(run: Run, ingested: Handle) -> Handle:
 
 
 def reserve_run(run: Run, desk: Desk) -> None:
-    """Charge the run, if the ledger is the one that the home knows and no file is where the release will be."""
+    """Charge the run, if the ledger is the one that the home knows and no file is where the release will be.
+
+    The home remembers the charge before anything is drawn: a ledger that is lost meanwhile is missed.
+    """
     check_home(run.home, run.ledger_url, desk.ledger)
     held = desk.held()
     if held is None or held.state == "reserved":
         check_free(desk.staged, desk.released)
     with naming_paid(run.home, desk.ledger, run.ledger_url):
         reserve(run)
+    remember(run.home, run.ledger_url, desk.ledger)
