@@ -124,7 +124,7 @@ def check_table(
 def first_records(path: Path, contract: Any, rows: int) -> list[Any]:
     """Read the first rows of a table that fits its contract."""
     codec, read = codec_of(contract), list[Any]()
-    for batch in chain.from_iterable(read_batches(file, rows) for file in parquet_files(path)):
+    for batch in chain.from_iterable(read_batches(file, rows, contract) for file in parquet_files(path)):
         if (missing := rows - sum(map(len, read))) <= 0:
             break
         read.append(codec.encode(batch).take(slice(0, missing)))
