@@ -31,6 +31,7 @@ from tasks.of_users import check_tables
 from tasks.parquet import parquet_files, read_batches
 from tasks.progress import progress_bar
 from tasks.receive import Received, receive, reject
+from tasks.sample import rows_of
 from tasks.stage import stage
 from tasks.store import MADE, Handle, Run, write_report
 
@@ -61,7 +62,7 @@ def _judge(run: Run, release: Handle, received: Received) -> Handle:
     contract, settings = released.line.contract, run.settings
     kind = kind_of(contract)
     model = load_generator(received.generator)
-    rows = settings.rows or model.default_rows()
+    rows = rows_of(run, model)
     measured = Measured.of(released)
     check = kind.file_check(contract, rows, settings.batch_rows, measured)
     with progress_bar("validate"), open_engine(settings.threads, run.dask) as engine:
