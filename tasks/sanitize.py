@@ -18,7 +18,7 @@ from tasks.ready import check_ready, pick_device
 from tasks.room import check_room
 from tasks.stage import stage
 from tasks.store import Handle, Run
-from tasks.unfinished import naming_paid
+from tasks.unfinished import naming_paid, refuse_paid
 
 
 @stage("sanitize", sensitive=True)
@@ -49,6 +49,9 @@ def reserve_run(run: Run, desk: Desk) -> None:
     """
     check_home(run.home, run.ledger_url, desk.ledger)
     held = desk.held()
+    if held is None:  # another run of the same may have been charged, and cut off, since this one was started
+        parties = [(party.settings, party.plan.lines) for party in run.parties]
+        refuse_paid(run.home, desk.ledger, run.ledger_url, parties)
     if held is None or held.state == "reserved":
         check_free(desk.staged, desk.released)
     with naming_paid(run.home, desk.ledger, run.ledger_url):

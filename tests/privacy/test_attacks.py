@@ -117,7 +117,7 @@ def test_a_number_that_no_float_holds_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1e9, float("inf"), float("nan")])
 def test_a_forged_header_does_not_decide_how_many_rows_are_sampled(tmp_path: Path, count: float) -> None:
-    """The released zone's writers put a generator in the place of the trained one, with a record that names its hash."""
+    """Who writes the released zone put a generator in the place of the trained one, with a record of its hash."""
     write_clinic(tmp_path)
     run = start(config(tmp_path, privacy={"target_epsilon": 1.0, "delta": 1e-5}))
     made = train(run, sanitize(run, ingest(run)))
