@@ -60,7 +60,8 @@ def check_file(
         ArrowException: it is damaged.
     """
     size = source.size()
-    if size < 12 or int.from_bytes(source.read_at(4, size - 8), "little") > LARGEST_FOOTER:
+    footer = int.from_bytes(source.read_at(4, max(size - 8, 0)), "little")
+    if LARGEST_FOOTER < footer <= size:  # of one that is longer than its file, Arrow says that it is damaged
         raise ValueError
     metadata = pq.read_metadata(source)
     if listed is None:
