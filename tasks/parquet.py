@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpmodels.errors import DataError
-from dpmodels.pages import LETTERS, PACKED, check_file
+from dpmodels.parquet_pages import LETTERS, PACKED, check_file
 from dpmodels.schema.base import is_text
 from dpmodels.schema.schema import Schema
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dpmodels.pages import check_file
+from dpmodels.parquet_pages import check_file
 
 STEP = 2**22
 """Bytes that are unpacked at once."""
