@@ -239,6 +239,10 @@ class ArtifactError(NacreError):
     """An artifact is missing, was changed after it was sealed, or its place is already taken."""
 
 
+class FileMissing(ArtifactError):
+    """A file or folder that is to be read is not there."""
+
+
 class CredentialError(NacreError):
     """The file of a home's Prefect credential cannot be believed: ``fault`` says why, and the message what to do."""
 

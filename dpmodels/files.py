@@ -17,7 +17,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from dpmodels.errors import ArtifactError
+from dpmodels.errors import ArtifactError, FileMissing
 
 Place = Annotated[str, BeforeValidator(lambda place: str(place) if isinstance(place, Path) else place)]
 """Where a table lies, in a configuration: a path, a pattern of paths, a URI, or the URL of a database."""
@@ -33,10 +33,13 @@ def open_plain(root: Path, path: Path) -> Iterator[BufferedReader]:
     """Open a file below a trusted root.
 
     Raises:
-        ArtifactError: it is missing, lies behind a link, is no regular file, has a second name, or is mostly holes.
+        FileMissing: it is not there.
+        ArtifactError: it lies behind a link, is no regular file, has a second name, or is mostly holes.
     """
     with _opened(root, path, directory=False) as descriptor:
         found = os.fstat(descriptor)
+        if found.st_nlink == 0:  # it was replaced between its opening and this look
+            raise FileMissing(f"{path} is missing")
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
             raise _not_plain(path)
         if found.st_size > SMALL and found.st_blocks * 512 < LEAST_STORED * found.st_size:
@@ -127,7 +130,7 @@ def _opened(root: Path, path: Path, directory: bool) -> Iterator[int]:
         if fault.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
             raise _not_plain(path) from None
         if fault.errno == errno.ENOENT:
-            raise ArtifactError(f"{path} is missing") from None
+            raise FileMissing(f"{path} is missing") from None
         raise
     finally:
         for descriptor in held:

@@ -227,6 +227,11 @@ class Ledger:
         """Return a charge and its state, or None."""
         return self._database.read(lambda connection: books.find(connection, [key])).get(key)
 
+    def sealed(self) -> set[str]:
+        """Return the digests of all artifacts that were sealed."""
+        seals = self._database.read(lambda connection: store.read(connection, store.entries.c.kind == "seal"))
+        return {entry.content["artifact_hash"] for entry in seals}
+
     def approval(self, key: str) -> dict[str, Any] | None:
         """Return the signature that a charge was made with, or None; a family's is in the entry of its first charge."""
         signed: dict[str, Any] | None = self.entries(key=key)[0].content.get("approval")

@@ -1,12 +1,14 @@
 """Read a Parquet file that somebody else may have written: what it takes is reckoned before memory is given to it.
 
 A few kilobytes can say that they are gigabytes: values that repeat are packed to nothing. So the footer is asked first,
-and because a footer may lie, rows are unpacked a few at a time and counted.
+and because a footer may lie, the pages are held to it, and rows are unpacked a few at a time and counted.
 """
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from dpmodels.parquet_pages import check_file
 
 STEP = 2**22
 """Bytes that are unpacked at once."""
@@ -21,7 +23,7 @@ def read_within(source: pa.NativeFile, most: int) -> pa.Table:
         ValueError: it would take more than ``most`` bytes, or has columns of another kind.
         ArrowException: it is damaged.
     """
-    types = pq.read_schema(source)
+    types = check_file(source)[0].schema.to_arrow_schema()
     texts = [field.name for field in types if _is_text(field.type)]
     width = sum(_width(field.type) for field in types)
     with pq.ParquetFile(source, read_dictionary=texts, pre_buffer=False, buffer_size=STEP) as file:

@@ -307,7 +307,7 @@ def verify(
     """
     from flows.command_line.console import note
     from tasks.run.anchors import anchor_faults
-    from tasks.run.home import ledger_faults
+    from tasks.run.home import ledger_faults, strange_releases
 
     if bool(anchors) != bool(public_key):
         raise NacreError("anchors are held against a key: give both --anchor and --public-key")
@@ -317,7 +317,7 @@ def verify(
     if public_key and not book.damage:
         looked_at, lacking = anchor_faults(book, anchors, public_key)
         faults += lacking
-    remarks = [] if faults else book.remarks()
+    remarks = [*strange_releases(place), *([] if faults else book.remarks())]
     if as_json:
         end = None if book.damage else book.head()
         facts: dict[str, Any] = {"faults": faults, "remarks": remarks, "newest_hash": end.hash if end else ""}

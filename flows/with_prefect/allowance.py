@@ -17,6 +17,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model
 from dpmodels.errors import ParameterRefused
 from dpmodels.frozen import Frozen
 from dpmodels.hand_off.manifest import MANIFEST
+from tasks.run.ready import fits
 from tasks.run.store import NAME
 
 ANY = "*"
@@ -162,7 +163,7 @@ def _within(name: str, value: Any, folders: tuple[Path, ...], home: Path) -> str
     """Return the real path of a value, absolute or below the home, if it is below a folder and no link leads out."""
     places = " or ".join(map(str, folders))
     refusal = ParameterRefused(name, f"must be a plain path below {places}, without links that lead out of it")
-    if not isinstance(value, str) or not value or _PATTERN.search(value) or "://" in value:
+    if not isinstance(value, str) or not value or _PATTERN.search(value) or "://" in value or not fits(value):
         raise refusal
     parts = value.split("/")
     if any(part in ("", ".", "..") for part in parts[1 if value.startswith("/") else 0 :]):

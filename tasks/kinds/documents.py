@@ -72,7 +72,7 @@ class EmbeddedCheck:
     def __call__(self, file: Path) -> tuple[EmbeddedGate, CellTally | None]:
         """Check a file from its first document to its last."""
         gate, tally, codec = self.gate(), self.tally(), EmbeddedCodec(self.contract)
-        for batch in read_batches(file, self.batch_rows):
+        for batch in read_batches(file, self.batch_rows, self.contract, self.rows):
             if gate.check(batch) and tally is not None:
                 tally.add(codec.encode(batch).as_records())
         return gate, tally

@@ -68,7 +68,7 @@ class TableCheck:
     def __call__(self, file: Path) -> tuple[Gate, CellTally | None]:
         """Check a file from its first row to its last."""
         gate, codec, tally = self.gate(), Codec(self.schema.refusing()), self.tally()
-        for batch in read_batches(file, self.batch_rows):
+        for batch in read_batches(file, self.batch_rows, self.schema, self.rows):
             try:
                 records = codec.encode(batch)
             except DataError:

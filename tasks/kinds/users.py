@@ -78,7 +78,8 @@ class FlatCheck:
 
     def __call__(self, file: Path) -> tuple[FamilyGate, CellTally | None]:
         """Check a file from its first row to its last."""
-        return self.check(read_batches(file, self.batch_rows))
+        most = None if self.rows is None else self.rows * max(1, self.schema.unit.max_rows)
+        return self.check(read_batches(file, self.batch_rows, self.schema, most))
 
     def check(self, batches: Iterable[Any]) -> tuple[FamilyGate, CellTally | None]:
         """Check the rows of one file."""
@@ -127,7 +128,7 @@ def check_tables(folder: Path, contract: Schema, rows: int | None) -> FamilyGate
     Raises:
         DataError: a table is missing or damaged, or lacks a column that joins it.
     """
-    tables = {name: _read(folder / name) for name in tables_of(contract)}
+    tables = {name: _read(folder / name, contract) for name in tables_of(contract)}
     key = str(contract.unit.user)
     if any(key not in table.column_names for table in tables.values()):
         raise DataError(key, "must be in both tables, which it joins")
@@ -137,7 +138,7 @@ def check_tables(folder: Path, contract: Schema, rows: int | None) -> FamilyGate
     return gate
 
 
-def _read(folder: Path) -> pa.Table:
+def _read(folder: Path, contract: Schema) -> pa.Table:
     files = parquet_files(folder)
-    batches = [batch for file in files for batch in read_batches(file, 2**16)]
+    batches = [batch for file in files for batch in read_batches(file, 2**16, contract)]
     return pa.Table.from_batches(batches, pq.read_schema(files[0])).unify_dictionaries()

@@ -1,11 +1,12 @@
 """Check that a home's ledger is the one that the home knows, and still has all of its entries.
 
 A ledger that was lost, or restored from a backup, would let everything be spent again. So a home keeps the newest entry
-it has seen, which the ledger must still have, and each of its releases must be committed there. A copy of a home would
-spend the cap once more; it is noticed by the ledger file's number on its disk, which no copy shares. What cannot be
-noticed from inside, an anchor elsewhere shows (run/anchors.py): a home that was restored in place with all that it
-knew, and a PostgreSQL server that was. A copy of a whole disk that goes on beside the first is noticed by whichever is
-anchored second.
+it has seen, which the ledger must still have, and each release of its runs must be sealed there. Which releases these
+are is in the runs' control folders: whoever writes the released zone can neither hide one nor invent one. A copy of a
+home would spend the cap once more; it is noticed by the ledger file's number on its disk, which no copy shares. What
+cannot be noticed from inside, an anchor elsewhere shows (run/anchors.py): a home that was restored in place with all
+that it knew, and a PostgreSQL server that was. A copy of a whole disk that goes on beside the first is noticed by
+whichever is anchored second.
 """
 
 from collections.abc import Iterator
@@ -13,19 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
 from dpmodels.artifact import make_folder, write_text
-from dpmodels.errors import LedgerError
-from dpmodels.files import open_plain
+from dpmodels.errors import ArtifactError, LedgerError
 from dpmodels.frozen import Frozen
 from dpmodels.ledger.ledger import Ledger
-from dpmodels.releases.release import ENTRY_KEY
 from tasks.run.anchors import check_anchored
-from tasks.run.charges import ARTIFACTS, sealed_releases
-from tasks.run.store import MADE, Run, Settings
+from tasks.run.charges import sealed_releases
+from tasks.run.store import MADE, Run
 
+PAID_FOR, MOST_NAMED = ("sanitize", "score"), 20
 RESTORE = "Put the newest copy back; what it lacks was spent all the same"
 
 
@@ -110,9 +109,23 @@ def home_faults(home: Path, url: str, ledger: Ledger) -> Iterator[HomeFault]:
             "each spend the whole cap. If no other copy is used any more, say so: `nacre ledger moved --reason TEXT`",
             movable=True,
         )
-    for path in sorted(home.glob("released/*/*.parquet")):
-        if path.name in (MADE["sanitize"], *ARTIFACTS.values()) and not _is_paid_elsewhere(home, path.parent.name):
-            yield from _release_faults(home, path, ledger)
+    yield from _release_faults(home, ledger)
+
+
+def strange_releases(home: Path) -> list[str]:
+    """Name what lies where releases do and is of no run of this home; anybody may have put it there."""
+    strange = [
+        path
+        for stage in PAID_FOR
+        for path in home.glob(f"released/*/{MADE[stage]}")
+        if not (home / "control" / path.parent.name / "settings.json").is_file()
+    ]
+    named = [
+        f"{str(path.relative_to(home))!r} is of no run of this home: move it out, or see `nacre adopt --help`"
+        for path in strange[:MOST_NAMED]
+    ]
+    more = len(strange) - MOST_NAMED
+    return [*sorted(named), *([f"{more} more files are of no run of this home"] if more > 0 else [])]
 
 
 def ledger_faults(home: Path, url: str, ledger: Ledger) -> list[str]:
@@ -175,24 +188,19 @@ def _number(home: Path) -> int:
     return file.stat().st_ino if file.exists() else 0
 
 
-def _is_paid_elsewhere(home: Path, run: str) -> bool:
-    """Tell whether a run's settings, which only we can write, say that it fits again a release that came as a file."""
-    place = home / "control" / run / "settings.json"
-    return place.is_file() and Settings.model_validate_json(place.read_text(encoding="utf-8")).is_paid_elsewhere
-
-
-def _release_faults(home: Path, path: Path, ledger: Ledger) -> Iterator[HomeFault]:
-    """Name a release that the ledger never committed. Anybody may have written its name and content."""
-    place = f"{str(path.relative_to(home))!r}"
-    try:
-        with open_plain(home / "released", path) as file:
-            key = ((pq.read_schema(file).metadata or {})[ENTRY_KEY]).decode()
-    except Exception:  # the reader's errors on a file that is no release
-        yield HomeFault(f"{place} is no release, though it lies where one should; move it out of the home")
-        return
-    held = ledger.find(key)
-    if held is None or held.state not in ("sealed", "committed"):
-        yield HomeFault(
-            f"{place} was released, and the ledger has no commit of it: it was lost, replaced, or restored from a "
-            f"backup. {RESTORE}"
-        )
+def _release_faults(home: Path, ledger: Ledger) -> Iterator[HomeFault]:
+    """Name the releases of a home's runs that the ledger never sealed, but those that came as files."""
+    records = [(path, stage) for stage in PAID_FOR for path in sorted(home.glob(f"control/*/stages/{stage}.json"))]
+    sealed = ledger.sealed() if records else set[str]()
+    for path, stage in records:
+        run = Run(home=home, name=path.parents[1].name)
+        try:
+            if run.recorded(stage) in sealed or run.settings.is_paid_elsewhere:
+                continue
+        except ArtifactError as error:
+            yield HomeFault(str(error))
+        else:
+            yield HomeFault(
+                f"{MADE[stage]} of run {run.name} was released, and the ledger has no commit of it: it was lost, "
+                f"replaced, or restored from a backup. {RESTORE}"
+            )

@@ -5,12 +5,14 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from dpmodels.errors import ArtifactError, InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument, shortened
 from dpmodels.files import Place
 from dpmodels.late import SYNTHESIS, check_installed, torch
 from tasks.run.bucket import Bucket, local
 from tasks.run.signing import check_signing_key
 
+LONGEST_PART, LONGEST_PATH = 255, 3072
+"""Bytes of a file's or folder's name, and of a whole path, to which the names of what lies below are added."""
 LEAST_FREE = 64 * 2**20
 """Bytes that must be free where the run keeps its state and where it hands over."""
 
@@ -68,6 +70,7 @@ def check_writable(folder: Path) -> None:
     Raises:
         ArtifactError: the folder cannot be made or written, or its disk is full.
     """
+    check_names(folder)
     there = next(part for part in (folder, *folder.parents) if part.exists())
     try:
         with tempfile.TemporaryFile(dir=there):  # permissions alone do not tell of a read-only disk
@@ -77,6 +80,27 @@ def check_writable(folder: Path) -> None:
         raise ArtifactError(said) from None
     if shutil.disk_usage(there).free < LEAST_FREE:
         raise ArtifactError(f"the disk of {there} is full; free some space and try again")
+
+
+def check_names(path: Path) -> None:
+    """Refuse a path that no file system takes.
+
+    Raises:
+        ArtifactError: a name in it, or all of it, is too long, or is no text.
+    """
+    if not fits(str(path)):
+        said = f"no file system takes the path {shortened(path)!r}"
+        raise ArtifactError(f"{said}: have {LONGEST_PART} bytes of text at most in a name, {LONGEST_PATH} in all")
+
+
+def fits(path: str) -> bool:
+    """Tell whether file systems take a path."""
+    try:
+        return len(os.fsencode(path)) <= LONGEST_PATH and all(
+            len(os.fsencode(part)) <= LONGEST_PART for part in path.split("/")
+        )
+    except UnicodeEncodeError:
+        return False
 
 
 def check_new_file(out: Path) -> None:
@@ -95,7 +119,8 @@ def check_free(out: Path) -> None:
     """Refuse a hand-off folder that is already taken.
 
     Raises:
-        ArtifactError: the folder holds files, or is itself a file.
+        ArtifactError: the folder holds files, or is itself a file, or no file system takes its name.
     """
+    check_names(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ArtifactError(f"--out {out} already holds files; name a new folder")

@@ -27,7 +27,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpmodels.artifact import aside, make_folder, replace_folder, sweep, write_text
-from dpmodels.errors import ArtifactError, Unsuitable, shortened
+from dpmodels.errors import ArtifactError, FileMissing, Unsuitable, shortened
 from dpmodels.files import Place, list_plain, read_plain, sha256_plain
 from dpmodels.frozen import Frozen
 from dpmodels.ledger.declared import Declared
@@ -273,7 +273,8 @@ class Run(BaseModel):
     def finished(self, stage: str) -> Handle | None:
         """Return the artifact of a stage, if the stage finished and the artifact is still there, unchanged.
 
-        What is made for free of released objects and a seed is not missed: if it was changed, its stage runs again.
+        What is made for free of released objects and a seed is not missed: if it was changed, or is being replaced
+        at this moment, its stage runs again.
 
         Raises:
             ArtifactError: an artifact that was paid for was changed, or one is or holds a file that no stage makes.
@@ -281,9 +282,13 @@ class Run(BaseModel):
         record, path = self._record(stage), self.place(stage)
         if not os.path.lexists(record) or not os.path.lexists(path):
             return None
-        sha256 = self._recorded(stage)
-        if sha256 and digest(self._root(stage), path) == sha256:
-            return Handle(path=path, sha256=sha256)
+        try:
+            sha256 = self.recorded(stage)
+            if sha256 and digest(self._root(stage), path) == sha256:
+                return Handle(path=path, sha256=sha256)
+        except FileMissing:
+            if stage not in FREE:
+                raise
         if stage in REPEATABLE:
             return None
         raise ArtifactError(f"artifact {path.relative_to(self.home)} was changed after stage {stage} finished")
@@ -300,7 +305,7 @@ class Run(BaseModel):
             ArtifactError: the stage has not finished, or its file was changed.
         """
         content = read_plain(self._root(stage), self.place(stage))
-        if not self._record(stage).is_file() or hashlib.sha256(content).hexdigest() != self._recorded(stage):
+        if not self._record(stage).is_file() or hashlib.sha256(content).hexdigest() != self.recorded(stage):
             raise ArtifactError(f"{self.place(stage)} is not what stage {stage} of run {self.name} left")
         return content
 
@@ -311,7 +316,7 @@ class Run(BaseModel):
         """
         path = self.place(stage)
         handle = Handle(path=path, sha256=sha256 or digest(self._root(stage), path))
-        if stage == "train" and os.path.lexists(self._record(stage)) and self._recorded(stage) != handle.sha256:
+        if stage == "train" and os.path.lexists(self._record(stage)) and self.recorded(stage) != handle.sha256:
             self.forget("sample")  # a device or a version that computes otherwise: these rows are of another generator
         record = {"sha256": handle.sha256, **(made.model_dump(mode="json") if made else {})}
         write_text(self._record(stage), json.dumps(record))
@@ -328,7 +333,7 @@ class Run(BaseModel):
         """Have a stage run once more; its artifact stays until it is replaced."""
         self._record(stage).unlink(missing_ok=True)
 
-    def _recorded(self, stage: str) -> str:
+    def recorded(self, stage: str) -> str:
         """Return the digest in a stage's record, or none if the record is damaged and the stage may run again.
 
         Raises:

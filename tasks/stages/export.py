@@ -3,8 +3,9 @@
 Privacy: post-processing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitabl
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.reading.data_files import FAILURES, is_uri, open_system, settled
 from dpmodels.reading.pictures import write_pictures
+from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.ready import check_free, check_new_file
 from tasks.run.store import MADE
 from tasks.run.table_file import check_ending, write_table
@@ -61,11 +63,11 @@ def export(hand_off: Path, to: str, by: Sequence[str] = (), png: bool = False) -
     if is_file(to):
         if by or png or is_uri(to):
             raise InvalidArgument("to", to, "be without that ending: it is a folder of several files")
-        return _to_file(table, Path(settled(to)))
+        return _to_file(_batches(table, schema), Path(settled(to)))
     if is_uri(to):
-        written = _to_store(table, to, by)
+        written = _to_store(_batches(table, schema), to, by)
     else:
-        written = _to_folder(table, Path(settled(to)), by, schema if png else None)
+        written = _to_folder(_batches(table, schema), Path(settled(to)), by, schema if png else None)
     if not written:
         raise DataError("", f"{to} cannot be written: check that it may be, and the credentials in the environment")
 
@@ -83,30 +85,35 @@ def is_file(to: str) -> bool:
     return True
 
 
-def _to_file(table: Path, to: Path) -> None:
+def _batches(table: Path, schema: Schema) -> Iterator[pa.RecordBatch]:
+    """Read a table that somebody else may have made."""
+    for file in parquet_files(table):
+        yield from read_batches(file, PICTURES, schema)
+
+
+def _to_file(batches: Iterator[pa.RecordBatch], to: Path) -> None:
     check_new_file(to)
-    batches = ds.dataset(table, format="parquet").to_batches(batch_size=PICTURES)
     write_whole(
         to, lambda path: write_table((pa.Table.from_batches([each]) for each in batches), path, to.suffix.lower())
     )
 
 
-def _to_folder(table: Path, to: Path, by: Sequence[str], pictures: Schema | None) -> bool:
+def _to_folder(batches: Iterator[pa.RecordBatch], to: Path, by: Sequence[str], pictures: Schema | None) -> bool:
     check_free(to)
     sweep(to.parent, ".", left_by(EXPORT), deep=False)
     try:
         with aside(to, EXPORT) as part:
             if pictures:
-                write_pictures(ds.dataset(table, format="parquet").to_batches(batch_size=PICTURES), pictures, part)
+                write_pictures(batches, pictures, part)
             else:
-                _write(table, pafs.LocalFileSystem(), str(part), by)
+                _write(batches, pafs.LocalFileSystem(), str(part), by)
             settle(part, to)
     except FAILURES:
         return False
     return True
 
 
-def _to_store(table: Path, to: str, by: Sequence[str]) -> bool:
+def _to_store(batches: Iterator[pa.RecordBatch], to: str, by: Sequence[str]) -> bool:
     system, path = open_system(to)
     there = None
     with suppress(*FAILURES):
@@ -116,7 +123,7 @@ def _to_store(table: Path, to: str, by: Sequence[str]) -> bool:
     if there is None:
         return False
     try:
-        _write(table, system, path, by)
+        _write(batches, system, path, by)
         with system.open_output_stream(f"{path.rstrip('/')}/{DONE}"):
             pass
     except BaseException as error:
@@ -128,11 +135,11 @@ def _to_store(table: Path, to: str, by: Sequence[str]) -> bool:
     return True
 
 
-def _write(table: Path, system: pafs.FileSystem, path: str, by: Sequence[str]) -> None:
-    rows = ds.dataset(table, format="parquet")
-    plain = [field.with_type(_plain(field.type)) if field.name in by else field for field in rows.schema]
+def _write(batches: Iterator[pa.RecordBatch], system: pafs.FileSystem, path: str, by: Sequence[str]) -> None:
+    first = next(batches)
+    plain = [field.with_type(_plain(field.type)) if field.name in by else field for field in first.schema]
     ds.write_dataset(
-        (batch.cast(pa.schema(plain)) for batch in rows.to_batches()),
+        (batch.cast(pa.schema(plain)) for batch in chain([first], batches)),
         path,
         schema=pa.schema(plain),
         filesystem=system,

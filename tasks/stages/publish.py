@@ -66,17 +66,18 @@ def publish(run: Run, release: Handle, synthetic: Handle, report: Handle) -> Han
 
     def table(folder: Path) -> dict[str, str]:
         received, place, contract = receive(run), folder / MADE["sample"], run.plan.release.contract
+        size = run.settings.batch_rows
         if received.parts:  # whose digests are those of the files that were checked
             return {f"{MADE['sample']}/{name}": sha256 for name, sha256 in received.parts.items()}
         place.mkdir()
         for file in members(received.folder, received.synthetic):
             if tables_of(contract):
-                flat = (pa.Table.from_batches([batch]) for batch in read_batches(file, run.settings.batch_rows))
+                flat = (pa.Table.from_batches([batch]) for batch in read_batches(file, size, contract))
                 write_split(contract, flat, place, file.name)
             else:
                 copy_plain(file.parents[1], file, place / file.name)
         if kind := run.settings.format:
-            batches = (each for file in sorted(place.iterdir()) for each in read_batches(file, run.settings.batch_rows))
+            batches = (each for file in sorted(place.iterdir()) for each in read_batches(file, size, contract))
             write_table(map(pa.Table.from_batches, ([batch] for batch in batches)), folder / f"synthetic.{kind}")
         return {}
 

@@ -7,6 +7,7 @@ Privacy: post-processing.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,9 +20,12 @@ import pyarrow.parquet as pq
 from dpmodels.artifact import aside, replace_folder
 from dpmodels.codec.embedded import codec_of
 from dpmodels.codec.flat import units_in
+from dpmodels.errors import ArtifactError
 from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.load import Model, load_generator
 from dpmodels.late import torch
+from dpmodels.releases.release import read_release
+from dpmodels.report.fidelity import Measured
 from tasks.engine.engines import Engine, open_engine
 from tasks.engine.progress import progress_bar
 from tasks.run.bucket import Bucket, keep_place, write_listing
@@ -31,6 +35,8 @@ from tasks.stages.stage import stage
 
 FILE_ROWS = 2**19
 """Rows of a file; every generator's batches divide it."""
+MOST_ROWS = 2**24
+"""Rows of a table whose number nobody asked for, and whose release states none."""
 GROUP_ROWS, GROUP_BYTES = 2**17, 2**25
 """A row group ends with the batch that brings it to either of these limits."""
 
@@ -41,7 +47,7 @@ def sample(run: Run, generator: Handle) -> Handle:
     if done := run.finished("sample"):
         return done
     settings = run.settings
-    rows = settings.rows or read_generator(generator.path, generator.sha256).default_rows()
+    rows = rows_of(run, read_generator(generator.path, generator.sha256))
     target, device = run.place("sample"), pick_device(settings.device)
     with aside(target) as part:
         part.mkdir()
@@ -53,6 +59,27 @@ def sample(run: Run, generator: Handle) -> Handle:
             write_listing(part, parts)
         replace_folder(part, target)
     return run.finish("sample")
+
+
+def rows_of(run: Run, model: Model) -> int:
+    """Return the number of rows of a run's table: what was asked for, or the released number that its model states.
+
+    A stage that is not trusted wrote the model, so the number is held to the release.
+
+    Raises:
+        ArtifactError: the release states far fewer, or the model states no number.
+    """
+    if run.settings.rows:
+        return run.settings.rows
+    marginals = Measured.of(read_release(run.read("sanitize")).value).marginals
+    most = max(FILE_ROWS, int(2 * marginals.records)) if marginals else MOST_ROWS
+    with suppress(ValueError, OverflowError):  # no number at all
+        if (rows := model.default_rows()) <= most:
+            return rows
+    raise ArtifactError(
+        f"the generator of run {run.name} states more than {most} records, which its release does not: train it again "
+        f"(nacre resume {run.name} --refit --out OUT), or say how many rows (nacre fit RELEASE --rows ROWS --out OUT)"
+    )
 
 
 @lru_cache(maxsize=1)

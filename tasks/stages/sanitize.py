@@ -17,7 +17,7 @@ from tasks.run.home import check_home, remember
 from tasks.run.memory import check_room
 from tasks.run.ready import check_ready, pick_device
 from tasks.run.store import Handle, Run
-from tasks.run.unfinished import naming_paid
+from tasks.run.unfinished import naming_paid, refuse_paid
 from tasks.stages.stage import stage
 
 
@@ -43,10 +43,17 @@ def sanitize(run: Run, ingested: Handle) -> Handle:
 
 
 def reserve_run(run: Run, desk: Desk) -> None:
-    """Charge the run, if the ledger is the one that the home knows and no file is where the release will be."""
+    """Charge the run, if the ledger is the one that the home knows and no file is where the release will be.
+
+    The home remembers the charge before anything is drawn: a ledger that is lost meanwhile is missed.
+    """
     check_home(run.home, run.ledger_url, desk.ledger)
     held = desk.held()
+    if held is None:  # another run of the same may have been charged, and cut off, since this one was started
+        parties = [(party.settings, party.plan.lines) for party in run.parties]
+        refuse_paid(run.home, desk.ledger, run.ledger_url, parties)
     if held is None or held.state == "reserved":
         check_free(desk.staged, desk.released)
     with naming_paid(run.home, desk.ledger, run.ledger_url):
         reserve(run)
+    remember(run.home, run.ledger_url, desk.ledger)

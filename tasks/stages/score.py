@@ -61,4 +61,4 @@ class SyntheticTable:
     def __iter__(self) -> Iterator[Records]:
         codec = Codec(self.schema)
         for file in parquet_files(self.folder):
-            yield from map(codec.encode, read_batches(file, self.batch_rows))
+            yield from map(codec.encode, read_batches(file, self.batch_rows, self.schema))

@@ -32,6 +32,7 @@ from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.receive import Received, receive, reject
 from tasks.run.store import MADE, Handle, Run, write_report
 from tasks.run.table_inputs import as_parquet
+from tasks.stages.sample import rows_of
 from tasks.stages.stage import stage
 
 BATCH_ROWS = 65_536
@@ -61,7 +62,7 @@ def _judge(run: Run, release: Handle, received: Received) -> Handle:
     contract, settings = released.line.contract, run.settings
     kind = kind_of(contract)
     model = load_generator(received.generator)
-    rows = settings.rows or model.default_rows()
+    rows = rows_of(run, model)
     measured = Measured.of(released)
     check = kind.file_check(contract, rows, settings.batch_rows, measured)
     with progress_bar("validate"), open_engine(settings.threads, run.dask) as engine:
@@ -124,7 +125,7 @@ def check_table(
 def first_records(path: Path, contract: Any, rows: int) -> list[Any]:
     """Read the first rows of a table that fits its contract."""
     codec, read = codec_of(contract), list[Any]()
-    for batch in chain.from_iterable(read_batches(file, rows) for file in parquet_files(path)):
+    for batch in chain.from_iterable(read_batches(file, rows, contract) for file in parquet_files(path)):
         if (missing := rows - sum(map(len, read))) <= 0:
             break
         read.append(codec.encode(batch).take(slice(0, missing)))

@@ -57,7 +57,7 @@ def test_a_path_below_a_folder_is_taken_as_what_it_really_is(home: Path) -> None
     ["/etc/passwd", "elsewhere/x", "visits.parquet", "incoming", "incoming/", "incoming/../elsewhere", "incoming//x",
      "incoming/./x", "incoming/out.parquet", "incoming/out.parquet/x", "incoming/days", "incoming/*", "incoming/{n}",
      "incoming/[v]isits.parquet", "s3://b/k", "file:///etc", "incoming/\x00", "incoming/a\nb", "", 7, ["incoming/x"],
-     True, "incoming-2/x", "~/x"],
+     True, "incoming-2/x", "~/x", "incoming/" + "x" * 256, "incoming/" + "x/" * 2000 + "x", "incoming/\ud800"],
 )  # fmt: skip
 def test_a_path_that_leads_elsewhere_is_refused(home: Path, value: Any) -> None:
     assert "plain path below" in refused({"within": ["incoming"]}, value, home)

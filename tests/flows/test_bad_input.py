@@ -11,6 +11,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from dpmodels.errors import ArtifactError
+from tasks.run.ready import check_ready
 from tests.support import charges, make_table, run_cli, synthesize_words, write_clinic
 
 PRIVATE = ["north", "south", "west", "8675309", "-77.5", "zebra"]
@@ -216,6 +218,16 @@ def test_a_plan_refuses_the_places_that_its_run_refuses(tmp_path, option, value,
         assert code == 1 and out == "" and match in err and len(err.splitlines()) == 1, err
         said.append(err)
     assert said[0] == said[1] and not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("name", ["x" * 256, "x/" * 2000])
+def test_a_path_that_no_file_system_takes(tmp_path, name):
+    write_clinic(tmp_path)
+    with pytest.raises(ArtifactError, match="no file system takes the path"):
+        check_ready("cpu", tmp_path / name, None)
+    for option in ("out", "home"):
+        code, _, err = run_cli(*synthesize_words(tmp_path, **{option: tmp_path / name}))
+        assert code == 1 and "no file system takes the path" in err and err.count("\n") == 1
 
 
 def test_an_unknown_run_and_a_missing_ledger(tmp_path):

@@ -72,6 +72,23 @@ def test_whoever_wants_to_be_charged_again_says_why_for_good(cut_off: Path) -> N
     assert "was charged before</strong>" in (run.settings.out / "statement.html").read_text()
 
 
+def test_a_run_that_waited_while_the_same_one_was_charged_and_cut_off_is_not_charged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = opened(tmp_path)
+    first, second = start(asked(tmp_path), "first"), start(asked(tmp_path, "other"), "second")
+    with monkeypatch.context() as broken:
+        broken.setattr(flow, "train", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            carry_out(first, prefect=False)
+    before = charges(home)
+    with pytest.raises(PaidUnfinished) as refusal:
+        carry_out(second, prefect=False)
+    assert refusal.value.run == "first" and charges(home) == before
+    carry_out(first, prefect=False)  # it is handed over, so another charge is meant
+    assert carry_out(second, prefect=False).settings.out.is_dir() and charges(home) == [*before, *before]
+
+
 def test_another_plan_and_other_data_are_not_refused(cut_off: Path) -> None:
     other = cut_off / "other.parquet"
     shutil.copy(cut_off / "clinic.parquet", other)

@@ -2,15 +2,19 @@
 
 import hashlib
 import json
+import math
 import os
 import resource
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from dpmodels.errors import ArtifactError, ParameterRefused
+from dpmodels.generators.load import load_generator
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.limits import LARGEST_MANIFEST, LARGEST_REPORT
@@ -109,3 +113,19 @@ def test_a_number_that_no_float_holds_is_refused(tmp_path: Path) -> None:
     asked = {"id": "x", "deployment_id": "y", "parameters": {"config": {"privacy": {"target_epsilon": 10**400}}}}
     with pytest.raises(ParameterRefused):
         worker._read(asked)
+
+
+@pytest.mark.parametrize("count", [1e9, float("inf"), float("nan")])
+def test_a_forged_header_does_not_decide_how_many_rows_are_sampled(tmp_path: Path, count: float) -> None:
+    """Who writes the released zone put a generator in the place of the trained one, with a record of its hash."""
+    write_clinic(tmp_path)
+    run = start(config(tmp_path, privacy={"target_epsilon": 1.0, "delta": 1e-5}))
+    made = train(run, sanitize(run, ingest(run)))
+    model = load_generator(made.path)
+    replace(model, class_counts=torch.full_like(model.class_counts, count)).save(made.path)
+    forged = run.finish("train")
+    with pytest.raises(ArtifactError, match="which its release does not"):
+        sample(run, forged)
+    if math.isfinite(count):  # whoever asks for rows gets them, whatever the header says
+        run.settle(run.settings.model_copy(update={"rows": 30}))
+        assert sample(run, forged).path.is_dir()

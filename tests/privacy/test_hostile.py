@@ -1,19 +1,23 @@
 """What somebody else wrote costs whoever reads it seconds and little memory, and moves no cursor."""
 
+import itertools
 import json
 import resource
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.accounting import composition
 from dpmodels.accounting.events import GaussianEvent, LaplaceEvent
 from dpmodels.authoring.lint import MOST_FAULTS, lint, parse
 from dpmodels.contract.schema import Schema
-from dpmodels.errors import NacreError
+from dpmodels.errors import ArtifactError, DataError, NacreError
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Cost, Line, ManifestError, Target, parse_manifest
 from dpmodels.hand_off.pages import _is_short
 from dpmodels.hand_off.verify import MOST_STRANGE, MOST_WORK, Verified, _reckoned, verify_hand_off
@@ -23,16 +27,22 @@ from dpmodels.pages.page import render_page
 from dpmodels.pages.report import render
 from dpmodels.plain_yaml import YamlFault, read_yaml
 from dpmodels.privacy import PrivacyBudget
+from dpmodels.releases.release import read_release
 from flows.command_line.console import console, print_facts
 from flows.config import SynthesizeConfig
 from flows.description import as_markdown
 from flows.with_prefect.artifacts import report_in_short
+from tasks.engine.engines import Threads
 from tasks.engine.progress import LOG
+from tasks.kinds.tables import TableCheck
 from tasks.run.bucket import verify
+from tasks.run.parquet import read_batches
+from tasks.stages.validate import check_table
+from tests.bombs import BOMBS, ROWS
 from tests.hand_off.make_golden import GOLDEN
 from tests.hand_off.test_manifest import CHARGED, rewritten
 from tests.hostile import contracts, events
-from tests.support import make_schema, run_cli, write_clinic
+from tests.support import make_schema, make_table, run_cli, write_clinic
 
 CONTRACTS, EVENTS = dict(contracts()), dict(events())
 SECONDS, MEBIBYTES = 8, 256
@@ -45,6 +55,18 @@ def costs(read: Callable[[], object]) -> tuple[float, float]:
     after = resource.getrusage(resource.RUSAGE_SELF)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return used, (after.ru_maxrss - before.ru_maxrss) / 1024
+
+
+@contextmanager
+def peak_of(peaks: list[int]) -> Iterator[None]:
+    """Append the most bytes that Arrow held at once during the block."""
+    before, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(pool)
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
+        peaks.append(pool.max_memory())
 
 
 @pytest.mark.parametrize("name", CONTRACTS)
@@ -236,3 +258,46 @@ def test_the_letter_nul_is_one_sentence(tmp_path: Path, name: str) -> None:
         SynthesizeConfig.build({}, config)
     with pytest.raises(NacreError, match="NUL"):
         verify("a\0b")
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_small_file_in_the_place_of_samples_takes_little_memory(tmp_path: Path, bomb: str) -> None:
+    """It is refused, or is read a few megabytes at a time; the gate says that its rows are not those of the schema."""
+    table, schema = make_table(50), make_schema()
+    BOMBS[bomb](path := tmp_path / "part-00000.parquet", table)
+    assert path.stat().st_size < 2**18
+    with peak_of(peaks := list[int]()):
+        try:
+            gate, _ = check_table(tmp_path, TableCheck(schema, ROWS, 65_536), Threads(1))
+            refused = bool(gate.broken)
+        except DataError as fault:
+            refused = "than the rows of such a table take" in str(fault)
+    assert refused and peaks[0] < MEBIBYTES * 2**20
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_small_file_in_the_place_of_a_release_takes_little_memory(tmp_path: Path, bomb: str) -> None:
+    BOMBS[bomb](path := tmp_path / "release.parquet", make_table(50))
+    with peak_of(peaks := list[int]()), pytest.raises(ArtifactError):
+        read_release(path)
+    assert peaks[0] < MEBIBYTES * 2**20
+
+
+def test_the_honest_files_of_other_tools_are_read_as_before(tmp_path: Path) -> None:
+    """In either version of a page, of any size, packed or not, in each encoding but one."""
+    table, schema = make_table(3000), make_schema()
+    plain = {name: "DELTA_BINARY_PACKED" for name in ("patient", "age")} | {"ward": "DELTA_LENGTH_BYTE_ARRAY"}
+    for number, (version, packed, encoding, size) in enumerate(
+        itertools.product(("1.0", "2.0"), ("zstd", "none", "snappy"), (None, plain), (2**20, 64))
+    ):
+        how = {"use_dictionary": not encoding, "column_encoding": encoding, "data_page_size": size}
+        path = tmp_path / f"part-{number:05d}.parquet"
+        pq.write_table(table, path, row_group_size=2000, data_page_version=version, compression=packed, **how)
+        read = pa.Table.from_batches(read_batches(path, 700, schema, len(table)))
+        assert read.equals(table)
+        for kind in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())):
+            other = table.set_column(2, "ward", table["ward"].cast(kind))
+            pq.write_table(other, path)
+            assert pa.Table.from_batches(read_batches(path, 700, schema)).to_pylist() == table.to_pylist()
+        with pytest.raises(DataError):
+            next(read_batches(path, 700, schema, len(table) - 1))

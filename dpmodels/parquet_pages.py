@@ -1,0 +1,186 @@
+"""Hold the pages of a Parquet file that somebody else wrote to what its rows may take, before any is unpacked.
+
+A few kilobytes can say that they are gigabytes: values that repeat are packed to nothing, and a footer may lie about
+it. Memory is given by the header of each page, which Arrow shows to nobody. So the headers are read here; they are the
+struct ``PageHeader`` of Parquet's Thrift definition, in the compact protocol.
+
+Source: https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift,
+    https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+LARGEST_FOOTER = 2**25
+LETTERS, LETTERS_OF_VALUE, PACKED = 2**28, 2**7, 8
+"""Bytes of text that a file's pages may hold: so many, and so many for each text, and for each byte of the file."""
+FRAME, FRAME_OF_VALUE = 2**12, 8
+"""Bytes that a page, and each value in it, may take beside the values themselves."""
+MOST_PAGES, BYTES_OF_PAGE = 2**17, 2**10
+"""Pages that a file may have: so many, and one for each so many bytes."""
+HEADER, LARGEST_HEADER = 2**8, 2**16
+WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
+WIDEST = 64
+"""Bytes of a value of a type of fixed length, such as a decimal number."""
+TEXT = "BYTE_ARRAY"
+COUNTED = {0: 5, 2: 7, 3: 8}
+"""The pages that hold values, by the header's field that says how many: data, dictionary, data of version 2."""
+DICTIONARY, DATA_2 = 2, 3
+BY_PREFIX = 7
+"""The encoding DELTA_BYTE_ARRAY: a small page may hold texts of any length."""
+WHOLE, STRUCT = 5, 12
+"""The types of fields of the compact protocol that are read; of the others, only the length is."""
+LENGTHS = {1: 0, 2: 0, 3: 1, 7: 8}
+
+Fields = dict[int, Any]
+
+
+@dataclass
+class Room:
+    """What the pages of a file may still take."""
+
+    letters: int
+    pages: int
+
+
+def check_file(
+    source: pa.NativeFile, rows: int | None = None, listed: int | None = None
+) -> tuple[pq.FileMetaData, list[str]]:
+    """Hold a file to ``rows`` rows at most, with at most ``listed`` numbers in a list, by default as its types say.
+
+    Returns:
+        Its footer, and the columns of text that must be read by their dictionaries: spelled out, a text that stands
+        there once may take any memory.
+
+    Raises:
+        ValueError: its footer or its pages say more than such rows take, or it has columns that nothing here has.
+        ArrowException: it is damaged.
+    """
+    size = source.size()
+    footer = int.from_bytes(source.read_at(4, max(size - 8, 0)), "little")
+    if LARGEST_FOOTER < footer <= size:  # of one that is longer than its file, Arrow says that it is damaged
+        raise ValueError
+    metadata = pq.read_metadata(source)
+    if listed is None:
+        kinds = metadata.schema.to_arrow_schema().types
+        listed = max((kind.list_size for kind in kinds if pa.types.is_fixed_size_list(kind)), default=0)
+    try:
+        return metadata, sorted(_check_pages(source, metadata, rows, listed))
+    except (KeyError, TypeError, IndexError, OverflowError):  # it is no header
+        raise ValueError from None
+
+
+def _check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, rows: int | None, listed: int) -> set[str]:
+    """Hold every page to what the rows of its row group take; return the columns of text that have dictionaries."""
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    counts = [group.num_rows for group in groups]
+    whole = sum(counts)
+    if whole != metadata.num_rows or min(counts, default=0) < 0 or (rows is not None and whole > rows):
+        raise ValueError
+    if not (leaves := metadata.num_columns):
+        raise ValueError
+    texts = sum(metadata.schema.column(index).physical_type == TEXT for index in range(leaves))
+    room = Room(
+        LETTERS + LETTERS_OF_VALUE * whole * texts + PACKED * source.size(),
+        MOST_PAGES + source.size() // BYTES_OF_PAGE,
+    )
+    by_dictionary = set[str]()
+    for group in groups:
+        for index in range(leaves):
+            leaf = metadata.schema.column(index)
+            if leaf.max_repetition_level > 1 or (leaf.max_repetition_level and leaf.physical_type == TEXT):
+                raise ValueError
+            most = group.num_rows * (listed if leaf.max_repetition_level else 1)
+            if _check_chunk(source, group.column(index), leaf, most, room) and leaf.physical_type == TEXT:
+                by_dictionary.add(leaf.path)
+    return by_dictionary
+
+
+def _check_chunk(source: pa.NativeFile, chunk: Any, leaf: Any, most: int, room: Room) -> bool:
+    """Hold the pages of one column of a row group to ``most`` values; tell whether it has a dictionary."""
+    text, left, by_dictionary = leaf.physical_type == TEXT, chunk.num_values, False
+    width = WIDTHS.get(leaf.physical_type, leaf.length)
+    if not 0 <= left <= most or not (text or 0 <= width <= WIDEST):
+        raise ValueError
+    place, first = chunk.data_page_offset, chunk.dictionary_page_offset
+    if first is not None and 0 < first < place:
+        place = first
+    while left > 0:
+        fields, place = _header(source, place)
+        kind, unpacked, packed = (_number(fields, field) for field in (1, 2, 3))
+        place, room.pages = place + packed, room.pages - 1
+        if room.pages < 0:
+            raise ValueError
+        if kind not in COUNTED:
+            continue
+        own = fields[COUNTED[kind]]
+        values, encoding = _number(own, 1), _number(own, 4 if kind == DATA_2 else 2)
+        room.letters -= unpacked if text else 0
+        if values > left or encoding == BY_PREFIX or room.letters < 0:
+            raise ValueError
+        if not text and unpacked > FRAME + values * (width + FRAME_OF_VALUE):
+            raise ValueError
+        by_dictionary |= kind == DICTIONARY
+        left -= values if kind != DICTIONARY else 0
+    return by_dictionary
+
+
+def _number(fields: Fields, name: int) -> int:
+    number = fields[name]
+    if not isinstance(number, int) or not 0 <= number < 2**31:
+        raise ValueError
+    return number
+
+
+def _header(source: pa.NativeFile, place: int) -> tuple[Fields, int]:
+    """Read the header of a page, and return where the page begins."""
+    for size in (HEADER, LARGEST_HEADER):
+        content = source.read_at(size, place)
+        try:
+            fields, length = _struct(content, 0)
+        except IndexError:  # it goes on
+            continue
+        return fields, place + length
+    raise ValueError
+
+
+def _struct(content: bytes, at: int, depth: int = 0) -> tuple[Fields, int]:
+    """Read a struct of the compact protocol, each of whose fields may be there once."""
+    fields, name = Fields(), 0
+    while head := content[at]:
+        at += 1
+        kind, step = head & 15, head >> 4
+        if not step:
+            number, at = _varint(content, at)
+            name = number >> 1 ^ -(number & 1)
+        name += step
+        value: Any = None
+        if kind == STRUCT and depth < 4:
+            value, at = _struct(content, at, depth + 1)
+        elif kind in (4, WHOLE, 6):
+            number, at = _varint(content, at)
+            value = number >> 1 ^ -(number & 1) if kind == WHOLE else None
+        elif kind == 8:
+            number, at = _varint(content, at)
+            at += number
+        elif kind in LENGTHS:
+            at += LENGTHS[kind]
+        else:
+            raise ValueError
+        if name in fields:
+            raise ValueError
+        fields[name] = value
+    return fields, at + 1
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    number = 0
+    for shift in range(0, 70, 7):
+        number |= (content[at] & 127) << shift
+        at += 1
+        if content[at - 1] < 128:
+            return number, at
+    raise ValueError
