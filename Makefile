@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-BENCHMARKS = $(filter-out __init__ common image_stages judge judge_images postgres unseen,$(basename $(notdir $(wildcard benchmarks/*.py))))
+BENCHMARKS = $(filter-out __init__ common image_stages judge judge_images postgres trainings unseen,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
 .PHONY: help install constraints sbom demo test test-nightly test-fast test-light mutants audit-full check bench

@@ -35,6 +35,7 @@ from benchmarks import adult
 from benchmarks.common import Table, data_dir, parse, report
 from benchmarks.images import load
 from benchmarks.judge_images import ImageJudge, Images, LeNetScore
+from benchmarks.trainings import exact
 from dpmodels.authoring.lint import load_schema
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.comparison.frame import ParquetBatches, Rows
@@ -49,7 +50,6 @@ from dpmodels.methods.trained.private_training import PrivateTraining
 from dpmodels.privacy import PrivacyBudget, Sensitive
 from dpmodels.releases.draw import Desk
 from dpmodels.releases.release import read_release
-from dpmodels.releases.steps import NoisySum
 from dpmodels.releases.system import Craft, Generator
 
 Changes = Mapping[str, Any]
@@ -396,14 +396,12 @@ def step_times(method: str, data: str, repeats: int) -> tuple[int, float, float,
     if not isinstance(chosen, PrivateTraining):
         raise SystemExit(f"{method} is not trained in private")
     system = chosen.design(chosen.settled(schema), schema)
-    rows = transform_vectors(system.vectors, Sensitive([records]))
-    looks: list[NoisySum] = []
-    for _ in system.looks:
-        looks.append(NoisySum(system.statistic(rows, looks).reveal(), 1.0))
-    private, plain = (system.build(looks, start=False).objectives[0] for _ in range(2))
+    counts, _ = exact(system, records)
+    private, plain = (system.networks(counts, start=False).objectives[0] for _ in range(2))
     for objective in (private, plain):
         objective.due = repeats + 1
-    sgd, own = system.sgd.model_copy(update={"steps": repeats}), transform_targets(rows)
+    sgd = system.sgd.model_copy(update={"steps": repeats})
+    own = transform_targets(transform_vectors(system.vectors, Sensitive([records])))
     stepping = DpSgd(private, sgd, Noise(1.0, len(records)), bytes(32)).train(own)
     adam, size = torch.optim.Adam(plain.critic.parameters()), round(sgd.sampling_probability * len(records))
     rng, randomness, times = np.random.default_rng(0), torch.Generator().manual_seed(0), []

@@ -26,12 +26,12 @@ from benchmarks import adult, images, tables
 from benchmarks.common import ROOT, Table, data_dir, parse, report
 from benchmarks.judge import TableJudge
 from benchmarks.judge_images import ImageJudge
+from benchmarks.trainings import exact
 from dpmodels.accounting.composition import pld_epsilon, renyi_epsilon
 from dpmodels.accounting.events import leaves
 from dpmodels.authoring.lint import load_schema
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
-from dpmodels.embeddings.vectors import transform_vectors
 from dpmodels.generators.vae_model import VaeModel
 from dpmodels.ledger.ledger import Charge, Ledger
 from dpmodels.mechanisms.dp_sgd.spec import Noise
@@ -168,7 +168,8 @@ def model_so_far(method: PrivateTraining, plan: Line, state: DrawState) -> VaeMo
     """Return the generator that the state of an unfinished draw holds."""
     system, vectors = method.of(plan), state.vectors()
     noise = [plan.noise_stddev(step, look.l2_sensitivity) for step, look in enumerate(system.looks)]
-    built = system.build([NoisySum(*look) for look in zip(vectors, noise, strict=True)], start=False)
+    looks = (NoisySum(*look) for look in zip(vectors, noise, strict=True))
+    built = system.networks(system.estimate(lambda _: next(looks, None)), start=False)
     objective, saved = built.objectives[0], state.training(0)
     with torch.no_grad():
         for index, parameter in enumerate(objective.parameters()):
@@ -282,12 +283,9 @@ def step_times(schema: Schema, records: Records, repeats: int) -> tuple[int, flo
         raise SystemExit("p3gm is not trained in private")
     line = method.plan(schema, BUDGET)
     system = method.of(line)
-    rows, looks = transform_vectors(system.vectors, Sensitive([records])), []
-    for step, look in enumerate(system.looks):
-        noise = line.noise_stddev(step, look.l2_sensitivity)
-        looks.append(NoisySum(system.statistic(rows, looks).reveal(), noise))
-    data = system.training_rows(rows, looks)
-    private, plain = (system.build(looks, start=False).objectives[0] for _ in range(2))
+    noise = (line.noise_stddev(step, look.l2_sensitivity) for step, look in enumerate(system.looks))
+    phase_one, data = exact(system, records, noise)
+    private, plain = (system.networks(phase_one, start=False).objectives[0] for _ in range(2))
     stepping = DpSgd(private, system.sgd, Noise(2.0, len(records)), bytes(32)).train(data)
     adam, size = torch.optim.Adam(plain.parameters()), round(system.sgd.sampling_probability * len(records))
     rng, randomness, times = np.random.default_rng(0), torch.Generator().manual_seed(0), []

@@ -25,9 +25,9 @@ from dpmodels.mechanisms import gaussian
 from dpmodels.mechanisms.dp_sgd import training as dp_sgd
 from dpmodels.methods.registry import create
 from dpmodels.methods.tables.nacre import NacreMeasurement
-from dpmodels.methods.trained import private_training
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit, Sensitive
 from dpmodels.releases.state import DrawState
+from dpmodels.releases.steps import Data
 from dpmodels.releases.system import Craft
 from flows.audit import flow_findings
 from tests import support
@@ -132,9 +132,8 @@ def test_the_released_looks_hold_that_noise(tmp_path):
     system, records = small("p3gm", directions=8), make_records(100)
     release, _ = measured(tmp_path / "run", system, make_schema(), records)
     plan, phases = release.value.line, system.of(release.value.line)
-    rows = private_training.transform_vectors(phases.vectors, Sensitive([records]))
-    first = phases.looks[0]
-    noise = release.value.vector[: first.dim] - phases.statistic(rows, []).reveal()
+    first = next(system.programme(phases))
+    noise = release.value.vector[: first.dim] - first.total(Data(Sensitive([records]))).reveal()
     stddev = plan.noise_stddev(0, first.l2_sensitivity)
     assert has_stddev(noise, stddev)
     assert not has_stddev(noise, stddev / 2) and not has_stddev(noise, stddev * 2)

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from benchmarks.trainings import exact
 from dpmodels.audit.made import pictures
-from dpmodels.embeddings.vectors import transform_vectors
 from dpmodels.mechanisms.dp_sgd import gradients, training
 from dpmodels.mechanisms.dp_sgd.formed import FormedGradients
 from dpmodels.mechanisms.dp_sgd.gradients import RecordGradients
@@ -20,7 +20,6 @@ from dpmodels.mechanisms.dp_sgd.spec import Noise, SgdSpec
 from dpmodels.mechanisms.dp_sgd.training import DpSgd
 from dpmodels.methods.registry import create
 from dpmodels.privacy import Sensitive
-from dpmodels.releases.steps import NoisySum
 from tests.mechanisms.test_dp_sgd_formed import Critic, crosses
 from tests.support import make_records, make_schema
 
@@ -53,11 +52,8 @@ def system_of(method: str, schema, records, **changes: object) -> tuple[nn.Modul
     parameters = changes if "gan" in changes else {"vae": {"hidden": 8, "imitation_steps": 5}, **changes}
     built = create(method, parameters, {})
     system = built.design(built.settled(schema), schema)
-    rows, looks = transform_vectors(system.vectors, Sensitive([records])), []
-    for _ in system.looks:
-        looks.append(NoisySum(system.statistic(rows, looks).reveal(), 1.0))
-    data = system.training_rows(rows, looks).reveal()
-    return system.build(looks, start=True).objectives[0], tuple(tensor[:ROWS] for tensor in data)
+    estimate, data = exact(system, records)
+    return system.networks(estimate, start=True).objectives[0], tuple(tensor[:ROWS] for tensor in data.reveal())
 
 
 GAN = {"latent": 4, "hidden": 16, "critic_hidden": 16, "channels": 8, "generator_batch": 8, "penalty": 10}

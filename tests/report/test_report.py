@@ -20,7 +20,7 @@ from dpmodels.pages.checks import render_checks
 from dpmodels.pages.report import DONE, render
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.release import Release
-from dpmodels.releases.steps import NoisySum
+from dpmodels.releases.steps import Data, NoisySum, Step, Sum
 from dpmodels.report.bins import Bins, CellTally
 from dpmodels.report.fidelity import Measured, compare_with_release
 from dpmodels.report.report import summarise
@@ -90,15 +90,21 @@ def test_a_method_trained_with_noisy_gradients_states_its_classes_and_nothing_el
     system = create(method, {}, {})
     plan = system.plan(make_schema(), BUDGET)
     phases, events = system.of(plan), list(leaves([plan.event]))
-    rows = transform_vectors(phases.vectors, Sensitive([real]))
+    data = Data(transform_vectors(phases.vectors, Sensitive([real])))
     true, scores = np.bincount(real.states[:, 4], minlength=2), []
     for _ in range(10):
         looks: list[NoisySum] = []
-        for step, (phase, event) in enumerate(zip(phases.looks, events[:-1], strict=True)):
-            scale = {"l2_sensitivity": phase.l2_sensitivity, "noise_multiplier": event.noise_multiplier}
-            noisy = measure_gaussian(phases.statistic(rows, looks), **scale).value
-            looks.append(NoisySum(noisy, plan.noise_stddev(step, phase.l2_sensitivity)))
-        built = phases.build(looks, start=False)
+
+        def noisy(step: Step, looks: list[NoisySum] = looks) -> NoisySum | None:
+            """Answer as a draw does; nothing is trained."""
+            if not isinstance(step, Sum):
+                return None
+            scale = {"l2_sensitivity": step.l2_sensitivity, "noise_multiplier": events[len(looks)].noise_multiplier}
+            vector = measure_gaussian(step.total(data), **scale).value
+            looks.append(NoisySum(vector, plan.noise_stddev(len(looks), step.l2_sensitivity)))
+            return looks[-1]
+
+        built = phases.networks(phases.estimate(noisy, lambda data: data.records), start=False)
         weights = sum(p.numel() for objective in built.objectives for p in objective.released.parameters())
         vectors = [look.vector for look in looks]
         release = Release(line=plan, vector=np.concatenate([*vectors, np.zeros(weights, dtype=np.int64)]), entry="e")

@@ -8,7 +8,11 @@ add-or-remove-one the trainings together cost what one of them does (parallel co
 rate of DP-SGD is public and the same in every cluster.
 """
 
-from typing import Annotated, ClassVar
+from abc import abstractmethod
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -23,15 +27,17 @@ from dpmodels.embeddings.vectors import (
     transform_numbers,
 )
 from dpmodels.frozen import Frozen
-from dpmodels.methods.trained.private_training import Looks, Phase, Phases, Reader
+from dpmodels.mechanisms.dp_sgd.spec import Rows
+from dpmodels.methods.trained.private_training import Look, Reader, Training
 from dpmodels.privacy import Sensitive
-from dpmodels.releases.steps import Data, Parallel, Programme
+from dpmodels.releases.steps import Data, NoisySum, Parallel, Programme, Step
 from dpmodels.statistics.cluster_sums import (
     ClusterSums,
     start_centroids,
     transform_class_counts,
     transform_cluster_sums,
 )
+from dpmodels.statistics.component_moments import Points
 
 
 class ClusterMeasurement(Frozen):
@@ -54,7 +60,39 @@ class ClusterMeasurement(Frozen):
     image_radius: Annotated[float, Field(gt=0, le=1)] = 0.39
 
 
-class Clusters(Phases):
+@dataclass(frozen=True)
+class Counts:
+    """What the looks of a system say that counts records.
+
+    Attributes:
+        counts: the released number of records of each network and class. Shapes: [networks, classes].
+        noise_stddev: of one count, in records.
+        centroids: what records are nearest to, each of one network; None where there is one network.
+        warm: what the looks of a warm start released.
+    """
+
+    counts: Floats
+    noise_stddev: float
+    centroids: Floats | None = None
+    warm: tuple[NoisySum, ...] = ()
+
+    @classmethod
+    def of(cls, look: NoisySum, centroids: Floats | None = None, warm: Sequence[NoisySum] = ()) -> "Counts":
+        """Read the counts off a look."""
+        networks = 1 if centroids is None else len(centroids)
+        return cls(look.vector.astype(np.float64).reshape(networks, -1), look.noise_stddev, centroids, tuple(warm))
+
+    def of_classes(self) -> tuple[Floats, float]:
+        """Return the number of records of each class, added up over the networks, and its noise_stddev."""
+        return self.counts.sum(axis=0), self.noise_stddev * len(self.counts) ** 0.5
+
+
+def count_classes(vectors: Vectors, rows: Reader, data: Data) -> Sensitive[Whole]:
+    """Count the records of each class."""
+    return transform_class_counts(_points(vectors, rows, data), vectors.classes)
+
+
+class Clusters(Training[Counts]):
     """The looks that find clusters, and trainings side by side."""
 
     least_clusters: ClassVar[int] = 1
@@ -62,58 +100,58 @@ class Clusters(Phases):
 
     def lay_out(self, spec: ClusterMeasurement, vectors: Vectors, seed: int, share: float = 1.0) -> None:
         """Set the looks; those of k-means and the counts take the given part of their shares."""
-        self.clusters, self.vectors, self.seed, self.start_radius = spec, vectors, seed, spec.start_radius
+        self.clusters, self.vectors, self.seed, self.start_radius = spec.clusters, vectors, seed, spec.start_radius
         self.sums = ClusterSums(spec.clusters, vectors.size, spec.count_weight)
         self.iterations = spec.iterations if spec.clusters >= self.least_clusters else 0
-        before = self.warm.phases if self.warm else ()
         each = spec.cluster_share * share / spec.iterations
         self.looks = (
-            *before,
+            *(self.warm.looks if self.warm else ()),
             *(
-                Phase(f"DP k-means {i + 1}", self.sums.dim, self.sums.l2_sensitivity, each)
+                Look(f"DP k-means {i + 1}", self.sums.dim, self.sums.l2_sensitivity, each)
                 for i in range(self.iterations)
             ),
-            Phase("records in a cluster and class", spec.clusters * vectors.classes, 1, spec.count_share * share),
+            Look("records in a cluster and class", spec.clusters * vectors.classes, 1, spec.count_share * share),
         )
-        self.first = len(before)
 
-    def statistic(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Whole]:
-        """Return sums and counts of the clusters in each iteration, and after the last the counts by class."""
-        points = transform_bounded(rows, self.vectors, np.ones(self.vectors.dim))
-        centroids = self.centroids(released)
-        if len(released) < self.first + self.iterations:
-            return transform_cluster_sums(self.sums, points, centroids)
-        return transform_class_counts(points, self.vectors.classes, centroids)
+    def programme(self, rows: Reader) -> Generator[Step, Any, Counts]:
+        """Find the clusters, count their records by class, and train a network on the records of each."""
+        warm = (yield from self.warm.programme()) if self.warm else []
+        normal = np.random.default_rng(self.seed).standard_normal((self.clusters, self.vectors.size))
+        centroids = start_centroids(normal, self.start_radius)
+        for i in range(self.iterations):
+            look = yield self.look(f"DP k-means {i + 1}", partial(self._cluster_sums, rows, centroids))
+            centroids = self.sums.centroids(look.vector, centroids, look.noise_stddev)[0]
+        count = partial(self._count, rows, centroids)
+        counts = Counts.of((yield self.look("records in a cluster and class", count)), centroids, warm)
+        trainings = [self._one(counts, index) for index in range(self.clusters)]
+        yield Parallel(trainings, partial(self._cut, rows, centroids))
+        return counts
 
-    def class_counts(self, released: Looks) -> tuple[Floats, float]:
-        """Return the released counts of cluster and class, added up over the clusters, and their noise_stddev."""
-        return self.counts(released).sum(axis=0), released[-1].noise_stddev * self.clusters.clusters**0.5
+    @abstractmethod
+    def training_rows(self, rows: Sensitive[VectorRows]) -> Sensitive[Rows]:
+        """Return the rows that a training reads."""
 
-    def sampled(self, steps: SampledGaussianEvent) -> ParallelEvent:
+    def charged(self, steps: SampledGaussianEvent) -> ParallelEvent:
         """Charge one training for all, since a record takes part in one of them only."""
         return ParallelEvent(by="cluster", events=(steps,))
 
-    def trainings(self, rows: Reader, released: Looks) -> Programme:
-        """Train each cluster's objective on the cluster's records."""
+    def class_counts(self, counts: Counts) -> tuple[Floats, float]:
+        """Return the released counts of cluster and class, added up over the clusters, and their noise_stddev."""
+        return counts.of_classes()
 
-        def one(index: int) -> Programme:
-            yield self.training(released, index, lambda data: self.training_rows(data.records, released))
+    def _cluster_sums(self, rows: Reader, centroids: Floats, data: Data) -> Sensitive[Whole]:
+        return transform_cluster_sums(self.sums, _points(self.vectors, rows, data), centroids)
 
-        def cut(data: Data) -> list[Data]:
-            centroids, number = self.centroids(released), self.clusters.clusters
-            parts = [transform_cluster(rows(data), self.vectors, centroids, index) for index in range(number)]
-            return [Data(part, data.device, transform_numbers(part)) for part in parts]
+    def _count(self, rows: Reader, centroids: Floats, data: Data) -> Sensitive[Whole]:
+        return transform_class_counts(_points(self.vectors, rows, data), self.vectors.classes, centroids)
 
-        yield Parallel([one(index) for index in range(self.clusters.clusters)], cut)
+    def _one(self, counts: Counts, index: int) -> Programme:
+        yield self.train(counts, lambda data: self.training_rows(data.records), index)
 
-    def counts(self, released: Looks) -> Floats:
-        """Read the number of records of each cluster and class."""
-        return released[-1].vector.astype(np.float64).reshape(self.clusters.clusters, self.vectors.classes)
+    def _cut(self, rows: Reader, centroids: Floats, data: Data) -> list[Data]:
+        parts = [transform_cluster(rows(data), self.vectors, centroids, index) for index in range(self.clusters)]
+        return [Data(part, data.device, transform_numbers(part)) for part in parts]
 
-    def centroids(self, released: Looks) -> Floats:
-        """Return the centroids after the released iterations, which begin at a public start."""
-        normal = np.random.default_rng(self.seed).standard_normal((self.clusters.clusters, self.vectors.size))
-        centroids = start_centroids(normal, self.start_radius)
-        for look in released[self.first : self.first + self.iterations]:
-            centroids = self.sums.centroids(look.vector, centroids, look.noise_stddev)[0]
-        return centroids
+
+def _points(vectors: Vectors, rows: Reader, data: Data) -> Sensitive[Points]:
+    return transform_bounded(rows(data), vectors, np.ones(vectors.dim))

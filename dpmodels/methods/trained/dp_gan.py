@@ -9,20 +9,20 @@ The generator is conditional on the class, which the paper's is not. What differ
 docs/privacy.md.
 """
 
+from collections.abc import Generator
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
 from pydantic import Field
 
-from dpmodels.arrays import Floats, Whole
+from dpmodels.arrays import Floats
 from dpmodels.contract.schema import Schema
-from dpmodels.embeddings.vectors import VectorRows, transform_bounded
 from dpmodels.generators.sizes import GanSpec
 from dpmodels.mechanisms.dp_sgd.spec import SgdSpec
+from dpmodels.methods.trained.clusters import Counts, count_classes
 from dpmodels.methods.trained.gan_training import Adversaries, GanMeasurement
-from dpmodels.methods.trained.private_training import Looks, Phase, PrivateTraining, Untrained
-from dpmodels.privacy import Sensitive
-from dpmodels.statistics.cluster_sums import transform_class_counts
+from dpmodels.methods.trained.private_training import Look, PrivateTraining, Reader, Untrained
+from dpmodels.releases.steps import Step
 
 TABLE_SGD = SgdSpec(steps=2000, learning_rate=1e-3, momentum=0.5, steadiness=0.9)
 IMAGE_SGD = SgdSpec(steps=4000, learning_rate=1.5e-3, momentum=0.0, steadiness=0.9, schedule="late")
@@ -45,33 +45,28 @@ class DpGanMeasurement(GanMeasurement):
     count_share: Annotated[float, Field(ge=0.001, le=0.9)] = 0.02
 
 
-class DpGanSystem(Adversaries):
+class DpGan(Adversaries):
     """One look at the counts, then one training."""
 
     def __init__(self, spec: DpGanMeasurement, schema: Schema) -> None:
         self.begin(spec, schema)
         share = spec.count_share * (1 - spec.warm_share)
-        counts = Phase("records in a class", self.vectors.classes, 1, share)
-        self.looks = (*(self.warm.phases if self.warm else ()), counts)
+        counts = Look("records in a class", self.vectors.classes, 1, share)
+        self.looks = (*(self.warm.looks if self.warm else ()), counts)
 
-    def statistic(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Whole]:
-        """Return the counts of the classes."""
-        points = transform_bounded(rows, self.vectors, np.ones(self.vectors.dim))
-        return transform_class_counts(points, self.vectors.classes)
+    def programme(self, rows: Reader) -> Generator[Step, Any, Counts]:
+        """Count the classes, then train critic and generator on all records."""
+        warm = (yield from self.warm.programme()) if self.warm else []
+        look = yield self.look("records in a class", partial(count_classes, self.vectors, rows))
+        counts = Counts.of(look, warm=warm)
+        yield self.train(counts, lambda data: self.training_rows(rows(data)))
+        return counts
 
-    def counts(self, released: Looks) -> Floats:
-        """Return the counts of the classes, which the last look released."""
-        return released[-1].vector.astype(np.float64)[None]
-
-    def centroids(self, released: Looks) -> Floats:
-        """Return one point, which all records are nearest to."""
-        return np.zeros((1, self.vectors.size))
-
-    def class_counts(self, released: Looks) -> tuple[Floats, float]:
+    def class_counts(self, counts: Counts) -> tuple[Floats, float]:
         """Return the counts and their noise_stddev."""
-        return self.counts(released)[0], released[-1].noise_stddev
+        return counts.of_classes()
 
 
 def dp_gan(measurement: DpGanMeasurement, training: Untrained) -> PrivateTraining:
     """Return DP-GAN."""
-    return PrivateTraining("dp-gan", measurement, DpGanSystem, DpGanMeasurement.settled)
+    return PrivateTraining("dp-gan", measurement, DpGan, DpGanMeasurement.settled)

@@ -17,9 +17,9 @@ from dpmodels.generators.heads import VALUE_STDDEV
 from dpmodels.generators.sizes import VaeSpec
 from dpmodels.late import torch
 from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
-from dpmodels.methods.trained.clusters import ClusterMeasurement, Clusters
+from dpmodels.methods.trained.clusters import ClusterMeasurement, Clusters, Counts
 from dpmodels.methods.trained.dp_vae import plain_vae
-from dpmodels.methods.trained.private_training import Built, Looks, PrivateTraining, Untrained
+from dpmodels.methods.trained.private_training import Networks, PrivateTraining, Untrained
 from dpmodels.privacy import Sensitive
 
 
@@ -35,24 +35,24 @@ class DpGmMeasurement(ClusterMeasurement):
     vae: VaeSpec = VaeSpec()
 
 
-class DpGmSystem(Clusters):
+class DpGm(Clusters):
     """Clusters, then one VAE for each."""
 
     def __init__(self, spec: DpGmMeasurement, schema: Schema) -> None:
         self.spec, self.sgd = spec, spec.sgd
         self.lay_out(spec, Vectors(schema, spec.vae.most_cells, spec.image_radius, spec.vae.numbers), spec.vae.seed)
 
-    def build(self, released: Looks, start: bool) -> Built:
+    def networks(self, counts: Counts, start: bool) -> Networks:
         """Return one objective for each cluster."""
-        counts, vae = self.counts(released), self.spec.vae
-        objectives = [plain_vae(self.vectors, self.spec.latent, vae, vae.seed) for _ in counts]
-        return Built(objectives, torch.from_numpy(counts), torch.full((self.vectors.dim,), VALUE_STDDEV))
+        vae, stddev = self.spec.vae, torch.full((self.vectors.dim,), VALUE_STDDEV)
+        objectives = [plain_vae(self.vectors, self.spec.latent, vae, vae.seed) for _ in counts.counts]
+        return Networks(objectives, torch.from_numpy(counts.counts), stddev)
 
-    def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
+    def training_rows(self, rows: Sensitive[VectorRows]) -> Sensitive[Rows]:
         """Return the vectors of a cluster's rows."""
         return transform_designs(rows)
 
 
 def dp_gm(measurement: DpGmMeasurement, training: Untrained) -> PrivateTraining:
     """Return DP-GM."""
-    return PrivateTraining("dp-gm", measurement, DpGmSystem)
+    return PrivateTraining("dp-gm", measurement, DpGm)

@@ -4,22 +4,23 @@ measure   the count of each class + noise; q(z|x) = N(mu(x), sigma(x)), p(x|z,y)
 sample    y by its released share, z ~ N(0, I), decode
 """
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Generator
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from pydantic import Field
 
-from dpmodels.arrays import Floats, Whole
+from dpmodels.arrays import Floats
 from dpmodels.contract.schema import Schema
-from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_bounded, transform_designs
+from dpmodels.embeddings.vectors import Vectors, transform_designs
 from dpmodels.frozen import Frozen
 from dpmodels.generators.heads import VALUE_STDDEV, head_of
 from dpmodels.generators.sizes import VaeSpec
 from dpmodels.late import torch
-from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
-from dpmodels.methods.trained.private_training import Built, Looks, Phase, Phases, PrivateTraining, Untrained
-from dpmodels.privacy import Sensitive
-from dpmodels.statistics.cluster_sums import transform_class_counts
+from dpmodels.mechanisms.dp_sgd.spec import SgdSpec
+from dpmodels.methods.trained.clusters import Counts, count_classes
+from dpmodels.methods.trained.private_training import Look, Networks, PrivateTraining, Reader, Training, Untrained
+from dpmodels.releases.steps import Step
 
 if TYPE_CHECKING:
     from dpmodels.generators.vae import Objective
@@ -50,35 +51,30 @@ def plain_vae(vectors: Vectors, latent: int, spec: VaeSpec, seed: int) -> "Objec
     return Objective(encoder, decoder, Prior.standard(vectors.classes, latent), head, spec)
 
 
-class DpVaeSystem(Phases):
+class DpVae(Training[Counts]):
     """One look at the counts, then one training."""
 
     def __init__(self, spec: DpVaeMeasurement, schema: Schema) -> None:
         self.spec, self.sgd, self.vae = spec, spec.sgd, spec.vae
         self.vectors = Vectors(schema, spec.vae.most_cells, 1.0, spec.vae.numbers)
-        self.looks = (Phase("records in a class", self.vectors.classes, 1, spec.count_share),)
+        self.looks = (Look("records in a class", self.vectors.classes, 1, spec.count_share),)
 
-    def statistic(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Whole]:
-        """Return the counts of the classes."""
-        return transform_class_counts(
-            transform_bounded(rows, self.vectors, np.ones(self.vectors.dim)), self.vectors.classes
-        )
+    def programme(self, rows: Reader) -> Generator[Step, Any, Counts]:
+        """Count the classes, then train the network on all records."""
+        counts = Counts.of((yield self.look("records in a class", partial(count_classes, self.vectors, rows))))
+        yield self.train(counts, lambda data: transform_designs(rows(data)))
+        return counts
 
-    def build(self, released: Looks, start: bool) -> Built:
+    def networks(self, counts: Counts, start: bool) -> Networks:
         """Return the one objective."""
-        counts = torch.from_numpy(released[0].vector.astype(np.float64))[None]
         objective = plain_vae(self.vectors, self.spec.latent, self.vae, self.vae.seed)
-        return Built([objective], counts, torch.full((self.vectors.dim,), VALUE_STDDEV))
+        return Networks([objective], torch.from_numpy(counts.counts), torch.full((self.vectors.dim,), VALUE_STDDEV))
 
-    def class_counts(self, released: Looks) -> tuple[Floats, float]:
+    def class_counts(self, counts: Counts) -> tuple[Floats, float]:
         """Return the counts of the classes, which the only look released."""
-        return released[0].vector.astype(np.float64), released[0].noise_stddev
-
-    def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
-        """Return the vectors of the records."""
-        return transform_designs(rows)
+        return counts.of_classes()
 
 
 def dp_vae(measurement: DpVaeMeasurement, training: Untrained) -> PrivateTraining:
     """Return DP-VAE."""
-    return PrivateTraining("dp-vae", measurement, DpVaeSystem)
+    return PrivateTraining("dp-vae", measurement, DpVae)

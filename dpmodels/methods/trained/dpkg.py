@@ -44,7 +44,7 @@ class DpkgMeasurement(ClusterMeasurement, GanMeasurement):
     }
 
 
-class DpkgSystem(Clusters, Adversaries):
+class Dpkg(Adversaries, Clusters):
     """Clusters, then one adversarial network for each; a single cluster needs no k-means."""
 
     least_clusters = 2
@@ -56,4 +56,4 @@ class DpkgSystem(Clusters, Adversaries):
 
 def dpkg(measurement: DpkgMeasurement, training: Untrained) -> PrivateTraining:
     """Return DPKG."""
-    return PrivateTraining("dpkg", measurement, DpkgSystem, DpkgMeasurement.settled)
+    return PrivateTraining("dpkg", measurement, Dpkg, DpkgMeasurement.settled)

@@ -6,12 +6,11 @@
 A warm start's generator changes nothing at first, so that it begins at the quality of nacre.
 """
 
-from abc import abstractmethod
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 from pydantic import Field
 
-from dpmodels.arrays import Floats
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_targets
 from dpmodels.errors import Unsuitable
@@ -23,7 +22,8 @@ from dpmodels.late import torch
 from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
 from dpmodels.methods.images.image_moments import ImageMeasurement
 from dpmodels.methods.tables.nacre import NacreMeasurement
-from dpmodels.methods.trained.private_training import Built, Looks, Phases
+from dpmodels.methods.trained.clusters import Counts
+from dpmodels.methods.trained.private_training import Networks, Training
 from dpmodels.methods.trained.warm_start import WarmStart
 from dpmodels.privacy import Sensitive
 
@@ -56,7 +56,7 @@ class GanMeasurement(Frozen):
         return self.model_copy(update={key: value for key, value in suited.items() if getattr(self, key) is None})
 
 
-class Adversaries(Phases):
+class Adversaries(Training[Counts]):
     """One adversarial network, or one for each cluster."""
 
     gan: GanSpec
@@ -69,48 +69,41 @@ class Adversaries(Phases):
         self.vectors = Vectors(schema, self.gan.most_cells, image_radius, self.gan.numbers)
         self.warm = WarmStart(schema, spec.warm, spec.warm_share) if spec.warm else None
 
-    @abstractmethod
-    def counts(self, released: Looks) -> Floats:
-        """Return the released number of records of each network and class."""
-
-    @abstractmethod
-    def centroids(self, released: Looks) -> Floats:
-        """Return what records must be nearest to, to belong to each network."""
-
-    def build(self, released: Looks, start: bool) -> Built:
+    def networks(self, counts: Counts, start: bool) -> Networks:
         """Return an untrained objective for each network."""
         from dpmodels.generators.gan import Adversary
 
-        stddev, counts = torch.zeros(self.vectors.dim), torch.from_numpy(self.counts(released))
+        stddev, records = torch.zeros(self.vectors.dim), torch.from_numpy(counts.counts)
         head = head_of(self.vectors, stddev)
-        adversaries = [Adversary(self.vectors, head, own, self.gan, bool(self.warm), self.sgd) for own in counts]
-        return Built(adversaries, counts, stddev)
+        adversaries = [Adversary(self.vectors, head, each, self.gan, bool(self.warm), self.sgd) for each in records]
+        return Networks(adversaries, records, stddev)
 
-    def objective(self, released: Looks, index: int, start: bool) -> Any:
+    def objective(self, counts: Counts, index: int, start: bool) -> Any:
         """Return an objective to train, and give a refiner the records that it starts from (post-processing)."""
         from dpmodels.generators.gan import Pool, pretrain_critic
 
-        adversary = self.build(released, start).objectives[index]
-        if base := self.base(released):
+        adversary = self.networks(counts, start).objectives[index]
+        if base := self.base(counts):
             rows = self.vectors.rows(base.model.sample(self.gan.pool, self.gan.seed))
-            own = base.clusters(self.vectors, rows.design) == index
-            adversary.start_from(Pool.of(rows.target, torch.from_numpy(rows.label), own, self.vectors.classes))
+            nearest = base.clusters(self.vectors, rows.design) == index
+            adversary.start_from(Pool.of(rows.target, torch.from_numpy(rows.label), nearest, self.vectors.classes))
             if start:
                 pretrain_critic(adversary)
         return adversary
 
-    def base(self, released: Looks) -> Base | None:
+    def base(self, counts: Counts) -> Base | None:
         """Fit what refiners start from (post-processing)."""
         if not self.warm:
             return None
-        return Base(self.warm.fit(released, self.gan.seed), torch.from_numpy(self.centroids(released)))
+        centroids = np.zeros((1, self.vectors.size)) if counts.centroids is None else counts.centroids
+        return Base(self.warm.fit(counts.warm, self.gan.seed), torch.from_numpy(centroids))
 
-    def model(self, released: Looks, built: Built, entry: str) -> GanModel:
+    def model(self, counts: Counts, networks: Networks, entry: str) -> GanModel:
         """Return the generators, with what they refine."""
-        generators = [snapshot for adversary in built.objectives for snapshot in adversary.released]
-        base = self.base(released)
-        return GanModel(self.vectors, self.gan, generators, built.counts, self.image_radius, base, entry)
+        generators = [snapshot for adversary in networks.objectives for snapshot in adversary.released]
+        base = self.base(counts)
+        return GanModel(self.vectors, self.gan, generators, networks.counts, self.image_radius, base, entry)
 
-    def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
+    def training_rows(self, rows: Sensitive[VectorRows]) -> Sensitive[Rows]:
         """Return the labels and targets of the records."""
         return transform_targets(rows)

@@ -10,6 +10,8 @@ The AE variant keeps sigma at 0 (Eq. 9). What differs from the paper, and why, i
 """
 
 import math
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +25,6 @@ from dpmodels.embeddings.base import Layout
 from dpmodels.embeddings.vectors import (
     DIRECTION_BITS,
     Projection,
-    VectorRows,
     Vectors,
     training_tensors,
     transform_bounded,
@@ -36,17 +37,19 @@ from dpmodels.generators.heads import CellHead, Head, head_of
 from dpmodels.generators.sizes import VaeSpec
 from dpmodels.generators.vae_start import inverse_log_shares
 from dpmodels.late import Tensor, torch
-from dpmodels.mechanisms.dp_sgd.spec import Rows, SgdSpec
+from dpmodels.mechanisms.dp_sgd.spec import SgdSpec
 from dpmodels.methods.tables.nacre import NacreMeasurement
-from dpmodels.methods.trained.private_training import Built, Looks, Phase, Phases, PrivateTraining, Untrained
+from dpmodels.methods.trained.private_training import Look, Networks, PrivateTraining, Reader, Training, Untrained
 from dpmodels.methods.trained.warm_start import WarmStart
 from dpmodels.privacy import Sensitive
+from dpmodels.releases.steps import Data, NoisySum, Step
 from dpmodels.statistics.class_moments import ClassMoments, leading_directions, transform_class_moments
 from dpmodels.statistics.component_moments import (
     RHO_BITS,
     Z_BITS,
     ComponentMoments,
     Mixture,
+    Points,
     start_mixture,
     transform_component_moments,
 )
@@ -106,8 +109,22 @@ class P3gmMeasurement(Frozen):
         return self.model_copy(update={key: value for key, value in suited.items() if getattr(self, key) is None})
 
 
-class P3gmSystem(Phases):
-    """The phases of P3GM at one schema."""
+@dataclass(frozen=True)
+class PhaseOne:
+    """What phase 1 released.
+
+    Attributes:
+        projection: f(x), read off the released moments; mixture: the last look of DP-EM, which p(z|y) is read off.
+        warm: what the looks of a warm start released.
+    """
+
+    projection: Projection
+    mixture: NoisySum
+    warm: list[NoisySum]
+
+
+class P3gm(Training[PhaseOne]):
+    """P3GM at one schema."""
 
     def __init__(self, learned_variance: bool, spec: P3gmMeasurement, schema: Schema) -> None:
         spec = spec.settled(schema)
@@ -121,84 +138,80 @@ class P3gmSystem(Phases):
         self.gram = ClassMoments(self.vectors.classes, self.vectors.size, *weights)
         scaled, l2 = self.vectors.scale_dim, self._moments(self.size).l2_sensitivity
         self.warm = WarmStart(schema, spec.warm, spec.warm_share) if spec.warm else None
-        self.first = len(self.warm.phases) if self.warm else 0
         self.looks = (
-            *(self.warm.phases if self.warm else ()),
-            *([Phase("scales", scaled, self.vectors.scale_sensitivity, spec.scale_share)] if scaled else []),
-            Phase("DP-PCA", self.gram.dim, self.gram.l2_sensitivity, pca_share),
+            *(self.warm.looks if self.warm else ()),
+            *([Look("scales", scaled, self.vectors.scale_sensitivity, spec.scale_share)] if scaled else []),
+            Look("DP-PCA", self.gram.dim, self.gram.l2_sensitivity, pca_share),
             # the size is not known yet: it depends on how many directions DP-PCA keeps
-            *(Phase(f"DP-EM {i + 1}", 0, l2, em_share / spec.iterations) for i in range(spec.iterations)),
+            *(Look(f"DP-EM {i + 1}", 0, l2, em_share / spec.iterations) for i in range(spec.iterations)),
         )
-        self.before = bool(scaled)
 
-    def statistic(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Whole]:
-        """Return what the next look sums: histograms of scale, DP-PCA's or DP-EM's statistics."""
-        released = released[self.first :]
-        if len(released) < self.before:
-            return transform_scales(rows, self.vectors)
-        bounded = transform_bounded(rows, self.vectors, self._scales(released))
-        if len(released) == self.before:
-            return transform_class_moments(self.gram, bounded)
-        projection = self._projection(released)
-        points, moments = transform_points(bounded, projection), self._moments(projection.size)
-        return transform_component_moments(moments, points, self._mixture(released, projection))
+    def programme(self, rows: Reader) -> Generator[Step, Any, PhaseOne]:
+        """Take phase 1 of the paper, DP-PCA and DP-EM, then phase 2, DP-SGD."""
+        vectors = self.vectors
+        warm = (yield from self.warm.programme()) if self.warm else []
+        histograms = None
+        if vectors.scale_dim:
+            histograms = (yield self.look("scales", lambda data: transform_scales(rows(data), vectors))).vector
+        scales = vectors.scales(histograms)
 
-    def dim(self, released: Looks) -> int:
-        """Return the size of the next look, of DP-EM by the directions that DP-PCA keeps."""
-        if len(released) <= self.first + self.before:
-            return super().dim(released)
-        return self._moments(self._projection(released[self.first :]).size).dim
+        def bounded(data: Data) -> Sensitive[Points]:
+            return transform_bounded(rows(data), vectors, scales)
 
-    def build(self, released: Looks, start: bool) -> Built:
+        gram = yield self.look("DP-PCA", lambda data: transform_class_moments(self.gram, bounded(data)))
+        projection = self._projection(gram, scales)
+
+        def points(data: Data) -> Sensitive[Points]:
+            return transform_points(bounded(data), projection)
+
+        moments = self._moments(projection.size)
+        look: Any = None
+        for i in range(self.spec.iterations):
+            total = partial(_component_moments, moments, points, self._mixture(look, projection))
+            look = yield self.look(f"DP-EM {i + 1}", total, moments.dim)
+        phase_one = PhaseOne(projection, look, warm)
+        yield self.train(phase_one, lambda data: transform_training(rows(data), points(data), projection.spread))
+        return phase_one
+
+    def networks(self, phase_one: PhaseOne, start: bool) -> Networks:
         """Return the one objective of P3GM, its decoder set to the inverse of the projection."""
         from dpmodels.generators.vae import FixedMean, FixedPoint, Objective, Prior, pretrain
 
-        warm, released = released[: self.first], released[self.first :]
-        projection = self._projection(released)
+        projection, look = phase_one.projection, phase_one.mixture
         moments, size = self._moments(projection.size), projection.size
-        mixture = moments.maximise(released[-1].vector, released[-1].noise_stddev)
-        counts = moments.unpack(released[-1].vector)[0].sum(axis=1)
+        mixture = moments.maximise(look.vector, look.noise_stddev)
+        counts = moments.unpack(look.vector)[0].sum(axis=1)
         stddev = _tensor(self.vectors.stddev(projection))
         head, prior = head_of(self.vectors, stddev), Prior.of(mixture, torch.from_numpy(projection.spread))
         decoder = self._decoder(projection, prior, head, start)
         encoder = FixedMean(size, self.vae.hidden, self.vae.seed) if self.learned_variance else FixedPoint()
         objective = Objective(encoder, decoder, prior, head, self.vae)
         if start and self.warm:
-            rows = self.vectors.rows([self.warm.sample(warm, self.vae.seed)])
+            rows = self.vectors.rows([self.warm.sample(phase_one.warm, self.vae.seed)])
             points = projection.points(self.vectors.bounded(rows.design, projection.scales))
             pretrain(objective, training_tensors(rows, points, projection.spread), self.vae)
-        return Built([objective], torch.from_numpy(counts)[None], stddev)
+        return Networks([objective], torch.from_numpy(counts)[None], stddev)
 
-    def class_counts(self, released: Looks) -> tuple[Floats, float] | None:
+    def class_counts(self, phase_one: PhaseOne) -> tuple[Floats, float] | None:
         """Return the counts of the classes if each has one component; counts of several are also off by rounding."""
         if self.spec.components > 1:
             return None
-        moments = self._moments(self._projection(released[self.first :]).size)
-        noise = math.ldexp(released[-1].noise_stddev, -RHO_BITS) / moments.count_step
-        return moments.unpack(released[-1].vector)[0][:, 0], noise
-
-    def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
-        """Return projected records."""
-        projection = self._projection(released[self.first :])
-        points = transform_points(transform_bounded(rows, self.vectors, projection.scales), projection)
-        return transform_training(rows, points, projection.spread)
-
-    def _scales(self, released: Looks) -> Floats:
-        return self.vectors.scales(released[0].vector if self.before else None)
+        moments, look = self._moments(phase_one.projection.size), phase_one.mixture
+        noise = math.ldexp(look.noise_stddev, -RHO_BITS) / moments.count_step
+        return moments.unpack(look.vector)[0][:, 0], noise
 
     def _moments(self, size: int) -> ComponentMoments:
         spec = self.spec
         return ComponentMoments(self.vectors.classes, spec.components, size, spec.count_weight, spec.mean_weight)
 
-    def _projection(self, released: Looks) -> Projection:
+    def _projection(self, look: NoisySum, scales: Floats) -> Projection:
         """Read mean, directions and radius off the released moments."""
-        counts, sums, second = self.gram.unpack(released[self.before].vector)
+        counts, sums, second = self.gram.unpack(look.vector)
         count = max(float(counts.sum()), 1.0)
         mean = sums.sum(axis=0) / count
         mean /= max(1.0, float(np.linalg.norm(mean)))
         covariance = second[0] / count - np.outer(mean, mean)
-        steps = released[self.before].noise_stddev
-        noise = steps / (DIAGONAL * 4.0**Z_BITS * count)  # noise_stddev of one variance; `shrink` explains the edge
+        noise = look.noise_stddev / (DIAGONAL * 4.0**Z_BITS * count)  # of one variance; `shrink` explains the edge
         offsets = sums - counts[:, None] * mean
         edge = noise * math.sqrt(2 * len(mean))
         directions = leading_directions(covariance, offsets, self.size, (self.spec.least_variance or 0.0) * edge)
@@ -213,19 +226,19 @@ class P3gmSystem(Phases):
             directions=np.rint(np.ldexp(directions, DIRECTION_BITS)).astype(np.int64),
             mean=np.rint(np.ldexp(mean, Z_BITS)).astype(np.int64),
             radius=radius,
-            scales=self._scales(released),
+            scales=scales,
             spread=np.sqrt(variances) / radius,
             residual=left.clip(usual_left / 4, usual_left * 4),
         )
 
-    def _mixture(self, released: Looks, projection: Projection) -> Mixture | None:
-        """Return the mixture that the next iteration starts from; none is needed for one component a class."""
+    def _mixture(self, look: NoisySum | None, projection: Projection) -> Mixture | None:
+        """Return the mixture that an iteration starts from; none is needed for one component a class."""
         if self.spec.components == 1:
             return None
-        if len(released) == self.before + 1:
+        if look is None:
             shape = self.vectors.classes, self.spec.components, projection.size
             return start_mixture(projection.spread**2, np.random.default_rng(self.vae.seed).standard_normal(shape))
-        return self._moments(projection.size).maximise(released[-1].vector, released[-1].noise_stddev)
+        return self._moments(projection.size).maximise(look.vector, look.noise_stddev)
 
     def _decoder(self, projection: Projection, prior: "Prior", head: Head, start: bool) -> "Decoder":
         """Return the decoder: the inverse projection plus a network, or for cells a network that imitates it."""
@@ -252,15 +265,21 @@ class P3gmSystem(Phases):
         return decoder
 
 
+def _component_moments(
+    moments: ComponentMoments, points: Callable[[Data], Sensitive[Points]], mixture: Mixture | None, data: Data
+) -> Sensitive[Whole]:
+    return transform_component_moments(moments, points(data), mixture)
+
+
 def _tensor(array: NDArray[np.float64]) -> Tensor:
     return torch.from_numpy(array).float()
 
 
 def p3gm(measurement: P3gmMeasurement, training: Untrained) -> PrivateTraining:
     """Return P3GM."""
-    return PrivateTraining("p3gm", measurement, partial(P3gmSystem, True), P3gmMeasurement.settled)
+    return PrivateTraining("p3gm", measurement, partial(P3gm, True), P3gmMeasurement.settled)
 
 
 def p3gm_ae(measurement: P3gmMeasurement, training: Untrained) -> PrivateTraining:
     """Return the AE variant of P3GM."""
-    return PrivateTraining("p3gm-ae", measurement, partial(P3gmSystem, False), P3gmMeasurement.settled)
+    return PrivateTraining("p3gm-ae", measurement, partial(P3gm, False), P3gmMeasurement.settled)

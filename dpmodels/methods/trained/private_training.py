@@ -12,19 +12,18 @@ distributions, as the ledger computes them (accounting/remainder.py). Weights ar
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ParallelEvent, SampledGaussianEvent, leaves
 from dpmodels.accounting.remainder import sampled_noise_multiplier
-from dpmodels.arrays import Whole
+from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
 from dpmodels.errors import ArtifactError, Unsuitable
@@ -38,7 +37,7 @@ from dpmodels.privacy import PrivacyBudget, Released, Sensitive
 from dpmodels.releases.draw import read
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
-from dpmodels.releases.steps import Data, NoisySum, Programme, Sum, Train
+from dpmodels.releases.steps import Data, Programme, Step, Sum, Train
 from dpmodels.releases.system import Craft, Synthesizer, fingerprint_of, without_color
 
 if TYPE_CHECKING:
@@ -50,17 +49,17 @@ WEIGHT_BITS = 24
 STEPS = ("sampling_probability", "steps", "clip_norm", "learning_rate", "average", "micro_batch")
 """The parameters of DP-SGD that a fingerprint covers; parameters added later are in the plan alone."""
 
-Looks = list[NoisySum]
-"""What the looks have released so far."""
-
 
 class Untrained(Frozen):
     """Settings of fitting: none, for everything is trained inside the charge."""
 
 
 @dataclass(frozen=True)
-class Phase:
-    """One Gaussian release: its size, sensitivity in lattice steps, and share of the budget's squared mu."""
+class Look:
+    """A Gaussian release that is planned: its size, sensitivity in lattice steps, and share of the budget's squared mu.
+
+    The size is 0 where what is released before decides it.
+    """
 
     name: str
     dim: int
@@ -73,8 +72,8 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Built:
-    """What released looks lead to: the objectives that are trained, each on rows of its own.
+class Networks:
+    """What the estimates lead to: the objectives that are trained, each on rows of its own.
 
     Attributes:
         objectives: modules whose ``released`` is the network that is released.
@@ -87,7 +86,13 @@ class Built:
     stddev: Tensor
 
 
-class Phases(ABC):
+Reader = Callable[[Data], Sensitive[VectorRows]]
+"""Reads all records as vectors, once."""
+
+Estimate = TypeVar("Estimate")
+
+
+class Training(ABC, Generic[Estimate]):
     """One method at one schema and one set of parameters.
 
     Attributes:
@@ -95,60 +100,62 @@ class Phases(ABC):
         vectors: how records are read; warm: nacre's release that training starts from, or None.
     """
 
-    looks: tuple[Phase, ...]
+    looks: tuple[Look, ...]
     sgd: SgdSpec
     vectors: Vectors
     warm: "WarmStart | None" = None
 
     @abstractmethod
-    def statistic(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Whole]:
-        """Return what the next look releases, given what was released before it."""
-
-    def dim(self, released: Looks) -> int:
-        """Return the size of the next look: a public constant, unless what was released before decides it."""
-        return self.looks[len(released)].dim
+    def programme(self, rows: Reader) -> Generator[Step, Any, Estimate]:
+        """Yield every look, then what is trained, in the paper's order; return what the looks were read to."""
 
     @abstractmethod
-    def build(self, released: Looks, start: bool) -> Built:
-        """Return the objectives that the looks lead to (post-processing); with ``start``, from good first weights."""
+    def networks(self, estimate: Estimate, start: bool) -> Networks:
+        """Return what an estimate leads to (post-processing); with ``start``, networks of good first weights."""
 
-    @abstractmethod
-    def training_rows(self, rows: Sensitive[VectorRows], released: Looks) -> Sensitive[Rows]:
-        """Return the rows that a training reads."""
+    def class_counts(self, estimate: Estimate) -> tuple[Floats, float] | None:
+        """Return the released number of records of each class and its noise_stddev, or None if none was released."""
+        return None
 
-    def sampled(self, steps: SampledGaussianEvent) -> Event:
+    def charged(self, steps: SampledGaussianEvent) -> Event:
         """Return the event that all trainings are charged as, from the event of one."""
         return steps
 
-    def trainings(self, rows: "Reader", released: Looks) -> Programme:
-        """Train the objectives that the looks lead to."""
-        yield self.training(released, 0, lambda data: self.training_rows(rows(data), released))
+    def look(self, name: str, total: Callable[[Data], Sensitive[Whole]], dim: int = 0) -> Sum:
+        """Take a planned look; ``dim`` is its size where the plan could not know it."""
+        planned = next(look for look in self.looks if look.name == name)
+        return Sum(total, dim or planned.dim, planned.l2_sensitivity)
 
-    def training(self, released: Looks, index: int, rows: Callable[[Data], Sensitive[Rows]]) -> Train:
-        """Return the training of one objective."""
-        built = self.build(released, start=False)
-        dim = sum(parameter.numel() for parameter in built.objectives[index].released.parameters())
-        return Train(
-            partial(self.objective, released, index),
-            rows,
-            float(built.counts[index].sum()),
-            _weights,
-            dim,
-            self.sgd,
-        )
+    def train(self, estimate: Estimate, rows: Callable[[Data], Sensitive[Rows]], index: int = 0) -> Train:
+        """Train one objective on rows that are made of the records."""
+        networks = self.networks(estimate, start=False)
+        dim = sum(parameter.numel() for parameter in networks.objectives[index].released.parameters())
+        records = float(networks.counts[index].sum())
+        return Train(partial(self.objective, estimate, index), rows, records, _weights, dim, self.sgd)
 
-    def objective(self, released: Looks, index: int, start: bool) -> Any:
+    def objective(self, estimate: Estimate, index: int, start: bool) -> Any:
         """Return an objective to train."""
-        return self.build(released, start).objectives[index]
+        return self.networks(estimate, start).objectives[index]
 
-    def model(self, released: Looks, built: Built, entry: str) -> Sampler:
+    def model(self, estimate: Estimate, networks: Networks, entry: str) -> Sampler:
         """Return the generator, given objectives that hold the released weights."""
-        decoders, priors = zip(*((objective.decoder, objective.prior) for objective in built.objectives), strict=True)
-        return VaeModel(self.vectors, list(decoders), list(priors), built.counts, built.stddev, entry)
+        pairs = ((objective.decoder, objective.prior) for objective in networks.objectives)
+        decoders, priors = zip(*pairs, strict=True)
+        return VaeModel(self.vectors, list(decoders), list(priors), networks.counts, networks.stddev, entry)
 
-    def class_counts(self, released: Looks) -> tuple[NDArray[np.float64], float] | None:
-        """Return the released number of records of each class and its noise_stddev, or None if none was released."""
-        return None
+    def estimate(self, answer: Callable[[Step], Any], rows: Reader | None = None) -> Estimate:
+        """Take the programme's steps, each with the given answer, and return what the looks were read to.
+
+        Privacy: post-processing, where answers are those of a release; then no rows are read.
+        """
+        programme = self.programme(rows or _no_rows)
+        step = next(programme)
+        while True:
+            try:
+                step = programme.send(answer(step))
+            except StopIteration as end:
+                estimate: Estimate = end.value
+                return estimate
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the sizes and sensitivities that schema and parameters lead to."""
@@ -158,38 +165,34 @@ class Phases(ABC):
         )
 
 
-Reader = Callable[[Data], Sensitive[VectorRows]]
-"""Reads all records as vectors, once."""
-
-
 @dataclass(frozen=True)
-class PrivateTraining(Synthesizer[Phases]):
-    """A method whose generator is trained inside the charge; its design is its phases."""
+class PrivateTraining(Synthesizer[Training[Any]]):
+    """A method whose generator is trained inside the charge."""
 
     method: str
     measurement: Any
-    phases: Callable[[Any, Schema], Phases]
+    training: Callable[[Any, Schema], Training[Any]]
     settle: Callable[[Any, Schema], BaseModel] = lambda spec, schema: spec
 
     def settled(self, contract: Schema) -> BaseModel:
         """Set the parameters that suit tables or images."""
         return self.settle(self.measurement, contract)
 
-    def design(self, spec: BaseModel, contract: Schema) -> Phases:
-        """Lay out the phases.
+    def design(self, spec: BaseModel, contract: Schema) -> Training[Any]:
+        """Lay out the looks and the training.
 
         Raises:
             InvalidArgument: the unit is not one record, or there is an image in color.
         """
         if contract.unit.max_rows != 1:
             raise Unsuitable(f"{self.method} hides one record, not {contract.unit}; use another method, such as nacre")
-        return self.phases(spec, without_color(contract, self.method))
+        return self.training(spec, without_color(contract, self.method))
 
-    def held_bytes(self, design: Phases) -> int:
+    def held_bytes(self, design: Training[Any]) -> int:
         """Count the vectors of a record, which training reads again and again."""
         return design.vectors.held_bytes
 
-    def event(self, design: Phases, budget: PrivacyBudget) -> ComposedEvent:
+    def event(self, design: Training[Any], budget: PrivacyBudget) -> ComposedEvent:
         """Charge the looks, and DP-SGD's steps with what the looks leave of the budget."""
         whole, sgd = gaussian_noise_multiplier(budget), design.sgd
         looks = [look.event(whole) for look in design.looks]
@@ -199,16 +202,11 @@ class PrivateTraining(Synthesizer[Phases]):
             steps=sgd.steps,
             mechanism="DP-SGD",
         )
-        return ComposedEvent(events=(*looks, design.sampled(steps)))
+        return ComposedEvent(events=(*looks, design.charged(steps)))
 
-    def programme(self, design: Phases) -> Programme:
+    def programme(self, design: Training[Any]) -> Programme:
         """Release every look, then what is trained."""
-        rows = lru_cache(maxsize=1)(lambda data: transform_vectors(design.vectors, data.records))
-        looks: Looks = (yield from design.warm.looks()) if design.warm else []
-        for look in design.looks[len(looks) :]:
-            total = partial(_statistic, design, rows, list(looks))
-            looks.append((yield Sum(total, design.dim(looks), look.l2_sensitivity)))
-        yield from design.trainings(rows, looks)
+        yield from design.programme(lru_cache(maxsize=1)(lambda data: transform_vectors(design.vectors, data.records)))
 
     def fit(self, release: Released[Release], craft: Craft) -> Sampler:
         """Build the generator from looks and weights; nothing is left to train.
@@ -216,21 +214,21 @@ class PrivateTraining(Synthesizer[Phases]):
         Privacy: post-processing.
         """
         design = self.of(release.value.line)
-        looks, weights = self._looks(design, release.value)
-        built = design.build(looks, start=False)
-        parameters = [parameter for objective in built.objectives for parameter in objective.released.parameters()]
+        estimate, weights = self._released(design, release.value)
+        networks = design.networks(estimate, start=False)
+        parameters = [parameter for objective in networks.objectives for parameter in objective.released.parameters()]
         if sum(parameter.numel() for parameter in parameters) != len(weights):
             raise ArtifactError("the release holds weights of another network than this version builds")
         flat = torch.from_numpy(np.ldexp(weights.astype(np.float64), -WEIGHT_BITS)).float()
         with torch.no_grad():
             for parameter, values in zip(parameters, torch.split(flat, [p.numel() for p in parameters]), strict=True):
                 parameter.copy_(values.view_as(parameter))
-        return design.model(looks, built, release.value.entry)
+        return design.model(estimate, networks, release.value.entry)
 
     def marginals(self, release: Release) -> Marginals | None:
         """Return the counts of the classes, where they were released: weights state no counts (post-processing)."""
         design = self.of(release.line)
-        counted = design.class_counts(self._looks(design, release)[0])
+        counted = design.class_counts(self._released(design, release)[0])
         return of_classes(release.line.table, *counted) if counted else None
 
     def noise(self, line: Line) -> dict[str, float]:
@@ -241,19 +239,20 @@ class PrivateTraining(Synthesizer[Phases]):
             named[steps if isinstance(event, SampledGaussianEvent) else look] = event.noise_multiplier
         return named
 
-    def fingerprint(self, design: Phases) -> str:
-        """Hash the sizes and sensitivities of the phases."""
+    def fingerprint(self, design: Training[Any]) -> str:
+        """Hash the sizes and sensitivities of the looks."""
         return design.fingerprint()
 
-    def _looks(self, design: Phases, release: Release) -> tuple[Looks, Whole]:
-        """Return the looks of a release, and all weights, one training after the other."""
-        taken = read(self, release)
-        looks = [answer for step, answer in taken if isinstance(step, Sum)]
-        return looks, release.vector[sum(len(look.vector) for look in looks) :]
+    def _released(self, design: Training[Any], release: Release) -> tuple[Any, Whole]:
+        """Return what the looks of a release lead to, and all weights, one training after the other."""
+        steps = read(self, release)
+        answers = iter([answer for _, answer in steps])
+        looks = sum(len(answer.vector) for step, answer in steps if isinstance(step, Sum))
+        return design.estimate(lambda _: next(answers)), release.vector[looks:]
 
 
-def _statistic(phases: Phases, rows: Reader, released: Looks, data: Data) -> Sensitive[Whole]:
-    return phases.statistic(rows(data), released)
+def _no_rows(data: Data) -> Sensitive[VectorRows]:
+    raise ArtifactError("a release is read without rows")
 
 
 def _weights(objective: Any) -> Whole:

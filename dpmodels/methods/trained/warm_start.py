@@ -18,7 +18,7 @@ from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.sampling import Sampler
 from dpmodels.methods.images.image_moments import ImageMeasurement, NacreImages
 from dpmodels.methods.tables.nacre import Nacre, NacreMeasurement
-from dpmodels.methods.trained.private_training import Phase
+from dpmodels.methods.trained.private_training import Look
 from dpmodels.releases.steps import NoisySum, Step, Sum
 from dpmodels.releases.system import Craft
 
@@ -30,7 +30,7 @@ class WarmStart:
     """Nacre's looks as the first of another system.
 
     Attributes:
-        phases: the size, sensitivity and share of each look; the size of the second depends on the first.
+        looks: the size, sensitivity and share of each look; the size of the second depends on the first.
     """
 
     def __init__(self, schema: Schema, measurement: NacreMeasurement | ImageMeasurement, share: float) -> None:
@@ -52,12 +52,12 @@ class WarmStart:
             radii = [self.design.zoom_radius] * zooms + radii
         self._fitted: tuple[Any, Sampler] | None = None
         dims = [self.design.first.dim] + [0] * (len(parts) - 1)
-        self.phases = tuple(
-            Phase(f"nacre, {name}", dim, radius, share * part)
+        self.looks = tuple(
+            Look(f"nacre, {name}", dim, radius, share * part)
             for (name, part), dim, radius in zip(parts, dims, radii, strict=True)
         )
 
-    def looks(self) -> Generator[Step, Any, list[NoisySum]]:
+    def programme(self) -> Generator[Step, Any, list[NoisySum]]:
         """Take nacre's steps; return what its looks released."""
         programme, looks = self.nacre.programme(self.design), list[NoisySum]()
         step = next(programme, None)
@@ -73,9 +73,9 @@ class WarmStart:
 
     def fit(self, released: Sequence[NoisySum], seed: int) -> Sampler:
         """Fit nacre to its released looks, once for all that start from it (post-processing)."""
-        key = seed, *(look.vector.tobytes() for look in released[: len(self.phases)])
+        key = seed, *(look.vector.tobytes() for look in released[: len(self.looks)])
         if self._fitted is None or self._fitted[0] != key:
-            looks = released[: len(self.phases)]
+            looks = released[: len(self.looks)]
             fit: Any = self.nacre.fit_looks  # tables have as many looks as there are zooms, and images two
             self._fitted = key, fit(self.design, *looks, craft=Craft(seed=seed))
         return self._fitted[1]
