@@ -23,8 +23,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from dpmodels.accounting.calibration import gaussian_noise_multiplier
-from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.accounting.events import ComposedEvent
+from dpmodels.accounting.split import split
 from dpmodels.arrays import Floats, Whole
 from dpmodels.codec.embedded import BITS, labels_of
 from dpmodels.contract.documents import Documents
@@ -205,9 +205,8 @@ class DocumentMomentsSystem(Synthesizer[DocumentLooks]):
 
     def event(self, design: DocumentLooks, budget: PrivacyBudget) -> ComposedEvent:
         """Charge two Gaussians: the first takes ``centre_share`` of the budget's squared mu, the second the rest."""
-        z, share = gaussian_noise_multiplier(budget), design.spec.centre_share
-        parts = ("mean", z / math.sqrt(share)), ("moments by class", z / math.sqrt(1 - share))
-        return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=own, mechanism=name) for name, own in parts))
+        share = design.spec.centre_share
+        return split(budget, {"mean": share, "moments by class": 1 - share})
 
     def programme(self, design: DocumentLooks) -> Programme:
         """Sum all embeddings, then the moments of each class about their mean."""

@@ -20,6 +20,7 @@ from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.accounting.split import gaussians
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import digest_of
@@ -145,11 +146,7 @@ class FederatedHeads(System[HeadProblems]):
     def events(self, noise_multiplier: float) -> tuple[GaussianEvent, ...]:
         """Split one Gaussian of this noise multiplier into those of the two heads, which together cost as much."""
         share = self.measurement.score_share
-        parts = {"certainty head": share, "classifying head": 1 - share}
-        return tuple(
-            GaussianEvent(noise_multiplier=noise_multiplier / math.sqrt(part), mechanism=name)
-            for name, part in parts.items()
-        )
+        return gaussians(noise_multiplier, {"certainty head": share, "classifying head": 1 - share})
 
     def programme(self, design: HeadProblems) -> Programme:
         """Solve the two problems, each once."""

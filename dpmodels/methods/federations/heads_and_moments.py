@@ -6,7 +6,6 @@ Privacy: three Gaussians of the same records, charged in one line. The heads tak
 squared mu and the moments the rest. The sensitivities are those of the two systems, with their proofs.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -14,7 +13,8 @@ from typing import Annotated
 from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
-from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.accounting.events import ComposedEvent
+from dpmodels.accounting.split import gaussians, noise_multiplier_of
 from dpmodels.arrays import Whole
 from dpmodels.contract.federation import Federation
 from dpmodels.errors import InvalidArgument
@@ -75,7 +75,7 @@ class HeadsAndMoments(System[BothDesigns]):
 
     def priced(self, spec: BothMeasurement, contract: Federation, budget: PrivacyBudget) -> BothMeasurement:
         """Regularize the heads as the noise of their share asks."""
-        z = gaussian_noise_multiplier(budget) / math.sqrt(spec.heads_share)
+        z = noise_multiplier_of(spec.heads_share, gaussian_noise_multiplier(budget))
         return spec.model_copy(update={"heads": self._heads.regularized(spec.heads, contract, z)})
 
     def design(self, spec: BothMeasurement, contract: Federation) -> BothDesigns:
@@ -85,8 +85,8 @@ class HeadsAndMoments(System[BothDesigns]):
     def event(self, design: BothDesigns, budget: PrivacyBudget) -> ComposedEvent:
         """Charge the Gaussians of both."""
         z, share = gaussian_noise_multiplier(budget), self.measurement.heads_share
-        last = GaussianEvent(noise_multiplier=z / math.sqrt(1 - share), mechanism="moments of the classes")
-        return ComposedEvent(events=(*self._heads.events(z / math.sqrt(share)), last))
+        moments = gaussians(z, {"moments of the classes": 1 - share})
+        return ComposedEvent(events=(*self._heads.events(noise_multiplier_of(share, z)), *moments))
 
     def programme(self, design: BothDesigns) -> Programme:
         """Measure the heads, then the moments."""

@@ -25,8 +25,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from dpmodels.accounting.calibration import gaussian_noise_multiplier
-from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.accounting.events import ComposedEvent
+from dpmodels.accounting.split import split
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.image_moments import (
@@ -168,9 +168,8 @@ class NacreImages(Synthesizer[ImageLooks]):
 
     def event(self, design: ImageLooks, budget: PrivacyBudget) -> ComposedEvent:
         """Charge two Gaussians: the first takes ``basis_share`` of the budget's squared mu, the second the rest."""
-        z, share = gaussian_noise_multiplier(budget), design.spec.basis_share
-        parts = ("basis", z / math.sqrt(share)), ("moments by class", z / math.sqrt(1 - share))
-        return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=own, mechanism=name) for name, own in parts))
+        share = design.spec.basis_share
+        return split(budget, {"basis": share, "moments by class": 1 - share})
 
     def programme(self, design: ImageLooks) -> Programme:
         """Sum the second moments of all images, then those of each class along the directions that vary most."""

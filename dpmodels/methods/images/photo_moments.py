@@ -23,8 +23,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from dpmodels.accounting.calibration import gaussian_noise_multiplier
-from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.accounting.events import ComposedEvent
+from dpmodels.accounting.split import split
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.image_moments import CODE_BITS
@@ -125,9 +125,8 @@ class NacrePhotos(Synthesizer[PhotoLooks]):
 
     def event(self, design: PhotoLooks, budget: PrivacyBudget) -> ComposedEvent:
         """Charge two Gaussians: the first takes ``first_share`` of the budget's squared mu, the second the rest."""
-        z, share = gaussian_noise_multiplier(budget), design.spec.first_share
-        parts = ("center", z / math.sqrt(share)), ("moments by class", z / math.sqrt(1 - share))
-        return ComposedEvent(events=tuple(GaussianEvent(noise_multiplier=own, mechanism=name) for name, own in parts))
+        share = design.spec.first_share
+        return split(budget, {"center": share, "moments by class": 1 - share})
 
     def programme(self, design: PhotoLooks) -> Programme:
         """Sum the codes and their norms, then the moments about the center."""

@@ -28,6 +28,7 @@ from pydantic import Field
 
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
+from dpmodels.accounting.split import gaussians, noise_multiplier_of
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.base import VALUE_BITS
@@ -252,8 +253,8 @@ class Nacre(Synthesizer[Looks]):
     def event(self, design: Looks, budget: PrivacyBudget) -> ComposedEvent:
         """Charge every zoom its share, and two Gaussians of one scale for the rest: z times the norm of both looks."""
         z, share = gaussian_noise_multiplier(budget), design.spec.zoom_share
-        zooms = [GaussianEvent(noise_multiplier=z / math.sqrt(share), mechanism="zoom")] * design.zooms
-        scale = z / math.sqrt(1 - share * design.zooms) * design.l2_sensitivity
+        zooms = gaussians(z, {"zoom": share}) * design.zooms
+        scale = noise_multiplier_of(1 - share * design.zooms, z) * design.l2_sensitivity
         parts = (("fine one-way", design.first.l2_sensitivity), ("one- and two-way", design.second_radius))
         looks = [GaussianEvent(noise_multiplier=scale / radius, mechanism=name) for name, radius in parts]
         return ComposedEvent(events=(*zooms, *looks))

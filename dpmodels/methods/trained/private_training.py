@@ -10,7 +10,6 @@ distributions, as the ledger computes them (accounting/remainder.py). Weights ar
 2**-WEIGHT_BITS.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from pydantic import BaseModel
 from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ParallelEvent, SampledGaussianEvent, leaves
 from dpmodels.accounting.remainder import sampled_noise_multiplier
+from dpmodels.accounting.split import gaussians
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.vectors import VectorRows, Vectors, transform_vectors
@@ -65,10 +65,6 @@ class Look:
     dim: int
     l2_sensitivity: int
     share: float
-
-    def event(self, whole: float) -> GaussianEvent:
-        """Return the event that is charged; one Gaussian of multiplier ``whole`` would spend the whole budget."""
-        return GaussianEvent(noise_multiplier=whole / math.sqrt(self.share), mechanism=self.name)
 
 
 @dataclass(frozen=True)
@@ -194,8 +190,8 @@ class PrivateTraining(Synthesizer[Training[Any]]):
 
     def event(self, design: Training[Any], budget: PrivacyBudget) -> ComposedEvent:
         """Charge the looks, and DP-SGD's steps with what the looks leave of the budget."""
-        whole, sgd = gaussian_noise_multiplier(budget), design.sgd
-        looks = [look.event(whole) for look in design.looks]
+        sgd, whole = design.sgd, gaussian_noise_multiplier(budget)
+        looks = [gaussian for look in design.looks for gaussian in gaussians(whole, {look.name: look.share})]
         steps = SampledGaussianEvent(
             noise_multiplier=sampled_noise_multiplier(budget, looks, sgd.sampling_probability, sgd.steps),
             sampling_probability=sgd.sampling_probability,
