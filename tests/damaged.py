@@ -183,7 +183,7 @@ def handed(name: str) -> Callable[[Path], object]:
 def checked(path: Path) -> object:
     """Hold a table that was made against its schema."""
     gate = Gate(make_schema(), raw=False)
-    return [gate.check(batch) for batch in read_batches(path, 16)]
+    return [gate.check(batch) for batch in read_batches(path, 16, make_schema())]
 
 
 def tensors(**metadata: str) -> bytes:
@@ -255,9 +255,14 @@ def _of_tables() -> Iterator[Reader]:
     letters = letters.set_column(1, "text", pa.array([f"Dear {SECRET}. Yours."] * 6))
     yield Reader("letters.parquet", stored(letters), documents_of(LETTERS), private=True)
     yield Reader("letters.csv", written(letters), documents_of(LETTERS), private=True)
+    yield Reader("letters.jsonl", lines(letters), documents_of(LETTERS), private=True)
+    yield Reader("letters.arrow", fed(letters), documents_of(LETTERS), private=True)
     yield Reader("vectors.parquet", stored(embedded()), documents_of(GIVEN), private=True)
-    yield Reader("ward.parquet", stored(make_ward(20, 1)), lambda path: load_examples(path, RECORDS, wards()), True)
-    yield Reader("ward.csv", written(make_ward(20, 1)), lambda path: load_examples(path, RECORDS, wards()), True)
+    yield Reader("vectors.jsonl", lines(embedded()), documents_of(GIVEN), private=True)
+    for ending, write in {"parquet": stored, "csv": written, "jsonl": lines, "arrow": fed}.items():
+        yield Reader(
+            f"ward.{ending}", write(make_ward(20, 1)), lambda path: load_examples(path, RECORDS, wards()), True
+        )
     yield Reader("made.parquet", stored(make_table(30)), checked)
 
 

@@ -13,7 +13,7 @@ from dpmodels.codec.partition_rows import within
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.data_files import DataFile, find_files, is_uri
+from dpmodels.reading.data_files import find_files, is_uri
 from dpmodels.reading.database import Query, read_query
 from dpmodels.reading.formats import Part, parts_of
 from dpmodels.reading.pictures import Batches, is_pictures, read_pictures
@@ -116,15 +116,3 @@ def _kept(batches: Batches, schema: Schema) -> Batches:
     if part is not None and part.value is not None:
         return within(batches, part, schema.columns[part.column])
     return batches if schema.unit.user is None else bounded(batches, schema.unit)
-
-
-def files_of(path: Path) -> list[DataFile]:
-    """List the files of documents or of a client's records in reading order, all of one kind and on this machine.
-
-    Raises:
-        DataError: as for ``find_files``, or they are neither CSV nor Parquet.
-    """
-    files = find_files(str(path))
-    if files[0].format not in ("csv", "parquet"):
-        raise DataError("", f"{path} must be one .csv or .parquet file, or a folder of files of one of these kinds")
-    return files

@@ -1,4 +1,4 @@
-"""Read documents from CSV or Parquet, one file or a folder, as a stream of batches in bounded memory."""
+"""Read documents from files of any format, one or a folder, as a stream of batches in bounded memory."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,20 +6,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dpmodels.codec.convert import laid_out, plain
+from dpmodels.codec.convert import plain
 from dpmodels.contract.base import described, is_text
 from dpmodels.contract.documents import Documents
 from dpmodels.errors import DataError
 from dpmodels.limits import LONGEST_DOCUMENT
 from dpmodels.privacy import PrivacyUnit, Sensitive
-from dpmodels.reading.data_files import DataFile
-from dpmodels.reading.formats import BUFFER
-from dpmodels.reading.load import files_of
+from dpmodels.reading.data_files import find_files
+from dpmodels.reading.named_columns import NamedColumns, open_columns
 from dpmodels.reading.pictures import Batches
-from dpmodels.reading.text_files import csv_form, csv_names, guarded, read_csv
 from dpmodels.reading.user_ids import bounded
 
 MISSING = (
@@ -36,7 +33,7 @@ class DocumentFiles:
     (the place of the class among the contract's, or -1).
     """
 
-    files: tuple[DataFile, ...]
+    files: tuple[NamedColumns, ...]
     contract: Documents
     batch_rows: int
 
@@ -50,15 +47,8 @@ class DocumentFiles:
             yield self._checked(batch, seen)
 
     def _batches(self) -> Batches:
-        columns = columns_of(self.contract)
         for file in self.files:
-            if file.format == "csv":
-                for batch in guarded(read_csv(file, csv_form(file, columns), columns, LONGEST_DOCUMENT, False), file):
-                    yield from (batch.slice(at, self.batch_rows) for at in range(0, len(batch), self.batch_rows))
-                continue
-            with pq.ParquetFile(file.path, buffer_size=BUFFER, pre_buffer=False) as parquet:
-                read = parquet.iter_batches(self.batch_rows, columns=columns, use_threads=False)
-                yield from map(laid_out, guarded(read, file))
+            yield from file.read(self.batch_rows, LONGEST_DOCUMENT, null=False)
 
     def _checked(self, batch: pa.RecordBatch, seen: set[str]) -> pa.RecordBatch:
         contract = self.contract
@@ -80,22 +70,16 @@ def load_documents(path: Path, contract: Documents, batch_rows: int = 256) -> Se
         a user, in reading order, are left out; which stay depends on that user's documents alone.
 
     Raises:
-        DataError: no such file, neither CSV nor Parquet, damaged, without a column, or with one of another type. While
+        DataError: no such file, of an unknown format, damaged, without a column, or with one of another type. While
             reading also: an id or a content is null, or an id is there twice.
     """
-    files = files_of(path)
-    columns = columns_of(contract)
+    texts = dict.fromkeys(columns_of(contract), pa.string())
+    files = [open_columns(file, texts, MISSING) for file in find_files(str(path))]
     for file in files:
-        is_csv = file.format == "csv"
-        if is_csv and contract.embedding:
-            raise DataError(contract.embedding, "must come in a Parquet file; a CSV file holds no lists")
-        types = None if is_csv else _parquet_schema(file, path)
-        names = csv_names(file, columns) if types is None else types.names
-        for name in columns:
-            if names.count(name) != 1:
-                raise DataError(name, MISSING)
-            if types is not None:
-                _check_type(name, types.field(name).type, contract)
+        if contract.embedding and file.file.format == "csv":
+            raise DataError(contract.embedding, "must come in a file that holds lists, such as Parquet; CSV holds none")
+        for field in file.types:
+            _check_type(field.name, field.type, contract)
     return Sensitive(DocumentFiles(tuple(files), contract, batch_rows))
 
 
@@ -133,16 +117,6 @@ def columns_of(contract: Documents) -> list[str]:
     """Name the columns of the data that are read."""
     names = contract.id, contract.text, contract.embedding, contract.user, contract.label
     return [name for name in names if name]
-
-
-def _parquet_schema(file: DataFile, path: Path) -> pa.Schema:
-    try:
-        found = pq.read_schema(file.path)
-        if found.names is not None:  # which are decoded when they are asked for
-            return found
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        pass  # its message may quote the file
-    raise DataError("", f"{path} cannot be read: the file is damaged or not what its name says")
 
 
 def _check_type(name: str, found: pa.DataType, contract: Documents) -> None:

@@ -22,8 +22,7 @@ from dpmodels.methods.documents.document_sketch import DocumentSketch, DocumentS
 from dpmodels.methods.documents.each_document import EachDocument, EmbeddedDocuments
 from dpmodels.pages.report import render
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.data_files import identities
-from dpmodels.reading.load import files_of
+from dpmodels.reading.data_files import find_files, identities
 from dpmodels.releases.draw import check_line
 from dpmodels.releases.release import read_release
 from dpmodels.releases.system import Craft
@@ -115,7 +114,7 @@ def encoder_of(contract: Documents) -> Encode | None:
 
 def hashes_of(path: Path) -> list[str]:
     """Hash every file of a data set."""
-    return sorted(sha256_of(Path(file.path)) for file in files_of(path))
+    return sorted(sha256_of(Path(file.path)) for file in find_files(str(path)))
 
 
 def refuse_overlap(documents: Path, candidates: Path) -> None:
@@ -124,7 +123,7 @@ def refuse_overlap(documents: Path, candidates: Path) -> None:
     Raises:
         Unsuitable: they share a file.
     """
-    private, public = ([Path(file.path) for file in files_of(path)] for path in (documents, candidates))
+    private, public = ([Path(file.path) for file in find_files(str(path))] for path in (documents, candidates))
     if identities(private, documents) & identities(public, candidates):
         raise Unsuitable(f"{candidates} holds documents that are to be protected; candidates must be public documents")
 

@@ -93,7 +93,7 @@ def test_only_imports_of_ours_are_renamed(source: str, expected: str | None) -> 
 
 
 def test_an_import_that_binds_the_old_name_stops_the_build() -> None:
-    with pytest.raises(ValueError, match=r"line 2: import tasks\.store binds tasks"):
+    with pytest.raises(ValueError, match=r"line 2: import tasks\.run\.store binds tasks"):
         renamed("\nimport tasks.run.store\n")
 
 

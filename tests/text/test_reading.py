@@ -13,6 +13,7 @@ from dpmodels.errors import DataError
 from dpmodels.text.encoders import load_encoder
 from dpmodels.text.passages import Passages, embed, transform_passages
 from dpmodels.text.reading import load_documents
+from tests.damaged import fed, lines
 
 TEXTS = ["Good film. I liked it.", "", 'Zebra, sadly.\n\nNever again! It\n"was" bad.', "One"]
 TABLE = {"id": ["a", "b", "c", "d"], "body": TEXTS, "kind": ["good", "bad", None, "odd"], "who": [1, 1, 2, 1]}
@@ -39,13 +40,17 @@ def ids_of(batches: list[Passages]) -> list[str]:
     return [name for batch in batches for name in batch.ids]
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "folder"])
-def test_files_of_either_kind_and_folders_hold_the_same_documents(tmp_path, kind):
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl", "arrow", "folder"])
+def test_files_of_any_kind_and_folders_hold_the_same_documents(tmp_path, kind):
     table = pa.table(TABLE)
     if kind == "csv":
         pyarrow.csv.write_csv(table, tmp_path / "docs.csv")
     elif kind == "parquet":
         pq.write_table(table.append_column("other", pa.array([[1]] * 4)), tmp_path / "docs.parquet")
+    elif kind == "jsonl":
+        (tmp_path / "docs.jsonl").write_bytes(lines(table.append_column("other", pa.array([[1]] * 4))))
+    elif kind == "arrow":
+        (tmp_path / "docs.arrow").write_bytes(fed(table.append_column("other", pa.array([[1]] * 4))))
     else:
         for index in range(2):
             pq.write_table(table.slice(2 * index, 2), tmp_path / f"{index}.parquet")

@@ -1,17 +1,17 @@
-"""Read the records of a party, or public ones, from CSV or Parquet: columns of numbers, or one column of lists."""
+"""Read the records of a party, or public ones, from files of any format: columns of numbers, or one column of lists."""
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dpmodels.codec.convert import laid_out, plain, types_laid_out
+from dpmodels.codec.convert import plain
 from dpmodels.contract.federation import Federation
 from dpmodels.embeddings.frozen import Examples
 from dpmodels.errors import DataError
@@ -19,9 +19,11 @@ from dpmodels.frozen import Frozen
 from dpmodels.late import Tensor, torch
 from dpmodels.limits import LONGEST_RECORD
 from dpmodels.privacy import Sensitive
-from dpmodels.reading.data_files import FAILURES, DataFile
-from dpmodels.reading.load import files_of
-from dpmodels.reading.text_files import csv_form, csv_names, fault_of, guarded, parsed, read_csv
+from dpmodels.reading.data_files import find_files
+from dpmodels.reading.named_columns import open_columns
+
+BATCH_ROWS = 2**16
+MISSING = "must be in every file, and once, since the federation's records have it"
 
 
 class RecordsSpec(Frozen):
@@ -89,38 +91,12 @@ def load_examples(path: Path, spec: RecordsSpec, contract: Federation) -> Sensit
 
 
 def _table(path: Path, spec: RecordsSpec, labeled: bool) -> pa.Table:
-    names = [*spec.inputs, *([spec.label] if labeled else [])]
-    tables = [_file(file, spec, names) for file in files_of(path)]
-    if any(table.schema != tables[0].schema for table in tables):
+    texts = {**dict.fromkeys(spec.inputs, pa.float64()), **({spec.label: pa.string()} if labeled else {})}
+    files = [open_columns(file, texts, MISSING) for file in find_files(str(path))]
+    if any(file.types != files[0].types for file in files):
         raise DataError("", f"{path} must hold values of the same types in all of its files")
-    return pa.concat_tables(tables)
-
-
-def _file(file: DataFile, spec: RecordsSpec, names: list[str]) -> pa.Table:
-    """Read some columns of a file."""
-    types = None if file.format == "csv" else _parquet_types(file)
-    missing = [name for name in names if (csv_names(file, names) if types is None else types.names).count(name) != 1]
-    if missing:
-        raise DataError(missing[0], "must be in every file, and once, since the federation's records have it")
-    if types is not None:
-        with pq.ParquetFile(file.path) as parquet:
-            read = guarded(parquet.iter_batches(columns=names, use_threads=False), file)
-            batches = [laid_out(batch.select(names)) for batch in read]
-        return pa.Table.from_batches(batches, types_laid_out(pa.schema([types.field(name) for name in names])))
-    kinds = {**dict.fromkeys(spec.inputs, pa.float64()), spec.label: pa.string()}
-    read = guarded(read_csv(file, csv_form(file, names), names, LONGEST_RECORD), file)
-    return pa.Table.from_batches([parsed(batch, kinds) for batch in read], pa.schema([(n, kinds[n]) for n in names]))
-
-
-def _parquet_types(file: DataFile) -> pa.Schema:
-    """Read the names and types of a Parquet file."""
-    try:
-        types = pq.read_schema(file.path)
-        if types.names is not None:  # which are decoded when they are asked for
-            return types
-    except FAILURES:
-        pass  # its message may quote the file
-    raise DataError("", f"{file.place} cannot be read: {fault_of(file)}")
+    batches = chain.from_iterable(file.read(BATCH_ROWS, LONGEST_RECORD) for file in files)
+    return pa.Table.from_batches(batches, files[0].types)
 
 
 @np.errstate(over="ignore")  # numpy's warning would tell that a value is huge
