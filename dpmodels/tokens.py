@@ -1,13 +1,16 @@
 """ed25519 keys that never leave a token (a smart card, a hardware security module), named by a PKCS#11 URI.
 
-    pkcs11:token=nacre;object=sign?module-path=/usr/lib/softhsm/libsofthsm2.so
+    pkcs11:token=nacre;object=sign
 
-The module is the token's own driver; ``token``, ``serial``, ``object`` and ``id`` say which key is meant. The PIN
-is never in the URI, which is kept with every run.
+``token``, ``serial``, ``object`` and ``id`` say which key is meant. The PIN is never in the URI, which is kept with
+every run. Neither is the module, the token's own driver: it runs in this process and is given the PIN, and a URI may
+come out of a file that somebody else wrote.
 
 Source: RFC 7512 (the URI); PKCS #11 3.0, section 2.3.14 (CKM_EDDSA).
 """
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
@@ -18,10 +21,12 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 SCHEME = "pkcs11:"
-SECRET = ("pin-value", "pin-source")
-NAMED = {"token", "serial", "object", "id", "module-path"}
+NAMED = {"token", "serial", "object", "id"}
 _POINTS = (b"\x04\x20", b"\x03\x21\x00", b"")
 """What modules write before the 32 bytes of a public key: the head of an octet string, of a bit string, or nothing."""
+
+driver: Callable[[], str] = str
+"""Says where the token's driver lies; the process that signs sets it, from its own environment."""
 
 
 class TokenKey:
@@ -65,7 +70,7 @@ class TokenKey:
         }
         which = {key: value for key, value in which.items() if value is not None}
         try:
-            found = pkcs11.lib(terms["module-path"]).get_token(**{k: v for k, v in token.items() if v is not None})
+            found = pkcs11.lib(driver()).get_token(**{k: v for k, v in token.items() if v is not None})
             with found.open(user_pin=self._pin) as session:
                 return work(pkcs11, session, which)
         except (pkcs11.exceptions.PKCS11Error, RuntimeError, OSError) as fault:
@@ -89,14 +94,15 @@ def _terms(uri: str, name: str) -> dict[str, Any]:
     """Read a URI.
 
     Raises:
-        InvalidArgument: it holds a PIN, names something unknown, or lacks the module.
+        InvalidArgument: it names something beside the key, which may be a PIN and is not repeated, or no key.
     """
-    path, _, query = uri.removeprefix(SCHEME).partition("?")
-    pairs = [part.partition("=") for part in (*path.split(";"), *query.split("&")) if part]
-    if any(key in SECRET for key, _, _ in pairs):
-        raise Unsuitable(f"{name} holds a PIN in its URI, which is kept with runs; set NACRE_KEY_PASSPHRASE instead")
+    pairs = [part.partition("=") for part in uri.removeprefix(SCHEME).split(";")]
     terms: dict[str, Any] = {key: unquote_to_bytes(value) for key, _, value in pairs}
-    if terms.keys() - NAMED or "module-path" not in terms or not terms.keys() & {"object", "id"}:
-        rule = "be pkcs11:token=TOKEN;object=LABEL?module-path=FILE, with serial or id if need be, and no more"
-        raise InvalidArgument(name, uri, rule)
+    if set("?&") & set(uri) or terms.keys() - NAMED or not terms.keys() & {"object", "id"}:
+        raise Unsuitable(
+            f"{name} must be pkcs11:token=TOKEN;object=LABEL, with serial or id if need be, and no more: the PIN comes "
+            "from NACRE_KEY_PASSPHRASE, and the token's driver from NACRE_PKCS11_MODULE"
+        )
+    if not Path(driver()).is_absolute():
+        raise Unsuitable(f"{name} lies on a token: set NACRE_PKCS11_MODULE to the whole path of the token's driver")
     return {key: value if key == "id" else value.decode(errors="replace") for key, value in terms.items()}

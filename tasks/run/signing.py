@@ -8,12 +8,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
+from dpmodels import tokens
 from dpmodels.errors import InvalidArgument
 from dpmodels.keys import is_locked, private_key
 
-PASSPHRASE = "NACRE_KEY_PASSPHRASE"
+PASSPHRASE, MODULE = "NACRE_KEY_PASSPHRASE", "NACRE_PKCS11_MODULE"
 ask: Callable[[Path], str] | None = None
 """Asks somebody at a terminal; the command line sets it where there is one."""
+tokens.driver = lambda: os.environ.get(MODULE, "")
 
 
 def passphrase_of(key: Path, name: str = "signing_key") -> str:
