@@ -210,10 +210,10 @@ class ContentCharged(LedgerError):
 class PaidUnfinished(LedgerError):
     """A run that is not finished was charged for the same plan on the same data."""
 
-    def __init__(self, run: str, account: str) -> None:
+    def __init__(self, run: str, account: str, command: str) -> None:
         super().__init__(
             f"run {run} was charged to account {account} for this plan on this data and is unfinished: "
-            f"`nacre resume {run}` goes on with it, and nothing was charged now; for a second charge say with --again "
+            f"`{command}` goes on with it, and nothing was charged now; for a second charge say with --again "
             "(statement.again) why, which is kept in the ledger"
         )
         self.run, self.account = run, account

@@ -74,8 +74,18 @@ class TokenKey:
             with found.open(user_pin=self._pin) as session:
                 return work(pkcs11, session, which)
         except (pkcs11.exceptions.PKCS11Error, RuntimeError, OSError) as fault:
-            rule = f"name one ed25519 key that this process can use: the token says {type(fault).__name__}"
-            raise InvalidArgument(self._name, self._uri, rule) from None
+            raise InvalidArgument(self._name, self._uri, _rule(type(fault).__name__)) from None
+
+
+def _rule(fault: str) -> str:
+    """Say what to do about a fault of the module, by its kind."""
+    rules = {
+        "PinIncorrect": "be unlocked by its PIN: the one in NACRE_KEY_PASSPHRASE, or that was typed, is wrong",
+        "NoSuchToken": "name a token that the driver knows",
+        "NoSuchKey": "name one ed25519 key that the token holds, with its public half beside it",
+        "PKCS11Error": "be reached by a driver that NACRE_PKCS11_MODULE names; that file is none",
+    }
+    return rules.get(fault, f"name one ed25519 key that this process can use: the token says {fault}")
 
 
 def _public(pkcs11: Any, session: Any, which: dict[str, Any]) -> "Ed25519PublicKey":

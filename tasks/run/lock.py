@@ -1,14 +1,20 @@
-"""The lock on a run: whoever works at it shares it, and whoever removes it wants it alone. It ends with its process."""
+"""The lock on a run: whoever works at it shares it, and whoever removes it wants it alone. It ends with its process.
+
+The file that is locked lies in the sensitive zone. Whoever can read a file can hold its lock for as long as they like,
+and a worker without data reads the control zone.
+"""
 
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 from dpmodels.errors import ArtifactError
-from tasks.run.store import Run
+from tasks.run.store import Run, make_private
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+LOCKS = ".locks"
+_FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
@@ -30,10 +36,14 @@ def alone(run: Run) -> Iterator[None]:
         ArtifactError: a process works at one of them.
     """
     with ExitStack() as locks:
-        for one in {party.name: party for party in (run, *run.parties)}.values():
+        parties = {party.name: party for party in (run, *run.parties)}.values()
+        for one in parties:
             if one.exists:
                 locks.enter_context(_locked(one, fcntl.LOCK_EX | fcntl.LOCK_NB))
         yield
+        for one in parties:
+            if not one.exists:
+                _file(one).unlink(missing_ok=True)
 
 
 def is_at_work(run: Run) -> bool:
@@ -43,11 +53,16 @@ def is_at_work(run: Run) -> bool:
             return False
     except ArtifactError:
         return run.exists
+    except OSError:  # a home that can only be read
+        return False
 
 
 @contextmanager
 def _locked(run: Run, operation: int) -> Iterator[None]:
-    descriptor = _opened(run)
+    if not run.exists:
+        raise _gone(run)
+    make_private(_file(run).parent)
+    descriptor = os.open(_file(run), _FILE, 0o600)
     try:
         with suppress(OSError):  # a file system without locks: then nobody can tell who works at the run
             _lock(run, descriptor, operation)
@@ -58,11 +73,8 @@ def _locked(run: Run, operation: int) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _opened(run: Run) -> int:
-    try:
-        return os.open(run.control, _FOLDER)
-    except OSError:
-        raise _gone(run) from None
+def _file(run: Run) -> Path:
+    return run.home / "sensitive" / LOCKS / run.name
 
 
 def _lock(run: Run, descriptor: int, operation: int) -> None:

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from dpmodels.artifact import sha256_of
 from dpmodels.contract.discovery import Discovery
 from dpmodels.errors import ArtifactError, NacreError
-from dpmodels.hand_off.manifest import read_manifest
+from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.reading.data_files import is_uri
 from tasks.run.at_work import why_stopped
 from tasks.run.lock import is_at_work
 from tasks.run.remove import is_approved, took_charge
-from tasks.run.store import DELIVERED, Run
+from tasks.run.store import BEGUN, DELIVERED, Run
 
 PAID = ("sanitize", "score", "train", "sample", "validate")
 """Stages after the charge: who gives the same command again instead of going on pays again."""
@@ -62,11 +63,22 @@ def runs_of(home: Path, ledger_url: str | None = None) -> Iterator[Run]:
 
 def is_handed_over(run: Run) -> bool:
     """Tell whether a run was handed over: it is marked so, or the hand-off at its place is the run's own."""
-    if (run.control / DELIVERED).exists():
-        return True
+    return (run.control / DELIVERED).exists() or is_in_place(run)
+
+
+def is_in_place(run: Run) -> bool:
+    """Tell whether the run's own hand-off lies at its place: by its manifest's digest, which the run's mark holds.
+
+    Runs of earlier versions have no mark, or an empty one once they are delivered; their manifest's name is believed.
+    """
+    mark = next((path for name in (DELIVERED, BEGUN) if (path := run.control / name).is_file()), None)
+    digest = mark.read_text(encoding="utf-8") if mark else ""
     try:
-        return read_manifest(run.settings.out).made_by == run.name
-    except ArtifactError:
+        is_its_own = read_manifest(run.settings.out).made_by == run.name
+        return is_its_own and (
+            sha256_of(run.settings.out / MANIFEST) == digest if digest else mark != run.control / BEGUN
+        )
+    except (ArtifactError, OSError):
         return False
 
 

@@ -18,7 +18,7 @@ from dpmodels.releases.plan import Line
 from tasks.run.accounts import charges_of
 from tasks.run.in_memory import GIVEN
 from tasks.run.lock import is_at_work
-from tasks.run.runs import is_handed_over
+from tasks.run.runs import is_handed_over, resume_command
 from tasks.run.store import BEGUN, Run, Settings
 
 MOST_NAMED = 3
@@ -36,7 +36,7 @@ def refuse_paid(home: Path, ledger: Ledger, url: str, asked: Sequence[tuple[Sett
     for run in () if again else _cut_off(home, url):
         parties = [(own.settings, own.plan.lines) for own in run.parties]
         if _identity(home, parties) == same and _accounts(ledger, run):
-            raise PaidUnfinished(run.name, asked[0][0].account)
+            raise PaidUnfinished(run.name, asked[0][0].account, resume_command(run))
 
 
 @contextmanager
@@ -73,14 +73,19 @@ def _accounts(ledger: Ledger, run: Run) -> set[str]:
     return names
 
 
+def _same_place(data: str) -> str:
+    """Return a place of data as it is called without links; copies are other places."""
+    return data if "://" in data or not data else os.path.realpath(data)
+
+
 def _identity(home: Path, parties: Sequence[tuple[Settings, Sequence[Line]]]) -> list[Any]:
     inside = f"{home / 'sensitive'}{os.sep}"
     return [
         (
             settings.account,
-            GIVEN if settings.data.startswith(inside) else settings.data,
+            GIVEN if settings.data.startswith(inside) else _same_place(settings.data),
             settings.query,
-            settings.parents,
+            _same_place(settings.parents),
             [line.hash for line in lines],
         )
         for settings, lines in parties

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.artifact import aside, make_folder, replace_folder, settle, sha256_of
+from dpmodels.artifact import aside, make_folder, replace_folder, settle, sha256_of, write_text
 from dpmodels.codec.flat import tables_of
 from dpmodels.contract.discovery_charge import DiscoveryCharge
 from dpmodels.contract.federation import UNPROTECTED_BY
@@ -29,7 +29,6 @@ from dpmodels.hand_off.manifest import (
     PAID_ELSEWHERE,
     Manifest,
     digest_of_all,
-    read_manifest,
 )
 from dpmodels.hand_off.signature import sign_manifest
 from dpmodels.ledger.declared import Declared
@@ -49,6 +48,7 @@ from tasks.run.home import ledger_of
 from tasks.run.parquet import read_batches
 from tasks.run.ready import check_free
 from tasks.run.receive import forget, receive
+from tasks.run.runs import is_in_place
 from tasks.run.signing import passphrase_of
 from tasks.run.store import BEGUN, DELIVERED, MADE, Handle, Run, members
 from tasks.run.table_file import write_table
@@ -93,7 +93,7 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
     manifest last, and stays in the folder.
     """
     out = run.settings.out
-    if holds_run(out, run.name):
+    if is_in_place(run):
         _mark_delivered(run)
         return Handle(path=out)
     check_free(out)
@@ -114,6 +114,8 @@ def assemble(run: Run, release: Handle, report: Handle, write: Callable[[Path], 
             with open_engine(run.settings.threads, None) as engine:
                 Bucket(bucket).settle(run.name, part, whole.artifacts, engine)
         blur_times(part)
+        if (run.control / BEGUN).exists():  # so that no other manifest at its place is taken for the run's
+            write_text(run.control / BEGUN, sha256_of(part / MANIFEST))
         replace_folder(part, out)
     _mark_delivered(run)
     if not run.settings.is_paid_elsewhere:
@@ -342,11 +344,3 @@ def _discovery_line(run: Run, one: DiscoveryCharge, contract: Contract) -> dict[
         "ledger": paid,
         **({} if held else {"left_out": PAID_ELSEWHERE}),
     }
-
-
-def holds_run(out: Path, name: str) -> bool:
-    """Tell whether the hand-off of this run is already in place."""
-    try:
-        return read_manifest(out).made_by == name
-    except ArtifactError:
-        return False

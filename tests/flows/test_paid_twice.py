@@ -1,5 +1,8 @@
 """What was paid for and cut off is named, and not paid for a second time without a word."""
 
+import fcntl
+import json
+import os
 import shutil
 import signal
 from pathlib import Path
@@ -14,8 +17,10 @@ from flows.config import SynthesizeConfig
 from flows.synthesize import carry_out, start
 from flows.table import take_to_hand_off
 from tasks.run.accounts import charges_of
+from tasks.run.runs import is_in_place
 from tests.children import ends_at
 from tests.flows.test_crash import MOMENTS, only_run
+from tests.hand_off.make_golden import GOLDEN
 from tests.support import charges, make_table, run_cli, synthesize_words, write_clinic
 from tests.wards import begun as of_wards
 
@@ -55,7 +60,9 @@ def test_the_same_command_after_a_kill_names_the_run_that_is_paid_for(tmp_path: 
     assert ends_at(*MOMENTS[moment], True, *synthesize_words(tmp_path)) == -signal.SIGKILL
     run, before = only_run(tmp_path), charges(home)
     code, _, err = run_cli(*synthesize_words(tmp_path, out=tmp_path / "second"))
-    assert code == 1 and f"`nacre resume {run}`" in err and "--again" in err and "nothing was charged" in err
+    assert (
+        code == 1 and f"`nacre resume {run} --home {home}`" in err and "--again" in err and "nothing was charged" in err
+    )
     assert charges(home) == before and only_run(tmp_path) == run
     assert run_cli("resume", run, "--home", home, "--no-prefect")[0] == 0
     shutil.move(tmp_path / "out", tmp_path / "delivered")  # what was handed over is finished, wherever it lies now
@@ -94,6 +101,39 @@ def test_another_plan_and_other_data_are_not_refused(cut_off: Path) -> None:
     shutil.copy(cut_off / "clinic.parquet", other)
     start(asked(cut_off, "second", epsilon=0.5))
     start(asked(cut_off, "third").model_copy(update={"data": str(other)}))
+
+
+def test_the_same_data_by_another_name_are_the_same(cut_off: Path) -> None:
+    (cut_off / "link.parquet").symlink_to(cut_off / "clinic.parquet")
+    (cut_off / "beside").mkdir()
+    for place in (cut_off / "link.parquet", f"{cut_off}/beside/../clinic.parquet"):
+        with pytest.raises(PaidUnfinished):
+            start(asked(cut_off, "second").model_copy(update={"data": str(place)}))
+
+
+def test_a_manifest_that_somebody_put_at_its_place_is_not_its_hand_off(cut_off: Path) -> None:
+    forged = json.loads((GOLDEN / "FORMAT-1" / "sampled-again" / "manifest.json").read_text())
+    (cut_off / "out").mkdir()
+    (cut_off / "out" / "manifest.json").write_text(json.dumps(forged | {"sampled_again_as": "first"}))
+    with pytest.raises(PaidUnfinished):
+        start(asked(cut_off, "second"))
+    first = flow.find(cut_off / "home", "first", None, None)
+    with pytest.raises(nacre.NacreError, match="already holds files"):
+        carry_out(first, prefect=False)
+    shutil.rmtree(cut_off / "out")
+    assert is_in_place(carry_out(first, prefect=False))
+
+
+@pytest.mark.parametrize("how", [fcntl.LOCK_SH, fcntl.LOCK_EX])
+def test_who_can_only_read_the_control_zone_hides_no_run_and_holds_none_up(cut_off: Path, how: int) -> None:
+    descriptor = os.open(cut_off / "home" / "control" / "first", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+        with pytest.raises(PaidUnfinished):
+            start(asked(cut_off, "second"))
+        carry_out(flow.find(cut_off / "home", "first", None, None), prefect=False)
+    finally:
+        os.close(descriptor)
 
 
 def test_a_charge_that_was_given_back_is_not_paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,4 +201,4 @@ def test_a_federation_is_named_by_its_own_run(tmp_path: Path, monkeypatch: pytes
         with pytest.raises((ZeroDivisionError, nacre.NacreError)):
             carry_out(run, prefect=False)
     code, _, err = run_cli("federate", tmp_path / "federation.yaml", "--out", tmp_path / "second")
-    assert code == 1 and f"`nacre resume {run.name}`" in err
+    assert code == 1 and f"`nacre resume {run.name} --home " in err

@@ -84,7 +84,7 @@ def test_what_a_token_cannot_do_is_one_sentence_without_the_pin(token: Path) -> 
 
 
 def test_a_driver_that_is_none_is_said(token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place, match in (("/nowhere.so", "the token says"), ("", "set NACRE_PKCS11_MODULE"), ("m.so", "whole path")):
+    for place, match in (("/nowhere.so", "that file is none"), ("", "set NACRE_PKCS11_MODULE"), ("m.so", "whole path")):
         monkeypatch.setenv("NACRE_PKCS11_MODULE", place)
         with pytest.raises(InvalidArgument, match=match):
             private_key(token, passphrase=PIN)
