@@ -223,8 +223,7 @@ def nested(depth: int) -> str:
 @pytest.mark.parametrize("part", ["hospital", "document", "client"])
 def test_a_price_for_each_of_what_is_not_charged_apart_is_refused(own: Path, part: str) -> None:
     """A maker of a hand-off could have had ``verify`` print a price for each hospital, where it is for all rows."""
-    assert "part" in judged(own, json.dumps(facts() | {"part": part, "manifest": 3}))[0]
-
+    assert "part" in judged(own, json.dumps(facts() | {"part": part, "format": 3}))[0]
 
 
 @pytest.mark.parametrize(
