@@ -348,9 +348,6 @@ class Manifest(Line, _Head):
             raise ValueError("has not both of the fields report and total_spent, or discoveries and total_spent")
         if self.discoveries and (self.clients is not None or self.part is not None or self.layout is None):
             raise ValueError("has the field discoveries, which only a table's manifest with the field layout has")
-        embedded = any(name.startswith("embeddings/") for name in self.artifacts)
-        if (self.part == "client" and self.clients is None) or (self.part in ("document", "user") and not embedded):
-            raise ValueError("has the field part, and nothing that is charged for each such part")
         if self.left_out is None and None in payer:
             raise ValueError("lacks one of the fields run, ledger.account and ledger.entries, and does not say why")
         if self.left_out is not None and any((*payer, self.report, self.approved, self.sampled_again_as)):

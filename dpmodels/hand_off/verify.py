@@ -131,6 +131,7 @@ def verify_hand_off(
         _check_proved(line, manifest.adjacency, found)
         _check_budget(line, found)
         _check_charge(line, line.run if isinstance(line, DiscoveryLine) else manifest.run, found)
+    _check_part(manifest, found)
     _check_clients(manifest, found)
     _check_classifier(folder, manifest, found)
     _check_total(manifest, found)
@@ -152,6 +153,13 @@ def verify_hand_off(
     found.declared = {name: printable(said, 300) for name, said in manifest.operator_says.items()}
     found.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
     return found
+
+
+def _check_part(manifest: Manifest, found: Verified) -> None:
+    """Hold the kind of part that is said to be charged on its own to what was handed over."""
+    embedded = any(name.startswith("embeddings/") for name in manifest.artifacts)
+    if manifest.clients is None if manifest.part == "client" else manifest.part and not embedded:
+        found.faults.append(f"the price is for each {manifest.part}, and nothing here is charged for each by itself")
 
 
 def check_signers(
