@@ -137,9 +137,12 @@ def _kept_private(path: Path, name: str) -> bytes:
         raise InvalidArgument(name, path, "be a readable ed25519 private key in a PEM file, and no link") from None
     with open(descriptor, "rb") as file:
         found = os.fstat(descriptor)
+        content = file.read(LARGEST_KEY) if stat.S_ISREG(found.st_mode) else b""
+        if b"BEGIN PUBLIC KEY" in content:
+            raise InvalidArgument(name, path, "be the private key: this is a public one")
         if not stat.S_ISREG(found.st_mode):
             raise InvalidArgument(name, path, "be an ed25519 private key in a PEM file")
         if found.st_uid != os.geteuid() or found.st_mode & 0o077:
             rule = "belong to the user who signs, and be readable by nobody else (chmod 600)"
             raise InvalidArgument(name, path, rule)
-        return file.read(LARGEST_KEY)
+        return content

@@ -86,6 +86,7 @@ def start(config: FederateConfig, name: str = "", may_open: MayOpen = MayOpen.FI
         NacreError: the run would fail for a public reason, or a client's budget is exhausted.
     """
     check_ready(config.runtime.device, config.out, config.runtime.signing_key)
+    check_there(config)
     check_apart(config)
     prepared, home = prepare(config), config.runtime.home.absolute()
     ledger = open_home(config)
@@ -169,6 +170,17 @@ def _keys_named(method: str) -> Iterator[None]:
         raise InvalidArgument(keys.get(error.name, f"{within}.{error.name}"), error.value, error.rule) from None
 
 
+def check_there(config: FederateConfig) -> None:
+    """See that every client's path exists: a client that is dropped for a mistyped one leaves the others charged.
+
+    Raises:
+        InvalidArgument: the path of a client does not.
+    """
+    for client, place in config.clients.items():
+        if not place.exists():
+            raise InvalidArgument(f"clients.{client}", place, "be a path that exists")
+
+
 def check_apart(config: FederateConfig) -> None:
     """See that no client's files are another client's, or are read as public ones, by any link; no file is opened.
 
@@ -239,6 +251,7 @@ def _measurement(config: FederateConfig, method: str) -> dict[str, Any]:
 
 def describe_federation(config: FederateConfig) -> tuple[dict[str, str], Quote | None]:
     """Describe what each client would be charged, and return the quote of the federation; opens no client's data."""
+    check_there(config)
     prepared, place = prepare(config), ledger_place(config)
     if not prepared.lines:
         return describe_uncharged(prepared.contract), None

@@ -29,6 +29,7 @@ from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import DEEPEST, Place, Scalar, Watch, YamlFault, read_yaml
 from dpmodels.privacy import PrivacyUnit
+from dpmodels.reading.data_files import FORMATS
 
 Finding = tuple[Place, Callable[[], str]]
 """Where a fault is, and what makes its sentence."""
@@ -51,6 +52,8 @@ KINDS: dict[str, type[BaseModel]] = {
 }
 PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|[-+]?\.[0-9]+([eE][-+]?[0-9]+)?")
 TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, and no contract is"
+TABLES = FORMATS.keys() - {".json"}
+"""Endings of files that are no YAML, of which JSON is a part."""
 SWITCHES = ("nullable", "zero_inflated")  # here yes and no can only be meant as true and false
 TODO = "is still TODO: write it from public documentation, never by looking at the data"
 PHRASES = {  # pydantic's error types, in the words of someone who writes YAML
@@ -121,6 +124,13 @@ def load_schema(path: str | Path) -> Schema:
 
 def read(path: str | Path) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
     """Read a contract's file: the contract, or None and every fault found."""
+    contract, faults = _read(path)
+    if contract is None and Path(path).suffix.lower() in TABLES and Path(path).is_file():
+        return None, [SchemaFault(0, "file", "is a table and no schema; `nacre schema init DATA` drafts one")]
+    return contract, faults
+
+
+def _read(path: str | Path) -> tuple[Schema | Documents | Federation | None, list[SchemaFault]]:
     try:
         text = read_at_most(Path(path), LARGEST_YAML).decode()
     except FileNotFoundError:

@@ -60,9 +60,9 @@ MEASURED = (
 )
 """Names of what is paid, counted or measured: no name says how large that can be."""
 ADVICE = (
-    "no bound is suggested: take the largest value that a tariff, a contract, a form or a limit of the system allows, "
-    "from public documents and never from these rows, with `outside: clip` for what lies beyond, and with `scale: log` "
-    "where most values are small beside it. The wider the bounds, the larger the error of the largest values"
+    "no bound is suggested: take the largest value that a tariff, a contract, a form or a system allows, from public "
+    "documents and never from these rows, with `outside: clip` for what lies beyond and `scale: log` where most "
+    "are small. Wider bounds make a larger error of the largest values"
 )
 DAYS = {"min": date(1970, 1, 1), "max": date(2099, 12, 31)}
 SIZES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1), "uint16": (0, 2**16 - 1)}

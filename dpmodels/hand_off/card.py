@@ -203,7 +203,11 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
     if charged.get("status") == "measured":
         found["classifiers"] = charged["classifiers"]
     found["warnings"] = [f"{one['name']}: {one['warning']}" for one in columns if "warning" in one]
-    numbers = {one["name"]: {key: one[key] for key in ("mean", "p99")} for one in columns if "mean" in one}
+    numbers = {
+        one["name"]: {key: one[key] for key in ("mean", "p99", "clipped") if key in one}
+        for one in columns
+        if "mean" in one
+    }
     if numbers:
         found["numbers"] = numbers
     if "drowned" in report:

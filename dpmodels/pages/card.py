@@ -8,7 +8,7 @@ from typing import Any
 from dpmodels import amounts
 from dpmodels.accounting.meaning import in_words
 from dpmodels.pages import embedded, federated, report
-from dpmodels.pages.glance import doubted
+from dpmodels.pages.glance import clipped, doubted, worst_means
 from dpmodels.pages.page import percent, render_page, short, thousands
 
 DONE = {**report.DONE, **embedded.DONE, **federated.DONE}
@@ -62,6 +62,7 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
     """Lay the facts of a hand-off out on one sheet for whoever gets it: what it is, and what it is not for."""
     quality, content = facts["quality"], facts["content"]
     warned = [_cut(one) for one in quality["warnings"]]
+    known = {"columns": [{"name": name, **one} for name, one in quality.get("numbers", {}).items()]}
     return render_page(
         "data-sheet.html",
         **_told(facts),
@@ -69,7 +70,8 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         classes=_listed(content.get("classes", ())),
         left_out=_listed(content.get("left_out", ())),
         weakest=[f"{name} {percent(error)}" for name, error in quality["weakest"].items()],
-        numbers=doubted({"columns": [{"name": name, **one} for name, one in quality.get("numbers", {}).items()]}),
+        numbers=doubted(known),
+        clipped=clipped(worst_means(known)),
         warned=warned[:MOST_WARNINGS],
         further=len(warned[MOST_WARNINGS:]),
     )

@@ -35,15 +35,29 @@ def glance(report: Facts) -> dict[str, str]:
     if report.get("columns"):
         said["worst columns"] = _worst(report)
         if numbers := doubted(report):
-            said["means"] = f"{', '.join(numbers)} (root mean squared errors to expect, by the values themselves)"
+            means = f"{', '.join(numbers)} (root mean squared errors to expect, by the values themselves)"
+            said["means"] = "; ".join(filter(None, [means, clipped(worst_means(report))]))
     return said
 
 
 def doubted(report: Facts) -> list[str]:
     """Say of some number columns how far off mean and 99 % quantile are to be expected, relatively, the worst first."""
+    return [f"{one['name']} {_off(one['mean'])}, its 99 % quantile {_off(one['p99'])}" for one in worst_means(report)]
+
+
+def clipped(columns: Sequence[Facts]) -> str:
+    """Say of which columns values were set to a bound, so that no error of them is of those values; or nothing."""
+    cut = ["{:,.10g} to {:,.10g} of {}".format(*one["clipped"], one["name"]) for one in columns if "clipped" in one]
+    if not cut:
+        return ""
+    said = "were set to the bound before anything was measured; these figures are of what was left"
+    return f"values beyond {', '.join(cut)} {said}"
+
+
+def worst_means(report: Facts) -> list[Facts]:
+    """Return the number columns whose mean is known worst, relatively, the worst first."""
     known = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
-    worst = sorted(known, key=lambda one: -_relative(one["mean"]))[:WORST]
-    return [f"{one['name']} {_off(one['mean'])}, its 99 % quantile {_off(one['p99'])}" for one in worst]
+    return sorted(known, key=lambda one: -_relative(one["mean"]))[:WORST]
 
 
 def _off(fact: Facts) -> str:

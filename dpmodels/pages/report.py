@@ -8,7 +8,7 @@ from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.federated import render_federated
-from dpmodels.pages.glance import fits, worst_first
+from dpmodels.pages.glance import clipped, fits, worst_first
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.plots import Figure, Shares, bars, histogram, meter, scatter
 
@@ -68,6 +68,7 @@ def render(facts: Mapping[str, Any]) -> str:
             for one in facts["columns"]
             if "mean" in one
         ],
+        clipped=clipped([one for one in facts["columns"] if "mean" in one]),
         charged=_charged(facts.get("charged")),
         noise=[(name, short(stddev)) for name, stddev in facts["noise_stddev"].items()],
         meter=meter,

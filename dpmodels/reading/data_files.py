@@ -184,7 +184,9 @@ def find_files(place: str) -> list[DataFile]:
     if not found:
         raise DataError("", f"{place} does not exist or holds no files")
     if any(size == 0 for _, size in found):
-        raise DataError("", f"{place} is empty or holds an empty file")
+        raise DataError(
+            "", f"{place} holds an empty file" if found[0][0] else f"{place} cannot be read: the file is empty"
+        )
     root = root_of(path)
     files = [DataFile(system, f"{root}/{name}" if name else root, place, _keys(name)) for name, _ in found]
     if len({file.format for file in files}) > 1 or not files[0].format:

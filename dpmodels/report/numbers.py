@@ -179,7 +179,9 @@ def errors_of(column: Modelled, noisy: Marginal, made: Floats) -> dict[str, Any]
         return {}
     with np.errstate(over="ignore", invalid="ignore"):  # beyond what a square can be, nothing is said
         errors = {"mean": _fact(*spread.mean()), "p99": _fact(*spread.quantile(HIGH))}
-    return errors if all(map(math.isfinite, (x for fact in errors.values() for x in fact.values()))) else {}
+    if not all(map(math.isfinite, (x for fact in errors.values() for x in fact.values()))):
+        return {}
+    return {**errors, **({"clipped": [column.low, column.high]} if column.outside == "clip" else {})}
 
 
 def _fact(estimate: float, stddev: float) -> dict[str, float]:

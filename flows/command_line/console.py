@@ -71,13 +71,20 @@ def confirm(title: str, facts: Mapping[str, str], question: str, yes: bool, as_j
 
     Raises:
         Abort: the answer is no.
+        NacreError: nobody is there to answer.
     """
     if not as_json:
         print_facts(title, facts)
     elif not yes:
         echo("\n".join(as_lines(facts)), err=True)
-    if not yes:
-        typer.confirm(escaped(question), abort=True, err=True)
+    try:
+        agreed = yes or typer.confirm(escaped(question), err=True)
+    except typer.Abort as abort:
+        if isinstance(abort.__context__, EOFError):
+            raise NacreError("nobody answered; where there is no terminal, add --yes to agree") from None
+        raise
+    if not agreed:
+        raise typer.Abort
 
 
 def say(text: str, facts: Mapping[str, Any], as_json: bool) -> None:

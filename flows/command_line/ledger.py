@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpmodels.errors import AccountMissing, InvalidArgument, NacreError
-from flows.command_line.options import AllowLargeDelta, AsJson, Home, Url
+from flows.command_line.options import NUMBER, AllowLargeDelta, AsJson, Home, Url
 from flows.command_line.printing import echo
 from flows.config import HOME
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, typer.Argument(help="Account.")]
 Reason = Annotated[str, typer.Option(help="Why; it stays in the ledger for ever.")]
-RunCap = Annotated[float | None, typer.Option(help="Most that one run may spend.")]
+RunCap = Annotated[float | None, typer.Option(help="Most that one run may spend.", **NUMBER)]
 OfficersKey = Annotated[Path | None, typer.Option(help="Private key (PEM) of an officer, where the ledger has one.")]
 Expires = Annotated[str | None, typer.Option(help="Last day for charges, YYYY-MM-DD; nothing ever refreshes.")]
 
@@ -30,8 +30,8 @@ app = typer.Typer(no_args_is_help=True, help="Open, inspect, export and verify p
 def open_account(
     name: Name,
     schema: Annotated[Path, typer.Option(help="Contract that names the data set and its privacy unit.")],
-    cap_epsilon: Annotated[float, typer.Option(help="Hard cap on everything ever released.")],
-    cap_delta: Annotated[float, typer.Option(help="Delta of the cap.")],
+    cap_epsilon: Annotated[float, typer.Option(help="Hard cap on everything ever released.", **NUMBER)],
+    cap_delta: Annotated[float, typer.Option(help="Delta of the cap.", **NUMBER)],
     owner: Annotated[str, typer.Option(help="Who answers for the account.")] = "",
     note: Annotated[str, typer.Option(help="Free text kept with the account.")] = "",
     parent: Annotated[str, typer.Option(help="Account above; declares the data disjoint from its siblings'.")] = "",
@@ -81,8 +81,8 @@ def open_account(
 def cap(
     name: Name,
     reason: Reason,
-    epsilon: Annotated[float | None, typer.Option(help="New cap; never below what is spent.")] = None,
-    delta: Annotated[float | None, typer.Option(help="New delta of the cap.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="New cap; never below what is spent.", **NUMBER)] = None,
+    delta: Annotated[float | None, typer.Option(help="New delta of the cap.", **NUMBER)] = None,
     run_cap: RunCap = None,
     expires: Expires = None,
     no_run_cap: Annotated[bool, typer.Option("--no-run-cap", help="Remove the maximum of one run.")] = False,
@@ -206,8 +206,8 @@ def entries(
 @app.command("plan")
 def plan(
     name: Name,
-    epsilon: Annotated[float, typer.Option(help="Epsilon of one Gaussian release.")],
-    delta: Annotated[float, typer.Option(help="Delta of one release.")],
+    epsilon: Annotated[float, typer.Option(help="Epsilon of one Gaussian release.", **NUMBER)],
+    delta: Annotated[float, typer.Option(help="Delta of one release.", **NUMBER)],
     times: Annotated[int, typer.Option(min=1, max=1000, help="How many such releases.")] = 1,
     home: Home = None,
     ledger: Url = None,

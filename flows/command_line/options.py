@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
@@ -23,7 +23,25 @@ def _option(one: Setting, words: str = "") -> Any:
     flags = list(dict.fromkeys([f"--{spoken(one.name).replace('_', '-')}", flag]))
     if default is True:
         flags = [f"{flag}/--no-{flag[2:]}"]
-    return typer.Option(*flags, envvar=one.variable, help=words or f"{one.field.description}{_default(one)}")
+    said = words or f"{one.field.description}{_default(one)}"
+    kind = NUMBER if one.field.annotation in (float, float | None) else {}
+    return typer.Option(*flags, envvar=one.variable, help=said, **kind)
+
+
+def number(text: str) -> float:
+    """Read a number of the command line.
+
+    Raises:
+        BadParameter: it is none.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter("must be a number, such as 1 or 0.5") from None
+
+
+NUMBER: Any = {"parser": number, "metavar": "<float>"}
+"""What an option that is a number is made with, so that its error is in plain words."""
 
 
 def _default(one: Setting) -> str:
@@ -89,5 +107,7 @@ def _parameters(model: type[HandOverConfig]) -> Iterator[inspect.Parameter]:
             yield inspect.Parameter(one.name, kind, annotation=Annotated[kept, read])
         elif one.field.annotation != dict[str, Any] and one.name not in model.WITHOUT:
             kept = one.field.annotation
+            if get_origin(kept) is Literal:  # what stands for none is not typed
+                kept = Literal[tuple(filter(None, get_args(kept)))]
             yield inspect.Parameter(one.name, kind, default=None, annotation=Annotated[kept | None, _option(one)])
     yield inspect.Parameter("config", kind, default=None, annotation=ConfigFile)

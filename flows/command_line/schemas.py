@@ -3,14 +3,15 @@
 import json
 import sys
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 import typer
 
 from dpmodels.errors import NacreError
 from dpmodels.escapes import escaped
-from flows.command_line.options import AllowLargeDelta, AsJson, Data, Home, QueryText, Url
+from dpmodels.reading.data_files import FORMATS
+from flows.command_line.options import NUMBER, AllowLargeDelta, AsJson, Data, Home, QueryText, Url
 from flows.command_line.printing import echo, interruptible
 
 FROM = (
@@ -51,19 +52,29 @@ def schema_init(
         if not sys.stdin.isatty() or not typer.confirm(escaped(f"{doubt}. Print them as names?"), err=True):
             raise
         text = draft(source, True, known, editor)
-    echo("the first line of a CSV file, or what the file says of itself, is taken as names: check them", err=True)
+    echo(f"{_names_from(data, query)} is taken as names: check them", err=True)
     echo(text, nl=False)
     unfinished = len({fault.where.split(".")[1] for fault in parse(text)[1] if fault.where.startswith("columns.")})
     left = f"columns with a TODO left: {unfinished}; nacre schema lint names them" if unfinished else "no TODO is left"
     echo(left, err=True)
 
 
+def _names_from(data: str, query: str) -> str:
+    """Say where the names of a draft are from."""
+    kind = FORMATS.get(PurePosixPath(data).suffix.lower()) if not query else "query"
+    if kind == "csv":
+        return "the first line of the file"
+    return (
+        "what the source says of itself" if kind else "the first line of a CSV file, or what the file says of itself,"
+    )
+
+
 @app.command("discover")
 def schema_discover(
     data: Data,
     schema: Annotated[Path, typer.Option(help="The draft, in which `discover` stands for what is to be found.")],
-    epsilon: Annotated[float, typer.Option(help="Epsilon to spend, 0.001 to 1000.")],
-    delta: Annotated[float, typer.Option(help="Delta, above 0 and below 1; never from the row count.")],
+    epsilon: Annotated[float, typer.Option(help="Epsilon to spend, 0.001 to 1000.", **NUMBER)],
+    delta: Annotated[float, typer.Option(help="Delta, above 0 and below 1; never from the row count.", **NUMBER)],
     query: QueryText = "",
     out: Annotated[Path | None, typer.Option(help="File to write the schema to. (default: print it)")] = None,
     account: Annotated[str | None, typer.Option(help="Account that pays. (default: the data set's)")] = None,

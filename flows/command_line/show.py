@@ -129,7 +129,7 @@ def _payer(run: Run) -> str:
 
 def show_fitted(run: Run, changes: Changes, as_json: bool, fail_on_checks: bool) -> None:
     """Print what another fit of a release changed, who paid for the release, and where the files are."""
-    echo(changes, err=as_json)
+    echo(f"{changes}\nnothing was charged: the release is paid for", err=as_json)
     show_hand_off(run, as_json, fail_on_checks)
 
 

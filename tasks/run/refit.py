@@ -79,6 +79,8 @@ def start_fit(run: Run, release: Path, wished: Settings) -> Outcome | None:
     check_writable(run.home)
     try:
         content = read_plain(release.parent, release)
+        if not content.startswith(b"PAR1"):
+            raise ArtifactError("it is no release; name the release.parquet of a run")
         read = read_release(content).value
     except (ArtifactError, OSError) as fault:
         raise ArtifactError(f"{release} cannot be fitted: {fault}") from None

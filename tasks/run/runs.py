@@ -1,6 +1,7 @@
 """The runs of a home: what each is about, how far it is, why it stopped there, and how it goes on."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -133,8 +134,8 @@ def _state(run: Run) -> tuple[str, str, str]:
     if is_at_work(run):
         return AT_WORK, "", ""
     paid, why = is_paid(run), why_stopped(run)
-    if not paid and (lost := _lost_data(run)):
-        return UNFINISHED, f"{why}; {lost} is gone, so it cannot go on", f"nacre remove {run.name} {_where(run)}"
+    if not paid and (barred := _lost_data(run) or _taken_place(run)):
+        return UNFINISHED, f"{why}; {barred}, so it cannot go on", f"nacre remove {run.name} {_where(run)}"
     return UNFINISHED_PAID if paid else UNFINISHED, why, AGAIN if discovers else resume_command(run)
 
 
@@ -155,11 +156,18 @@ def _took_charge(run: Run) -> bool | None:
 
 
 def _lost_data(run: Run) -> str:
-    """Name the data of a run that has yet to read it, where it lay on this machine and lies there no more."""
+    """Say that the data of a run that has yet to read it lay on this machine and lies there no more."""
     settings = run.settings
     if settings.query or is_uri(settings.data) or "*" in settings.data or is_read(run):
         return ""
-    return "" if not settings.data or Path(settings.data).exists() else settings.data
+    return "" if not settings.data or Path(settings.data).exists() else f"{settings.data} is gone"
+
+
+def _taken_place(run: Run) -> str:
+    """Say that the place of a run's hand-off holds another run's."""
+    with suppress(ArtifactError):
+        return f"{run.settings.out} holds the hand-off of run {read_manifest(run.settings.out).made_by}"
+    return ""
 
 
 def is_read(run: Run) -> bool:

@@ -209,6 +209,14 @@ def test_draft_refuses_what_has_no_names(tmp_path: Path, secret_table: pa.Table)
         assert SECRET not in str(caught.value) and caught.value.__context__ is None
 
 
+@pytest.mark.parametrize("content", ["age,bill\n3,5\n", "age: a\n3\n", b"PAR1\xff\x00"])
+def test_a_table_in_a_schemas_place_is_called_no_schema(tmp_path: Path, content: str | bytes) -> None:
+    path = tmp_path / "clean.csv"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(SchemaError, match="is a table and no schema; `nacre schema init DATA` drafts one"):
+        load_schema(path)
+
+
 def test_a_filled_in_draft_is_a_schema(schema: Schema, table: pa.Table, tmp_path: Path) -> None:
     pq.write_table(table.select(["smoker"]), tmp_path / "s.parquet")
     assert make(draft(tmp_path / "s.parquet")).modelled.keys() == {"smoker"}

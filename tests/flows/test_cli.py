@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -19,6 +20,24 @@ def test_a_drafted_schema_is_all_todo_and_lint_says_so(tmp_path):
     (tmp_path / "draft.yaml").write_text(text)
     code, _, err = run_cli("schema", "lint", tmp_path / "draft.yaml")
     assert code == 1 and "TODO" in err and "line" in err
+
+
+def test_a_draft_says_of_a_csv_file_alone_that_its_first_line_is_taken_as_names(tmp_path):
+    text = "the first line of the file is taken as names"
+    (tmp_path / "t.csv").write_text("age,ward\n1,a\n")
+    pq.write_table(pa.table({"age": [1], "ward": ["a"]}), tmp_path / "t.parquet")
+    assert text in run_cli("schema", "init", tmp_path / "t.csv")[2]
+    assert text not in run_cli("schema", "init", tmp_path / "t.parquet")[2]
+
+
+def test_an_option_that_cannot_be_read_is_told_what_it_may_be(tmp_path):
+    words = ("plan", "t.csv", "--schema", "t.yaml", "--delta", "1e-5", "--out", tmp_path)
+    code, _, err = run_cli(*words, "--epsilon", "one")
+    assert code == 2 and "must be a number, such as 1 or 0.5" in err and "parse" not in err
+    code, _, err = run_cli(*words, "--epsilon", 1, "--format", "xlsx")
+    assert code == 2 and "is not one of 'csv', 'arrow', 'jsonl'" in err
+    assert "<csv|arrow|jsonl>" in run_cli("plan", "--help")[1]
+    assert "such as 1 or 0.5" in run_cli("ledger", "open", "c", "--cap-epsilon", "one", "--cap-delta", "1e-5")[2]
 
 
 def test_a_sound_schema_passes_lint(tmp_path):

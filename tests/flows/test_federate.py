@@ -247,6 +247,17 @@ def test_data_that_are_not_found_drop_their_client_and_are_not_called_unfit(tmp_
     assert f"warning: client south was dropped: {clients.ABSENT}" in capsys.readouterr().err
 
 
+def test_a_client_whose_path_does_not_exist_is_refused_by_name_before_anything_is_charged(tmp_path: Path) -> None:
+    """It was dropped with a warning once the others had been charged, for a path that was mistyped."""
+    content = yaml.safe_load(write_wards(tmp_path).read_text())
+    content["clients"]["south"] = str(tmp_path / "suoth")
+    (tmp_path / "federation.yaml").write_text(yaml.safe_dump(content))
+    for command in ("plan-federation", "federate"):
+        code, _, err = run_cli(command, tmp_path / "federation.yaml")
+        assert (code, err.strip()) == (1, f"error: clients.south={tmp_path / 'suoth'} must be a path that exists")
+    assert not (tmp_path / "home").exists() and not (tmp_path / "out").exists()
+
+
 def test_values_that_are_not_numbers_make_their_record_say_nothing(tmp_path: Path) -> None:
     run, bad = begun(tmp_path), make_ward(300, 1)
     replace(tmp_path, "south", bad.set_column(0, "age", pa.array([float("nan")] * 300)))

@@ -81,6 +81,7 @@ def test_a_release_is_fitted_again_for_nothing_and_the_manifest_says_who_paid(ru
     figures = json.loads((tmp_path / "fitted" / "report.json").read_text())
     assert cells(out, "synthetic rows") == ["30", "50"] and cells(out, "fitter: seed") == ["0", "3"]
     assert cells(out, "fitter: steps") == ["6", "5"] and "fitter: batch_size" not in out
+    assert "nothing was charged: the release is paid for" in out.splitlines()
     assert cells(out, "nacre version") == [manifest.nacre_version] * 2
     distances = [one["distance_to_release"] for one in figures["columns"] if "distance_to_release" in one]
     assert not distances or cells(out, "distance to the release, farthest")[1] == f"{max(distances):.4f}"
@@ -198,6 +199,8 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence(tmp_path: Path) -> Non
     golden, other = GOLDEN / "FORMAT-1" / "pearl.parquet", tmp_path / "r.parquet"
     assert "is missing" in refused(fit(tmp_path, tmp_path / "nothing.parquet"))
     assert "cannot be fitted" in refused(fit(tmp_path, tmp_path / "no" / "folder.parquet"))
+    other.write_text("age,bill\n1,2\n")
+    assert "is no release; name the release.parquet of a run" in refused(fit(tmp_path, other))
     other.write_bytes(golden.read_bytes()[:-100])
     assert "missing or damaged" in refused(fit(tmp_path, other))
     assert "use a newer nacre" in refused(fit(tmp_path, remade(golden, other, format="7")))

@@ -194,10 +194,10 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "nothing": (lambda f: f / "t.parquet", "does not exist"),
     "a pattern of nothing": (lambda f: f / "other*.parquet", "does not exist or holds no files"),
     "an empty folder": (lambda f: (f / "t").mkdir() or f / "t", "holds no files"),
-    "an empty file": (lambda f: text(f / "t.csv", ""), "is empty"),
+    "an empty file": (lambda f: text(f / "t.csv", ""), "the file is empty"),
     "a header alone": (lambda f: csv_with(f / "t.csv", lambda c: c.partition(b"\n")[0] + b"\n"), "holds no rows"),
     "parquet without rows": (lambda f: parquet(f / "t.parquet", TABLE.slice(0, 0)), "holds no rows"),
-    "an empty file among others": (beside(lambda path: text(path, "")), "is empty or holds an empty file"),
+    "an empty file among others": (beside(lambda path: text(path, "")), "holds an empty file"),
     "a damaged file among others": (beside(lambda path: cut(parquet(path))), "the file is damaged"),
     "a file of other columns among others": (
         beside(lambda path: parquet(path, TABLE.drop_columns("age"))),

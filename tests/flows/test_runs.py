@@ -105,6 +105,15 @@ def test_a_run_that_lost_its_data_cannot_go_on(tmp_path: Path) -> None:
     assert one["next"] == f"nacre remove lost --home {run.home}" and "clinic.parquet is gone" in one["why"]
 
 
+def test_a_run_whose_place_another_run_took_cannot_go_on(tmp_path: Path) -> None:
+    stopped, other = begun(tmp_path, "stopped"), begun(tmp_path, "other")
+    other.settle(other.settings.model_copy(update={"out": stopped.settings.out}))
+    carry_out(other, prefect=False)
+    one = listed(stopped.home)["stopped"]
+    assert one["next"] == f"nacre remove stopped --home {stopped.home}"
+    assert f"{stopped.settings.out} holds the hand-off of run other" in one["why"]
+
+
 WORK = """
 import sys
 from pathlib import Path
@@ -143,6 +152,9 @@ def test_what_took_no_charge_is_removed_after_a_question(tmp_path: Path, monkeyp
     assert run_cli(*words)[0] == 0
     reserve(paid)
     (approved.control / "approval.json").write_text("{}")
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    code, _, err = run_cli("remove", "--unfinished", "--home", dead.home)
+    assert code == 1 and dead.exists and "add --yes" in err and "Aborted" not in err
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     assert run_cli("remove", "--unfinished", "--home", dead.home)[0] == 1 and dead.exists
     code, out, _ = run_cli("remove", "--unfinished", "--home", dead.home, "--yes")

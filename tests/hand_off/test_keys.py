@@ -152,6 +152,14 @@ def test_the_fingerprint_is_what_openssl_prints(tmp_path: Path) -> None:
     assert fingerprint(key_text(public_key(public))) in said
 
 
+def test_a_public_key_in_a_private_ones_place_is_called_that(tmp_path: Path) -> None:
+    _, public = write_key(tmp_path / "key.pem")
+    for mode in (0o644, 0o600):
+        public.chmod(mode)
+        with pytest.raises(InvalidArgument, match="be the private key: this is a public one"):
+            private_key(public, "key")
+
+
 def test_a_private_key_that_others_may_have_read_or_put_there_is_refused(tmp_path: Path) -> None:
     key, _ = write_key(tmp_path / "key.pem")
     assert private_key(key)

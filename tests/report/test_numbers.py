@@ -11,7 +11,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.methods.tables.nacre import Nacre
-from dpmodels.pages.glance import glance
+from dpmodels.pages.glance import clipped, glance
 from dpmodels.privacy import Released
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
@@ -87,4 +87,16 @@ def test_the_worst_means_are_named_at_the_end_of_a_run() -> None:
     column = {"name": "bill", "mean": fact, "p99": {"estimate": 1000.0, "expected_error": 200.0}}
     facts = {"privacy": {"spent_epsilon": 1, "delta": 1e-5, "unit": "record"}, "method": "nacre", "columns": [column]}
     said = glance(facts)["means"].replace("\N{NO-BREAK SPACE}", " ")
-    assert said.startswith("bill ±5 %, its 99 % quantile ±20 %")
+    assert said.startswith("bill ±5 %, its 99 % quantile ±20 %") and "beyond" not in said
+    column["clipped"] = [0.0, 2000.0]
+    assert "; values beyond 0 to 2,000 of bill were set to the bound before" in glance(facts)["means"]
+
+
+@pytest.mark.parametrize("outside", ["clip", "reject-row"])
+def test_figures_of_a_clipped_column_say_that_they_are_of_what_was_left(outside: str) -> None:
+    columns = {"x": {**KEYS, "min": -4, "max": 2000, "outside": outside, "cells": 3}, "y": {"type": "boolean"}}
+    column = Codec(Schema.model_validate({"name": "t", "columns": columns})).columns["x"]
+    facts = errors_of(column, Marginal.plain(np.array([1000.0, 400.0, 100.0]), 6.0), np.array([0.6, 0.3, 0.1]))
+    assert facts.get("clipped") == ([-4.0, 2000.0] if outside == "clip" else None)
+    said = clipped([{"name": "x", **facts}])
+    assert said.startswith("values beyond -4 to 2,000 of x were set") if outside == "clip" else said == ""

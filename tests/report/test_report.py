@@ -213,6 +213,13 @@ def test_the_page_fetches_nothing_and_draws_every_column(facts):
     assert "guess right in <strong>55.4 %</strong> of cases" in text and "2.72 times" in text
 
 
+def test_the_page_says_beneath_the_means_what_was_clipped(facts):
+    assert "set to the bound" not in render(facts)
+    columns = [one | ({"clipped": [0, 2000]} if "mean" in one else {}) for one in facts["columns"]]
+    page = render({**facts, "columns": columns}).replace("\n", " ")
+    assert page.index("Means and large values") < page.index("these figures are of what was left")
+
+
 def test_names_and_categories_are_text_and_never_markup():
     text = "name: x\ncolumns:\n  '<b>&': {type: categorical, values: ['<script>alert(1)</script>', b]}\n"
     text += "  n: {type: integer, min: 0, max: 3}\n"
