@@ -107,6 +107,7 @@ _CHILDREN = (
     .where(accounts.c.parent.in_(bindparam("names", expanding=True)))
     .order_by(accounts.c.name)
 )
+_WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _INSERT = insert(entries).returning(entries.c.seq)  # many rows in one statement, and no pipeline of statements
 _APPEND_LOCK = 0x6E6163726531  # an advisory lock's number, "nacre1" in ASCII
 _AT_ONCE = 5000  # names or numbers in one statement; databases allow some tens of thousands
@@ -153,7 +154,7 @@ class Entry(Frozen):
 
 def canonical_json(value: object) -> str:
     """Write JSON in the one way that is hashed: sorted keys, no spaces, ASCII, floats by their shortest repr."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _WRITER.encode(value)
 
 
 def _canonical_content(payload: str) -> dict[str, Any] | None:
