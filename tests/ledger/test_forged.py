@@ -198,9 +198,13 @@ def test_what_is_given_back_is_given_to_the_account_that_paid(ledger: Ledger) ->
 def test_an_account_is_below_another_of_its_kind(ledger: Ledger) -> None:
     """A cap for users is not spent by charges for records, and two accounts are not below each other."""
     user = PrivacyBudget(epsilon=1, delta=1e-5, unit=PrivacyUnit(user="id", max_rows=3))
-    terms = {"other": {"cap": user, "parent": "clinic"}, "one": {"parent": "two"}, "two": {"parent": "one"}}
+    terms: dict[str, dict[str, object]] = {
+        "other": {"cap": user, "parent": "clinic"},
+        "one": {"parent": "two"},
+        "two": {"parent": "one"},
+    }
     for name, own in terms.items():
-        account = Account(**{"name": name, "dataset": name, "cap": CAP, "created": store.now(), **own})
+        account = Account.model_validate({"name": name, "dataset": name, "cap": CAP, "created": store.now()} | own)
         put(ledger, name, name, "open", opening(account), time=account.created, **account.row)
     reserve(ledger, make_charge(account="one", dataset="one"))
     faults = ledger.verify()
