@@ -18,9 +18,8 @@ from dpmodels.ledger import store
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.database import lock
 from dpmodels.ledger.records import Account, Reservation, follow, lives, read_reserve
+from dpmodels.ledger.store import VERIFY
 from dpmodels.privacy import exact_decimal
-
-VERIFY = "`nacre ledger verify` lists every fault"
 
 
 @dataclass(frozen=True)

@@ -242,19 +242,25 @@ def follow(life: Iterable[Entry]) -> Reservation:
     """Follow one charge through its entries.
 
     Raises:
-        LedgerError: an entry was edited, or is not allowed in the charge's state.
+        LedgerError: an entry was edited, is not allowed in the charge's state, or is filed under another key or
+            account.
     """
     state, draws, seen = "new", 0, {}
+    life = list(life)
     for entry in life:
         if entry.hash != entry.true_hash:
             raise LedgerError(f"{entry} was edited: its content does not match its hash")
         if (state, entry.kind) not in TRANSITIONS:
             raise LedgerError(f"{entry} meets a charge that is {state}, which is not allowed")
+        if entry.account != life[0].account:
+            raise LedgerError(f"{entry} is filed under another account than its charge")
         state = TRANSITIONS[state, entry.kind]
         draws += entry.kind == "draw"
         seen[entry.kind] = entry.content
     sealed = seen.get("seal", {}).get("artifact_hash", "")
     charge, cost = read_reserve(seen["reserve"])
+    if (life[0].charge, life[0].account) != (charge.key, charge.account):
+        raise LedgerError(f"{life[0]} is filed under another key or account than those of its charge")
     return Reservation(charge=charge, state=state, draws=draws, artifact_hash=sealed, cost=cost)
 
 

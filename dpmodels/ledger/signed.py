@@ -9,7 +9,9 @@ before it, so it is worth nothing a second time. What is lowered needs none.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import Connection, select
 
 from dpmodels.errors import LedgerError
@@ -122,13 +124,16 @@ class Signatures:
 
     def _follow(self, entry: Entry) -> None:
         name = entry.account
-        if entry.kind == "open" and _is_plain(entry.payload):  # of which there may be ten thousand
+        if entry.kind == "open" and name in self._opened:
+            self.lacking[name] = entry
+            self.mended.append(entry)
+            return
+        if entry.kind == "open" and _is_plain(entry.content):  # of which there may be ten thousand
             self._plain[name] = self._opened[name] = self._last[name] = entry
             return
         opened = self._opened.setdefault(name, entry)
         account = Account.written_in(opened, entry if entry.kind == "cap" else None)
-        given = entry.content.get("approval")
-        if self.proof(account, given and Approval.model_validate(given)) is None:
+        if self.proof(account, _approval(entry)) is None:
             self.lacking[name] = entry
             self.mended.append(entry)
         else:
@@ -150,14 +155,21 @@ def asked(ledger: str, account: Account, terms: tuple[str, ...]) -> Asked:
     return Asked(ledger, account.name, "", terms, opening=True)
 
 
+def _approval(entry: Entry) -> Approval | None:
+    try:
+        return Approval.model_validate(entry.content.get("approval"))
+    except ValidationError:
+        return None
+
+
 def _signed(approval: Approval, account: Account, by: Named, terms: tuple[str, ...]) -> bool:
     officer, ledger = by
     return approval.public_key == officer.public_key and asked(ledger, account, terms).is_signed(approval)
 
 
-def _is_plain(payload: str) -> bool:
-    """Tell without reading it whether an opening is of an account below another without an officer of its own."""
-    return '"parent":"' in payload and '"parent":""' not in payload and '"officer":{' not in payload
+def _is_plain(content: dict[str, Any]) -> bool:
+    """Tell whether an opening is of an account below another without an officer of its own."""
+    return bool(content.get("parent")) and content.get("officer") is None
 
 
 def _is_more(before: Account, after: Account) -> bool:

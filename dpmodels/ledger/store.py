@@ -35,6 +35,7 @@ from dpmodels.frozen import Frozen
 
 VERSION_TABLE = "ledger_version"  # Alembic's, under a name that no other program's has
 FIRST_HASH = "0" * 64
+VERIFY = "`nacre ledger verify` lists every fault"
 UNCHARGED = ("nonce", "by")
 """What every payload holds beside what the entry is about."""
 ACCOUNT_KINDS = ("open", "cap")  # entries about an account; all others are about a charge
@@ -84,7 +85,8 @@ _LIVES = (
     .where(entries.c.charge.in_(bindparam("keys", expanding=True)), entries.c.kind.not_in(ACCOUNT_KINDS))
     .order_by(entries.c.seq)
 )
-# An account's row, and the places of its newest entries of each spending kind: one index lookup for each.
+# An account's row, the places of its newest entries of each spending kind, and of its first opening: one lookup for
+# each. The newest opening must be the first: whoever may append could otherwise open an account anew by other terms.
 _STANDING = select(
     *accounts.c,
     *(
@@ -94,6 +96,10 @@ _STANDING = select(
         .label(f"newest_{kind}")
         for kind in SPENDING_KINDS
     ),
+    select(func.min(entries.c.seq))
+    .where(entries.c.account == accounts.c.name, entries.c.kind == "open")
+    .scalar_subquery()
+    .label("opened"),
 ).where(accounts.c.name.in_(bindparam("names", expanding=True)))
 _ACCOUNT = select(accounts).where(accounts.c.name == bindparam("name"))
 _CHILDREN = (
@@ -101,6 +107,7 @@ _CHILDREN = (
     .where(accounts.c.parent.in_(bindparam("names", expanding=True)))
     .order_by(accounts.c.name)
 )
+_WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _INSERT = insert(entries).returning(entries.c.seq)  # many rows in one statement, and no pipeline of statements
 _APPEND_LOCK = 0x6E6163726531  # an advisory lock's number, "nacre1" in ASCII
 _AT_ONCE = 5000  # names or numbers in one statement; databases allow some tens of thousands
@@ -126,8 +133,14 @@ class Entry(Frozen):
 
     @property
     def content(self) -> dict[str, Any]:
-        """Parse the payload."""
-        content: dict[str, Any] = json.loads(self.payload)
+        """Parse the payload.
+
+        Raises:
+            LedgerError: it is not written in the one way, so it may say something else to another reader.
+        """
+        content = _canonical_content(self.payload)
+        if content is None:
+            raise LedgerError(f"{self} is not in canonical JSON; {VERIFY}")
         return content
 
     @property
@@ -141,7 +154,17 @@ class Entry(Frozen):
 
 def canonical_json(value: object) -> str:
     """Write JSON in the one way that is hashed: sorted keys, no spaces, ASCII, floats by their shortest repr."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _WRITER.encode(value)
+
+
+def _canonical_content(payload: str) -> dict[str, Any] | None:
+    """Parse what ``canonical_json`` wrote; None for any other text, such as one that has a key twice."""
+    try:
+        content: dict[str, Any] = json.loads(payload)
+        same = isinstance(content, dict) and canonical_json(content) == payload
+    except (ValueError, RecursionError):
+        return None
+    return content if same else None
 
 
 def digest(value: object) -> str:
@@ -188,7 +211,7 @@ def append(connection: Connection, drafts: Iterable[Draft]) -> list[Entry]:
     last = connection.execute(_END)
     end, before = [*(_entry(row) for row in last), None, None][:2]
     if end and (end.hash != end.true_hash or end.previous_hash != (before.hash if before else FIRST_HASH)):
-        raise LedgerError(f"the chain is broken at its newest {end}; `nacre ledger verify` lists every fault")
+        raise LedgerError(f"the chain is broken at its newest {end}; {VERIFY}")
     added, by = list[Entry](), author()
     for draft in drafts:
         written = draft._asdict() | {
@@ -234,8 +257,15 @@ def plan_by(connection: Connection, what: Literal["table", "index"]) -> None:
 
 
 def standing(connection: Connection, names: Iterable[str]) -> dict[str, tuple[dict[str, str], dict[str, Entry]]]:
-    """Return the rows of accounts, each with its newest entry of every spending kind."""
+    """Return the rows of accounts, each with its newest entry of every spending kind.
+
+    Raises:
+        LedgerError: one of them was opened twice.
+    """
     rows = [dict(row._mapping) for row in _many(connection, _STANDING, "names", names)]
+    for row in rows:
+        if row.pop("opened") != row["newest_open"]:
+            raise LedgerError(f"account {row['name']} was opened a second time by entry {row['newest_open']}; {VERIFY}")
     places = {row["name"]: [row.pop(f"newest_{kind}") for kind in SPENDING_KINDS] for row in rows}
     wanted = [seq for seqs in places.values() for seq in seqs if seq is not None]
     at = {row.seq: _entry(row) for row in _many(connection, _AT, "seqs", wanted)}
@@ -265,12 +295,17 @@ def children(connection: Connection, names: Iterable[str]) -> dict[str, list[str
 
 
 def chain_faults(chain: Iterable[Entry]) -> list[tuple[int, str]]:
-    """Name each entry, by seq, that was edited, or that does not follow the one before it."""
-    faults = []
+    """Name each entry, by seq, that was edited, does not follow the one before it, or is none that a ledger writes."""
+    faults, opened = [], set[str]()
     seq, previous = 0, FIRST_HASH
     for entry in chain:
         if entry.hash != entry.true_hash:
             faults.append((entry.seq, f"{entry} was edited: its content does not match its hash"))
+        elif _canonical_content(entry.payload) is None:
+            faults.append((entry.seq, f"{entry} is not in canonical JSON: a ledger did not write it"))
+        if entry.kind == "open" and entry.account in opened:
+            faults.append((entry.seq, f"{entry} opens account {entry.account} a second time"))
+        opened |= {entry.account} if entry.kind == "open" else set()
         if entry.seq != seq + 1:
             faults.append((entry.seq, f"{entry} comes after entry {seq}: entries between them were deleted"))
         elif entry.previous_hash != previous:
