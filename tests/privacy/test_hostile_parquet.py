@@ -119,7 +119,7 @@ def test_columns_are_held_to_the_contract_before_a_page_is_read(tmp_path: Path) 
 def test_a_footer_of_more_than_a_table_has_is_refused(tmp_path: Path, names: list[str], groups: int) -> None:
     empty = record(many(1, STRUCT, [record(whole(2, 4, LONG))]), whole(2, 0, LONG), whole(3, 0, LONG))
     path = write(tmp_path / "a.parquet", names, 0, b"", [empty] * groups)
-    with pa.OSFile(str(path)) as source, pytest.raises(ValueError, match="^$"):
+    with pa.OSFile(str(path)) as source, pytest.raises(ValueError, match=r"^$"):
         check_file(source)
 
 
