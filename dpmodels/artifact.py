@@ -20,6 +20,8 @@ from pathlib import Path
 from secrets import token_hex
 
 from dpmodels.errors import ArtifactError
+from dpmodels.files import sha256_plain, size_plain
+from dpmodels.limits import LARGEST_RELEASE
 
 LEFT = re.compile(r"\.part-.*|checkpoint\.tmp", re.DOTALL)
 """The names that a writer which died leaves; the last is one of earlier versions."""
@@ -36,11 +38,14 @@ def checked(path: Path, digest: str) -> Path:
     """Return the path if its file is the sealed one.
 
     Raises:
-        ArtifactError: the file is missing or differs from what was sealed.
+        ArtifactError: the file is missing, is larger than a release may be or mostly holes, or differs from what was
+            sealed.
     """
     if path.is_symlink() or not path.is_file():
         raise ArtifactError(f"artifact {path.name} is missing; its sealed sha256 is {digest}")
-    if sha256_of(path) != digest:
+    if size_plain(path.parent, path) > LARGEST_RELEASE:
+        raise ArtifactError(f"artifact {path.name} is larger than a release may be; its sealed sha256 is {digest}")
+    if sha256_plain(path.parent, path) != digest:
         raise ArtifactError(f"artifact {path.name} was changed after it was sealed with sha256 {digest}")
     return path
 

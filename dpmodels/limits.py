@@ -35,6 +35,8 @@ LONGEST_RECORD = 2**22
 """A line of JSON, or a record of a CSV file with its line ends."""
 LONGEST_DOCUMENT = 2**25
 """A record of a CSV file of documents."""
+LARGEST_RELEASE = 2**34
+"""The file of a release, whose values are held in memory all at once."""
 UNPACKED_RELEASE, UNPACKED_FACTOR = 2**28, 64
 """Memory that the values of a release may take: so many bytes, and so many for each byte of its file."""
 LONGEST_LABEL = 2**12

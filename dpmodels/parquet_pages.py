@@ -8,13 +8,24 @@ Source: https://github.com/apache/parquet-format/blob/master/src/main/thrift/par
     https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-LARGEST_FOOTER = 2**25
+from dpmodels.limits import MOST_COLUMNS
+
+LARGEST_FOOTER, FOOTER_SHARE = 2**20, 8
+"""Bytes of a footer: so many, and this part of the file; Arrow takes two hundred bytes of memory for each."""
+RELEASE_FOOTER = 2**23
+"""Bytes of the footer of a release, which holds its schema, twice."""
+BYTES_OF_CHUNK = 2**6
+"""Bytes that a column of a row group takes at least, with its place in the footer."""
+MOST_ROWS, ROWS_OF_BYTE = 2**28, 2**10
+"""Rows that a file may have: so many, and so many for each of its bytes."""
 LETTERS, LETTERS_OF_VALUE, PACKED = 2**28, 2**7, 8
 """Bytes of text that a file's pages may hold: so many, and so many for each text, and for each byte of the file."""
 FRAME, FRAME_OF_VALUE = 2**12, 8
@@ -25,6 +36,10 @@ HEADER, LARGEST_HEADER = 2**8, 2**16
 WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 WIDEST = 64
 """Bytes of a value of a type of fixed length, such as a decimal number."""
+MOST_WORDS = 2**20
+"""Values in a dictionary that has more of them than there are rows, as one of all categories of a column has."""
+HIGHEST_FIELD = 63
+"""Arrow keeps sixteen bits of a field's number: a higher one would be another field to it than to whoever looks."""
 TEXT = "BYTE_ARRAY"
 COUNTED = {0: 5, 2: 7, 3: 8}
 """The pages that hold values, by the header's field that says how many: data, dictionary, data of version 2."""
@@ -47,9 +62,15 @@ class Room:
 
 
 def check_file(
-    source: pa.NativeFile, rows: int | None = None, listed: int | None = None
+    source: pa.NativeFile,
+    rows: int | None = None,
+    listed: int | None = None,
+    check_names: Callable[[Sequence[str]], int] = lambda _: MOST_COLUMNS,
+    largest_footer: int = LARGEST_FOOTER,
 ) -> tuple[pq.FileMetaData, list[str]]:
     """Hold a file to ``rows`` rows at most, with at most ``listed`` numbers in a list, by default as its types say.
+
+    Its names go to ``check_names`` before any page is read, which returns how many columns there may be.
 
     Returns:
         Its footer, and the columns of text that must be read by their dictionaries: spelled out, a text that stands
@@ -61,11 +82,19 @@ def check_file(
     """
     size = source.size()
     footer = int.from_bytes(source.read_at(4, max(size - 8, 0)), "little")
-    if LARGEST_FOOTER < footer <= size:  # of one that is longer than its file, Arrow says that it is damaged
+    if (
+        largest_footer + size // FOOTER_SHARE < footer <= size
+    ):  # of one that is longer than its file, Arrow says that it is damaged
         raise ValueError
     metadata = pq.read_metadata(source)
+    leaves, groups = metadata.num_columns, metadata.num_row_groups
+    if leaves > MOST_COLUMNS or leaves * max(groups - 1, 0) > size // BYTES_OF_CHUNK:
+        raise ValueError
+    types = metadata.schema.to_arrow_schema()
+    if leaves > check_names(types.names) or len(set(types.names)) < len(types.names):
+        raise ValueError
     if listed is None:
-        kinds = metadata.schema.to_arrow_schema().types
+        kinds = types.types
         listed = max((kind.list_size for kind in kinds if pa.types.is_fixed_size_list(kind)), default=0)
     try:
         return metadata, sorted(_check_pages(source, metadata, rows, listed))
@@ -77,8 +106,8 @@ def _check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, rows: int | N
     """Hold every page to what the rows of its row group take; return the columns of text that have dictionaries."""
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
     counts = [group.num_rows for group in groups]
-    whole = sum(counts)
-    if whole != metadata.num_rows or min(counts, default=0) < 0 or (rows is not None and whole > rows):
+    whole, most = sum(counts), MOST_ROWS + ROWS_OF_BYTE * source.size() if rows is None else rows
+    if whole != metadata.num_rows or min(counts, default=0) < 0 or whole > most:
         raise ValueError
     if not (leaves := metadata.num_columns):
         raise ValueError
@@ -87,20 +116,28 @@ def _check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, rows: int | N
         LETTERS + LETTERS_OF_VALUE * whole * texts + PACKED * source.size(),
         MOST_PAGES + source.size() // BYTES_OF_PAGE,
     )
-    by_dictionary = set[str]()
+    by_dictionary, extents = set[str](), list[tuple[int, int]]()
     for group in groups:
         for index in range(leaves):
             leaf = metadata.schema.column(index)
             if leaf.max_repetition_level > 1 or (leaf.max_repetition_level and leaf.physical_type == TEXT):
                 raise ValueError
             most = group.num_rows * (listed if leaf.max_repetition_level else 1)
-            if _check_chunk(source, group.column(index), leaf, most, room) and leaf.physical_type == TEXT:
+            has_dictionary, extent = _check_chunk(source, group.column(index), leaf, most, room)
+            extents.append(extent)
+            if has_dictionary and leaf.physical_type == TEXT:
                 by_dictionary.add(leaf.path)
+    if any(end > begin for (_, end), (begin, _) in pairwise(sorted(extents))):  # one page would be many rows
+        raise ValueError
     return by_dictionary
 
 
-def _check_chunk(source: pa.NativeFile, chunk: Any, leaf: Any, most: int, room: Room) -> bool:
-    """Hold the pages of one column of a row group to ``most`` values; tell whether it has a dictionary."""
+def _check_chunk(source: pa.NativeFile, chunk: Any, leaf: Any, most: int, room: Room) -> tuple[bool, tuple[int, int]]:
+    """Hold the pages of one column of a row group to ``most`` values.
+
+    Returns:
+        Whether it has a dictionary, and where its pages begin and end.
+    """
     text, left, by_dictionary = leaf.physical_type == TEXT, chunk.num_values, False
     width = WIDTHS.get(leaf.physical_type, leaf.length)
     if not 0 <= left <= most or not (text or 0 <= width <= WIDEST):
@@ -108,6 +145,7 @@ def _check_chunk(source: pa.NativeFile, chunk: Any, leaf: Any, most: int, room: 
     place, first = chunk.data_page_offset, chunk.dictionary_page_offset
     if first is not None and 0 < first < place:
         place = first
+    begin = place if left else 0
     while left > 0:
         fields, place = _header(source, place)
         kind, unpacked, packed = (_number(fields, field) for field in (1, 2, 3))
@@ -118,14 +156,18 @@ def _check_chunk(source: pa.NativeFile, chunk: Any, leaf: Any, most: int, room: 
             continue
         own = fields[COUNTED[kind]]
         values, encoding = _number(own, 1), _number(own, 4 if kind == DATA_2 else 2)
-        room.letters -= unpacked if text else 0
-        if values > left or encoding == BY_PREFIX or room.letters < 0:
+        room.letters -= unpacked if text or values > left else 0
+        if (
+            values > (max(left, MOST_WORDS) if kind == DICTIONARY else left)
+            or encoding == BY_PREFIX
+            or room.letters < 0
+        ):
             raise ValueError
         if not text and unpacked > FRAME + values * (width + FRAME_OF_VALUE):
             raise ValueError
         by_dictionary |= kind == DICTIONARY
         left -= values if kind != DICTIONARY else 0
-    return by_dictionary
+    return by_dictionary, (begin, place if begin else 0)
 
 
 def _number(fields: Fields, name: int) -> int:
@@ -148,15 +190,17 @@ def _header(source: pa.NativeFile, place: int) -> tuple[Fields, int]:
 
 
 def _struct(content: bytes, at: int, depth: int = 0) -> tuple[Fields, int]:
-    """Read a struct of the compact protocol, each of whose fields may be there once."""
+    """Read a struct of the compact protocol, each of whose fields may be there once, in order."""
     fields, name = Fields(), 0
     while head := content[at]:
         at += 1
-        kind, step = head & 15, head >> 4
+        kind, step, before = head & 15, head >> 4, name
         if not step:
             number, at = _varint(content, at)
             name = number >> 1 ^ -(number & 1)
         name += step
+        if not before < name <= HIGHEST_FIELD:
+            raise ValueError
         value: Any = None
         if kind == STRUCT and depth < 4:
             value, at = _struct(content, at, depth + 1)
@@ -169,8 +213,6 @@ def _struct(content: bytes, at: int, depth: int = 0) -> tuple[Fields, int]:
         elif kind in LENGTHS:
             at += LENGTHS[kind]
         else:
-            raise ValueError
-        if name in fields:
             raise ValueError
         fields[name] = value
     return fields, at + 1

@@ -349,7 +349,7 @@ def _check_report(folder: Path, manifest: Manifest, found: Verified) -> None:
         said += [told["hashes"][name] if manifest.is_charged else told["hashes"].get(name) for name in names]
     except (ArtifactError, OSError):
         return  # the check of all files reports that it is missing
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         said = []
     priced: list[float | None] = [None] * 4
     if manifest.has_price:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dpmodels.parquet_pages import check_file
+from dpmodels.parquet_pages import RELEASE_FOOTER, check_file
 
 STEP = 2**22
 """Bytes that are unpacked at once."""
@@ -23,7 +23,7 @@ def read_within(source: pa.NativeFile, most: int) -> pa.Table:
         ValueError: it would take more than ``most`` bytes, or has columns of another kind.
         ArrowException: it is damaged.
     """
-    types = check_file(source)[0].schema.to_arrow_schema()
+    types = check_file(source, largest_footer=RELEASE_FOOTER)[0].schema.to_arrow_schema()
     texts = [field.name for field in types if _is_text(field.type)]
     width = sum(_width(field.type) for field in types)
     with pq.ParquetFile(source, read_dictionary=texts, pre_buffer=False, buffer_size=STEP) as file:

@@ -1,6 +1,7 @@
 """Reading the Parquet files of a table that was made."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dpmodels.codec.embedded import EmbeddedCodec
 from dpmodels.contract.base import is_text
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
@@ -46,7 +48,7 @@ def read_batches(file: Path, batch_rows: int, contract: Any, rows: int | None = 
     """
     try:
         with pa.OSFile(str(file)) as source:
-            yield from _batches(source, batch_rows, list_length(contract), rows)
+            yield from _batches(source, batch_rows, contract, rows)
     except (OSError, pa.ArrowException, UnicodeDecodeError):
         raise DataError("", f"{file} does not exist, is no Parquet file, or is damaged") from None
     except ValueError:
@@ -60,9 +62,30 @@ def list_length(contract: Any) -> int:
     return contract.image[1].numbers if contract.image else 0
 
 
-def _batches(source: pa.NativeFile, batch_rows: int, listed: int, rows: int | None) -> Iterator[pa.RecordBatch]:
+def _check_names(names: Sequence[str], contract: Any) -> int:
+    """Refuse columns that the contract's table does not have; return how many it may have.
+
+    Privacy: a name that the contract lacks may be a value, and is never shown.
+
+    Raises:
+        DataError: a column is unknown, or there twice.
+    """
+    if isinstance(contract, Schema):
+        known = {*contract.columns, *contract.flat.columns}
+    else:
+        known = set(EmbeddedCodec(contract).output_schema.names)
+    if extra := sum(name not in known for name in names):
+        raise DataError("", f"the data has {extra} column(s) that the schema lacks")
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise DataError(twice[0], "is in the data more than once")
+    return len(known)
+
+
+def _batches(source: pa.NativeFile, batch_rows: int, contract: Any, rows: int | None) -> Iterator[pa.RecordBatch]:
     """Read texts by their dictionaries, and spell them out a few megabytes at a time."""
-    metadata, by_dictionary = check_file(source, rows, listed)
+    metadata, by_dictionary = check_file(
+        source, rows, list_length(contract), lambda names: _check_names(names, contract)
+    )
     types = pa.schema([each.with_type(VIEWS.get(each.type, each.type)) for each in metadata.schema.to_arrow_schema()])
     texts = [field.name for field in types if _is_long(field.type)]
     with pq.ParquetFile(source, metadata=metadata, read_dictionary=by_dictionary, pre_buffer=False) as opened:

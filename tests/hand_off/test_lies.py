@@ -12,7 +12,7 @@ import pytest
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.verify import verify_hand_off
 from tests.hand_off.make_golden import GOLDEN
-from tests.hand_off.test_manifest import facts, own
+from tests.hand_off.test_manifest import facts, own, rewritten
 
 __all__ = ["own"]
 Json = dict[str, Any]
@@ -75,6 +75,17 @@ def test_a_report_that_says_another_price_than_the_manifest_is_a_fault(own: Path
     assert any(
         "report.json" in fault for fault in faults(own, lambda w: w["artifacts"].update({"report.json": sha256}))
     )
+
+
+@pytest.mark.parametrize("charged", [True, False])
+def test_a_report_whose_hashes_are_no_map_is_a_fault(tmp_path: Path, charged: bool) -> None:
+    golden = GOLDEN / "LAYOUT-2" / "laid-out" if charged else GOLDEN / "FORMAT-9" / "uncharged"
+
+    def without_hashes(content: bytes) -> bytes:
+        return json.dumps({**json.loads(content), "hashes": ""}).encode()
+
+    folder = rewritten(golden, tmp_path / "own", "report.json", without_hashes)
+    assert any(fault.startswith("report.json is about another release") for fault in verify_hand_off(folder).faults)
 
 
 def test_a_schema_of_another_hash_than_the_manifest_names_is_a_fault(own: Path) -> None:

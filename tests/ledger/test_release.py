@@ -69,13 +69,17 @@ def test_an_exhausted_cap_refuses_before_any_draw(ledger, charge, places) -> Non
     assert not places.staged.exists() and not places.released.exists()
 
 
-@pytest.mark.parametrize("damage", ["missing", "changed"])
-def test_a_released_artifact_is_checked(ledger, charge, places, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["missing", "changed", "mostly holes", "larger than a release"])
+def test_a_released_artifact_is_checked(ledger, charge, places, damage: str, monkeypatch) -> None:
     places.release(ledger, charge())
     if damage == "missing":
         places.released.unlink()
-    else:
+    elif damage == "changed":
         places.released.write_bytes(b"something else")
+    elif damage == "mostly holes":  # hashing it would take hours
+        os.truncate(places.released, 2**26)
+    else:
+        monkeypatch.setattr(artifact, "LARGEST_RELEASE", places.released.stat().st_size - 1)
     with pytest.raises(ArtifactError, match=damage):
         places.release(ledger, charge())
     assert len(places.draws) == 1
