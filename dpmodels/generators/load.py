@@ -1,6 +1,7 @@
 """Read a trained generator of any kind; the file says which one it is."""
 
 from pathlib import Path
+from typing import Any
 
 from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.generators.bayes_net import BayesNetModel
@@ -28,16 +29,28 @@ KINDS: dict[str, type[Model]] = {
 }
 
 
-def load_generator(path: Path) -> Model:
+MOST_CELLS = 4096
+"""No method cuts a column into more cells."""
+
+
+def load_generator(path: Path, contract: Any = None) -> Model:
     """Read a generator back by the kind in its header.
 
+    Who trained it may have written anything there. So a contract that is known is held to the header's, before memory
+    is given to what the header says.
+
     Raises:
-        ArtifactError: the file is missing or damaged, or of a kind this version does not know.
+        ArtifactError: the file is missing or damaged, of a kind this version does not know, or of another contract.
     """
     facts, tensors = read_model(path)
     if facts.get("kind") not in KINDS:
         raise ArtifactError(f"generator {path.name} is of no kind this version knows; train it again")
+    known = {each.hash for each in (contract, getattr(contract, "flat", None)) if each is not None}
+    if known and facts["schema"].hash not in known:
+        raise ArtifactError(f"generator {path.name} is of another contract than the run; train it again")
     try:
+        if facts.get("most_cells", 0) > MOST_CELLS:
+            raise ValueError
         return KINDS[facts["kind"]].of(facts, tensors)
     except NacreError:
         raise

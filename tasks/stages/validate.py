@@ -61,7 +61,7 @@ def _judge(run: Run, release: Handle, received: Received) -> Handle:
     released = read_release(run.read("sanitize")).value
     contract, settings = released.line.contract, run.settings
     kind = kind_of(contract)
-    model = load_generator(received.generator)
+    model = load_generator(received.generator, contract)
     rows = rows_of(run, model)
     measured = Measured.of(released)
     check = kind.file_check(contract, rows, settings.batch_rows, measured)

@@ -1,5 +1,7 @@
 """The Bayesian network: its distributions follow the tables, its samples follow the distributions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -104,3 +106,16 @@ def test_noise_over_independent_columns_is_shrunk_away_and_dependence_kept():
 def test_whatever_the_noise_rows_are_distributions(table):
     made = conditional(Estimate(table, 5.0), *one_way(np.array([-3.0, 1.0, 0.0]), 5.0))
     assert (made >= 0).all() and made.sum(axis=1) == pytest.approx(1)
+
+
+def test_a_header_of_another_contract_or_of_millions_of_cells_is_refused_before_it_takes_memory(tmp_path):
+    """Whoever trained the generator wrote its header; gigabytes of cells cost a file of kilobytes."""
+    path, contract = tmp_path / "generator.safetensors", make_schema()
+    model().save(path)
+    assert load_generator(path, contract).default_rows() == 1234
+    replace(model(), most_cells=2**27).save(path)
+    with pytest.raises(ArtifactError, match="damaged"):
+        load_generator(path, contract)
+    replace(model(), schema=contract.model_copy(update={"name": "other"})).save(path)
+    with pytest.raises(ArtifactError, match="another contract"):
+        load_generator(path, contract)
