@@ -256,6 +256,10 @@ def test_a_client_whose_path_does_not_exist_is_refused_by_name_before_anything_i
         code, _, err = run_cli(command, tmp_path / "federation.yaml")
         assert (code, err.strip()) == (1, f"error: clients.south={tmp_path / 'suoth'} must be a path that exists")
     assert not (tmp_path / "home").exists() and not (tmp_path / "out").exists()
+    content["clients"] = dict.fromkeys(content["clients"], "/on/the/clients/own/machine")
+    (tmp_path / "federation.yaml").write_text(yaml.safe_dump(content))
+    assert run_cli("federate", tmp_path / "federation.yaml")[0] == 1  # of this machine; over Flower a plan is enough
+    assert run_cli("plan-federation", tmp_path / "federation.yaml")[0] == 0
 
 
 def test_values_that_are_not_numbers_make_their_record_say_nothing(tmp_path: Path) -> None:
