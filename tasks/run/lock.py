@@ -1,7 +1,7 @@
 """The lock on a run: whoever works at it shares it, and whoever removes it wants it alone. It ends with its process.
 
-The file that is locked lies in the sensitive zone. Whoever can read a file can hold its lock for as long as they like,
-and a worker without data reads the control zone.
+The file that is locked lies in none of the zones. Whoever can read a file can hold its lock for as long as they like,
+and a worker without data reads the control zone; the sensitive zone may be deleted at any time.
 """
 
 import fcntl
@@ -74,7 +74,7 @@ def _locked(run: Run, operation: int) -> Iterator[None]:
 
 
 def _file(run: Run) -> Path:
-    return run.home / "sensitive" / LOCKS / run.name
+    return run.home / LOCKS / run.name
 
 
 def _lock(run: Run, descriptor: int, operation: int) -> None:

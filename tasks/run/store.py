@@ -1,6 +1,7 @@
 """Where a run keeps its files, separated by who may write them, and where the ledger lies.
 
     NACRE_HOME/ledger.sqlite
+    NACRE_HOME/.locks/RUN        held by whoever works at a run (tasks/run/lock.py)
     NACRE_HOME/sensitive/RUN/    0700; may be deleted as soon as the release is sealed
     NACRE_HOME/control/RUN/      what is believed: plan, settings, approval, records of stages that read data, report;
                                  stages without data access read it and cannot write it
