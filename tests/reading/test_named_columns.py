@@ -66,3 +66,27 @@ def test_one_line_of_another_kind_has_the_file_refused_and_changes_no_other_reco
         with pytest.raises(DataError) as refusal:
             read_public(path, RecordsSpec(inputs=("x", "y")))
         assert "Zebulon" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"x": 1',
+        '"x": true',
+        '"x": null',
+        '"x": "2"',
+        '"x": [2]',
+        '"x": 2, "other": {"deep": [1]}',
+        '"x": 1e999',
+        '"y": 2',
+    ],
+)
+def test_a_first_line_of_any_kind_has_the_file_refused_or_changes_no_other_record(tmp_path: Path, line: str) -> None:
+    """The first line says what a key is read as; all records after it are what they were, or none is read."""
+    path, spec = write(tmp_path, "jsonl", TABLE), RecordsSpec(inputs=("x", "y"))
+    others = str(read_public(path, spec).tolist())[1:]
+    path.write_bytes(f'{{{line}, "y": 5, "label": "a"}}\n'.encode() + path.read_bytes())
+    try:
+        assert str(read_public(path, spec)[1:].tolist())[1:] == others
+    except DataError as refusal:
+        assert "999" not in str(refusal) and "deep" not in str(refusal)
